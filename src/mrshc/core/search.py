@@ -1,0 +1,225 @@
+"""Cases 1 to 3: features, tree, pruning and silhouette for each (q, rank), then the choice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from mrshc.core.gap import GapSettings
+from mrshc.core.matrix import Float, Matrix
+from mrshc.core.pruning import PrunedTree, prune
+from mrshc.core.selection import iterative_choice, reference_number_of_clusters
+from mrshc.core.silhouette import average_silhouette
+from mrshc.core.sparsity import FeatureSet, SparsityPath
+from mrshc.core.spc import Component
+from mrshc.core.tree import agglomerate, pairwise_distances
+
+# The default K is read off the lowest ranks, where the paper finds it reliable.
+_RANKS_FOR_K = 3
+
+Progress = Callable[[int, int], None]  # steps done, steps in all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPlan:
+    """What to try. One q and one rank make Case 1, one q Case 2, several q Case 3."""
+
+    targets: tuple[int, ...]  # numbers of features, increasing
+    ranks: tuple[int, ...]  # increasing
+    n_clusters: int | None  # reference number of clusters K; None: the default
+    tolerance: int  # accepted deviation from a target
+    gap: GapSettings
+    entropy: int  # of all reference samples
+    # The paper's stack stops here. Measured on its simulations, iterating to convergence makes the
+    # number of features jump more as the bound moves: q is missed more often, recall falls.
+    max_iter: int = 20
+    tol: float = 1e-7
+
+    @property
+    def grid(self) -> list[tuple[int, int]]:
+        """Every (q, rank) to try; ranks above q are of no use, q features span no more."""
+        return [(q, r) for q in self.targets for r in self.ranks if r <= q or r == self.ranks[0]]
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps that the search reports: features, then tree, for each (q, rank)."""
+        return 2 * len(self.grid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Candidate:
+    """One (q, rank): its features, tree and clusters."""
+
+    target: int
+    features: FeatureSet
+    pruned: PrunedTree
+    n_leaves: int  # at most K
+    silhouette: float  # of these leaves; zero for a single one
+    screened_out: bool  # fewer than K leaves
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SearchResult:
+    """All candidates, one of them chosen."""
+
+    candidates: tuple[Candidate, ...]
+    n_clusters: int  # reference number of clusters K
+    components: tuple[Component, ...]  # behind the chosen features
+    fell_back: bool  # no candidate had K leaves
+
+    @property
+    def chosen(self) -> Candidate:
+        """The chosen candidate."""
+        return next(c for c in self.candidates if c.chosen)
+
+    @property
+    def labels(self) -> NDArray[np.intp]:
+        """Clusters of the chosen candidate."""
+        return self.chosen.pruned.labels(self.n_clusters)
+
+
+def search(
+    matrix: Matrix, plan: SearchPlan, *, n_jobs: int | None, progress: Progress
+) -> SearchResult:
+    """Try every number of features with every rank, and choose."""
+    steps = _Steps(total=plan.n_steps, report=progress)
+    path = SparsityPath(matrix, max_rank=plan.ranks[-1], max_iter=plan.max_iter, tol=plan.tol)
+    sets = {}
+    for q, rank in plan.grid:
+        sets[q, rank] = path.search(q, rank=rank, tolerance=plan.tolerance)
+        steps.advance(1)
+    evaluations = _Evaluations(matrix, plan, n_jobs=n_jobs, steps=steps)
+    if (n_clusters := plan.n_clusters) is None:
+        lowest = {key: s for key, s in sets.items() if key[1] in plan.ranks[:_RANKS_FOR_K]}
+        evaluations.add(lowest.values(), max_leaves=None)
+        leaf_counts = {
+            q: max(evaluations[s].pruned.n_leaves for (_, s) in row)
+            for q, row in groupby(lowest.items(), key=lambda item: item[0][0])
+        }
+        n_clusters = reference_number_of_clusters(list(leaf_counts.values()))
+    evaluations.add(sets.values(), max_leaves=n_clusters)
+    candidates = [_candidate(q, s, evaluations[s], n_clusters) for (q, _), s in sets.items()]
+    position, fell_back = _choice(candidates)
+    candidates[position] = replace(candidates[position], chosen=True)
+    features = candidates[position].features
+    return SearchResult(
+        candidates=tuple(candidates),
+        n_clusters=n_clusters,
+        components=tuple(path.components(features.l1_bound, features.rank)),
+        fell_back=fell_back,
+    )
+
+
+def _candidate(q: int, features: FeatureSet, evaluation: Evaluation, k: int) -> Candidate:
+    n_leaves = min(evaluation.pruned.n_leaves, k)
+    return Candidate(
+        target=q,
+        features=features,
+        pruned=evaluation.pruned,
+        n_leaves=n_leaves,
+        silhouette=float(evaluation.silhouettes[n_leaves - 1]),
+        screened_out=n_leaves < k,
+    )
+
+
+def _choice(candidates: Sequence[Candidate]) -> tuple[int, bool]:
+    """Return the position of the chosen candidate, and whether the screen left none."""
+    survivors = [i for i, c in enumerate(candidates) if not c.screened_out]
+    if not survivors:
+        best = max(candidates, key=lambda c: (c.n_leaves, c.silhouette))
+        return candidates.index(best), True
+    best_ranks = []  # Algorithm 3, for each number of features
+    for _, group in groupby(survivors, key=lambda i: candidates[i].target):
+        row = list(group)
+        best_ranks.append(row[iterative_choice([candidates[i].silhouette for i in row])])
+    # Algorithm 4, over the numbers of features.
+    return best_ranks[iterative_choice([candidates[i].silhouette for i in best_ranks])], False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluation:
+    """The pruned tree of a feature set, and how well its clusters separate."""
+
+    pruned: PrunedTree
+    silhouettes: Float  # (n_leaves,), when pruned to 1, 2, ... leaves
+
+
+def evaluate(
+    X: Float, *, settings: GapSettings, entropy: int, max_leaves: int | None
+) -> Evaluation:
+    """Build, prune and judge the tree of samples on the columns of X."""
+    # One thread for BLAS: its sums, and so our results, depend on the number of threads.
+    with _blas().limit(limits=1, user_api="blas"):
+        distances = pairwise_distances(X, settings.metric)
+        tree = agglomerate(distances, settings.linkage)
+        pruned = prune(
+            tree, X, distances, settings=settings, entropy=entropy, max_leaves=max_leaves
+        )
+        silhouettes = [
+            average_silhouette(distances, pruned.labels(k)) for k in range(1, pruned.n_leaves + 1)
+        ]
+    return Evaluation(pruned=pruned, silhouettes=np.array(silhouettes))
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class _Evaluations:
+    """Evaluations by feature set, each made once and in parallel with others."""
+
+    def __init__(
+        self, matrix: Matrix, plan: SearchPlan, *, n_jobs: int | None, steps: _Steps
+    ) -> None:
+        self._matrix = matrix
+        self._plan = plan
+        self._n_jobs = n_jobs
+        self._steps = steps
+        self._known: dict[bytes, Evaluation] = {}
+
+    def __getitem__(self, features: FeatureSet) -> Evaluation:
+        return self._known[features.indices.tobytes()]
+
+    def add(self, sets: Iterable[FeatureSet], *, max_leaves: int | None) -> None:
+        """Evaluate the sets that are not known yet."""
+        wanted = [s.indices for s in sets if s.indices.tobytes() not in self._known]
+        copies = Counter(indices.tobytes() for indices in wanted)
+        distinct = {indices.tobytes(): indices for indices in wanted}
+        tasks = (
+            delayed(evaluate)(
+                self._matrix.columns(indices),
+                settings=self._plan.gap,
+                entropy=self._plan.entropy,
+                max_leaves=max_leaves,
+            )
+            for indices in distinct.values()
+        )
+        parallel = Parallel(n_jobs=self._n_jobs, prefer="threads", return_as="generator")
+        # Held here too, so that threads that enter and leave the limit restore the same value.
+        with _blas().limit(limits=1, user_api="blas"):
+            for key, evaluation in zip(distinct, parallel(tasks), strict=True):
+                self._known[key] = evaluation
+                self._steps.advance(copies[key])
+
+
+class _Steps:
+    """Counts finished steps and reports them."""
+
+    def __init__(self, *, total: int, report: Progress) -> None:
+        self._done = 0
+        self._total = total
+        self._report = report
+
+    def advance(self, count: int) -> None:
+        self._done += count
+        self._report(self._done, self._total)

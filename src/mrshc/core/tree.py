@@ -1,0 +1,111 @@
+"""The tree: distances between samples, agglomeration, cuts and subtrees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster import hierarchy
+from scipy.spatial.distance import pdist, squareform
+
+from mrshc.core.matrix import Float, Index
+
+Metric = Literal["sqeuclidean", "cityblock"]
+Linkage = Literal["single", "complete", "average", "weighted", "ward", "centroid", "median"]
+
+METRICS: tuple[Metric, ...] = get_args(Metric)
+LINKAGES: tuple[Linkage, ...] = get_args(Linkage)
+# These three are defined by distances between points in Euclidean space, not by any dissimilarity.
+EUCLIDEAN_LINKAGES: tuple[Linkage, ...] = ("ward", "centroid", "median")
+
+
+def pairwise_distances(X: Float, metric: Metric) -> Float:
+    """Return the (n, n) distances between the rows of X."""
+    distances: Float = squareform(pdist(X, metric))
+    return distances
+
+
+def agglomerate(distances: Float, linkage: Linkage) -> Tree:
+    """Build the tree of samples from their (n, n) distances.
+
+    Ward's, centroid and median linkage expect squared Euclidean distances; their heights are
+    Euclidean, as in scipy.
+    """
+    condensed = squareform(distances, checks=False)
+    if linkage in EUCLIDEAN_LINKAGES:
+        condensed = np.sqrt(condensed)
+    return Tree(linkage_matrix=hierarchy.linkage(condensed, linkage))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tree:
+    """A binary tree of n samples. Nodes are numbered as in scipy: samples first, then merges."""
+
+    linkage_matrix: Float  # (n - 1, 4), scipy's format
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, the leaves of the tree."""
+        return int(self.linkage_matrix.shape[0]) + 1
+
+    @property
+    def root(self) -> int:
+        """The node that holds all samples."""
+        return 2 * self.n_samples - 2
+
+    def children(self, node: int) -> tuple[int, int]:
+        """Return the two nodes that were merged into `node`."""
+        left, right = self.linkage_matrix[node - self.n_samples, :2]
+        return int(left), int(right)
+
+    def height(self, node: int) -> float:
+        """Return the height at which `node` was made; zero for a sample."""
+        is_sample = node < self.n_samples
+        return 0.0 if is_sample else float(self.linkage_matrix[node - self.n_samples, 2])
+
+    @cached_property
+    def _spans(self) -> tuple[Index, Index, Index]:
+        """Samples from left to right, and where each node starts and ends among them."""
+        n = self.n_samples
+        sizes = np.ones(2 * n - 1, dtype=np.intp)
+        sizes[n:] = self.linkage_matrix[:, 3]
+        starts = np.zeros(2 * n - 1, dtype=np.intp)
+        for node in range(self.root, n - 1, -1):  # parents come before their children
+            left, right = self.children(node)
+            starts[left] = starts[node]
+            starts[right] = starts[node] + sizes[left]
+        order = np.empty(n, dtype=np.intp)
+        order[starts[:n]] = np.arange(n)
+        return order, starts, starts + sizes
+
+    def members(self, node: int) -> Index:
+        """Return the samples below `node`, increasing."""
+        order, starts, ends = self._spans
+        return np.sort(order[starts[node] : ends[node]])
+
+    def nodes_at(self, k: int, *, below: int | None = None) -> list[int]:
+        """Return the k nodes left after undoing the last k - 1 merges below a node (the root).
+
+        Undoing merges in their order is what a cut means even where heights are not monotone.
+        """
+        nodes = [self.root if below is None else below]
+        while len(nodes) < k:
+            last = max(nodes)
+            nodes.remove(last)
+            nodes.extend(self.children(last))
+        return nodes
+
+    def cut(self, k: int) -> NDArray[np.intp]:
+        """Return labels 0..k-1 of the samples, numbered by first appearance."""
+        return self.labels(self.nodes_at(k))
+
+    def labels(self, nodes: list[int]) -> NDArray[np.intp]:
+        """Return the labels of a partition given by its nodes, numbered by first appearance."""
+        labels = np.empty(self.n_samples, dtype=np.intp)
+        by_first_sample = sorted((self.members(node) for node in nodes), key=lambda m: int(m[0]))
+        for label, members in enumerate(by_first_sample):
+            labels[members] = label
+        return labels

@@ -1,0 +1,528 @@
+"""scikit-learn faces of the algorithms: validate, call core once, keep the results."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mrshc.core.gap import GapSettings
+from mrshc.core.matrix import Center, Float, Matrix, centred_matrix, column_variances
+from mrshc.core.search import SearchPlan, SearchResult, search
+from mrshc.core.spc import Component, leading_starts, next_component, starts_at
+from mrshc.core.tree import (
+    EUCLIDEAN_LINKAGES,
+    LINKAGES,
+    METRICS,
+    Tree,
+    agglomerate,
+    pairwise_distances,
+)
+from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
+from mrshc.validation import (
+    check_increasing,
+    check_integer,
+    check_integer_or,
+    check_matrix_with_missing,
+    check_number,
+    check_option,
+    check_samples,
+)
+
+_CENTERS: dict[Any, Center] = {True: "columns", "grand": "grand", False: "none"}
+
+# The paper's candidates, for data with at least a hundred features, and ours for fewer.
+_CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
+_FEW_FEATURES = 100
+_SMALL_CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 40)
+
+
+class UnsupportedClustersWarning(UserWarning):
+    """The gap statistic supports fewer clusters than were asked for, whatever the features."""
+
+
+class _TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
+    """What every estimator here ends with: selected features and a tree on them."""
+
+    def _keep_tree(self, tree: Tree, support: NDArray[np.bool_]) -> None:
+        self._tree = tree
+        self._support = support
+        self.linkage_matrix_ = tree.linkage_matrix
+        self.children_ = tree.linkage_matrix[:, :2].astype(np.intp)
+        self.distances_ = tree.linkage_matrix[:, 2]
+        self.n_leaves_ = tree.n_samples
+        self.n_features_selected_ = int(support.sum())
+
+    def cut(self, k: int) -> NDArray[np.intp]:
+        """Cut the tree into k clusters: undo its last k - 1 merges.
+
+        Parameters
+        ----------
+        k : int
+            Number of clusters, from 1 to the number of samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Labels 0..k-1, numbered by first appearance.
+        """
+        check_is_fitted(self)
+        advice = "A tree has no more clusters than samples."
+        return self._tree.cut(check_integer("k", k, low=1, high=self.n_leaves_, advice=advice))
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        return self._support
+
+
+class MrSHC(CallbackSupportMixin, _TreeClusterer):
+    """Multi-rank sparse hierarchical clustering (Zhang and Zamar).
+
+    Picks the features that load on the first sparse principal components of the data, clusters
+    the samples on them, and chooses the number of features, the number of components and the
+    number of clusters itself where they are not given.
+
+    Parameters
+    ----------
+    n_features_to_select : int, sequence of int or "auto", default="auto"
+        The number of features q, increasing candidates for it, or "auto": the paper's candidates
+        10, 20, 40, ..., 500, and for fewer than 100 features 2, 3, ... up to half of them.
+    rank : int or "auto", default="auto"
+        Number of sparse components, or "auto" to choose it among 1..max_rank (Algorithm 3).
+    max_rank : int, default=5
+        Largest rank tried.
+    n_clusters : int or "auto", default="auto"
+        The reference number of clusters K: at most so many clusters are looked for, and feature
+        sets that show fewer are set aside. "auto" takes the number that the gap statistic finds.
+    linkage : {"single", "complete", "average", "weighted", "ward", "centroid", "median"}
+        How the distance between clusters follows from that between samples.
+    metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
+        Distance between samples. Ward's, centroid and median linkage need "sqeuclidean".
+    n_references : int, default=50
+        Reference samples of each gap statistic.
+    feature_tolerance : int, default=0
+        Accept a set whose size differs from the wanted number by this much.
+    center : {True, "grand", False}, default=True
+        Subtract each feature's mean before the components are sought, one mean of all cells, or
+        nothing. The tree does not depend on it.
+    n_jobs : int or None, default=None
+        Workers, as in joblib. The result is the same for every number and every backend.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the reference samples.
+    verbose : bool, default=False
+        Show a progress bar on stderr if that is a terminal.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Clusters left by multi-layer pruning (Algorithm 2), 0, 1, ... by first appearance.
+    n_clusters_ : int
+        Number of these clusters.
+    n_features_selected_, rank_ : int
+        What was chosen.
+    components_ : ndarray of shape (rank_, n_features_in_)
+        Sparse loadings that select the features.
+    linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
+        The tree in scipy's format; `children_`, `distances_` and `n_leaves_` are its parts as
+        scikit-learn names them.
+    search_results_ : dict of ndarray
+        One entry for each (q, rank) tried: `n_features_target`, `n_features`, `reached`, `rank`,
+        `l1_bound`, `n_leaves`, `silhouette` (zero for a single leaf), `screened_out`, `chosen`.
+    n_features_in_, feature_names_in_
+        Of the data, as in scikit-learn.
+
+    Notes
+    -----
+    Constant features are never selected. Features that are exact copies of each other enter
+    together.
+
+    Examples
+    --------
+    >>> from mrshc import MrSHC
+    >>> from mrshc.datasets import make_simulation_1
+    >>> data = make_simulation_1(random_state=1, mu=2.0)
+    >>> model = MrSHC(n_features_to_select=50, random_state=0).fit(data.X)
+    >>> model.n_clusters_, model.rank_
+    (3, 1)
+    >>> int(model.get_support()[:50].sum())
+    50
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: Any = "auto",
+        *,
+        rank: Any = "auto",
+        max_rank: int = 5,
+        n_clusters: Any = "auto",
+        linkage: str = "complete",
+        metric: str = "sqeuclidean",
+        n_references: int = 50,
+        feature_tolerance: int = 0,
+        center: Any = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.rank = rank
+        self.max_rank = max_rank
+        self.n_clusters = n_clusters
+        self.linkage = linkage
+        self.metric = metric
+        self.n_references = n_references
+        self.feature_tolerance = feature_tolerance
+        self.center = center
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the features, the tree and the clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples in rows. At least 3 samples and 2 features, complete and finite.
+        y : ignored
+            There for scikit-learn.
+
+        Returns
+        -------
+        self : MrSHC
+        """
+        X = check_samples(self, X)
+        center = _CENTERS[check_option("center", self.center, list(_CENTERS))]
+        matrix = centred_matrix(X, center=center, drop_constant=True)
+        plan = self._plan(matrix)
+        with reported(self, n_steps=plan.n_steps, X=X, verbose=self.verbose) as progress:
+            result = search(matrix, plan, n_jobs=self.n_jobs, progress=progress)
+        self._keep(result, n_features=X.shape[1])
+        return self
+
+    def _plan(self, matrix: Matrix) -> SearchPlan:
+        n, p = matrix.shape
+        limit = min(n, p)
+        rank = check_integer_or(
+            "rank",
+            self.rank,
+            "auto",
+            low=1,
+            high=limit,
+            advice="There are no more components than samples and features.",
+        )
+        max_rank = check_integer(
+            "max_rank", self.max_rank, low=1, high=None, advice="The default is 5."
+        )
+        return SearchPlan(
+            targets=_targets(self.n_features_to_select, matrix),
+            # Centring takes one dimension: the last component would be empty.
+            ranks=(rank,) if rank else tuple(range(1, min(max_rank, n - 1, p) + 1)),
+            n_clusters=check_integer_or(
+                "n_clusters",
+                self.n_clusters,
+                "auto",
+                low=2,
+                high=n,
+                advice="Give 'auto' to let the gap statistic find it.",
+            ),
+            tolerance=check_integer(
+                "feature_tolerance",
+                self.feature_tolerance,
+                low=0,
+                high=None,
+                advice="The default, 0, asks for exactly the wanted number.",
+            ),
+            gap=_gap_settings(self.linkage, self.metric, self.n_references),
+            entropy=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+        )
+
+    def _keep(self, result: SearchResult, *, n_features: int) -> None:
+        chosen = result.chosen
+        support = np.zeros(n_features, dtype=bool)
+        support[chosen.features.indices] = True
+        self._keep_tree(chosen.pruned.tree, support)
+        self.labels_ = result.labels
+        self.n_clusters_ = chosen.n_leaves
+        self.rank_ = chosen.features.rank
+        self.components_ = _dense_loadings(result.components, n_features)
+        self.search_results_ = _search_table(result)
+        if result.fell_back:
+            warnings.warn(
+                f"The gap statistic finds {chosen.n_leaves} of the {result.n_clusters} clusters "
+                f"asked for in the best feature set, and not more in any other; labels_ holds "
+                f"these {chosen.n_leaves}. Use cut({result.n_clusters}) to cut the tree anyway.",
+                UnsupportedClustersWarning,
+                stacklevel=3,
+            )
+
+
+class HighVarianceHC(_TreeClusterer):
+    """Hierarchical clustering on the features of highest variance (HC-HMV in the paper).
+
+    With all features it is classical hierarchical clustering.
+
+    Parameters
+    ----------
+    n_features_to_select : int
+        Number of features to keep. Of features with equal variance the first are kept.
+    n_clusters : int or None, default=None
+        Number of clusters to cut the tree into; None makes the tree only.
+    linkage, metric
+        As in :class:`MrSHC`.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Clusters, if `n_clusters` was given.
+    linkage_matrix_, children_, distances_, n_leaves_, n_features_selected_
+        As in :class:`MrSHC`.
+
+    Examples
+    --------
+    >>> from mrshc import HighVarianceHC
+    >>> X = [[0, 0, 0], [0, 1, 0], [9, 0, 0], [9, 1, 0]]
+    >>> HighVarianceHC(1, n_clusters=2).fit(X).labels_
+    array([0, 0, 1, 1])
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int,
+        *,
+        n_clusters: int | None = None,
+        linkage: str = "complete",
+        metric: str = "sqeuclidean",
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_clusters = n_clusters
+        self.linkage = linkage
+        self.metric = metric
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Select the features, build the tree and cut it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples in rows. At least 3 samples and 2 features, complete and finite.
+        y : ignored
+            There for scikit-learn.
+
+        Returns
+        -------
+        self : HighVarianceHC
+        """
+        X = check_samples(self, X)
+        n, p = X.shape
+        q = check_integer(
+            "n_features_to_select",
+            self.n_features_to_select,
+            low=1,
+            high=p,
+            advice="All features make classical hierarchical clustering.",
+        )
+        n_clusters = check_integer_or(
+            "n_clusters",
+            self.n_clusters,
+            None,
+            low=1,
+            high=n,
+            advice="Give None to make the tree only.",
+        )
+        settings = _gap_settings(self.linkage, self.metric)
+        variances = column_variances(X)
+        if not variances.any():
+            raise ValueError(_ALL_CONSTANT.format(p))
+        support = np.zeros(p, dtype=bool)
+        support[np.argsort(-variances, kind="stable")[:q]] = True
+        selected = X[:, support].astype(np.float64)
+        tree = agglomerate(pairwise_distances(selected, settings.metric), settings.linkage)
+        self._keep_tree(tree, support)
+        if n_clusters is not None:
+            self.labels_ = self.cut(n_clusters)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.intp]:
+        """Fit and return `labels_`; needs `n_clusters`."""
+        if self.n_clusters is None:
+            raise ValueError("fit_predict needs n_clusters, got None. Set it, or fit and cut(k).")
+        return self.fit(X, y).labels_
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SparseComponents:
+    """Sparse principal components: X is about the sum of scale[k] * scores[:, k] loadings[k]."""
+
+    scores: Float  # (n, k), columns of unit length
+    scale: Float  # (k,), u'Xv
+    loadings: Float  # (k, p), rows of at most unit length
+    n_iter: NDArray[np.intp]  # (k,)
+    converged: NDArray[np.bool_]  # (k,)
+
+
+def sparse_components(
+    X: Any,
+    *,
+    l1_bound: float,
+    n_components: int = 1,
+    center: Any = "grand",
+    orthogonal: bool = False,
+    max_iter: int = 20,
+    tol: float = 1e-7,
+    init: Any = None,
+) -> SparseComponents:
+    """Return sparse principal components (Witten, Tibshirani and Hastie 2009).
+
+    Each maximises u'Xv with |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= l1_bound. The defaults are those
+    of R's PMA; the largest loading of each component is positive.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Data; NaN marks a missing cell, filled with the mean of the observed cells of what the
+        earlier components leave.
+    l1_bound : float
+        Bound on |v|_1, between 1 (one feature) and the root of the number of features (all).
+    n_components : int, default=1
+        Number of components.
+    center : {"grand", True, False}, default="grand"
+        Subtract one mean of all cells, the mean of each column, or nothing.
+    orthogonal : bool, default=False
+        Make the u's orthogonal instead of subtracting earlier components from X.
+    max_iter : int, default=20
+        Largest number of alternations for each component.
+    tol : float, default=1e-7
+        A component has converged when v moves by at most this much in L1 norm.
+    init : array-like of shape (n_components, n_features) or None
+        Starting v of each component; the leading right singular vectors of X by default.
+
+    Returns
+    -------
+    SparseComponents
+        With `scores`, `scale`, `loadings`, `n_iter` and `converged`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mrshc import sparse_components
+    >>> X = np.outer([1.0, -1.0, 2.0, -2.0], [3.0, 2.0, 0.0, 0.0, 0.0])
+    >>> sparse_components(X, l1_bound=1.0).loadings
+    array([[1., 0., 0., 0., 0.]])
+    """
+    X = check_matrix_with_missing(X)
+    n, p = X.shape
+    l1_bound = check_number(
+        "l1_bound", l1_bound, low=1.0, high=float(np.sqrt(p)), advice="Above, it has no effect."
+    )
+    n_components = check_integer(
+        "n_components",
+        n_components,
+        low=1,
+        high=min(n, p),
+        advice="There are no more components than samples and features.",
+    )
+    max_iter = check_integer("max_iter", max_iter, low=1, high=None, advice="The default is 20.")
+    tol = check_number("tol", tol, low=0.0, high=np.inf, advice="The default is 1e-7.")
+    center = _CENTERS[check_option("center", center, list(_CENTERS))]
+    matrix = centred_matrix(X, center=center, drop_constant=False)
+    if init is None:
+        starts = leading_starts(matrix, n_components)
+    else:
+        vectors = np.asarray(init, dtype=np.float64)
+        if vectors.shape != (n_components, p) or not np.isfinite(vectors).all():
+            raise ValueError(
+                f"init must hold finite numbers in the shape {(n_components, p)}, one starting "
+                f"vector in each row, got the shape {vectors.shape}."
+            )
+        starts = starts_at(matrix, vectors)
+    components: list[Component] = []
+    for _ in range(n_components):
+        components.append(
+            next_component(
+                matrix,
+                components,
+                starts=starts,
+                l1_bound=l1_bound,
+                orthogonal=orthogonal,
+                max_iter=max_iter,
+                tol=tol,
+            )
+        )
+    return SparseComponents(
+        scores=np.column_stack([c.u for c in components]),
+        scale=np.array([c.scale for c in components]),
+        loadings=_dense_loadings(components, p),
+        n_iter=np.array([c.n_iter for c in components]),
+        converged=np.array([c.converged for c in components]),
+    )
+
+
+_ALL_CONSTANT = (
+    "X must have a feature that varies, but all {} of its features are constant. Check that "
+    "samples are in rows and features in columns."
+)
+
+
+def _targets(wanted: Any, matrix: Matrix) -> tuple[int, ...]:
+    """Return the numbers of features to try."""
+    p = matrix.shape[1]
+    n_varying = p - matrix.n_constant
+    if n_varying == 0:
+        raise ValueError(_ALL_CONSTANT.format(p))
+    if isinstance(wanted, str) and wanted == "auto":
+        return _default_targets(n_varying)
+    limits = {"low": 1, "high": p, "advice": "Lower it, or relax the filter on the features."}
+    if np.ndim(wanted) == 0:
+        return (check_integer("n_features_to_select", wanted, **limits),)
+    return check_increasing("n_features_to_select", wanted, **limits)
+
+
+def _default_targets(p: int) -> tuple[int, ...]:
+    if p >= _FEW_FEATURES:
+        return tuple(q for q in _CANDIDATES if q < p)
+    half = max(2, (p + 1) // 2)
+    return tuple(q for q in _SMALL_CANDIDATES if q <= min(half, p)) or (p,)
+
+
+def _gap_settings(linkage: Any, metric: Any, n_references: Any = 50) -> GapSettings:
+    check_option("metric", metric, METRICS)
+    check_option("linkage", linkage, LINKAGES)
+    if linkage in EUCLIDEAN_LINKAGES and metric != "sqeuclidean":
+        raise ValueError(
+            f"linkage={linkage!r} is defined for metric='sqeuclidean' only, got {metric!r}. "
+            "Choose another linkage or that metric."
+        )
+    advice = "A standard error needs two; the default is 50."
+    n_references = check_integer("n_references", n_references, low=2, high=None, advice=advice)
+    return GapSettings(linkage=linkage, metric=metric, n_references=n_references)
+
+
+def _dense_loadings(components: Any, n_features: int) -> Float:
+    loadings = np.zeros((len(components), n_features))
+    for row, component in zip(loadings, components, strict=True):
+        row[component.indices] = component.weights
+    return loadings
+
+
+def _search_table(result: SearchResult) -> dict[str, NDArray[Any]]:
+    rows = result.candidates
+    return {
+        "n_features_target": np.array([c.target for c in rows]),
+        "n_features": np.array([c.features.indices.size for c in rows]),
+        "reached": np.array([c.features.reached for c in rows]),
+        "rank": np.array([c.features.rank for c in rows]),
+        "l1_bound": np.array([c.features.l1_bound for c in rows]),
+        "n_leaves": np.array([c.n_leaves for c in rows]),
+        "silhouette": np.array([c.silhouette for c in rows]),
+        "screened_out": np.array([c.screened_out for c in rows]),
+        "chosen": np.array([c.chosen for c in rows]),
+    }

@@ -1,0 +1,168 @@
+"""What comes in from outside, checked once. Each refusal says what was wanted, what came, and what
+to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _get_feature_names, check_array, validate_data
+
+# Squares of larger values overflow, of smaller ones vanish.
+_LARGEST, _SMALLEST = 1e150, 1e-150
+
+
+def check_samples(estimator: Any, X: Any) -> NDArray[Any]:
+    """Return the complete, finite, numeric data that an estimator is fitted to."""
+    name = type(estimator).__name__
+    try:
+        array = validate_data(
+            estimator,
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_min_samples=3,
+            ensure_min_features=2,
+        )
+    except ValueError as error:
+        raise _explained(error, X) from None
+    low, high = array.min(), array.max()
+    if np.isnan(low):
+        where = _first_cell(np.isnan(array), X)
+        raise ValueError(
+            f"{name} needs complete data, but X holds NaN (first at {where}). Impute the missing "
+            "values first, for instance with sklearn.impute.KNNImputer; only sparse_components "
+            "accepts them as they are."
+        )
+    check_scale(array, X, low=float(low), high=float(high))
+    return array
+
+
+def check_matrix_with_missing(X: Any) -> NDArray[Any]:
+    """Return numeric data in which NaN marks a missing cell."""
+    try:
+        array = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_min_samples=2,
+            ensure_min_features=2,
+            input_name="X",
+        )
+    except ValueError as error:
+        raise _explained(error, X) from None
+    observed = ~np.isnan(array)
+    for axis, kind in ((0, "feature"), (1, "sample")):
+        empty = np.flatnonzero(~observed.any(axis=axis))
+        if empty.size:
+            what = _feature_name(X, empty[0]) if kind == "feature" else str(empty[0])
+            raise ValueError(
+                f"Every {kind} needs at least one observed value, but {kind} {what} of X has "
+                f"none. Drop it."
+            )
+    check_scale(array, X, low=float(np.nanmin(array)), high=float(np.nanmax(array)))
+    return array
+
+
+def check_scale(array: NDArray[Any], X: Any, *, low: float, high: float) -> None:
+    """Refuse infinite values and values whose squares cannot be computed."""
+    if np.isinf(low) or np.isinf(high):
+        where = _first_cell(np.isinf(array), X)
+        raise ValueError(
+            f"X must be finite, but holds inf (first at {where}). Replace it, or mend the "
+            "transformation that made it, such as a logarithm of zero."
+        )
+    largest = max(abs(low), abs(high))
+    if largest > _LARGEST or 0 < high - low < _SMALLEST:
+        raise ValueError(
+            f"X must have values below {_LARGEST:g} that differ by more than {_SMALLEST:g}, got "
+            f"values from {low:g} to {high:g}. Rescale it, the clusters do not depend on the unit."
+        )
+
+
+def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: str) -> int:
+    """Return a whole number within [low, high]."""
+    inside = _is_integer(value) and value >= low and (high is None or value <= high)
+    if not inside:
+        wanted = f"at least {low}" if high is None else f"in [{low}, {high}]"
+        raise ValueError(f"{name} must be a whole number {wanted}, got {value!r}. {advice}")
+    return int(value)
+
+
+def check_integer_or(name: str, value: Any, word: str | None, **limits: Any) -> int | None:
+    """Return a whole number, or None for the word that stands for 'choose it for me'."""
+    if value is None if word is None else isinstance(value, str) and value == word:
+        return None
+    return check_integer(name, value, **limits)
+
+
+def check_increasing(name: str, values: Any, *, low: int, high: int, advice: str) -> tuple[int, ...]:
+    """Return strictly increasing whole numbers within [low, high]."""
+    is_sequence = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
+    if not is_sequence or len(values) == 0:
+        raise ValueError(
+            f"{name} must be a whole number, an increasing sequence of them or 'auto', "
+            f"got {values!r}."
+        )
+    checked = tuple(check_integer(name, v, low=low, high=high, advice=advice) for v in values)
+    if any(b <= a for a, b in zip(checked, checked[1:], strict=False)):
+        raise ValueError(
+            f"{name} must increase from candidate to candidate, got {list(checked)}. "
+            "Sort them and drop duplicates."
+        )
+    return checked
+
+
+def check_number(name: str, value: Any, *, low: float, high: float, advice: str) -> float:
+    """Return a number within [low, high]."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"{name} must lie in [{low:g}, {high:.6g}], got {value!r}. {advice}")
+    return float(value)
+
+
+def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
+    """Return one of the options."""
+    # True == 1, so identity of type matters too.
+    if not any(type(value) is type(option) and value == option for option in options):
+        known = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+    return value
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _explained(error: ValueError, X: Any) -> ValueError:
+    """Return a sentence about the first text cell in place of numpy's about a string."""
+    cells = np.asarray(X, dtype=object)
+    if cells.ndim == 2 and "could not convert string" in str(error):
+        for (i, j), value in np.ndenumerate(cells):
+            if isinstance(value, str) and not _is_numeric_text(value):
+                return ValueError(
+                    f"X must be numeric, but holds the text {value!r} in sample {i}, feature "
+                    f"{_feature_name(X, j)}. Drop or encode the text columns."
+                )
+    return error
+
+
+def _is_numeric_text(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _first_cell(mask: NDArray[np.bool_], X: Any) -> str:
+    i, j = np.unravel_index(int(mask.argmax()), mask.shape)
+    return f"sample {i}, feature {_feature_name(X, int(j))}"
+
+
+def _feature_name(X: Any, j: int) -> str:
+    names = _get_feature_names(X)
+    return str(j) if names is None else repr(str(names[j]))
