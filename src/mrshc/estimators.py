@@ -13,14 +13,17 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mrshc.core.arrays import Float, Labels, Mask
 from mrshc.core.gap import GapSettings
-from mrshc.core.matrix import Center, Float, Matrix, centred_matrix, column_variances
+from mrshc.core.matrix import Center, Matrix, centred_matrix, column_variances
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.core.spc import Component, leading_starts, next_component, starts_at
 from mrshc.core.tree import (
     EUCLIDEAN_LINKAGES,
     LINKAGES,
     METRICS,
+    Linkage,
+    Metric,
     Tree,
     agglomerate,
     pairwise_distances,
@@ -51,7 +54,7 @@ class UnsupportedClustersWarning(UserWarning):
 class _TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
     """What every estimator here ends with: selected features and a tree on them."""
 
-    def _keep_tree(self, tree: Tree, support: NDArray[np.bool_]) -> None:
+    def _keep_tree(self, tree: Tree, support: Mask) -> None:
         self._tree = tree
         self._support = support
         self.linkage_matrix_ = tree.linkage_matrix
@@ -60,7 +63,7 @@ class _TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         self.n_leaves_ = tree.n_samples
         self.n_features_selected_ = int(support.sum())
 
-    def cut(self, k: int) -> NDArray[np.intp]:
+    def cut(self, k: int) -> Labels:
         """Cut the tree into k clusters: undo its last k - 1 merges.
 
         Parameters
@@ -77,7 +80,7 @@ class _TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         advice = "A tree has no more clusters than samples."
         return self._tree.cut(check_integer("k", k, low=1, high=self.n_leaves_, advice=advice))
 
-    def _get_support_mask(self) -> NDArray[np.bool_]:
+    def _get_support_mask(self) -> Mask:
         check_is_fitted(self)
         return self._support
 
@@ -241,9 +244,17 @@ class MrSHC(CallbackSupportMixin, _TreeClusterer):
                 high=None,
                 advice="The default, 0, asks for exactly the wanted number.",
             ),
-            gap=_gap_settings(self.linkage, self.metric, self.n_references),
+            gap=self._gap_settings(),
             entropy=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
         )
+
+    def _gap_settings(self) -> GapSettings:
+        linkage, metric = _linkage_and_metric(self.linkage, self.metric)
+        advice = "A standard error needs two; the default is 50."
+        n_references = check_integer(
+            "n_references", self.n_references, low=2, high=None, advice=advice
+        )
+        return GapSettings(linkage=linkage, metric=metric, n_references=n_references)
 
     def _keep(self, result: SearchResult, *, n_features: int) -> None:
         chosen = result.chosen
@@ -338,20 +349,20 @@ class HighVarianceHC(_TreeClusterer):
             high=n,
             advice="Give None to make the tree only.",
         )
-        settings = _gap_settings(self.linkage, self.metric)
+        linkage, metric = _linkage_and_metric(self.linkage, self.metric)
         variances = column_variances(X)
         if not variances.any():
             raise ValueError(_ALL_CONSTANT.format(p))
         support = np.zeros(p, dtype=bool)
         support[np.argsort(-variances, kind="stable")[:q]] = True
         selected = X[:, support].astype(np.float64)
-        tree = agglomerate(pairwise_distances(selected, settings.metric), settings.linkage)
+        tree = agglomerate(pairwise_distances(selected, metric), linkage)
         self._keep_tree(tree, support)
         if n_clusters is not None:
             self.labels_ = self.cut(n_clusters)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.intp]:
+    def fit_predict(self, X: Any, y: Any = None) -> Labels:
         """Fit and return `labels_`; needs `n_clusters`."""
         if self.n_clusters is None:
             raise ValueError("fit_predict needs n_clusters, got None. Set it, or fit and cut(k).")
@@ -366,7 +377,7 @@ class SparseComponents:
     scale: Float  # (k,), u'Xv
     loadings: Float  # (k, p), rows of at most unit length
     n_iter: NDArray[np.intp]  # (k,)
-    converged: NDArray[np.bool_]  # (k,)
+    converged: Mask  # (k,)
 
 
 def sparse_components(
@@ -480,7 +491,7 @@ def _targets(wanted: Any, matrix: Matrix) -> tuple[int, ...]:
         raise ValueError(_ALL_CONSTANT.format(p))
     if isinstance(wanted, str) and wanted == "auto":
         return _default_targets(n_varying)
-    limits = {"low": 1, "high": p, "advice": "Lower it, or relax the filter on the features."}
+    limits: Any = {"low": 1, "high": p, "advice": "Lower it, or relax the filter on the features."}
     if np.ndim(wanted) == 0:
         return (check_integer("n_features_to_select", wanted, **limits),)
     return check_increasing("n_features_to_select", wanted, **limits)
@@ -493,7 +504,7 @@ def _default_targets(p: int) -> tuple[int, ...]:
     return tuple(q for q in _SMALL_CANDIDATES if q <= min(half, p)) or (p,)
 
 
-def _gap_settings(linkage: Any, metric: Any, n_references: Any = 50) -> GapSettings:
+def _linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
     check_option("metric", metric, METRICS)
     check_option("linkage", linkage, LINKAGES)
     if linkage in EUCLIDEAN_LINKAGES and metric != "sqeuclidean":
@@ -501,9 +512,7 @@ def _gap_settings(linkage: Any, metric: Any, n_references: Any = 50) -> GapSetti
             f"linkage={linkage!r} is defined for metric='sqeuclidean' only, got {metric!r}. "
             "Choose another linkage or that metric."
         )
-    advice = "A standard error needs two; the default is 50."
-    n_references = check_integer("n_references", n_references, low=2, high=None, advice=advice)
-    return GapSettings(linkage=linkage, metric=metric, n_references=n_references)
+    return linkage, metric
 
 
 def _dense_loadings(components: Any, n_features: int) -> Float:

@@ -21,6 +21,8 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
+__all__ = ["CallbackSupportMixin", "Report", "reported", "with_callbacks"]
+
 Report = Callable[[int, int], None]  # steps done, steps in all
 
 

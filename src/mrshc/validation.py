@@ -1,11 +1,13 @@
-"""What comes in from outside, checked once. Each refusal says what was wanted, what came, and what
-to do.
+"""What comes in from outside, checked once.
+
+Each refusal says what was wanted, what came, and what to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -100,7 +102,9 @@ def check_integer_or(name: str, value: Any, word: str | None, **limits: Any) -> 
     return check_integer(name, value, **limits)
 
 
-def check_increasing(name: str, values: Any, *, low: int, high: int, advice: str) -> tuple[int, ...]:
+def check_increasing(
+    name: str, values: Any, *, low: int, high: int, advice: str
+) -> tuple[int, ...]:
     """Return strictly increasing whole numbers within [low, high]."""
     is_sequence = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
     if not is_sequence or len(values) == 0:
@@ -109,7 +113,7 @@ def check_increasing(name: str, values: Any, *, low: int, high: int, advice: str
             f"got {values!r}."
         )
     checked = tuple(check_integer(name, v, low=low, high=high, advice=advice) for v in values)
-    if any(b <= a for a, b in zip(checked, checked[1:], strict=False)):
+    if any(b <= a for a, b in pairwise(checked)):
         raise ValueError(
             f"{name} must increase from candidate to candidate, got {list(checked)}. "
             "Sort them and drop duplicates."
@@ -119,7 +123,8 @@ def check_increasing(name: str, values: Any, *, low: int, high: int, advice: str
 
 def check_number(name: str, value: Any, *, low: float, high: float, advice: str) -> float:
     """Return a number within [low, high]."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high:
         raise ValueError(f"{name} must lie in [{low:g}, {high:.6g}], got {value!r}. {advice}")
     return float(value)
 

@@ -12,9 +12,8 @@ from typing import Literal, get_args
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from mrshc.core.matrix import Float
+from mrshc.core.arrays import Float, Index, Labels
 from mrshc.core.tree import LINKAGES, Linkage, Metric, pairwise_distances
 
 GapRule = Literal["Tibs2001SEmax", "firstSEmax", "globalSEmax", "firstmax", "globalmax"]
@@ -26,8 +25,9 @@ _NO_DISPERSION = 1e-16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapSettings:
-    """How a group of samples is tested. With the default rule and two clusters, only the top
-    split of each reference sample is needed.
+    """How a group of samples is tested.
+
+    With the default rule and two clusters, each reference sample needs its top split only.
     """
 
     linkage: Linkage = "complete"
@@ -52,7 +52,7 @@ def gap_curve(
     X: Float,
     distances: Float,
     *,
-    partitions: Sequence[NDArray[np.intp]],
+    partitions: Sequence[Labels],
     rng: np.random.Generator,
     settings: GapSettings,
 ) -> GapCurve:
@@ -80,7 +80,7 @@ def dispersion_distances(distances: Float, metric: Metric) -> Float:
     return np.sqrt(distances) if metric == "sqeuclidean" else distances
 
 
-def dispersion(distances: Float, labels: NDArray[np.intp]) -> float:
+def dispersion(distances: Float, labels: Labels) -> float:
     """Return W_k: over clusters, the sum of distances between pairs over twice the size."""
     total = 0.0
     for label in range(int(labels.max()) + 1):
@@ -192,7 +192,7 @@ def _merge(distances: Float, sizes: Float, i: int, j: int, linkage: int) -> None
     total = n_i + n_j
     for k in range(sizes.size):
         d_ik, d_jk = distances[i, k], distances[j, k]
-        if k == i or k == j or d_ik == np.inf:
+        if k in (i, j) or d_ik == np.inf:
             continue
         if linkage == 0:  # single
             d = min(d_ik, d_jk)
@@ -218,7 +218,7 @@ def _merge(distances: Float, sizes: Float, i: int, j: int, linkage: int) -> None
 
 
 @njit(cache=True, nogil=True)
-def _dispersion(plain: Float, parent: NDArray[np.intp]) -> float:
+def _dispersion(plain: Float, parent: Index) -> float:
     n = parent.size
     owner = np.empty(n, dtype=np.intp)
     sizes = np.zeros(n)

@@ -15,8 +15,8 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-Float = NDArray[np.float64]
-Index = NDArray[np.intp]
+from mrshc.core.arrays import Float, Index, Mask
+
 Center = Literal["columns", "grand", "none"]
 
 # Temporaries are made for this many cells at a time: 4 MB in double precision.
@@ -30,6 +30,7 @@ class Matrix:
     values: NDArray[Any]  # (n, p), float32 or float64, C- or F-contiguous, no NaN
     offsets: Float  # (p,), subtracted from every row
     missing: sparse.coo_array | None  # (n, p), the missing cells; None: all were observed
+    n_constant: int  # columns that hold one value only
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -100,18 +101,13 @@ def centred_matrix(X: NDArray[Any], *, center: Center, drop_constant: bool) -> M
     if drop_constant:
         offsets = np.where(constant, means, offsets)
     if n_observed == X.size:
-        return Matrix(values=X, offsets=offsets, missing=None)
+        return Matrix(values=X, offsets=offsets, missing=None, n_constant=int(constant.sum()))
     rows, cols = np.nonzero(np.isnan(X))
     fill = float((means - offsets) @ counts) / n_observed
     filled = X.copy(order="K")
     filled[rows, cols] = offsets[cols] + fill
     missing = sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=X.shape)
-    return Matrix(values=filled, offsets=offsets, missing=missing)
-
-
-def constant_columns(X: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark the columns that hold one value only."""
-    return _column_summary(X)[2]
+    return Matrix(values=filled, offsets=offsets, missing=missing, n_constant=int(constant.sum()))
 
 
 def column_variances(X: NDArray[Any]) -> Float:
@@ -123,7 +119,7 @@ def column_variances(X: NDArray[Any]) -> Float:
     return variances
 
 
-def _column_summary(X: NDArray[Any]) -> tuple[Float, Float, NDArray[np.bool_]]:
+def _column_summary(X: NDArray[Any]) -> tuple[Float, Float, Mask]:
     """Return mean and number of the observed cells of each column, and whether it is constant."""
     p = X.shape[1]
     means, counts, constant = np.empty(p), np.empty(p), np.empty(p, dtype=bool)

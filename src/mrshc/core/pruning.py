@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mrshc.core.arrays import Float, Index, Labels
 from mrshc.core.gap import GapCurve, GapSettings, gap_curve
-from mrshc.core.matrix import Float, Index
 from mrshc.core.tree import Tree
 
 
@@ -37,7 +36,7 @@ class PrunedTree:
             nodes.extend(self.tree.children(node))
         return nodes
 
-    def labels(self, max_leaves: int) -> NDArray[np.intp]:
+    def labels(self, max_leaves: int) -> Labels:
         """Return the cluster of each sample, at most `max_leaves` clusters."""
         return self.tree.labels(self.nodes(max_leaves))
 
@@ -80,9 +79,7 @@ def prune(
     return PrunedTree(tree=tree, splits=tuple(splits), tests=tests)
 
 
-def _subtree_partitions(
-    tree: Tree, node: int, members: Index, max_clusters: int
-) -> list[NDArray[np.intp]]:
+def _subtree_partitions(tree: Tree, node: int, members: Index, max_clusters: int) -> list[Labels]:
     """Return the labels of a node's samples in its own 1, 2, ... topmost clusters."""
     partitions = []
     for k in range(1, min(max_clusters, members.size) + 1):

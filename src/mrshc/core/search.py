@@ -10,11 +10,11 @@ from itertools import groupby
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from mrshc.core.arrays import Float, Labels
 from mrshc.core.gap import GapSettings
-from mrshc.core.matrix import Float, Matrix
+from mrshc.core.matrix import Matrix
 from mrshc.core.pruning import PrunedTree, prune
 from mrshc.core.selection import iterative_choice, reference_number_of_clusters
 from mrshc.core.silhouette import average_silhouette
@@ -82,7 +82,7 @@ class SearchResult:
         return next(c for c in self.candidates if c.chosen)
 
     @property
-    def labels(self) -> NDArray[np.intp]:
+    def labels(self) -> Labels:
         """Clusters of the chosen candidate."""
         return self.chosen.pruned.labels(self.n_clusters)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrshc.core.matrix import Float
+from mrshc.core.arrays import Float, Labels
 
 
-def silhouette_widths(distances: Float, labels: NDArray[np.intp]) -> Float:
+def silhouette_widths(distances: Float, labels: Labels) -> Float:
     """Return the silhouette width of each sample.
 
     It is zero for a sample alone in its cluster (Rousseeuw 1987), for samples that are as far from
@@ -31,6 +30,6 @@ def silhouette_widths(distances: Float, labels: NDArray[np.intp]) -> Float:
     return np.where(own_size > 1, widths, 0.0)
 
 
-def average_silhouette(distances: Float, labels: NDArray[np.intp]) -> float:
+def average_silhouette(distances: Float, labels: Labels) -> float:
     """Return the mean silhouette width, by which Algorithms 3 and 4 compare feature sets."""
     return float(silhouette_widths(distances, labels).mean())

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core.matrix import Index, Matrix
+from mrshc.core.arrays import Index
+from mrshc.core.matrix import Matrix
 from mrshc.core.spc import Component, Starts, leading_starts, next_component
 
 # v is solved to an L1 change of 1e-7: a narrower bracket on the bound would chase rounding noise.

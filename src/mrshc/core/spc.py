@@ -14,7 +14,8 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from mrshc.core.matrix import Float, Index, Matrix
+from mrshc.core.arrays import Float, Index
+from mrshc.core.matrix import Matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -180,7 +181,7 @@ class _Residual:
     def __init__(self, matrix: Matrix, earlier: Sequence[Component]) -> None:
         self._matrix = matrix
         self._earlier = earlier
-        self._patch = _missing_patch(matrix, earlier) if matrix.missing is not None else None
+        self._patch = _missing_patch(matrix, earlier)
 
     def image(self, v: Float, full_image: Float) -> Float:
         """Return the residual's product with a dense v whose product with X is known."""
@@ -207,11 +208,10 @@ def _missing_patch(matrix: Matrix, earlier: Sequence[Component]) -> sparse.csr_a
     There the cell must hold the mean of the observed cells of X - L, while X - L itself holds X's
     own fill minus L.
     """
-    if not earlier:
+    if matrix.missing is None or not earlier:
         return None
-    missing = matrix.missing
     n, p = matrix.shape
-    rows, cols = missing.coords
+    rows, cols = matrix.missing.coords
     fill = matrix.values[rows[0], cols[0]] - matrix.offsets[cols[0]]
     observed_sum = matrix.total() - fill * rows.size
     low_rank = np.zeros(rows.size)

@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
-from mrshc.core.matrix import Float, Index
+from mrshc.core.arrays import Float, Index, Labels
 
 Metric = Literal["sqeuclidean", "cityblock"]
 Linkage = Literal["single", "complete", "average", "weighted", "ward", "centroid", "median"]
@@ -66,6 +65,11 @@ class Tree:
         is_sample = node < self.n_samples
         return 0.0 if is_sample else float(self.linkage_matrix[node - self.n_samples, 2])
 
+    @property
+    def leaf_order(self) -> Index:
+        """Samples from left to right, as a dendrogram shows them."""
+        return self._spans[0]
+
     @cached_property
     def _spans(self) -> tuple[Index, Index, Index]:
         """Samples from left to right, and where each node starts and ends among them."""
@@ -98,11 +102,11 @@ class Tree:
             nodes.extend(self.children(last))
         return nodes
 
-    def cut(self, k: int) -> NDArray[np.intp]:
+    def cut(self, k: int) -> Labels:
         """Return labels 0..k-1 of the samples, numbered by first appearance."""
         return self.labels(self.nodes_at(k))
 
-    def labels(self, nodes: list[int]) -> NDArray[np.intp]:
+    def labels(self, nodes: list[int]) -> Labels:
         """Return the labels of a partition given by its nodes, numbered by first appearance."""
         labels = np.empty(self.n_samples, dtype=np.intp)
         by_first_sample = sorted((self.members(node) for node in nodes), key=lambda m: int(m[0]))

@@ -1,0 +1,101 @@
+"""The command line: parses, calls, writes; no logic of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from mrshc.datasets import make_simulation_1
+from mrshc.estimators import MrSHC
+from mrshc.metrics import classification_error_rate, feature_precision, feature_recall
+from mrshc.plotting import dendrogram
+
+app = typer.Typer(
+    help="Sparse hierarchical clustering for large and flat data.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _commands() -> None:
+    """Make typer expect the name of a command even while there is only one."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("mrshc-demo"),
+    seed: Annotated[int, typer.Option(help="Seed of the simulation and the search.")] = 1,
+) -> None:
+    """Simulate data with three known clusters, find them again, and draw the tree.
+
+    60 samples, 500 features, of which 50 make the clusters (Simulation I of the paper). Number of
+    features, rank and number of clusters are all left to the method.
+
+    Example: mrshc demo --out picture --seed 7
+    """
+    data = make_simulation_1(seed)
+    X = pd.DataFrame(data.X, index=data.sample_names, columns=data.feature_names)
+    truth = pd.Series([f"C{label + 1}" for label in data.labels], name="true class")
+    console = Console()
+    console.print(f"Simulated {X.shape[0]} samples, {X.shape[1]} features, 50 of them useful.")
+    model = MrSHC(random_state=seed, n_jobs=-1, verbose=True).fit(X)
+    console.print(
+        f"Chose q = {model.n_features_selected_} features, rank r = {model.rank_}, "
+        f"K = {model.n_clusters_} clusters."
+    )
+    found = pd.Series([f"cluster {label + 1}" for label in model.labels_], name="found")
+    console.print(_confusion(pd.crosstab(truth, found)))
+    support = model.get_support()
+    cer = classification_error_rate(data.labels, model.labels_)
+    console.print(f"Classification error rate {cer:.3f}.")
+    console.print(
+        f"Features: precision {feature_precision(data.support, support):.3f}, "
+        f"recall {feature_recall(data.support, support):.3f}: "
+        + ", ".join(np.array(data.feature_names)[support])
+    )
+    axes = dendrogram(
+        model,
+        classes=truth,
+        names=data.sample_names,
+        title=f"MrSHC on {model.n_features_selected_} of {X.shape[1]} features",
+    )
+    picture = out / "dendrogram.png"
+    _write_picture(axes.figure, picture)
+    console.print(f"The tree lies in {picture}")
+
+
+def _confusion(counts: pd.DataFrame) -> Table:
+    table = Table(str(counts.index.name), *counts.columns)
+    for name, row in counts.iterrows():
+        table.add_row(str(name), *map(str, row))
+    return table
+
+
+def _write_picture(figure: object, path: Path) -> None:
+    """Write beside the target and rename, so that an interrupted run leaves the old file whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        figure.savefig(partial, format="png", dpi=150)  # type: ignore[attr-defined]
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def main() -> None:
+    """Run the command line: exit 0 when done, 2 on the user's mistake, 1 on ours."""
+    try:
+        app()
+    except OSError as error:
+        sys.stderr.write(f"mrshc: cannot write {error.filename}: {error.strerror}.\n")
+        sys.exit(2)
