@@ -267,13 +267,17 @@ class MrSHC(CallbackSupportMixin, _TreeClusterer):
         self.components_ = _dense_loadings(result.components, n_features)
         self.search_results_ = _search_table(result)
         if result.fell_back:
-            warnings.warn(
-                f"The gap statistic finds {chosen.n_leaves} of the {result.n_clusters} clusters "
-                f"asked for in the best feature set, and not more in any other; labels_ holds "
-                f"these {chosen.n_leaves}. Use cut({result.n_clusters}) to cut the tree anyway.",
-                UnsupportedClustersWarning,
-                stacklevel=3,
-            )
+            self._warn_of_fallback(chosen.n_leaves, result.n_clusters)
+
+    def _warn_of_fallback(self, found: int, wanted: int) -> None:
+        seen = "a single cluster" if found == 1 else f"only {found} clusters"
+        asked = "" if self.n_clusters == "auto" else f" of the {wanted} asked for"
+        warnings.warn(
+            f"The gap statistic supports {seen}{asked}, whatever the features: labels_ holds no "
+            f"more. Use cut({wanted}) to cut the tree all the same.",
+            UnsupportedClustersWarning,
+            stacklevel=4,
+        )
 
 
 class HighVarianceHC(_TreeClusterer):

@@ -21,6 +21,7 @@ _LARGEST, _SMALLEST = 1e150, 1e-150
 def check_samples(estimator: Any, X: Any) -> NDArray[Any]:
     """Return the complete, finite, numeric data that an estimator is fitted to."""
     name = type(estimator).__name__
+    _refuse_duplicate_names(X)
     try:
         array = validate_data(
             estimator,
@@ -140,6 +141,16 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _refuse_duplicate_names(X: Any) -> None:
+    """Features are found again by name: scikit-learn wants the names to be unique, and so do we."""
+    names, counts = np.unique([str(c) for c in getattr(X, "columns", ())], return_counts=True)
+    if np.any(counts > 1):
+        raise ValueError(
+            f"Feature names must be unique, but {str(names[counts.argmax()])!r} names "
+            f"{counts.max()} columns of X. Rename them, or pass the values without names."
+        )
 
 
 def _explained(error: ValueError, X: Any) -> ValueError:

@@ -2,13 +2,17 @@
 
 import joblib
 import numpy as np
-import plain_twin
 import pytest
 
+import plain_twin
 from mrshc.core.gap import GapSettings
 from mrshc.core.matrix import centred_matrix
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.tree import LINKAGES
+
+
+def unheard(done, total):
+    assert 0 < done <= total
 
 
 def small_problem(seed):
@@ -32,7 +36,7 @@ def run(X, *, targets=(2, 3, 5, 8), ranks=(1, 2, 3), K=None, n_jobs=None, **gap)
         entropy=7,
     )
     matrix = centred_matrix(X, center="columns", drop_constant=True)
-    return search(matrix, plan, n_jobs=n_jobs, progress=lambda done, total: None)
+    return search(matrix, plan, n_jobs=n_jobs, progress=unheard)
 
 
 def assert_agrees_with_twin(X, result, **options):
@@ -62,3 +66,71 @@ def test_fast_code_agrees_with_the_plain_twin_on_city_blocks(seed):
 def test_fast_code_agrees_with_the_plain_twin_for_known_k(seed):
     X = small_problem(seed)
     assert_agrees_with_twin(X, run(X, K=3), K=3)
+
+
+def test_result_is_the_same_for_any_number_of_workers_and_any_backend():
+    X = small_problem(3)
+    alone = run(X)
+    others = [run(X, n_jobs=2)]
+    for backend in ("threading", "loky"):
+        with joblib.parallel_config(backend=backend, n_jobs=2):
+            others.append(run(X))
+    for other in others:
+        for mine, theirs in zip(alone.candidates, other.candidates, strict=True):
+            assert mine.silhouette == theirs.silhouette
+            assert mine.chosen == theirs.chosen
+            np.testing.assert_array_equal(mine.features.indices, theirs.features.indices)
+            np.testing.assert_array_equal(
+                mine.pruned.tree.linkage_matrix, theirs.pruned.tree.linkage_matrix
+            )
+            assert mine.pruned.splits == theirs.pruned.splits
+
+
+def test_a_candidate_fares_the_same_in_any_company():
+    X = small_problem(4)
+    together = {(c.target, c.features.rank): c for c in run(X, K=2).candidates}
+    for q in (3, 5):
+        for alone in run(X, targets=(q,), K=2).candidates:
+            same = together[q, alone.features.rank]
+            assert (alone.silhouette, alone.n_leaves) == (same.silhouette, same.n_leaves)
+
+
+def test_order_of_the_columns_is_of_no_consequence():
+    X = small_problem(5)
+    order = np.random.default_rng(0).permutation(X.shape[1])
+    plain, shuffled = run(X), run(X[:, order])
+    np.testing.assert_array_equal(plain.labels, shuffled.labels)
+    np.testing.assert_array_equal(
+        plain.chosen.features.indices, np.sort(order[shuffled.chosen.features.indices])
+    )
+
+
+def test_ranks_above_the_number_of_features_are_not_tried():
+    tried = {(c.target, c.features.rank) for c in run(small_problem(0), targets=(1, 2)).candidates}
+    assert tried == {(1, 1), (2, 1), (2, 2)}
+
+
+def test_nothing_survives_the_screen_falls_back_to_most_leaves():
+    rng = np.random.default_rng(0)
+    result = run(rng.random((15, 6)), K=9)
+    assert result.fell_back
+    assert all(c.screened_out for c in result.candidates)
+    best = max(result.candidates, key=lambda c: (c.n_leaves, c.silhouette))
+    assert result.chosen is best
+
+
+def test_progress_counts_every_step_once():
+    seen = []
+    X = small_problem(6)
+    plan = SearchPlan(
+        targets=(2, 3),
+        ranks=(1, 2, 3),
+        n_clusters=None,
+        tolerance=0,
+        gap=GapSettings(n_references=5),
+        entropy=0,
+    )
+    matrix = centred_matrix(X, center="columns", drop_constant=True)
+    search(matrix, plan, n_jobs=None, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (plan.n_steps, plan.n_steps) == (10, 10)
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import linkage as scipy_linkage
+from scipy.spatial.distance import pdist
+
+import reference
+from mrshc.core.tree import LINKAGES, Tree, agglomerate, pairwise_distances
+
+# R's name: ours, and what the two say of the same heights. R was given squared distances for all.
+IN_R = {
+    "complete": ("complete", lambda h: h),
+    "average": ("average", lambda h: h),
+    "single": ("single", lambda h: h),
+    "mcquitty": ("weighted", lambda h: h),
+    "ward.D": ("ward", np.square),
+    "centroid": ("centroid", np.square),
+    "median": ("median", np.square),
+    "ward.D2": ("ward", lambda h: h),
+}
+
+
+def tree_as_in_r(run):
+    distances = pairwise_distances(reference.matrix(f"input_{run['input']}"), "sqeuclidean")
+    if run["method"] == "ward.D2":  # takes what it is given for plain distances
+        distances = distances**2
+    linkage, convert = IN_R[run["method"]]
+    return agglomerate(distances, linkage), convert
+
+
+@pytest.mark.parametrize("run", reference.runs("hclust"), ids=lambda r: r["input"] + r["method"])
+def test_heights_and_cuts_are_those_of_hclust(run):
+    tree, convert = tree_as_in_r(run)
+    heights = convert(tree.linkage_matrix[:, 2])
+    np.testing.assert_allclose(heights, run["height"], rtol=1e-9)
+    for k in range(2, 7):
+        np.testing.assert_array_equal(tree.cut(k) + 1, run["cutree"][f"k{k}"])
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_tree_is_scipys(linkage):
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    euclidean = linkage in ("ward", "centroid", "median")
+    expected = scipy_linkage(pdist(X, "euclidean" if euclidean else "sqeuclidean"), linkage)
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), linkage)
+    np.testing.assert_allclose(tree.linkage_matrix, expected)
+
+
+def test_cuts_are_nested_and_undo_one_merge_at_a_time():
+    X = np.random.default_rng(1).normal(size=(25, 2))
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "centroid")
+    assert np.any(np.diff(tree.linkage_matrix[:, 2]) < 0), "the case needs an inversion"
+    for k in range(1, 25):
+        coarse, fine = tree.cut(k), tree.cut(k + 1)
+        assert set(coarse) == set(range(k))
+        assert len(set(zip(coarse, fine, strict=True))) == k + 1
+
+
+def test_members_and_leaf_order_agree():
+    X = np.random.default_rng(2).normal(size=(15, 3))
+    tree = agglomerate(pairwise_distances(X, "cityblock"), "average")
+    np.testing.assert_array_equal(np.sort(tree.leaf_order), np.arange(15))
+    position = np.argsort(tree.leaf_order)
+    for node in range(15, tree.root + 1):
+        left, right = tree.children(node)
+        together = np.concatenate([tree.members(left), tree.members(right)])
+        np.testing.assert_array_equal(tree.members(node), np.sort(together))
+        assert np.ptp(position[tree.members(node)]) == tree.members(node).size - 1
+
+
+def test_a_chain_of_many_samples_needs_no_recursion():
+    n = 5000
+    merges = np.arange(n - 1)
+    first = np.where(merges == 0, 0, n + merges - 1)
+    linkage_matrix = np.column_stack([first, merges + 1, merges + 1, merges + 2]).astype(float)
+    tree = Tree(linkage_matrix=linkage_matrix)
+    assert tree.members(tree.root).size == n
+    assert np.bincount(tree.cut(2)).tolist() == [n - 1, 1]

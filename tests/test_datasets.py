@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from mrshc.datasets import make_section2_example, make_simulation_1, make_simulation_2
+
+MAKERS = [
+    (make_section2_example, (20, 15), 4, 4),
+    (make_simulation_1, (60, 500), 3, 50),
+    (make_simulation_2, (80, 500), 4, 50),
+]
+
+
+@pytest.mark.parametrize(("make", "shape", "n_clusters", "n_useful"), MAKERS)
+def test_shapes_and_names(make, shape, n_clusters, n_useful):
+    data = make(0)
+    assert data.X.shape == shape == (len(data.sample_names), len(data.feature_names))
+    assert len(set(np.bincount(data.labels))) == 1
+    assert data.labels.max() + 1 == n_clusters
+    np.testing.assert_array_equal(np.flatnonzero(data.support), np.arange(n_useful))
+    assert len(set(data.sample_names)) == shape[0]
+
+
+@pytest.mark.parametrize("make", [row[0] for row in MAKERS])
+def test_seed_decides(make):
+    np.testing.assert_array_equal(make(3).X, make(3).X)
+    assert np.any(make(3).X != make(4).X)
+    np.testing.assert_array_equal(make(np.random.RandomState(3)).X, make(3).X)
+
+
+def cluster_means(data):
+    return np.array([data.X[data.labels == k].mean(axis=0) for k in np.unique(data.labels)])
+
+
+def test_section_2_means():
+    means = cluster_means(make_section2_example(0, noise_sd=1e-9))[:, :4]
+    np.testing.assert_allclose(
+        means, [[1, 1, 1, 1], [-1, -1, 1, 1], [-1, -1, -1, -1], [1, 1, -1, -1]], atol=1e-6
+    )
+
+
+def test_simulation_means():
+    means = cluster_means(make_simulation_2(0, informative_sd=1e-9, mu=0.8))
+    np.testing.assert_allclose(means[:, 0], [0.8, -1.2, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(means[:, 30], [0.8, 0, -0.8, 0], atol=1e-6)
+    first = cluster_means(make_simulation_1(0, mu=50.0))
+    np.testing.assert_allclose(first[:, :50].mean(axis=1), [0, 50, -50], atol=0.2)
+    assert np.abs(first[:, 50:]).max() < 1.5
+
+
+def test_noise_has_the_stated_spread():
+    data = make_simulation_2(0, informative_sd=0.1)
+    residual = data.X - cluster_means(data)[data.labels]
+    assert residual[:, :50].std() == pytest.approx(0.1, rel=0.1)
+    assert residual[:, 50:].std() == pytest.approx(1.0, rel=0.1)
