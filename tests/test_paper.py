@@ -1,4 +1,4 @@
-"""The paper's claims, over enough draws to be seen. Studies with errors and all methods: later."""
+"""The paper's claims on its simulations, over enough draws to be seen."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,8 @@ def test_simulation_1_with_known_number_of_features():
 
 
 def test_simulation_2_with_known_number_of_features():
-    error, _, recall = scores(make_simulation_2, 4, n_features_to_select=50)
+    # The error of single draws varies so much that 25 of them can still average 0.058.
+    error, _, recall = scores(make_simulation_2, 4, draws=100, n_features_to_select=50)
     assert error <= 0.055
     assert recall >= 0.965
 

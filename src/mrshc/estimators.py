@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +12,11 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mrshc.core.arrays import Float, Labels, Mask
+from mrshc.components import center_of, dense_loadings
+from mrshc.core.arrays import Labels, Mask
 from mrshc.core.gap import GapSettings
-from mrshc.core.matrix import Center, Matrix, centred_matrix, column_variances
+from mrshc.core.matrix import Matrix, centred_matrix, column_variances
 from mrshc.core.search import SearchPlan, SearchResult, search
-from mrshc.core.spc import Component, leading_starts, next_component, starts_at
 from mrshc.core.tree import (
     EUCLIDEAN_LINKAGES,
     LINKAGES,
@@ -33,13 +32,9 @@ from mrshc.validation import (
     check_increasing,
     check_integer,
     check_integer_or,
-    check_matrix_with_missing,
-    check_number,
     check_option,
     check_samples,
 )
-
-_CENTERS: dict[Any, Center] = {True: "columns", "grand": "grand", False: "none"}
 
 # The paper's candidates, for data with at least a hundred features, and ours for fewer.
 _CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
@@ -203,8 +198,7 @@ class MrSHC(CallbackSupportMixin, _TreeClusterer):
         self : MrSHC
         """
         X = check_samples(self, X)
-        center = _CENTERS[check_option("center", self.center, list(_CENTERS))]
-        matrix = centred_matrix(X, center=center, drop_constant=True)
+        matrix = centred_matrix(X, center=center_of(self.center), drop_constant=True)
         plan = self._plan(matrix)
         with reported(self, n_steps=plan.n_steps, X=X, verbose=self.verbose) as progress:
             result = search(matrix, plan, n_jobs=self.n_jobs, progress=progress)
@@ -264,7 +258,7 @@ class MrSHC(CallbackSupportMixin, _TreeClusterer):
         self.labels_ = result.labels
         self.n_clusters_ = chosen.n_leaves
         self.rank_ = chosen.features.rank
-        self.components_ = _dense_loadings(result.components, n_features)
+        self.components_ = dense_loadings(result.components, n_features)
         self.search_results_ = _search_table(result)
         if result.fell_back:
             self._warn_of_fallback(chosen.n_leaves, result.n_clusters)
@@ -373,114 +367,6 @@ class HighVarianceHC(_TreeClusterer):
         return self.fit(X, y).labels_
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SparseComponents:
-    """Sparse principal components: X is about the sum of scale[k] * scores[:, k] loadings[k]."""
-
-    scores: Float  # (n, k), columns of unit length
-    scale: Float  # (k,), u'Xv
-    loadings: Float  # (k, p), rows of at most unit length
-    n_iter: NDArray[np.intp]  # (k,)
-    converged: Mask  # (k,)
-
-
-def sparse_components(
-    X: Any,
-    *,
-    l1_bound: float,
-    n_components: int = 1,
-    center: Any = "grand",
-    orthogonal: bool = False,
-    max_iter: int = 20,
-    tol: float = 1e-7,
-    init: Any = None,
-) -> SparseComponents:
-    """Return sparse principal components (Witten, Tibshirani and Hastie 2009).
-
-    Each maximises u'Xv with |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= l1_bound. The defaults are those
-    of R's PMA; the largest loading of each component is positive.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Data; NaN marks a missing cell, filled with the mean of the observed cells of what the
-        earlier components leave.
-    l1_bound : float
-        Bound on |v|_1, between 1 (one feature) and the root of the number of features (all).
-    n_components : int, default=1
-        Number of components.
-    center : {"grand", True, False}, default="grand"
-        Subtract one mean of all cells, the mean of each column, or nothing.
-    orthogonal : bool, default=False
-        Make the u's orthogonal instead of subtracting earlier components from X.
-    max_iter : int, default=20
-        Largest number of alternations for each component.
-    tol : float, default=1e-7
-        A component has converged when v moves by at most this much in L1 norm.
-    init : array-like of shape (n_components, n_features) or None
-        Starting v of each component; the leading right singular vectors of X by default.
-
-    Returns
-    -------
-    SparseComponents
-        With `scores`, `scale`, `loadings`, `n_iter` and `converged`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mrshc import sparse_components
-    >>> X = np.outer([1.0, -1.0, 2.0, -2.0], [3.0, 2.0, 0.0, 0.0, 0.0])
-    >>> sparse_components(X, l1_bound=1.0).loadings
-    array([[1., 0., 0., 0., 0.]])
-    """
-    X = check_matrix_with_missing(X)
-    n, p = X.shape
-    l1_bound = check_number(
-        "l1_bound", l1_bound, low=1.0, high=float(np.sqrt(p)), advice="Above, it has no effect."
-    )
-    n_components = check_integer(
-        "n_components",
-        n_components,
-        low=1,
-        high=min(n, p),
-        advice="There are no more components than samples and features.",
-    )
-    max_iter = check_integer("max_iter", max_iter, low=1, high=None, advice="The default is 20.")
-    tol = check_number("tol", tol, low=0.0, high=np.inf, advice="The default is 1e-7.")
-    center = _CENTERS[check_option("center", center, list(_CENTERS))]
-    matrix = centred_matrix(X, center=center, drop_constant=False)
-    if init is None:
-        starts = leading_starts(matrix, n_components)
-    else:
-        vectors = np.asarray(init, dtype=np.float64)
-        if vectors.shape != (n_components, p) or not np.isfinite(vectors).all():
-            raise ValueError(
-                f"init must hold finite numbers in the shape {(n_components, p)}, one starting "
-                f"vector in each row, got the shape {vectors.shape}."
-            )
-        starts = starts_at(matrix, vectors)
-    components: list[Component] = []
-    for _ in range(n_components):
-        components.append(
-            next_component(
-                matrix,
-                components,
-                starts=starts,
-                l1_bound=l1_bound,
-                orthogonal=orthogonal,
-                max_iter=max_iter,
-                tol=tol,
-            )
-        )
-    return SparseComponents(
-        scores=np.column_stack([c.u for c in components]),
-        scale=np.array([c.scale for c in components]),
-        loadings=_dense_loadings(components, p),
-        n_iter=np.array([c.n_iter for c in components]),
-        converged=np.array([c.converged for c in components]),
-    )
-
-
 _ALL_CONSTANT = (
     "X must have a feature that varies, but all {} of its features are constant. Check that "
     "samples are in rows and features in columns."
@@ -517,13 +403,6 @@ def _linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
             "Choose another linkage or that metric."
         )
     return linkage, metric
-
-
-def _dense_loadings(components: Any, n_features: int) -> Float:
-    loadings = np.zeros((len(components), n_features))
-    for row, component in zip(loadings, components, strict=True):
-        row[component.indices] = component.weights
-    return loadings
 
 
 def _search_table(result: SearchResult) -> dict[str, NDArray[Any]]:
