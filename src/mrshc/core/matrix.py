@@ -58,7 +58,7 @@ class Matrix:
         """Return X X', (n, n)."""
         n = self.shape[0]
         total = np.zeros((n, n))
-        for block in _column_blocks(self.values):
+        for block in column_blocks(*self.shape):
             part = self.values[:, block] - self.offsets[block]
             total += part @ part.T
         return total
@@ -76,7 +76,7 @@ class Matrix:
     def total(self) -> float:
         """Return the sum of all cells."""
         n = self.shape[0]
-        cells = (self.values[:, b].sum(dtype=np.float64) for b in _column_blocks(self.values))
+        cells = (self.values[:, b].sum(dtype=np.float64) for b in column_blocks(*self.shape))
         return float(sum(cells) - n * self.offsets.sum())
 
 
@@ -113,7 +113,7 @@ def centred_matrix(X: NDArray[Any], *, center: Center, drop_constant: bool) -> M
 def column_variances(X: NDArray[Any]) -> Float:
     """Return the variance of each column, exactly zero where the column is constant."""
     variances = np.empty(X.shape[1])
-    for block in _column_blocks(X):
+    for block in column_blocks(*X.shape):
         # Shifting by the first row makes constant columns exact and large offsets harmless.
         variances[block] = np.var(X[:, block] - X[0, block].astype(np.float64), axis=0, ddof=1)
     return variances
@@ -123,7 +123,7 @@ def _column_summary(X: NDArray[Any]) -> tuple[Float, Float, Mask]:
     """Return mean and number of the observed cells of each column, and whether it is constant."""
     p = X.shape[1]
     means, counts, constant = np.empty(p), np.empty(p), np.empty(p, dtype=bool)
-    for block in _column_blocks(X):
+    for block in column_blocks(*X.shape):
         part = X[:, block].astype(np.float64)
         observed = ~np.isnan(part)
         counts[block] = observed.sum(axis=0)
@@ -135,8 +135,8 @@ def _column_summary(X: NDArray[Any]) -> tuple[Float, Float, Mask]:
     return means, counts, constant
 
 
-def _column_blocks(X: NDArray[Any]) -> Iterator[slice]:
-    n, p = X.shape
+def column_blocks(n: int, p: int) -> Iterator[slice]:
+    """Yield slices of p columns, small enough for temporaries of n rows in double precision."""
     step = max(1, _BLOCK_CELLS // n)
     for start in range(0, p, step):
         yield slice(start, min(start + step, p))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import groupby
 
 import numpy as np
-from joblib import Parallel, delayed
-from threadpoolctl import ThreadpoolController
 
 from mrshc.core.arrays import Float, Labels
 from mrshc.core.gap import GapSettings
@@ -21,11 +18,10 @@ from mrshc.core.silhouette import average_silhouette
 from mrshc.core.sparsity import FeatureSet, SparsityPath
 from mrshc.core.spc import Component
 from mrshc.core.tree import agglomerate, pairwise_distances
+from mrshc.core.workers import Progress, Steps, results_of
 
 # The default K is read off the lowest ranks, where the paper finds it reliable.
 _RANKS_FOR_K = 3
-
-Progress = Callable[[int, int], None]  # steps done, steps in all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +87,7 @@ def search(
     matrix: Matrix, plan: SearchPlan, *, n_jobs: int | None, progress: Progress
 ) -> SearchResult:
     """Try every number of features with every rank, and choose."""
-    steps = _Steps(total=plan.n_steps, report=progress)
+    steps = Steps(total=plan.n_steps, report=progress)
     path = SparsityPath(matrix, max_rank=plan.ranks[-1], max_iter=plan.max_iter, tol=plan.tol)
     sets = {}
     for q, rank in plan.grid:
@@ -157,29 +153,20 @@ def evaluate(
     X: Float, *, settings: GapSettings, entropy: int, max_leaves: int | None
 ) -> Evaluation:
     """Build, prune and judge the tree of samples on the columns of X."""
-    # One thread for BLAS: its sums, and so our results, depend on the number of threads.
-    with _blas().limit(limits=1, user_api="blas"):
-        distances = pairwise_distances(X, settings.metric)
-        tree = agglomerate(distances, settings.linkage)
-        pruned = prune(
-            tree, X, distances, settings=settings, entropy=entropy, max_leaves=max_leaves
-        )
-        silhouettes = [
-            average_silhouette(distances, pruned.labels(k)) for k in range(1, pruned.n_leaves + 1)
-        ]
+    distances = pairwise_distances(X, settings.metric)
+    tree = agglomerate(distances, settings.linkage)
+    pruned = prune(tree, X, distances, settings=settings, entropy=entropy, max_leaves=max_leaves)
+    silhouettes = [
+        average_silhouette(distances, pruned.labels(k)) for k in range(1, pruned.n_leaves + 1)
+    ]
     return Evaluation(pruned=pruned, silhouettes=np.array(silhouettes))
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 class _Evaluations:
     """Evaluations by feature set, each made once and in parallel with others."""
 
     def __init__(
-        self, matrix: Matrix, plan: SearchPlan, *, n_jobs: int | None, steps: _Steps
+        self, matrix: Matrix, plan: SearchPlan, *, n_jobs: int | None, steps: Steps
     ) -> None:
         self._matrix = matrix
         self._plan = plan
@@ -195,31 +182,16 @@ class _Evaluations:
         wanted = [s.indices for s in sets if s.indices.tobytes() not in self._known]
         copies = Counter(indices.tobytes() for indices in wanted)
         distinct = {indices.tobytes(): indices for indices in wanted}
-        tasks = (
-            delayed(evaluate)(
-                self._matrix.columns(indices),
-                settings=self._plan.gap,
-                entropy=self._plan.entropy,
-                max_leaves=max_leaves,
-            )
+        arguments = (
+            {
+                "X": self._matrix.columns(indices),
+                "settings": self._plan.gap,
+                "entropy": self._plan.entropy,
+                "max_leaves": max_leaves,
+            }
             for indices in distinct.values()
         )
-        parallel = Parallel(n_jobs=self._n_jobs, prefer="threads", return_as="generator")
-        # Held here too, so that threads that enter and leave the limit restore the same value.
-        with _blas().limit(limits=1, user_api="blas"):
-            for key, evaluation in zip(distinct, parallel(tasks), strict=True):
-                self._known[key] = evaluation
-                self._steps.advance(copies[key])
-
-
-class _Steps:
-    """Counts finished steps and reports them."""
-
-    def __init__(self, *, total: int, report: Progress) -> None:
-        self._done = 0
-        self._total = total
-        self._report = report
-
-    def advance(self, count: int) -> None:
-        self._done += count
-        self._report(self._done, self._total)
+        evaluations = results_of(evaluate, arguments, n_jobs=self._n_jobs)
+        for key, evaluation in zip(distinct, evaluations, strict=True):
+            self._known[key] = evaluation
+            self._steps.advance(copies[key])

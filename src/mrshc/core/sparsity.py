@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,34 +61,41 @@ class SparsityPath:
         return np.unique(np.concatenate(loaded))
 
     def search(self, q: int, *, rank: int, tolerance: int = 0) -> FeatureSet:
-        """Find the bound that selects q features, within `tolerance` (Algorithm 1).
-
-        The number of features is a step function of the bound, so some q cannot be hit: then the
-        closest set met on the way is returned, the smaller one of two that are equally close.
-        """
-        low, high = 1.0, float(np.sqrt(self._matrix.shape[1]))
-        fewest = self._set_at(low, rank, q, tolerance)
-        if fewest.indices.size >= q:
-            return fewest
-        most = self._set_at(high, rank, q, tolerance)
-        if most.indices.size <= q:
-            return most
-        best = _closest(fewest, most, q)
-        while not best.reached and high - low > _NARROWEST_BRACKET:
-            middle = (low + high) / 2
-            found = self._set_at(middle, rank, q, tolerance)
-            if found.indices.size > q:
-                high = middle
-            else:
-                low = middle
-            best = _closest(best, found, q)
-        return best
-
-    def _set_at(self, l1_bound: float, rank: int, q: int, tolerance: int) -> FeatureSet:
-        indices = self.features(l1_bound, rank)
+        """Find the bound that selects q features, within `tolerance` (Algorithm 1)."""
+        largest = float(np.sqrt(self._matrix.shape[1]))
+        l1_bound, indices = bisected_bound(
+            lambda bound: self.features(bound, rank), q, largest=largest, tolerance=tolerance
+        )
         reached = abs(indices.size - q) <= tolerance
         return FeatureSet(indices=indices, l1_bound=l1_bound, rank=rank, reached=reached)
 
 
-def _closest(one: FeatureSet, other: FeatureSet, q: int) -> FeatureSet:
-    return min(one, other, key=lambda s: (abs(s.indices.size - q), s.indices.size))
+def bisected_bound(
+    features: Callable[[float], Index], q: int, *, largest: float, tolerance: int
+) -> tuple[float, Index]:
+    """Return the bound in [1, largest] that selects q features, within `tolerance`, and them.
+
+    The number of features is a step function of the bound, so some q cannot be hit: then the
+    closest set met on the way is returned, the smaller one of two that are equally close.
+    """
+    low, high = 1.0, largest
+    tried = {low: features(low)}
+    if tried[low].size >= q:
+        return low, tried[low]
+    tried[high] = features(high)
+    if tried[high].size <= q:
+        return high, tried[high]
+
+    def distance(bound: float) -> tuple[int, int]:
+        return abs(tried[bound].size - q), tried[bound].size
+
+    best = min(tried, key=distance)
+    while distance(best)[0] > tolerance and high - low > _NARROWEST_BRACKET:
+        middle = (low + high) / 2
+        tried[middle] = features(middle)
+        if tried[middle].size > q:
+            high = middle
+        else:
+            low = middle
+        best = min(best, middle, key=distance)
+    return best, tried[best]
