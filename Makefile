@@ -2,20 +2,22 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.stamp
+# An environment knows where it lies: one that was copied or moved with the tree is made anew.
+MADE := $(VENV)/.made-$(shell pwd | cksum | cut -d ' ' -f 1)
+INSTALLED := $(VENV)/.installed
 # pytest-xdist's own default counts every core; two is what the checks are planned for.
 WORKERS ?= 2
 
 .PHONY: demo test lint clean
 .DELETE_ON_ERROR:
 
-demo: $(STAMP)
+demo: $(INSTALLED)
 	$(BIN)/mrshc demo
 
 test: lint
 	$(BIN)/pytest -n $(WORKERS)
 
-lint: $(STAMP)
+lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -25,7 +27,12 @@ clean:
 	rm -rf $(VENV) build dist mrshc-demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(STAMP): pyproject.toml
+$(INSTALLED): pyproject.toml constraints.txt $(MADE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+$(MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mrshc needs Python 3.11 or newer, found " + sys.version.split()[0] + ": set PYTHON=...")'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@

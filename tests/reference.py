@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from mrshc.core.tree import agglomerate, pairwise_distances
+
 ORACLES = Path(__file__).parent / "oracles"
 
 
@@ -23,3 +25,41 @@ def table(name: str) -> pd.DataFrame:
 def runs(name: str):
     with gzip.open(ORACLES / f"{name}.json.gz", "rt") as file:
         return json.load(file)
+
+
+# R's name: ours, and what the two say of the same heights. R was given squared distances for all.
+IN_R = {
+    "complete": ("complete", lambda h: h),
+    "average": ("average", lambda h: h),
+    "single": ("single", lambda h: h),
+    "mcquitty": ("weighted", lambda h: h),
+    "ward.D": ("ward", np.square),
+    "centroid": ("centroid", np.square),
+    "median": ("median", np.square),
+    "ward.D2": ("ward", lambda h: h),
+}
+
+
+def tree_as_in_r(run):
+    distances = pairwise_distances(matrix(f"input_{run['input']}"), "sqeuclidean")
+    if run["method"] == "ward.D2":  # takes what it is given for plain distances
+        distances = distances**2
+    linkage, convert = IN_R[run["method"]]
+    return agglomerate(distances, linkage), convert
+
+
+def searched_direction(slopes, l1_bound):
+    """Threshold found to an absolute 1e-6 only, as PMA leaves it; for comparison with it."""
+    magnitudes = np.abs(slopes)
+    if magnitudes.sum() <= l1_bound * np.linalg.norm(slopes):
+        return np.flatnonzero(slopes), slopes[slopes != 0] / np.linalg.norm(slopes)
+    low, high = 0.0, magnitudes.max() - 1e-5
+    while high - low >= 1e-6:
+        soft = np.maximum(magnitudes - (low + high) / 2, 0)
+        if soft.sum() < l1_bound * np.linalg.norm(soft):
+            high = (low + high) / 2
+        else:
+            low = (low + high) / 2
+    v = np.sign(slopes) * np.maximum(magnitudes - (low + high) / 2, 0)
+    indices = np.flatnonzero(v)
+    return indices, v[indices] / np.linalg.norm(v)

@@ -46,3 +46,9 @@ def test_mistakes_get_one_sentence_and_exit_code_2(tmp_path):
     assert done.stderr.startswith("mrshc: cannot write")
     assert done.stderr.count("\n") == 1
     assert mrshc("dmeo").returncode == 2
+
+
+def test_an_impossible_seed_is_the_users_mistake():
+    done = mrshc("demo", "--seed", "-1")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

@@ -1,6 +1,6 @@
-import importlib
 import importlib.util
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import ThreadpoolController
 
 from mrshc import HighVarianceHC, MrSHC, UnsupportedClustersWarning
 from mrshc.core.tree import LINKAGES
@@ -128,7 +129,8 @@ def test_high_variance_features_are_kept():
 def test_high_variance_needs_a_number_of_clusters_to_predict():
     with pytest.raises(ValueError, match="fit_predict needs n_clusters"):
         HighVarianceHC(2).fit_predict(SMALL)
-    assert not hasattr(HighVarianceHC(2).fit(SMALL), "labels_")
+    model = HighVarianceHC(2, n_clusters=2).fit(SMALL)
+    assert not hasattr(model.set_params(n_clusters=None).fit(SMALL[:10]), "labels_")
 
 
 def test_known_rank_is_kept_even_above_the_number_of_features():
@@ -154,6 +156,12 @@ def test_section_2_example_needs_rank_two():
     model = MrSHC(4, rank=2, random_state=0).fit(data.X)
     np.testing.assert_array_equal(model.get_support(), data.support)
     np.testing.assert_array_equal(model.cut(4), data.labels)
+
+
+def test_the_warning_points_at_the_caller():
+    with pytest.warns(UnsupportedClustersWarning) as caught:
+        MrSHC(4, random_state=0).fit(np.random.default_rng(1).random((12, 4)))
+    assert caught[0].filename == __file__
 
 
 def test_clusters_that_are_not_there_are_not_claimed():
@@ -202,6 +210,19 @@ def test_workers_and_backends_do_not_matter(workers):
         with joblib.parallel_config(backend=workers, n_jobs=2):
             other = clone(model).fit(SMALL)
     assert_same(alone, other)
+
+
+def test_threads_of_blas_are_as_before_after_concurrent_fits():
+    controller = ThreadpoolController()
+
+    def threads():
+        return [lib["num_threads"] for lib in controller.info() if lib["user_api"] == "blas"]
+
+    with controller.limit(limits=2, user_api="blas"):
+        before = threads()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda seed: quick(random_state=seed).fit(SMALL), range(8)))
+        assert threads() == before
 
 
 @pytest.mark.parametrize(
@@ -335,6 +356,14 @@ def changed(i, j, value):
         ),
         (changed(2, 3, 1e200), "X must have values below 1e\\+150"),
         (SMALL * 1e-200, "differ by more than 1e-150"),
+        (np.column_stack([np.ones(60), SMALL * 1e-170]), "all 31 of its features are constant"),
+        ([["1", "2"], ["3", "4"], ["5", "6"]], "holds the text '1' in sample 0, feature 0"),
+        (np.ma.masked_greater(SMALL, 2.0), "X holds NaN"),
+        (pd.DataFrame({"a": pd.date_range("2020", periods=4)} | {"b": range(4)}), "dates or times"),
+        (
+            pl.DataFrame({"a": ["1", "2", "3"], "b": [1, 2, 3]}),
+            "the text '1' in sample 0, feature 'a'",
+        ),
         (np.ones((5, 4)), "all 4 of its features are constant"),
     ],
 )
@@ -367,6 +396,7 @@ def test_duplicate_feature_names_are_refused():
         ({"n_features_to_select": True}, "n_features_to_select must be"),
         ({"n_features_to_select": "all"}, "n_features_to_select must be"),
         ({"n_features_to_select": []}, "n_features_to_select must be"),
+        ({"n_features_to_select": None}, "an increasing sequence of them or 'auto', got None"),
         (
             {"n_features_to_select": [5, 3]},
             r"must increase from candidate to candidate, got \[5, 3\]",
@@ -414,6 +444,24 @@ def test_bad_parameters_of_the_variance_filter_are_refused(options, message):
         HighVarianceHC(**{"n_features_to_select": 5, **options}).fit(SMALL)
 
 
+def test_parameters_may_come_from_numpy_and_pandas():
+    plain = quick([5, 10], linkage="average", center=True, max_rank=2).fit(SMALL)
+    other = quick(
+        pd.Series([5, 10]),
+        linkage=np.array(["average"])[0],
+        center=np.array([True])[0],
+        max_rank=np.int32(2),
+    ).fit(SMALL)
+    assert_same(plain, other)
+    assert_same(plain, quick(range(5, 11, 5), linkage="average").fit(SMALL))
+
+
+def test_tolerance_on_the_number_of_features_is_used():
+    loose = quick(15, rank=1, feature_tolerance=8).fit(SMALL)
+    assert 0 < abs(loose.n_features_selected_ - 15) <= 8
+    assert loose.search_results_["reached"].all()
+
+
 def test_cuts_outside_the_tree_are_refused():
     model = HighVarianceHC(5).fit(SMALL)
     for k in (0, 61, 2.0):
@@ -455,12 +503,10 @@ def test_verbose_is_silent_where_there_is_no_terminal(capfd):
 
 def test_progress_works_where_scikit_learn_has_no_callbacks(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.callback", None)
-    old = importlib.import_module("mrshc.progress")
     spec = importlib.util.find_spec("mrshc.progress")
     progress = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(progress)
     assert not hasattr(progress.CallbackSupportMixin, "set_callbacks")
-    assert hasattr(old.CallbackSupportMixin, "set_callbacks")
     assert progress.with_callbacks(len) is len
     with progress.reported(object(), n_steps=2, X=SMALL, verbose=False) as report:
         report(1, 2)

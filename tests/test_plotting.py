@@ -1,4 +1,6 @@
 import numpy as np
+import pandas as pd
+import pytest
 from matplotlib.figure import Figure
 from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
 
@@ -32,6 +34,20 @@ def test_leaves_carry_their_names_and_the_colours_of_their_classes():
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
     assert legend == [f"class {k}" for k in range(4)]
     assert axes.get_title(loc="left") == "Example"
+
+
+def test_classes_are_taken_in_order_whatever_their_index():
+    classes = pd.Series([f"class {label}" for label in DATA.labels], index=DATA.sample_names[::-1])
+    axes = dendrogram(MODEL, classes=classes, class_title="group")
+    order = dendrogram_lines(MODEL.linkage_matrix_).order
+    colours = [tick.get_color() for tick in axes.get_xticklabels()]
+    assert colours == [PALETTE[DATA.labels[i]] for i in order]
+    assert axes.get_legend().get_title().get_text() == "group"
+
+
+def test_too_few_names_are_refused():
+    with pytest.raises(ValueError, match="names must hold one entry for each of the 20 samples"):
+        dendrogram(MODEL, names=["a"])
 
 
 def test_given_axes_are_used():

@@ -34,7 +34,9 @@ def _commands() -> None:
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("mrshc-demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the simulation and the search.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed of the simulation and the search.")
+    ] = 1,
 ) -> None:
     """Simulate data with three known clusters, find them again, and draw the tree.
 
@@ -66,12 +68,13 @@ def demo(
     axes = dendrogram(
         model,
         classes=truth,
+        class_title="true class",
         names=data.sample_names,
         title=f"MrSHC on {model.n_features_selected_} of {X.shape[1]} features",
     )
     picture = out / "dendrogram.png"
     _write_picture(axes.figure, picture)
-    console.print(f"The tree lies in {picture}")
+    console.print(f"The tree lies in {picture}", markup=False, soft_wrap=True)
 
 
 def _confusion(counts: pd.DataFrame) -> Table:
@@ -97,5 +100,6 @@ def main() -> None:
     try:
         app()
     except OSError as error:
-        sys.stderr.write(f"mrshc: cannot write {error.filename}: {error.strerror}.\n")
+        what = error.filename or "the output"
+        sys.stderr.write(f"mrshc: cannot write {what}: {error.strerror or error}.\n")
         sys.exit(2)

@@ -21,7 +21,7 @@ _CENTERS: dict[Any, Center] = {True: "columns", "grand": "grand", False: "none"}
 class SparseComponents:
     """Sparse principal components: X is about the sum of scale[k] * scores[:, k] loadings[k]."""
 
-    scores: Float  # (n, k), columns of unit length
+    scores: Float  # (n, k), columns of unit length; zero if nothing was left of X
     scale: Float  # (k,), u'Xv
     loadings: Float  # (k, p), rows of at most unit length
     n_iter: NDArray[np.intp]  # (k,)
@@ -91,6 +91,7 @@ def sparse_components(
     )
     max_iter = check_integer("max_iter", max_iter, low=1, high=None, advice="The default is 20.")
     tol = check_number("tol", tol, low=0.0, high=np.inf, advice="The default is 1e-7.")
+    check_option("orthogonal", orthogonal, (True, False))
     matrix = centred_matrix(X, center=center_of(center), drop_constant=False)
     starts = _starts(matrix, init, n_components)
     components: list[Component] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Number
 from typing import Any, Self
 
 import numpy as np
@@ -54,7 +55,7 @@ class _TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         self._support = support
         self.linkage_matrix_ = tree.linkage_matrix
         self.children_ = tree.linkage_matrix[:, :2].astype(np.intp)
-        self.distances_ = tree.linkage_matrix[:, 2]
+        self.distances_ = tree.linkage_matrix[:, 2].copy()
         self.n_leaves_ = tree.n_samples
         self.n_features_selected_ = int(support.sum())
 
@@ -221,7 +222,7 @@ class MrSHC(CallbackSupportMixin, _TreeClusterer):
         )
         return SearchPlan(
             targets=_targets(self.n_features_to_select, matrix),
-            # Centring takes one dimension: the last component would be empty.
+            # Centring takes one dimension.
             ranks=(rank,) if rank else tuple(range(1, min(max_rank, n - 1, p) + 1)),
             n_clusters=check_integer_or(
                 "n_clusters",
@@ -270,7 +271,7 @@ class MrSHC(CallbackSupportMixin, _TreeClusterer):
             f"The gap statistic supports {seen}{asked}, whatever the features: labels_ holds no "
             f"more. Use cut({wanted}) to cut the tree all the same.",
             UnsupportedClustersWarning,
-            stacklevel=4,
+            stacklevel=5,  # the caller of fit, which scikit-learn wraps
         )
 
 
@@ -358,6 +359,8 @@ class HighVarianceHC(_TreeClusterer):
         self._keep_tree(tree, support)
         if n_clusters is not None:
             self.labels_ = self.cut(n_clusters)
+        elif hasattr(self, "labels_"):  # of an earlier fit
+            del self.labels_
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> Labels:
@@ -382,7 +385,7 @@ def _targets(wanted: Any, matrix: Matrix) -> tuple[int, ...]:
     if isinstance(wanted, str) and wanted == "auto":
         return _default_targets(n_varying)
     limits: Any = {"low": 1, "high": p, "advice": "Lower it, or relax the filter on the features."}
-    if np.ndim(wanted) == 0:
+    if isinstance(wanted, Number):
         return (check_integer("n_features_to_select", wanted, **limits),)
     return check_increasing("n_features_to_select", wanted, **limits)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +50,9 @@ def dendrogram_lines(linkage_matrix: NDArray[np.float64]) -> DendrogramLines:
 def dendrogram(
     model: Any,
     *,
-    classes: Sequence[Any] | None = None,
-    names: Sequence[str] | None = None,
+    classes: Iterable[Any] | None = None,
+    class_title: str | None = None,
+    names: Iterable[Any] | None = None,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -61,9 +62,11 @@ def dendrogram(
     ----------
     model : fitted estimator
         With `linkage_matrix_`, such as :class:`mrshc.MrSHC`.
-    classes : sequence or None
-        A class for each sample, shown by colour and in the legend.
-    names : sequence of str or None
+    classes : iterable or None
+        A class for each sample, in the order of the samples, shown by colour and in the legend.
+    class_title : str or None
+        Heading of the legend.
+    names : iterable or None
         Names of the samples; their numbers by default.
     title : str or None
         Heading of the picture.
@@ -80,18 +83,28 @@ def dendrogram(
     ax.set_xlim(-0.7, n - 0.3)
     ax.set_ylim(0.0, 1.05 * top if top > 0 else 1.0)
     ax.set_ylabel("height of merge")
-    shown = [str(i) for i in range(n)] if names is None else [str(name) for name in names]
-    ax.set_xticks(range(n), [shown[i] for i in lines.order], rotation=90, fontsize=8)
+    shown = _in_order("names", range(n) if names is None else names, lines.order)
+    ax.set_xticks(range(n), [str(name) for name in shown], rotation=90, fontsize=8)
     ax.tick_params(axis="x", length=0)
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     if classes is not None:
-        _colour_leaves(ax, [classes[i] for i in lines.order])
+        _colour_leaves(ax, _in_order("classes", classes, lines.order), title=class_title)
     if title is not None:
         ax.set_title(title, loc="left")
     return ax
 
 
-def _colour_leaves(ax: Axes, classes: Sequence[Any]) -> None:
+def _in_order(what: str, values: Iterable[Any], order: NDArray[np.intp]) -> list[Any]:
+    """Return one value for each leaf, from left to right."""
+    listed = list(values)
+    if len(listed) != order.size:
+        raise ValueError(
+            f"{what} must hold one entry for each of the {order.size} samples, got {len(listed)}."
+        )
+    return [listed[i] for i in order]
+
+
+def _colour_leaves(ax: Axes, classes: Sequence[Any], *, title: str | None) -> None:
     levels = sorted(set(classes), key=str)
     colours = {level: PALETTE[i % len(PALETTE)] for i, level in enumerate(levels)}
     for tick, level in zip(ax.get_xticklabels(), classes, strict=True):
@@ -108,4 +121,4 @@ def _colour_leaves(ax: Axes, classes: Sequence[Any]) -> None:
         Line2D([], [], linestyle="", marker="o", color=colours[level], label=str(level))
         for level in levels
     ]
-    ax.legend(handles=handles, title="true class", frameon=False, loc="upper right")
+    ax.legend(handles=handles, title=title, frameon=False, loc="upper right")

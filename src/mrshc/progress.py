@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from mrshc.core.workers import Progress
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -21,13 +24,11 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Report", "reported", "with_callbacks"]
-
-Report = Callable[[int, int], None]  # steps done, steps in all
+__all__ = ["CallbackSupportMixin", "reported", "with_callbacks"]
 
 
 @contextmanager
-def reported(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator[Report]:
+def reported(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator[Progress]:
     """Yield a function that passes the steps of a fit on to callbacks and to the terminal."""
     with _bar(type(estimator).__name__, visible=verbose) as show:
         if not hasattr(estimator, "_skl_callbacks"):
@@ -51,10 +52,10 @@ def reported(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator
 
 
 @contextmanager
-def _bar(title: str, *, visible: bool) -> Iterator[Report]:
+def _bar(title: str, *, visible: bool) -> Iterator[Progress]:
     """Draw a bar on stderr, only if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not (visible and console.is_terminal)) as bar:
+    with Bar(*columns, console=console, disable=not (visible and console.is_terminal)) as bar:
         task = bar.add_task(title)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _get_feature_names, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 # Squares of larger values overflow, of smaller ones vanish.
 _LARGEST, _SMALLEST = 1e150, 1e-150
@@ -21,6 +21,7 @@ _LARGEST, _SMALLEST = 1e150, 1e-150
 def check_samples(estimator: Any, X: Any) -> NDArray[Any]:
     """Return the complete, finite, numeric data that an estimator is fitted to."""
     name = type(estimator).__name__
+    X = _numbers(X)
     _refuse_duplicate_names(X)
     try:
         array = validate_data(
@@ -32,7 +33,7 @@ def check_samples(estimator: Any, X: Any) -> NDArray[Any]:
             ensure_min_features=2,
         )
     except ValueError as error:
-        raise _explained(error, X) from None
+        raise _text_error(X) or error from None
     low, high = array.min(), array.max()
     if np.isnan(low):
         where = _first_cell(np.isnan(array), X)
@@ -47,6 +48,7 @@ def check_samples(estimator: Any, X: Any) -> NDArray[Any]:
 
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
     """Return numeric data in which NaN marks a missing cell."""
+    X = _numbers(X)
     try:
         array = check_array(
             X,
@@ -57,7 +59,7 @@ def check_matrix_with_missing(X: Any) -> NDArray[Any]:
             input_name="X",
         )
     except ValueError as error:
-        raise _explained(error, X) from None
+        raise _text_error(X) or error from None
     observed = ~np.isnan(array)
     for axis, kind in ((0, "feature"), (1, "sample")):
         empty = np.flatnonzero(~observed.any(axis=axis))
@@ -107,13 +109,13 @@ def check_increasing(
     name: str, values: Any, *, low: int, high: int, advice: str
 ) -> tuple[int, ...]:
     """Return strictly increasing whole numbers within [low, high]."""
-    is_sequence = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
-    if not is_sequence or len(values) == 0:
+    listed = None if isinstance(values, str) or not np.iterable(values) else list(values)
+    if not listed:
         raise ValueError(
             f"{name} must be a whole number, an increasing sequence of them or 'auto', "
             f"got {values!r}."
         )
-    checked = tuple(check_integer(name, v, low=low, high=high, advice=advice) for v in values)
+    checked = tuple(check_integer(name, v, low=low, high=high, advice=advice) for v in listed)
     if any(b <= a for a, b in pairwise(checked)):
         raise ValueError(
             f"{name} must increase from candidate to candidate, got {list(checked)}. "
@@ -132,6 +134,7 @@ def check_number(name: str, value: Any, *, low: float, high: float, advice: str)
 
 def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
     """Return one of the options."""
+    value = value.item() if isinstance(value, np.generic) else value
     # True == 1, so identity of type matters too.
     if not any(type(value) is type(option) and value == option for option in options):
         known = ", ".join(repr(option) for option in options)
@@ -153,25 +156,43 @@ def _refuse_duplicate_names(X: Any) -> None:
         )
 
 
-def _explained(error: ValueError, X: Any) -> ValueError:
-    """Return a sentence about the first text cell in place of numpy's about a string."""
-    cells = np.asarray(X, dtype=object)
-    if cells.ndim == 2 and "could not convert string" in str(error):
-        for (i, j), value in np.ndenumerate(cells):
-            if isinstance(value, str) and not _is_numeric_text(value):
-                return ValueError(
-                    f"X must be numeric, but holds the text {value!r} in sample {i}, feature "
-                    f"{_feature_name(X, j)}. Drop or encode the text columns."
-                )
-    return error
+def _numbers(X: Any) -> Any:
+    """Refuse text and dates, also where they could be read as numbers; unmask masked arrays."""
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.float64), np.nan)
+    dtypes: list[Any]
+    if isinstance(X, list | tuple):
+        dtypes = [np.asarray(row).dtype for row in X[:1]]
+    else:
+        dtypes = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    kinds = {_kind(dtype) for dtype in dtypes}
+    if kinds & set("SUO") and (error := _text_error(X)):
+        raise error
+    if kinds & set("mM"):
+        raise ValueError("X must be numeric, but holds dates or times. Drop or encode them.")
+    return X
 
 
-def _is_numeric_text(value: str) -> bool:
+def _kind(dtype: Any) -> str:
+    """Return numpy's letter for a kind of values; "O" for anything that may hold text."""
+    if hasattr(dtype, "is_numeric"):  # polars
+        return "f" if dtype.is_numeric() else "M" if dtype.is_temporal() else "O"
+    return getattr(dtype, "kind", "f")
+
+
+def _text_error(X: Any) -> ValueError | None:
+    """Return a sentence about the first cell that holds text, if there is one."""
     try:
-        float(value)
-    except ValueError:
-        return False
-    return True
+        cells = np.asarray(X, dtype=object)
+    except ValueError:  # rows of different length
+        return None
+    for (i, *rest), value in np.ndenumerate(cells):
+        if isinstance(value, str | bytes) and len(rest) == 1:
+            return ValueError(
+                f"X must be numeric, but holds the text {value!r} in sample {i}, feature "
+                f"{_feature_name(X, rest[0])}. Drop or encode the text columns."
+            )
+    return None
 
 
 def _first_cell(mask: NDArray[np.bool_], X: Any) -> str:
@@ -180,5 +201,5 @@ def _first_cell(mask: NDArray[np.bool_], X: Any) -> str:
 
 
 def _feature_name(X: Any, j: int) -> str:
-    names = _get_feature_names(X)
+    names = getattr(X, "columns", None)
     return str(j) if names is None else repr(str(names[j]))

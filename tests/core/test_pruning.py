@@ -12,7 +12,7 @@ def pruned(X, max_leaves=None, linkage="complete", entropy=0, **settings):
     return prune(
         tree,
         X,
-        distances,
+        distances=distances,
         settings=GapSettings(linkage=linkage, **settings),
         entropy=entropy,
         max_leaves=max_leaves,
@@ -74,6 +74,15 @@ def test_nothing_to_split_is_one_leaf(X):
     found = pruned(X)
     assert found.n_leaves == 1
     assert not found.tests
+
+
+def test_points_that_rounding_cannot_tell_apart_count_as_duplicates():
+    rng = np.random.default_rng(0)
+    cloud = rng.normal(size=(5, 4))
+    X = np.vstack([np.zeros((5, 4)), cloud * 1e-162, np.ones((5, 4))])
+    found = pruned(X)
+    assert found.n_leaves == 2
+    assert set(found.tests) == {found.tree.root}
 
 
 def test_duplicated_points_are_told_apart_but_never_split():

@@ -26,12 +26,12 @@ def small_problem(seed):
     return X
 
 
-def run(X, *, targets=(2, 3, 5, 8), ranks=(1, 2, 3), K=None, n_jobs=None, **gap):
+def run(X, *, targets=(2, 3, 5, 8), ranks=(1, 2, 3), K=None, n_jobs=None, tolerance=0, **gap):
     plan = SearchPlan(
         targets=targets,
         ranks=ranks,
         n_clusters=K,
-        tolerance=0,
+        tolerance=tolerance,
         gap=GapSettings(n_references=20, **gap),
         entropy=7,
     )
@@ -39,9 +39,9 @@ def run(X, *, targets=(2, 3, 5, 8), ranks=(1, 2, 3), K=None, n_jobs=None, **gap)
     return search(matrix, plan, n_jobs=n_jobs, progress=unheard)
 
 
-def assert_agrees_with_twin(X, result, **options):
+def assert_agrees_with_twin(X, result, *, ranks=(1, 2, 3), **options):
     q, rank, K, features, labels = plain_twin.mrshc(
-        X, (2, 3, 5, 8), (1, 2, 3), B=20, entropy=7, **options
+        X, (2, 3, 5, 8), ranks, B=20, entropy=7, **options
     )
     assert (result.chosen.target, result.chosen.features.rank) == (q, rank)
     assert result.n_clusters == K
@@ -66,6 +66,30 @@ def test_fast_code_agrees_with_the_plain_twin_on_city_blocks(seed):
 def test_fast_code_agrees_with_the_plain_twin_for_known_k(seed):
     X = small_problem(seed)
     assert_agrees_with_twin(X, run(X, K=3), K=3)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_fast_code_agrees_with_the_plain_twin_for_higher_ranks(seed):
+    X, ranks = small_problem(seed), (1, 2, 3, 4, 5)
+    assert_agrees_with_twin(X, run(X, ranks=ranks), ranks=ranks)
+
+
+def test_higher_ranks_do_not_decide_on_the_default_k():
+    """The number of clusters is read off ranks 1 to 3, whatever the others would say."""
+    bits = (np.arange(64)[:, None] >> np.arange(5)) & 1
+    signal = np.repeat((2 * bits - 1) * np.array([1.4, 1.3, 1.2, 1.1, 1.0]), 2, axis=1)
+    X = signal + np.random.default_rng(3).normal(scale=0.1, size=(64, 10))
+    ranks = (1, 2, 3, 4, 5)
+    unlimited = run(X, targets=(8,), ranks=ranks, K=64).candidates
+    assert max(c.n_leaves for c in unlimited[:3]) == 8
+    assert unlimited[3].n_leaves == 16
+    assert run(X, targets=(8,), ranks=ranks).n_clusters == 8
+
+
+def test_tolerance_reaches_the_search_for_features():
+    loose = run(small_problem(0), targets=(8,), ranks=(1,), tolerance=3).chosen.features
+    assert loose.reached
+    assert loose.indices.size == 11
 
 
 def test_result_is_the_same_for_any_number_of_workers_and_any_backend():

@@ -3,16 +3,20 @@ import pytest
 from sklearn.metrics import silhouette_samples
 
 import reference
-from core.test_tree import tree_as_in_r
 from mrshc.core.silhouette import average_silhouette, silhouette_widths
 from mrshc.core.tree import pairwise_distances
 
+ROWS = reference.table("silhouette").to_dict("records")
 HCLUST = {(r["input"], r["method"]): r for r in reference.runs("hclust")}
 
 
-@pytest.mark.parametrize("row", reference.table("silhouette").to_dict("records"), ids=str)
+@pytest.mark.parametrize(
+    "row",
+    reference.table("silhouette").to_dict("records"),
+    ids=lambda r: f"{r['input']}-{r['method']}-{r['k']}",
+)
 def test_averages_are_those_of_r(row):
-    tree, _ = tree_as_in_r(HCLUST[row["input"], row["method"]])
+    tree, _ = reference.tree_as_in_r(HCLUST[row["input"], row["method"]])
     squared = pairwise_distances(reference.matrix(f"input_{row['input']}"), "sqeuclidean")
     labels = tree.cut(row["k"])
     assert average_silhouette(squared, labels) == pytest.approx(row["sil_sq"], abs=1e-10)

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 import reference
-from core.test_spc import searched_direction
 from mrshc.core import sparsity, spc
 from mrshc.core.matrix import centred_matrix
 from mrshc.core.sparsity import SparsityPath
@@ -45,7 +44,7 @@ def test_stored_sets_of_higher_rank_there_rest_on_stray_loadings(monkeypatch):
     exact = [path_of(X).search(4, rank=r) for r in (3, 4, 5)]
     assert [s.indices.size for s in exact] == [3, 4, 5]
     assert [s.l1_bound for s in exact] == [1.0, 1.0, 1.0]
-    monkeypatch.setattr(spc, "sparse_direction", searched_direction)
+    monkeypatch.setattr(spc, "sparse_direction", reference.searched_direction)
     monkeypatch.setattr(sparsity, "_NARROWEST_BRACKET", 3e-12)
     path = path_of(X)
     path._solved[1.0] = path.components(1 + 1e-12, 5)  # R never looks at the end itself
@@ -54,13 +53,23 @@ def test_stored_sets_of_higher_rank_there_rest_on_stray_loadings(monkeypatch):
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_found_sets_are_within_the_tolerance_or_say_so(rank):
+def test_a_tolerance_ends_the_search_at_the_first_set_within_it(rank):
     path = path_of(reference.matrix("input_B"))
-    for q in (1, 7, 20, 55, 200):
-        exact, near = path.search(q, rank=rank), path.search(q, rank=rank, tolerance=3)
-        assert exact.reached == (exact.indices.size == q)
-        assert near.reached == (abs(near.indices.size - q) <= 3)
-        assert abs(exact.indices.size - q) <= max(abs(near.indices.size - q), 1)
+    exact, near = path.search(55, rank=rank), path.search(55, rank=rank, tolerance=8)
+    assert exact.indices.size == 55
+    assert exact.reached
+    assert 0 < abs(near.indices.size - 55) <= 8
+    assert near.reached
+
+
+def test_numbers_that_cannot_be_hit_are_missed_by_little_and_say_so():
+    path = path_of(reference.matrix("input_B"))
+    found = {q: path.search(q, rank=3) for q in range(3, 60)}
+    missed = {q: s for q, s in found.items() if s.indices.size != q}
+    assert missed, "the case needs a number that cannot be hit"
+    assert not any(s.reached for s in missed.values())
+    assert all(s.reached for q, s in found.items() if q not in missed)
+    assert all(abs(s.indices.size - q) <= 3 for q, s in missed.items())
 
 
 def test_all_features_are_the_end_of_the_path():

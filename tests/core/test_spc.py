@@ -11,23 +11,6 @@ from mrshc.core.spc import sparse_direction
 INEXACT_THERE = ("C", True, False, 20, 1.5)
 
 
-def searched_direction(slopes, l1_bound):
-    """Threshold found to an absolute 1e-6 only, as PMA leaves it; for comparison with it."""
-    magnitudes = np.abs(slopes)
-    if magnitudes.sum() <= l1_bound * np.linalg.norm(slopes):
-        return np.flatnonzero(slopes), slopes[slopes != 0] / np.linalg.norm(slopes)
-    low, high = 0.0, magnitudes.max() - 1e-5
-    while high - low >= 1e-6:
-        soft = np.maximum(magnitudes - (low + high) / 2, 0)
-        if soft.sum() < l1_bound * np.linalg.norm(soft):
-            high = (low + high) / 2
-        else:
-            low = (low + high) / 2
-    v = np.sign(slopes) * np.maximum(magnitudes - (low + high) / 2, 0)
-    indices = np.flatnonzero(v)
-    return indices, v[indices] / np.linalg.norm(v)
-
-
 def largest_difference(run):
     """Compare with a stored run: supports must be equal; returns the largest error of u, v, d."""
     X = reference.matrix(f"input_{run['input']}")
@@ -66,7 +49,7 @@ def test_the_one_run_that_differs_is_met_with_pmas_own_inexact_threshold(monkeyp
         if ("C", r["center"], r["orth"], r["niter"], r["sumabsv"]) == INEXACT_THERE
     )
     assert 5e-6 < largest_difference(run) < 5e-5
-    monkeypatch.setattr(spc, "sparse_direction", searched_direction)
+    monkeypatch.setattr(spc, "sparse_direction", reference.searched_direction)
     assert largest_difference(run) < 5e-6
 
 
@@ -171,13 +154,59 @@ def test_more_iterations_never_lower_the_criterion():
     assert np.all(np.diff(scales) >= -1e-10 * scales[0])
 
 
-def test_components_beyond_the_rank_are_empty():
-    X = np.outer([1.0, -1.0, 2.0, -2.0], [1.0, 2.0, 3.0])
-    result = sparse_components(X, l1_bound=np.sqrt(3), n_components=2, center=False)
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4)])
+def test_components_beyond_the_rank_are_empty_without_sparsity(shape):
+    rng = np.random.default_rng(0)
+    X = np.outer(rng.normal(size=shape[0]), rng.normal(size=shape[1]))
+    result = sparse_components(X, l1_bound=np.sqrt(shape[1]), n_components=2, center=False)
     assert result.scale[0] == pytest.approx(np.linalg.norm(X))
     assert result.scale[1] == 0.0
     assert not result.loadings[1].any()
+    assert not result.scores[:, 1].any()
     assert result.converged.all()
+
+
+def test_sparse_components_beyond_the_rank_do_not_depend_on_the_shape():
+    """Sparse components leave more of X than its rank tells, in wide as in tall data."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2)) @ rng.normal(size=(2, 15))
+    wide = np.hstack([X, np.zeros((20, 10))])
+    tall, widened = (
+        sparse_components(data, l1_bound=2.0, n_components=4, center=True, max_iter=500)
+        for data in (X, wide)
+    )
+    assert tall.converged.all()
+    assert np.all(tall.scale > 1)
+    # Solved to an L1 change of 1e-7 from starts that differ by rounding.
+    np.testing.assert_allclose(tall.loadings, widened.loadings[:, :15], atol=1e-5)
+
+
+def test_one_huge_feature_does_not_hide_the_others():
+    X = np.random.default_rng(0).normal(size=(20, 12))
+    X[:, 0] *= 3e8
+    for data in (X, np.hstack([X, np.zeros((20, 12))])):
+        bound = np.sqrt(data.shape[1])
+        found = sparse_components(data, l1_bound=bound, n_components=3, center=True).scale
+        exact = np.linalg.svd(data - data.mean(axis=0), compute_uv=False)[:3]
+        np.testing.assert_allclose(found, exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("center", [True, "grand", False])
+def test_missing_values_are_refilled_for_every_component(center, dtype):
+    """Against the same thing done with whole matrices."""
+    rng = np.random.default_rng(1)
+    X = (rng.integers(-40, 40, size=(15, 30)) / 8 + rng.integers(3000, size=30)).astype(dtype)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    wide = X.astype(np.float64)
+    means = {True: np.nanmean(wide, axis=0), "grand": np.nanmean(wide), False: 0.0}
+    left = wide - means[center]
+    result = sparse_components(X, l1_bound=2.5, n_components=3, center=center)
+    for u, d, v in zip(result.scores.T, result.scale, result.loadings, strict=True):
+        filled = np.where(np.isnan(left), np.nanmean(left), left)
+        # One more step from the solution stays with it, if the iteration has settled.
+        assert u @ filled @ v == pytest.approx(d, rel=1e-9)
+        left = left - d * np.outer(u, v)
 
 
 def test_start_can_be_given():

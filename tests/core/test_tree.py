@@ -6,30 +6,10 @@ from scipy.spatial.distance import pdist
 import reference
 from mrshc.core.tree import LINKAGES, Tree, agglomerate, pairwise_distances
 
-# R's name: ours, and what the two say of the same heights. R was given squared distances for all.
-IN_R = {
-    "complete": ("complete", lambda h: h),
-    "average": ("average", lambda h: h),
-    "single": ("single", lambda h: h),
-    "mcquitty": ("weighted", lambda h: h),
-    "ward.D": ("ward", np.square),
-    "centroid": ("centroid", np.square),
-    "median": ("median", np.square),
-    "ward.D2": ("ward", lambda h: h),
-}
-
-
-def tree_as_in_r(run):
-    distances = pairwise_distances(reference.matrix(f"input_{run['input']}"), "sqeuclidean")
-    if run["method"] == "ward.D2":  # takes what it is given for plain distances
-        distances = distances**2
-    linkage, convert = IN_R[run["method"]]
-    return agglomerate(distances, linkage), convert
-
 
 @pytest.mark.parametrize("run", reference.runs("hclust"), ids=lambda r: r["input"] + r["method"])
 def test_heights_and_cuts_are_those_of_hclust(run):
-    tree, convert = tree_as_in_r(run)
+    tree, convert = reference.tree_as_in_r(run)
     heights = convert(tree.linkage_matrix[:, 2])
     np.testing.assert_allclose(heights, run["height"], rtol=1e-9)
     for k in range(2, 7):

@@ -75,9 +75,14 @@ def gap_curve(
     )
 
 
+def distance_power(metric: Metric) -> int:
+    """Return the power of a length that a metric measures."""
+    return 2 if metric == "sqeuclidean" else 1
+
+
 def dispersion_distances(distances: Float, metric: Metric) -> Float:
     """Return the distances that W_k adds up: plain, not squared, Euclidean ones."""
-    return np.sqrt(distances) if metric == "sqeuclidean" else distances
+    return distances if distance_power(metric) == 1 else np.sqrt(distances)
 
 
 def dispersion(distances: Float, labels: Labels) -> float:

@@ -19,6 +19,9 @@ from mrshc.core.arrays import Float, Index, Mask
 
 Center = Literal["columns", "grand", "none"]
 
+# Differences below this have no square: a column without larger ones counts as constant.
+_SMALLEST = 1e-150
+
 # Temporaries are made for this many cells at a time: 4 MB in double precision.
 _BLOCK_CELLS = 1 << 19
 
@@ -30,6 +33,7 @@ class Matrix:
     values: NDArray[Any]  # (n, p), float32 or float64, C- or F-contiguous, no NaN
     offsets: Float  # (p,), subtracted from every row
     missing: sparse.coo_array | None  # (n, p), the missing cells; None: all were observed
+    fill: float  # what missing cells hold after the offset is subtracted
     n_constant: int  # columns that hold one value only
 
     @property
@@ -100,14 +104,16 @@ def centred_matrix(X: NDArray[Any], *, center: Center, drop_constant: bool) -> M
     }[center]
     if drop_constant:
         offsets = np.where(constant, means, offsets)
-    if n_observed == X.size:
-        return Matrix(values=X, offsets=offsets, missing=None, n_constant=int(constant.sum()))
-    rows, cols = np.nonzero(np.isnan(X))
     fill = float((means - offsets) @ counts) / n_observed
-    filled = X.copy(order="K")
-    filled[rows, cols] = offsets[cols] + fill
-    missing = sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=X.shape)
-    return Matrix(values=filled, offsets=offsets, missing=missing, n_constant=int(constant.sum()))
+    missing = None
+    if n_observed < X.size:
+        rows, cols = np.nonzero(np.isnan(X))
+        X = X.astype(np.float64, order="K")  # a copy, and wide enough for the fill
+        X[rows, cols] = offsets[cols] + fill
+        missing = sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=X.shape)
+    return Matrix(
+        values=X, offsets=offsets, missing=missing, fill=fill, n_constant=int(constant.sum())
+    )
 
 
 def column_variances(X: NDArray[Any]) -> Float:
@@ -131,7 +137,7 @@ def _column_summary(X: NDArray[Any]) -> tuple[Float, Float, Mask]:
         shift = part[observed.argmax(axis=0), np.arange(part.shape[1])]
         part -= shift
         means[block] = shift + np.nansum(part, axis=0) / counts[block]
-        constant[block] = ~np.any((part != 0) & observed, axis=0)
+        constant[block] = ~np.any((np.abs(part) > _SMALLEST) & observed, axis=0)
     return means, counts, constant
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index, Labels
-from mrshc.core.gap import GapCurve, GapSettings, gap_curve
+from mrshc.core.arrays import Float, Labels
+from mrshc.core.gap import GapCurve, GapSettings, distance_power, gap_curve
 from mrshc.core.tree import Tree
 
 
@@ -44,8 +44,8 @@ class PrunedTree:
 def prune(
     tree: Tree,
     X: Float,
-    distances: Float,
     *,
+    distances: Float,
     settings: GapSettings,
     entropy: int,
     max_leaves: int | None = None,
@@ -57,19 +57,21 @@ def prune(
     other feature sets are tried, and equal feature sets get equal verdicts.
     """
     limit = tree.n_samples if max_leaves is None else max_leaves
+    # Samples closer than rounding can tell count as duplicates.
+    negligible = distances.max() * np.finfo(np.float64).eps ** distance_power(settings.metric)
     active, splits, tests = {tree.root}, list[int](), dict[int, GapCurve]()
     while active and len(splits) + 1 < limit:
         node = max(active, key=lambda a: (tree.height(a), a))
         active.remove(node)
         members = tree.members(node)
         within = distances[np.ix_(members, members)]
-        if members.size < 3 or within.max() == 0:
+        if members.size < 3 or within.max() <= negligible:
             continue
         seed = np.random.SeedSequence(entropy, spawn_key=(X.shape[1], node))
         tests[node] = gap_curve(
             X[members],
             within,
-            partitions=_subtree_partitions(tree, node, members, settings.max_clusters),
+            partitions=_subtree_partitions(tree, node, max_clusters=settings.max_clusters),
             rng=np.random.default_rng(seed),
             settings=settings,
         )
@@ -79,9 +81,9 @@ def prune(
     return PrunedTree(tree=tree, splits=tuple(splits), tests=tests)
 
 
-def _subtree_partitions(tree: Tree, node: int, members: Index, max_clusters: int) -> list[Labels]:
+def _subtree_partitions(tree: Tree, node: int, *, max_clusters: int) -> list[Labels]:
     """Return the labels of a node's samples in its own 1, 2, ... topmost clusters."""
-    partitions = []
+    members, partitions = tree.members(node), []
     for k in range(1, min(max_clusters, members.size) + 1):
         labels = np.empty(members.size, dtype=np.intp)
         for label, below in enumerate(tree.nodes_at(k, below=node)):

@@ -18,7 +18,7 @@ from mrshc.core.silhouette import average_silhouette
 from mrshc.core.sparsity import FeatureSet, SparsityPath
 from mrshc.core.spc import Component
 from mrshc.core.tree import agglomerate, pairwise_distances
-from mrshc.core.workers import Progress, Steps, results_of
+from mrshc.core.workers import Progress, Steps, one_blas_thread, results_of
 
 # The default K is read off the lowest ranks, where the paper finds it reliable.
 _RANKS_FOR_K = 3
@@ -87,6 +87,13 @@ def search(
     matrix: Matrix, plan: SearchPlan, *, n_jobs: int | None, progress: Progress
 ) -> SearchResult:
     """Try every number of features with every rank, and choose."""
+    with one_blas_thread():
+        return _search(matrix, plan, n_jobs, progress)
+
+
+def _search(
+    matrix: Matrix, plan: SearchPlan, n_jobs: int | None, progress: Progress
+) -> SearchResult:
     steps = Steps(total=plan.n_steps, report=progress)
     path = SparsityPath(matrix, max_rank=plan.ranks[-1], max_iter=plan.max_iter, tol=plan.tol)
     sets = {}
@@ -155,7 +162,9 @@ def evaluate(
     """Build, prune and judge the tree of samples on the columns of X."""
     distances = pairwise_distances(X, settings.metric)
     tree = agglomerate(distances, settings.linkage)
-    pruned = prune(tree, X, distances, settings=settings, entropy=entropy, max_leaves=max_leaves)
+    pruned = prune(
+        tree, X, distances=distances, settings=settings, entropy=entropy, max_leaves=max_leaves
+    )
     silhouettes = [
         average_silhouette(distances, pruned.labels(k)) for k in range(1, pruned.n_leaves + 1)
     ]

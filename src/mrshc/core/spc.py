@@ -36,36 +36,42 @@ class Starts:
 
     vectors: Float  # (k, p)
     images: Float  # (k, n), X v for each of them
+    noise: float  # length of X v that rounding alone may leave
 
 
 def leading_starts(matrix: Matrix, n_components: int) -> Starts:
-    """Return the leading right singular vectors of X, from the smaller of its two Gram matrices.
+    """Start from the leading right singular vectors of X, found from its smaller Gram matrix.
 
-    Vectors beyond the rank of X are zero.
+    Sparse components leave more of X than full ones, so there can be more of them than X has
+    rank: those start from the last singular vector that there is.
     """
     n, p = matrix.shape
     if p > n:
-        values, left = _leading_eigenvectors(matrix.gram(), n_components)
-        lengths = np.sqrt(np.where(values > 0, values, 1.0))
-        vectors = np.stack([matrix.transposed_times(u) for u in left]) / lengths[:, None]
-        return Starts(vectors=vectors * (values > 0)[:, None], images=left * lengths[:, None])
-    values, right = _leading_eigenvectors(matrix.cross_product(), n_components)
-    return starts_at(matrix, right * (values > 0)[:, None])
+        left = _leading_eigenvectors(matrix.gram(), n_components)
+        right = np.stack([matrix.transposed_times(u) for u in left])
+    else:
+        right = _leading_eigenvectors(matrix.cross_product(), n_components)
+    lengths = np.linalg.norm(right, axis=1)
+    starts = starts_at(matrix, right / np.where(lengths > 0, lengths, 1.0)[:, None])
+    # The Gram matrix knows small singular values badly; the images know them well.
+    exist = np.linalg.norm(starts.images, axis=1) > starts.noise
+    order = np.minimum(np.arange(n_components), max(int(exist.sum()) - 1, 0))
+    return Starts(vectors=starts.vectors[order], images=starts.images[order], noise=starts.noise)
 
 
 def starts_at(matrix: Matrix, vectors: Float) -> Starts:
     """Start from given right vectors, one in each row."""
     every = np.arange(matrix.shape[1])
     images = np.stack([matrix.times(every, v) for v in vectors])
-    return Starts(vectors=vectors, images=images)
+    longest = float(np.linalg.norm(images, axis=1).max())
+    noise = longest * max(matrix.shape) * float(np.finfo(np.float64).eps)
+    return Starts(vectors=vectors, images=images, noise=noise)
 
 
-def _leading_eigenvectors(gram: Float, count: int) -> tuple[Float, Float]:
-    """Return eigenvalues in decreasing order, zero below rounding error, and vectors in rows."""
-    values, vectors = np.linalg.eigh(gram)
-    values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
-    noise = values[0] * gram.shape[0] * np.finfo(np.float64).eps
-    return np.where(values > noise, values, 0.0), np.ascontiguousarray(vectors.T)
+def _leading_eigenvectors(gram: Float, count: int) -> Float:
+    """Return eigenvectors in rows, in decreasing order of their eigenvalues."""
+    _, vectors = np.linalg.eigh(gram)
+    return np.ascontiguousarray(vectors[:, ::-1][:, :count].T)
 
 
 def next_component(
@@ -88,15 +94,13 @@ def next_component(
     fixed = np.stack([c.u for c in earlier]) if orthogonal and earlier else None
     v = starts.vectors[k].copy()
     image = residual.image(v, starts.images[k])
-    u, indices, weights, scale = np.zeros(image.size), np.empty(0, np.intp), np.empty(0), 0.0
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
         if fixed is not None:
             image = image - fixed.T @ (fixed @ image)
         length = float(np.linalg.norm(image))
-        if length == 0.0:  # nothing is left of X: an empty component
-            converged = True
-            break
+        if length <= starts.noise:  # nothing is left of X: an empty component
+            return _empty(image.size)
         u = image / length
         slopes = residual.transposed_times(u)
         indices, weights = sparse_direction(slopes, l1_bound)
@@ -105,7 +109,7 @@ def next_component(
         n_iter += 1
         converged = moved <= tol
         image = residual.times(indices, weights)
-    sign = 1.0 if weights.size == 0 or weights[np.argmax(np.abs(weights))] > 0 else -1.0
+    sign = np.sign(weights[np.argmax(np.abs(weights))])
     return Component(
         u=sign * u,
         indices=indices,
@@ -113,6 +117,17 @@ def next_component(
         scale=scale,
         n_iter=n_iter,
         converged=converged,
+    )
+
+
+def _empty(n: int) -> Component:
+    return Component(
+        u=np.zeros(n),
+        indices=np.empty(0, np.intp),
+        weights=np.empty(0),
+        scale=0.0,
+        n_iter=0,
+        converged=True,
     )
 
 
@@ -212,7 +227,7 @@ def _missing_patch(matrix: Matrix, earlier: Sequence[Component]) -> sparse.csr_a
         return None
     n, p = matrix.shape
     rows, cols = matrix.missing.coords
-    fill = matrix.values[rows[0], cols[0]] - matrix.offsets[cols[0]]
+    fill = matrix.fill
     observed_sum = matrix.total() - fill * rows.size
     low_rank = np.zeros(rows.size)
     for c in earlier:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -18,22 +20,45 @@ def results_of(
     """Yield function(**kwargs) for each of the arguments, in their order.
 
     Threads unless the caller configured another backend of joblib: compiled code releases the
-    interpreter. BLAS runs on one thread, since its sums depend on the number of threads.
+    interpreter.
     """
     tasks = (delayed(_on_one_blas_thread)(function, kwargs) for kwargs in arguments)
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    # Held here too, so that threads that enter and leave the limit restore the same value.
-    with _blas().limit(limits=1, user_api="blas"):
-        yield from parallel(tasks)
+    return iter(Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks))
 
 
 def _on_one_blas_thread(function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         return function(**kwargs)
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread: its sums, and so our results, depend on the number of threads.
+
+    The limit is one for the whole process. It is set by the first who asks and lifted by the last,
+    so that fits in concurrent threads neither lift it too early nor leave it behind.
+    """
+    global _holders, _limit
+    with _lock:
+        _holders += 1
+        if _holders == 1:
+            _limit = _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _holders -= 1
+            if _holders == 0:
+                _limit.restore_original_limits()
+
+
+_lock = Lock()
+_holders = 0
+_limit: Any = None
+
+
 @cache
-def _blas() -> ThreadpoolController:
+def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
