@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.cluster.hierarchy import linkage as scipy_linkage
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -16,9 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import ThreadpoolController
 
-from mrshc import HighVarianceHC, MrSHC, UnsupportedClustersWarning
+from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
 from mrshc.core.tree import LINKAGES
 from mrshc.datasets import make_section2_example, make_simulation_1
+from mrshc.metrics import feature_recall
 
 # Much of what is fitted here has no clusters, or only ten reference samples to see them by.
 pytestmark = pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
@@ -45,12 +46,19 @@ EXPECTED_FAILURES = {
         ),
         NO_SINGLE_CLUSTER,
     ),
+    "SHC": {
+        "check_estimators_pickle": "it leaves samples without a feature in common: no distance"
+    },
     "HighVarianceHC": {},
 }
 
 
 @parametrize_with_checks(
-    [MrSHC(n_references=5, max_rank=2), HighVarianceHC(1, n_clusters=2)],
+    [
+        MrSHC(n_references=5, max_rank=2),
+        SHC(n_permutations=2, n_clusters=2),
+        HighVarianceHC(1, n_clusters=2),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES[type(estimator).__name__],
 )
 def test_scikit_learn_agrees(estimator, check):
@@ -180,6 +188,91 @@ def test_one_cluster_is_an_answer_too():
         model.fit(X)
     assert model.n_clusters_ == 1
     np.testing.assert_array_equal(model.labels_, 0)
+
+
+# SHC ----------------------------------------------------------------------------------------
+
+
+def test_shc_finds_an_easy_problem():
+    model = SHC(50, n_clusters=3).fit(EASY.X)
+    np.testing.assert_array_equal(model.get_support(), EASY.support)
+    np.testing.assert_array_equal(model.labels_, EASY.labels)
+    assert np.linalg.norm(model.feature_weights_) == pytest.approx(1)
+    assert model.feature_weights_.sum() == pytest.approx(model.l1_bound_)
+    assert np.linalg.norm(model.dissimilarity_) == pytest.approx(1)
+    assert model.converged_
+
+
+def test_shc_builds_its_tree_on_the_dissimilarity():
+    model = SHC(l1_bound=3.0, linkage="average").fit(SMALL)
+    condensed = squareform(model.dissimilarity_, checks=False)
+    np.testing.assert_allclose(model.linkage_matrix_, scipy_linkage(condensed, "average"))
+    assert model.l1_bound_ == 3.0
+    assert model.search_results_["chosen"].tolist() == [True]
+
+
+@pytest.mark.parametrize("options", [{}, {"l1_bound": "auto"}, {"n_features_to_select": [5, 10]}])
+def test_shc_chooses_the_largest_permutation_gap(options):
+    model = SHC(**options, random_state=0, n_permutations=5).fit(SMALL)
+    results = model.search_results_
+    (chosen,) = np.flatnonzero(results["chosen"])
+    assert chosen == results["gap"].argmax()
+    assert results["n_features"][chosen] == model.n_features_selected_
+    assert results["l1_bound"][chosen] == model.l1_bound_
+    other = clone(model).set_params(n_jobs=2).fit(SMALL)
+    for name, values in results.items():
+        np.testing.assert_array_equal(values, other.search_results_[name])
+
+
+def test_shc_takes_missing_values():
+    X = EASY.X.copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    model = SHC(50, n_clusters=3).fit(X)
+    assert feature_recall(EASY.support, model.get_support()) > 0.9
+    np.testing.assert_array_equal(model.labels_, EASY.labels)
+
+
+def test_shc_finds_a_complement():
+    data = make_section2_example(0)
+    first = SHC(2).fit(data.X[:, :4])
+    second = SHC(2, complement_of=first.dissimilarity_).fit(data.X[:, :4])
+    assert np.sum(first.dissimilarity_ * second.dissimilarity_) == pytest.approx(0, abs=1e-12)
+    assert np.all(second.distances_ >= 0)
+    # The two pairs of features say different things of the samples.
+    assert not np.any(first.get_support() & second.get_support())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"n_features_to_select": 5, "l1_bound": 2.0},
+            "n_features_to_select or l1_bound, not both",
+        ),
+        ({"l1_bound": 0.5}, r"l1_bound must lie in \[1, 5.47723\], got 0.5"),
+        ({"l1_bound": [2.0, 9.0]}, "l1_bound must lie in"),
+        ({"n_features_to_select": 31}, r"in \[1, 30\], got 31"),
+        ({"n_permutations": 1}, "n_permutations must be a whole number at least 2"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"tol": -1}, "tol must lie in"),
+        ({"n_clusters": 0}, "n_clusters must be"),
+        ({"linkage": "mean"}, "linkage must be one of"),
+        ({"complement_of": np.zeros((3, 3))}, r"of shape \(60, 60\), got shape \(3, 3\)"),
+    ],
+)
+def test_bad_parameters_of_shc_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        SHC(**options).fit(SMALL)
+
+
+def test_samples_with_nothing_in_common_are_refused():
+    X = SMALL[:4].copy()
+    X[1, :15], X[3, 15:] = np.nan, np.nan
+    with pytest.raises(ValueError, match="samples 1 and 3 have none in common"):
+        SHC(5).fit(X)
+    X[1] = np.nan
+    with pytest.raises(ValueError, match="sample 1 of X has none"):
+        SHC(5).fit(X)
 
 
 # The same answer --------------------------------------------------------------------------

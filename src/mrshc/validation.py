@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, validate_data
 
 # Squares of larger values overflow, of smaller ones vanish.
@@ -19,8 +20,10 @@ _LARGEST, _SMALLEST = 1e150, 1e-150
 
 
 def check_samples(estimator: Any, X: Any) -> NDArray[Any]:
-    """Return the complete, finite, numeric data that an estimator is fitted to."""
-    name = type(estimator).__name__
+    """Return the finite, numeric data that an estimator is fitted to.
+
+    NaN is let through if the estimator's tags allow it.
+    """
     X = _numbers(X)
     _refuse_duplicate_names(X)
     try:
@@ -34,15 +37,15 @@ def check_samples(estimator: Any, X: Any) -> NDArray[Any]:
         )
     except ValueError as error:
         raise _text_error(X) or error from None
-    low, high = array.min(), array.max()
-    if np.isnan(low):
-        where = _first_cell(np.isnan(array), X)
-        raise ValueError(
-            f"{name} needs complete data, but X holds NaN (first at {where}). Impute the missing "
-            "values first, for instance with sklearn.impute.KNNImputer; only sparse_components "
-            "accepts them as they are."
-        )
-    check_scale(array, X, low=float(low), high=float(high))
+    if np.isnan(array.min()):
+        if not get_tags(estimator).input_tags.allow_nan:
+            raise ValueError(
+                f"{type(estimator).__name__} needs complete data, but X holds NaN (first at "
+                f"{_first_cell(np.isnan(array), X)}). Impute the missing values first, for "
+                "instance with sklearn.impute.KNNImputer; SHC and sparse_components accept them."
+            )
+        _refuse_unobserved(array, X)
+    check_scale(array, X)
     return array
 
 
@@ -60,6 +63,12 @@ def check_matrix_with_missing(X: Any) -> NDArray[Any]:
         )
     except ValueError as error:
         raise _text_error(X) or error from None
+    _refuse_unobserved(array, X)
+    check_scale(array, X)
+    return array
+
+
+def _refuse_unobserved(array: NDArray[Any], X: Any) -> None:
     observed = ~np.isnan(array)
     for axis, kind in ((0, "feature"), (1, "sample")):
         empty = np.flatnonzero(~observed.any(axis=axis))
@@ -69,12 +78,11 @@ def check_matrix_with_missing(X: Any) -> NDArray[Any]:
                 f"Every {kind} needs at least one observed value, but {kind} {what} of X has "
                 f"none. Drop it."
             )
-    check_scale(array, X, low=float(np.nanmin(array)), high=float(np.nanmax(array)))
-    return array
 
 
-def check_scale(array: NDArray[Any], X: Any, *, low: float, high: float) -> None:
+def check_scale(array: NDArray[Any], X: Any) -> None:
     """Refuse infinite values and values whose squares cannot be computed."""
+    low, high = float(np.nanmin(array)), float(np.nanmax(array))
     if np.isinf(low) or np.isinf(high):
         where = _first_cell(np.isinf(array), X)
         raise ValueError(

@@ -116,6 +116,11 @@ def centred_matrix(X: NDArray[Any], *, center: Center, drop_constant: bool) -> M
     )
 
 
+def n_constant_columns(X: NDArray[Any]) -> int:
+    """Return the number of columns whose observed cells are all the same."""
+    return int(_column_summary(X)[2].sum())
+
+
 def column_variances(X: NDArray[Any]) -> Float:
     """Return the variance of each column, exactly zero where the column is constant."""
     variances = np.empty(X.shape[1])

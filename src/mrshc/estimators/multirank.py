@@ -1,87 +1,27 @@
-"""scikit-learn faces of the algorithms: validate, call core once, keep the results."""
+"""Multi-rank sparse hierarchical clustering, the method of the paper."""
 
 from __future__ import annotations
 
 import warnings
-from numbers import Number
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from mrshc.components import center_of, dense_loadings
-from mrshc.core.arrays import Labels, Mask
 from mrshc.core.gap import GapSettings
-from mrshc.core.matrix import Matrix, centred_matrix, column_variances
+from mrshc.core.matrix import Matrix, centred_matrix
 from mrshc.core.search import SearchPlan, SearchResult, search
-from mrshc.core.tree import (
-    EUCLIDEAN_LINKAGES,
-    LINKAGES,
-    METRICS,
-    Linkage,
-    Metric,
-    Tree,
-    agglomerate,
-    pairwise_distances,
-)
+from mrshc.estimators.base import TreeClusterer, feature_targets, linkage_and_metric, seed_of
 from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
-from mrshc.validation import (
-    check_increasing,
-    check_integer,
-    check_integer_or,
-    check_option,
-    check_samples,
-)
-
-# The paper's candidates, for data with at least a hundred features, and ours for fewer.
-_CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
-_FEW_FEATURES = 100
-_SMALL_CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 40)
+from mrshc.validation import check_integer, check_integer_or, check_samples
 
 
 class UnsupportedClustersWarning(UserWarning):
     """The gap statistic supports fewer clusters than were asked for, whatever the features."""
 
 
-class _TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
-    """What every estimator here ends with: selected features and a tree on them."""
-
-    def _keep_tree(self, tree: Tree, support: Mask) -> None:
-        self._tree = tree
-        self._support = support
-        self.linkage_matrix_ = tree.linkage_matrix
-        self.children_ = tree.linkage_matrix[:, :2].astype(np.intp)
-        self.distances_ = tree.linkage_matrix[:, 2].copy()
-        self.n_leaves_ = tree.n_samples
-        self.n_features_selected_ = int(support.sum())
-
-    def cut(self, k: int) -> Labels:
-        """Cut the tree into k clusters: undo its last k - 1 merges.
-
-        Parameters
-        ----------
-        k : int
-            Number of clusters, from 1 to the number of samples.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Labels 0..k-1, numbered by first appearance.
-        """
-        check_is_fitted(self)
-        advice = "A tree has no more clusters than samples."
-        return self._tree.cut(check_integer("k", k, low=1, high=self.n_leaves_, advice=advice))
-
-    def _get_support_mask(self) -> Mask:
-        check_is_fitted(self)
-        return self._support
-
-
-class MrSHC(CallbackSupportMixin, _TreeClusterer):
+class MrSHC(CallbackSupportMixin, TreeClusterer):
     """Multi-rank sparse hierarchical clustering (Zhang and Zamar).
 
     Picks the features that load on the first sparse principal components of the data, clusters
@@ -221,7 +161,9 @@ class MrSHC(CallbackSupportMixin, _TreeClusterer):
             "max_rank", self.max_rank, low=1, high=None, advice="The default is 5."
         )
         return SearchPlan(
-            targets=_targets(self.n_features_to_select, matrix),
+            targets=feature_targets(
+                self.n_features_to_select, n_features=p, n_constant=matrix.n_constant
+            ),
             # Centring takes one dimension.
             ranks=(rank,) if rank else tuple(range(1, min(max_rank, n - 1, p) + 1)),
             n_clusters=check_integer_or(
@@ -240,11 +182,11 @@ class MrSHC(CallbackSupportMixin, _TreeClusterer):
                 advice="The default, 0, asks for exactly the wanted number.",
             ),
             gap=self._gap_settings(),
-            entropy=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            entropy=seed_of(self.random_state),
         )
 
     def _gap_settings(self) -> GapSettings:
-        linkage, metric = _linkage_and_metric(self.linkage, self.metric)
+        linkage, metric = linkage_and_metric(self.linkage, self.metric)
         advice = "A standard error needs two; the default is 50."
         n_references = check_integer(
             "n_references", self.n_references, low=2, high=None, advice=advice
@@ -273,139 +215,6 @@ class MrSHC(CallbackSupportMixin, _TreeClusterer):
             UnsupportedClustersWarning,
             stacklevel=5,  # the caller of fit, which scikit-learn wraps
         )
-
-
-class HighVarianceHC(_TreeClusterer):
-    """Hierarchical clustering on the features of highest variance (HC-HMV in the paper).
-
-    With all features it is classical hierarchical clustering.
-
-    Parameters
-    ----------
-    n_features_to_select : int
-        Number of features to keep. Of features with equal variance the first are kept.
-    n_clusters : int or None, default=None
-        Number of clusters to cut the tree into; None makes the tree only.
-    linkage, metric
-        As in :class:`MrSHC`.
-
-    Attributes
-    ----------
-    labels_ : ndarray of shape (n_samples,)
-        Clusters, if `n_clusters` was given.
-    linkage_matrix_, children_, distances_, n_leaves_, n_features_selected_
-        As in :class:`MrSHC`.
-
-    Examples
-    --------
-    >>> from mrshc import HighVarianceHC
-    >>> X = [[0, 0, 0], [0, 1, 0], [9, 0, 0], [9, 1, 0]]
-    >>> HighVarianceHC(1, n_clusters=2).fit(X).labels_
-    array([0, 0, 1, 1])
-    """
-
-    def __init__(
-        self,
-        n_features_to_select: int,
-        *,
-        n_clusters: int | None = None,
-        linkage: str = "complete",
-        metric: str = "sqeuclidean",
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_clusters = n_clusters
-        self.linkage = linkage
-        self.metric = metric
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Select the features, build the tree and cut it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples in rows. At least 3 samples and 2 features, complete and finite.
-        y : ignored
-            There for scikit-learn.
-
-        Returns
-        -------
-        self : HighVarianceHC
-        """
-        X = check_samples(self, X)
-        n, p = X.shape
-        q = check_integer(
-            "n_features_to_select",
-            self.n_features_to_select,
-            low=1,
-            high=p,
-            advice="All features make classical hierarchical clustering.",
-        )
-        n_clusters = check_integer_or(
-            "n_clusters",
-            self.n_clusters,
-            None,
-            low=1,
-            high=n,
-            advice="Give None to make the tree only.",
-        )
-        linkage, metric = _linkage_and_metric(self.linkage, self.metric)
-        variances = column_variances(X)
-        if not variances.any():
-            raise ValueError(_ALL_CONSTANT.format(p))
-        support = np.zeros(p, dtype=bool)
-        support[np.argsort(-variances, kind="stable")[:q]] = True
-        selected = X[:, support].astype(np.float64)
-        tree = agglomerate(pairwise_distances(selected, metric), linkage)
-        self._keep_tree(tree, support)
-        if n_clusters is not None:
-            self.labels_ = self.cut(n_clusters)
-        elif hasattr(self, "labels_"):  # of an earlier fit
-            del self.labels_
-        return self
-
-    def fit_predict(self, X: Any, y: Any = None) -> Labels:
-        """Fit and return `labels_`; needs `n_clusters`."""
-        if self.n_clusters is None:
-            raise ValueError("fit_predict needs n_clusters, got None. Set it, or fit and cut(k).")
-        return self.fit(X, y).labels_
-
-
-_ALL_CONSTANT = (
-    "X must have a feature that varies, but all {} of its features are constant. Check that "
-    "samples are in rows and features in columns."
-)
-
-
-def _targets(wanted: Any, matrix: Matrix) -> tuple[int, ...]:
-    """Return the numbers of features to try."""
-    p = matrix.shape[1]
-    n_varying = p - matrix.n_constant
-    if n_varying == 0:
-        raise ValueError(_ALL_CONSTANT.format(p))
-    if isinstance(wanted, str) and wanted == "auto":
-        return _default_targets(n_varying)
-    limits: Any = {"low": 1, "high": p, "advice": "Lower it, or relax the filter on the features."}
-    if isinstance(wanted, Number):
-        return (check_integer("n_features_to_select", wanted, **limits),)
-    return check_increasing("n_features_to_select", wanted, **limits)
-
-
-def _default_targets(p: int) -> tuple[int, ...]:
-    if p >= _FEW_FEATURES:
-        return tuple(q for q in _CANDIDATES if q < p)
-    half = max(2, (p + 1) // 2)
-    return tuple(q for q in _SMALL_CANDIDATES if q <= min(half, p)) or (p,)
-
-
-def _linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
-    check_option("metric", metric, METRICS)
-    check_option("linkage", linkage, LINKAGES)
-    if linkage in EUCLIDEAN_LINKAGES and metric != "sqeuclidean":
-        raise ValueError(
-            f"linkage={linkage!r} is defined for metric='sqeuclidean' only, got {metric!r}. "
-            "Choose another linkage or that metric."
-        )
-    return linkage, metric
 
 
 def _search_table(result: SearchResult) -> dict[str, NDArray[Any]]:

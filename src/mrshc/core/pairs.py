@@ -1,0 +1,146 @@
+"""Distances between pairs of samples, feature by feature, without holding them.
+
+D has a row for each pair of samples and a column for each feature: the distance of the pair in that
+feature. All that sparse hierarchical clustering asks of it are Dw, the distances between weighted
+samples, and D'u, a quadratic form for each feature: matrix products of the data, made in blocks of
+features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from mrshc.core.arrays import Float, Index
+from mrshc.core.matrix import column_blocks
+from mrshc.core.tree import Metric
+
+
+class PairDistances:
+    """The matrix D of one data set, by what it does to weights of features and of pairs.
+
+    A missing cell (NaN) takes its sample's pairs out of its feature; what a pair has in the other
+    features is scaled up by p over the number of features that both samples have.
+    """
+
+    def __init__(self, X: NDArray[Any], metric: Metric) -> None:
+        self._X = X
+        self._metric = metric
+        shared = _shared_features(X) if np.isnan(np.min(X)) else None
+        self._scale = None if shared is None else X.shape[1] / np.maximum(shared, 1.0)
+        self.strangers = _strangers(shared)  # two samples with no feature in common, if any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of features."""
+        n, p = self._X.shape
+        return n, p
+
+    def weighted(self, indices: Index, weights: Float) -> Float:
+        """Return Dw as (n, n) distances, for the w that is `weights` at `indices`."""
+        n = self._X.shape[0]
+        total = np.zeros((n, n))
+        for block in column_blocks(n, indices.size):
+            part, observed = self._columns(indices[block])
+            if self._metric == "cityblock":
+                _add_absolute(total, _rows(part), _rows(observed), weights[block])
+            else:
+                total += _weighted_squares(part, observed, weights[block])
+        return total if self._scale is None else total * self._scale
+
+    def slopes(self, u: Float) -> Float:
+        """Return D'u, one number for each feature, from a symmetric (n, n) u."""
+        scaled = u if self._scale is None else u * self._scale
+        out = np.empty(self._X.shape[1])
+        for block in column_blocks(*self._X.shape):
+            part, observed = self._columns(block)
+            if self._metric == "cityblock":
+                out[block] = _absolute_forms(scaled, _rows(part), _rows(observed))
+            else:
+                degrees = scaled.sum(axis=1)[:, None] if observed is None else scaled @ observed
+                out[block] = np.sum(part * (degrees * part - scaled @ part), axis=0)
+        return out
+
+    def columns(self, block: slice) -> Float:
+        """Return D itself for some features, (features, pairs)."""
+        part, observed = self._columns(block)
+        i, j = np.triu_indices(part.shape[0], 1)
+        apart = part[i] - part[j]
+        distances = np.abs(apart) if self._metric == "cityblock" else np.square(apart)
+        if observed is not None and self._scale is not None:
+            distances *= observed[i] * observed[j] * self._scale[i, j][:, None]
+        return np.ascontiguousarray(distances.T)
+
+    def _columns(self, columns: slice | Index) -> tuple[Float, Float | None]:
+        """Return some columns, centred, with zero where nothing was observed, and where it was."""
+        part = self._X[:, columns].astype(np.float64)
+        if self._scale is None:
+            return part - part.mean(axis=0), None
+        part -= np.nanmean(part, axis=0)
+        observed = ~np.isnan(part)
+        return np.where(observed, part, 0.0), observed.astype(np.float64)
+
+
+def _shared_features(X: NDArray[Any]) -> Float:
+    """Return, for each pair of samples, the number of features that both have."""
+    n, p = X.shape
+    shared = np.zeros((n, n))
+    for block in column_blocks(n, p):
+        observed = (~np.isnan(X[:, block])).astype(np.float64)
+        shared += observed @ observed.T
+    return shared
+
+
+def _strangers(shared: Float | None) -> tuple[int, int] | None:
+    if shared is None or shared.min() > 0:
+        return None
+    i, j = np.unravel_index(int(shared.argmin()), shared.shape)
+    return int(i), int(j)
+
+
+def _weighted_squares(part: Float, observed: Float | None, weights: Float) -> Float:
+    half = part * np.sqrt(weights)
+    products = half @ half.T
+    if observed is None:
+        lengths = np.diag(products)
+        return np.maximum(lengths[:, None] + lengths - 2 * products, 0.0)
+    lengths = np.square(half) @ observed.T
+    return np.maximum(lengths + lengths.T - 2 * products, 0.0)
+
+
+def _rows(part: Float | None) -> Float:
+    """Return features in rows, as the kernels want them; no rows if there is nothing."""
+    return np.empty((0, 0)) if part is None else np.ascontiguousarray(part.T)
+
+
+@njit(cache=True, nogil=True)
+def _add_absolute(total: Float, features: Float, observed: Float, weights: Float) -> None:
+    n = total.shape[0]
+    for k in range(features.shape[0]):
+        x = features[k]
+        for i in range(n):
+            for j in range(n):
+                distance = weights[k] * abs(x[i] - x[j])
+                if observed.size:
+                    distance *= observed[k, i] * observed[k, j]
+                total[i, j] += distance
+
+
+@njit(cache=True, nogil=True)
+def _absolute_forms(u: Float, features: Float, observed: Float) -> Float:
+    n = u.shape[0]
+    out = np.zeros(features.shape[0])
+    for k in range(features.shape[0]):
+        x = features[k]
+        for i in range(n):
+            row = 0.0
+            for j in range(i):
+                distance = u[i, j] * abs(x[i] - x[j])
+                if observed.size:
+                    distance *= observed[k, i] * observed[k, j]
+                row += distance
+            out[k] += row
+    return out

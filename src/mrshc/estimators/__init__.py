@@ -1,0 +1,7 @@
+"""scikit-learn faces of the algorithms: validate, call core once, keep the results."""
+
+from mrshc.estimators.multirank import MrSHC, UnsupportedClustersWarning
+from mrshc.estimators.shc import SHC
+from mrshc.estimators.variance import HighVarianceHC
+
+__all__ = ["SHC", "HighVarianceHC", "MrSHC", "UnsupportedClustersWarning"]

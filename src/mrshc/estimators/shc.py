@@ -1,0 +1,261 @@
+"""Sparse hierarchical clustering of Witten and Tibshirani."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Tags
+
+from mrshc.core.arrays import Float
+from mrshc.core.matrix import n_constant_columns
+from mrshc.core.pairs import PairDistances
+from mrshc.core.shc import PermutationGap, SparseDissimilarity, WeightPath, permutation_gap
+from mrshc.core.tree import agglomerate
+from mrshc.estimators.base import TreeCutter, feature_targets, linkage_and_metric, seed_of
+from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
+from mrshc.validation import check_integer, check_integer_or, check_number, check_samples
+
+# Where the permutation gap looks for the bound by default: ten values from the first to this share
+# of the largest, the root of the number of features.
+_SMALLEST_BOUND, _LARGEST_SHARE, _N_BOUNDS = 1.1, 0.7, 10
+
+
+class SHC(CallbackSupportMixin, TreeCutter):
+    """Sparse hierarchical clustering (Witten and Tibshirani 2010).
+
+    Weights the features so that a weighted sum of their distances has the largest norm, under an
+    L1 bound that makes most weights zero, and clusters the samples on that sum. The matrix of all
+    distances of all pairs in all features is never made.
+
+    Parameters
+    ----------
+    n_features_to_select : int, sequence of int, "auto" or None, default=None
+        Number of features to give a weight, increasing candidates for it, or "auto": the
+        candidates of :class:`MrSHC`. Among candidates the permutation gap chooses. None, without
+        an `l1_bound`, stands for "auto".
+    l1_bound : float, sequence of float, "auto" or None, default=None
+        In place of the number of features: the bound on the L1 norm of the weights, between 1 and
+        the root of the number of features, candidates for it, or "auto" for ten of them.
+    n_clusters : int or None, default=None
+        Number of clusters to cut the tree into; None makes the tree only.
+    linkage, metric
+        As in :class:`MrSHC`.
+    complement_of : array-like of shape (n_samples, n_samples) or None, default=None
+        `dissimilarity_` of an earlier fit to the same samples: find a dissimilarity that is
+        orthogonal to it (complementary sparse clustering).
+    n_permutations : int, default=10
+        Permutations of the permutation gap.
+    max_iter : int, default=15
+        Largest number of alternations.
+    tol : float, default=1e-4
+        Stop when the dissimilarity changes by no more than this share, in L1 norm.
+    n_jobs : int or None, default=None
+        Workers for the permutations, as in joblib. The result is the same for every number.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the permutations.
+    verbose : bool, default=False
+        Show a progress bar on stderr if that is a terminal.
+
+    Attributes
+    ----------
+    feature_weights_ : ndarray of shape (n_features_in_,)
+        Weights, zero for features that play no part.
+    dissimilarity_ : ndarray of shape (n_samples, n_samples)
+        What the tree is built on; Frobenius norm one.
+    criterion_ : float
+        Norm of the weighted distances, each pair counted once.
+    l1_bound_ : float
+        Bound that was used.
+    n_iter_, converged_
+        How the alternation ended.
+    search_results_ : dict of ndarray
+        One entry for each candidate: `l1_bound`, `n_features`, `criterion` and, if there was a
+        choice, `gap` and `gap_sd`; `chosen`.
+    labels_, linkage_matrix_, children_, distances_, n_leaves_, n_features_selected_
+        As in :class:`HighVarianceHC`.
+
+    Notes
+    -----
+    Missing values (NaN) are allowed: a pair is compared in the features that both samples have,
+    and its distances are scaled up accordingly.
+
+    Examples
+    --------
+    >>> from mrshc import SHC
+    >>> from mrshc.datasets import make_simulation_1
+    >>> data = make_simulation_1(random_state=1, mu=2.0)
+    >>> model = SHC(50, n_clusters=3).fit(data.X)
+    >>> int(model.get_support()[:50].sum())
+    50
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: Any = None,
+        *,
+        l1_bound: Any = None,
+        n_clusters: int | None = None,
+        linkage: str = "complete",
+        metric: str = "sqeuclidean",
+        complement_of: Any = None,
+        n_permutations: int = 10,
+        max_iter: int = 15,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.l1_bound = l1_bound
+        self.n_clusters = n_clusters
+        self.linkage = linkage
+        self.metric = metric
+        self.complement_of = complement_of
+        self.n_permutations = n_permutations
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Weight the features, build the tree and cut it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples in rows; NaN marks a missing value.
+        y : ignored
+            There for scikit-learn.
+
+        Returns
+        -------
+        self : SHC
+        """
+        X = check_samples(self, X)
+        n, p = X.shape
+        linkage, metric = linkage_and_metric(self.linkage, self.metric)
+        n_clusters = check_integer_or(
+            "n_clusters",
+            self.n_clusters,
+            None,
+            low=1,
+            high=n,
+            advice="Give None to make the tree only.",
+        )
+        pairs = PairDistances(X, metric)
+        if pairs.strangers is not None:
+            i, j = pairs.strangers
+            raise ValueError(
+                f"Every two samples must share an observed feature, but samples {i} and {j} have "
+                "none in common. Drop one of them, or impute."
+            )
+        bounds, targets = self._candidates(X)
+        path = self._path(pairs)
+        solutions = [path.solve(b) for b in bounds] if bounds else [path.search(q) for q in targets]
+        gap = self._gap(pairs, solutions, X) if len(solutions) > 1 else None
+        best = 0 if gap is None else gap.best
+        self._keep(solutions[best], n_features=p)
+        self.search_results_ = _search_table(solutions, gap, best)
+        distances = self.dissimilarity_ - min(0.0, float(self.dissimilarity_.min()))
+        np.fill_diagonal(distances, 0.0)
+        self._keep_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
+        self._keep_cut(n_clusters)
+        return self
+
+    def _candidates(self, X: NDArray[Any]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+        """Return bounds or numbers of features to try; one of the two is empty."""
+        p = X.shape[1]
+        wanted = self.n_features_to_select
+        if wanted is not None and self.l1_bound is not None:
+            raise ValueError(
+                f"Give n_features_to_select or l1_bound, not both, got {wanted!r} and "
+                f"{self.l1_bound!r}. The bound decides on the number of features."
+            )
+        n_constant = n_constant_columns(X)
+        targets = feature_targets(
+            "auto" if wanted is None else wanted, n_features=p, n_constant=n_constant
+        )
+        if self.l1_bound is None:
+            return (), targets
+        largest = float(np.sqrt(p))
+        if isinstance(self.l1_bound, str) and self.l1_bound == "auto":
+            end = max(_SMALLEST_BOUND, _LARGEST_SHARE * largest)
+            return tuple(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS)), ()
+        several = list(self.l1_bound) if np.iterable(self.l1_bound) else [self.l1_bound]
+        advice = "Above, it has no effect; or give 'auto'."
+        return tuple(
+            check_number("l1_bound", b, low=1.0, high=largest, advice=advice) for b in several
+        ), ()
+
+    def _path(self, pairs: PairDistances) -> WeightPath:
+        n = pairs.shape[0]
+        earlier = self.complement_of
+        if earlier is not None:
+            earlier = np.asarray(earlier, dtype=np.float64)
+            if earlier.shape != (n, n) or not np.isfinite(earlier).all() or not earlier.any():
+                raise ValueError(
+                    f"complement_of must be the dissimilarity_ of an earlier fit, finite and of "
+                    f"shape {(n, n)}, got shape {earlier.shape}."
+                )
+        return WeightPath(pairs, orthogonal_to=earlier, **self._stop())
+
+    def _stop(self) -> dict[str, Any]:
+        advice = "The default is that of R's sparcl."
+        return {
+            "max_iter": check_integer("max_iter", self.max_iter, low=1, high=None, advice=advice),
+            "tol": check_number("tol", self.tol, low=0.0, high=np.inf, advice=advice),
+        }
+
+    def _gap(
+        self, pairs: PairDistances, solutions: Sequence[SparseDissimilarity], X: NDArray[Any]
+    ) -> PermutationGap:
+        n_permutations = check_integer(
+            "n_permutations",
+            self.n_permutations,
+            low=2,
+            high=None,
+            advice="A standard deviation needs two; the default is 10.",
+        )
+        with reported(self, n_steps=n_permutations, X=X, verbose=self.verbose) as progress:
+            return permutation_gap(
+                pairs,
+                solutions,
+                n_permutations=n_permutations,
+                entropy=seed_of(self.random_state),
+                n_jobs=self.n_jobs,
+                progress=progress,
+                **self._stop(),
+            )
+
+    def _keep(self, solution: SparseDissimilarity, *, n_features: int) -> None:
+        self.feature_weights_ = np.zeros(n_features)
+        self.feature_weights_[solution.indices] = solution.weights
+        self.dissimilarity_: Float = solution.dissimilarity
+        self.criterion_ = solution.criterion
+        self.l1_bound_ = solution.l1_bound
+        self.n_iter_ = solution.n_iter
+        self.converged_ = solution.converged
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _search_table(
+    solutions: Sequence[SparseDissimilarity], gap: PermutationGap | None, best: int
+) -> dict[str, NDArray[Any]]:
+    table = {
+        "l1_bound": np.array([s.l1_bound for s in solutions]),
+        "n_features": np.array([s.indices.size for s in solutions]),
+        "criterion": np.array([s.criterion for s in solutions]),
+        "chosen": np.arange(len(solutions)) == best,
+    }
+    if gap is not None:
+        table |= {"gap": gap.gap, "gap_sd": gap.standard_deviation}
+    return table
