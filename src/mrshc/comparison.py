@@ -1,0 +1,115 @@
+"""Several methods on one data set, scored by the same rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from mrshc.estimators import SHC, HighVarianceHC, MrSHC
+from mrshc.metrics import (
+    classification_error_rate,
+    feature_precision,
+    feature_recall,
+    purity,
+)
+
+# An estimator, or a function that makes one from the methods fitted before it.
+Method = Any | Callable[[Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """Fitted methods and their scores."""
+
+    models: dict[str, Any]  # by name of the method
+    scores: pd.DataFrame  # one row for each method
+
+
+def compare(
+    X: Any,
+    *,
+    methods: Mapping[str, Method] | None = None,
+    truth: Any = None,
+    support: Any = None,
+    n_clusters: int | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Comparison:
+    """Fit several methods to one data set and score them.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Samples in rows.
+    methods : mapping or None
+        Estimators by name, or functions that make one from the methods fitted before. By default
+        those of the paper: classical clustering (HC), SHC, MrSHC, and clustering on as many
+        features of highest variance as MrSHC chose (HC-HMV).
+    truth : array-like of shape (n_samples,) or None
+        True classes; used for scores only.
+    support : array-like of shape (n_features,) or None
+        Mask of the features that make the true classes; used for scores only.
+    n_clusters : int or None
+        Where to cut the trees for the scores; the number of true classes by default.
+    random_state : int, RandomState instance or None
+        Seed of the default methods.
+    n_jobs : int or None
+        Workers of the default methods.
+
+    Returns
+    -------
+    Comparison
+        With `models` and `scores`: `n_features`, `rank` and, if the truth is known, `cer` (share
+        of pairs on which tree and truth disagree), `purity`, `recall` and `precision`.
+
+    Examples
+    --------
+    >>> from mrshc import compare
+    >>> from mrshc.datasets import make_section2_example
+    >>> data = make_section2_example(1)
+    >>> result = compare(data.X, truth=data.labels, random_state=0)
+    >>> list(result.scores.index)
+    ['HC', 'SHC', 'MrSHC', 'HC-HMV']
+    """
+    if methods is None:
+        methods = default_methods(X, random_state=random_state, n_jobs=n_jobs)
+    k = n_clusters if truth is None or n_clusters is not None else len(np.unique(truth))
+    models: dict[str, Any] = {}
+    rows = {}
+    for name, method in methods.items():
+        estimator = clone(method) if hasattr(method, "fit") else method(models)
+        models[name] = estimator.fit(X)
+        rows[name] = score(models[name], truth=truth, support=support, n_clusters=k)
+    scores = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
+    return Comparison(models=models, scores=scores)
+
+
+def default_methods(X: Any, *, random_state: Any, n_jobs: int | None) -> dict[str, Method]:
+    """Return the methods that the paper compares."""
+    return {
+        "HC": HighVarianceHC(np.shape(X)[1]),
+        "SHC": SHC("auto", random_state=random_state, n_jobs=n_jobs),
+        "MrSHC": MrSHC(random_state=random_state, n_jobs=n_jobs),
+        "HC-HMV": lambda fitted: HighVarianceHC(fitted["MrSHC"].n_features_selected_),
+    }
+
+
+def score(model: Any, *, truth: Any, support: Any, n_clusters: int | None) -> dict[str, Any]:
+    """Return the scores of one fitted method; those without a truth to go by are left out."""
+    row: dict[str, Any] = {
+        "n_features": model.n_features_selected_,
+        "rank": getattr(model, "rank_", None),
+    }
+    if truth is not None and n_clusters is not None:
+        labels = model.cut(n_clusters)
+        row["cer"] = classification_error_rate(truth, labels)
+        row["purity"] = purity(truth, labels)
+    if support is not None:
+        row["recall"] = feature_recall(support, model.get_support())
+        row["precision"] = feature_precision(support, model.get_support())
+    return row

@@ -1,0 +1,114 @@
+"""Runs a study, or renders its committed results again."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from joblib import Parallel, delayed
+
+from mrshc.study import simulation
+from mrshc.study.config import Study, StudyError, load_study
+from mrshc.study.journal import Journal
+from mrshc.study.tables import design_tables, publish
+
+__all__ = ["StudyError", "render_study", "run_study"]
+
+Progress = Callable[[int, int], None]
+_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
+
+
+def run_study(
+    name: str,
+    *,
+    folder: Path,
+    out: Path | None = None,
+    replicates: int | None = None,
+    n_jobs: int | None = None,
+    progress: Progress = lambda *_: None,
+) -> Path:
+    """Run a study and write its results, metadata and tables; return where the results lie.
+
+    Another number of draws than the config's must go to a folder of its own: the committed
+    results stay as they are.
+    """
+    study = load_study(folder, name)
+    draws = study.replicates if replicates is None else replicates
+    if draws != study.replicates and out is None:
+        raise StudyError(
+            f"{name} has {study.replicates} draws; to make {draws} give a folder for them (--out)."
+        )
+    target = folder if out is None else out
+    target.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    rows = _rows(study, target / f"{name}.partial.jsonl", draws, n_jobs, progress)
+    results = pd.DataFrame(rows)
+    _write(target / f"{name}.csv", results.to_csv(index=False))
+    metadata = {
+        "study": name,
+        "replicates": draws,
+        "config": json.loads(json.dumps(asdict(study) | {"folder": None})),
+        "versions": {p: version(p) for p in _PACKAGES} | {"python": platform.python_version()},
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+    _write(target / f"{name}.json", json.dumps(metadata, indent=2) + "\n")
+    (target / f"{name}.partial.jsonl").unlink(missing_ok=True)
+    if out is None:
+        render_study(name, folder=folder)
+    else:
+        _write(target / f"{name}.md", _rendered(study, target))
+    return target / f"{name}.csv"
+
+
+def render_study(name: str, *, folder: Path) -> str:
+    """Render committed results again: the study's own page, and wherever the table is shown."""
+    study = load_study(folder, name)
+    if not study.file(".csv").exists():
+        raise StudyError(f"{name} has no results yet. Run it first: mrshc study {name}.")
+    table = _rendered(study, folder)
+    _write(study.file(".md"), table)
+    root = folder.resolve().parent
+    publish(name, table, pages=[*root.glob("README.md"), *sorted(root.glob("docs/*.md"))])
+    return table
+
+
+def _rendered(study: Study, results_folder: Path) -> str:
+    results = pd.read_csv(results_folder / f"{study.name}.csv")
+    references = pd.read_csv(study.folder / "references.csv").query("study == @study.name")
+    return design_tables(results, references)
+
+
+def _rows(
+    study: Study, journal_path: Path, draws: int, n_jobs: int | None, progress: Progress
+) -> list[dict[str, Any]]:
+    """Run what the journal does not hold yet; return all rows in a fixed order."""
+    journal = Journal(journal_path, fingerprint=study.fingerprint)
+    tasks = simulation.tasks(study, draws)
+    waiting = [task for task in tasks if task not in journal.done]
+    progress(len(tasks) - len(waiting), len(tasks))
+    # Processes: many small fits in one interpreter would wait for each other.
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    finished = parallel(delayed(_named)(study, task) for task in waiting)
+    for k, (task, rows) in enumerate(finished, start=len(tasks) - len(waiting) + 1):
+        journal.add(task, rows)
+        progress(k, len(tasks))
+    by_design = sorted(tasks)
+    return [row for task in by_design for row in journal.done[task]]
+
+
+def _named(study: Study, task: tuple[int, int]) -> tuple[tuple[int, int], list[dict[str, Any]]]:
+    return task, simulation.run_task(study, *task)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write beside the target and rename, so that the old file stays whole until the new one is."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text)
+    partial.replace(path)

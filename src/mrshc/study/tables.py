@@ -1,0 +1,77 @@
+"""Results as Markdown tables, beside the figures of others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+# Column of the results: heading, digits.
+QUANTITIES = {
+    "cer": ("CER", 3),
+    "recall": ("recall", 3),
+    "precision": ("precision", 3),
+    "n_features": ("q", 1),
+}
+
+
+def design_tables(results: pd.DataFrame, references: pd.DataFrame) -> str:
+    """Return one table for each design: every method, ours after what others found."""
+    parts = []
+    for design, of_design in results.groupby("design", sort=False):
+        headings = [heading for heading, _ in QUANTITIES.values()]
+        lines = [
+            f"**{design}**, {of_design['draw'].nunique()} draws",
+            "",
+            _line(["method", "source", *headings]),
+            _line(["---"] * (2 + len(headings))),
+        ]
+        for method, of_method in of_design.groupby("method", sort=False):
+            known = references.query("design == @design and method == @method")
+            for reference in known.to_dict("records"):
+                cells = [_cell(reference[q], reference[f"{q}_se"], q) for q in QUANTITIES]
+                lines.append(_line([str(method), reference["source"], *cells]))
+            cells = [_cell(*_mean_and_error(of_method[q]), q) for q in QUANTITIES]
+            lines.append(_line([f"**{method}**", "**mrshc**", *cells]))
+            failed = of_method["error"].notna().sum() if "error" in of_method else 0
+            if failed:
+                lines.append(_line(["", f"{failed} draws failed", *[""] * len(headings)]))
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _mean_and_error(values: pd.Series) -> tuple[float, float]:
+    observed = values.dropna()
+    if observed.empty:
+        return np.nan, np.nan
+    return float(observed.mean()), float(observed.sem()) if len(observed) > 1 else np.nan
+
+
+def _cell(mean: float, error: float, quantity: str) -> str:
+    digits = QUANTITIES[quantity][1]
+    if np.isnan(mean):
+        return ""
+    shown = f"{mean:.{digits}f}"
+    return shown if np.isnan(error) or error == 0 else f"{shown} ({error:.{digits}f})"
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def published(text: str, name: str, table: str) -> str:
+    """Return a page with the table between its two marks replaced; as it was without marks."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
+    return pattern.sub(lambda _: f"{begin}\n{table}{end}", text)
+
+
+def publish(name: str, table: str, *, pages: list[Path]) -> None:
+    """Put a table between its marks on every page that has them."""
+    for page in pages:
+        text = page.read_text()
+        new = published(text, name, table)
+        if new != text:
+            page.write_text(new)
