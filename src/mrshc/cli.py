@@ -17,6 +17,8 @@ from mrshc.datasets import make_simulation_1
 from mrshc.estimators import MrSHC
 from mrshc.metrics import classification_error_rate, feature_precision, feature_recall
 from mrshc.plotting import dendrogram
+from mrshc.progress import progress_bar
+from mrshc.study import StudyError, render_study, run_study
 
 app = typer.Typer(
     help="Sparse hierarchical clustering for large and flat data.",
@@ -77,6 +79,45 @@ def demo(
     console.print(f"The tree lies in {picture}", markup=False, soft_wrap=True)
 
 
+@app.command()
+def study(
+    name: Annotated[str, typer.Argument(help="Name of the study, such as table1.")],
+    replicates: Annotated[
+        int | None, typer.Option(min=1, help="Draws; needs --out if not the config's number.")
+    ] = None,
+    n_jobs: Annotated[int, typer.Option(help="Workers; -1 takes every core.")] = -1,
+    data: Annotated[Path | None, typer.Option(help="Folder of real data sets.")] = None,
+    folder: Annotated[Path, typer.Option(help="Folder of configs and results.")] = Path("studies"),
+    out: Annotated[Path | None, typer.Option(help="Write here, not beside the config.")] = None,
+    render: Annotated[
+        bool, typer.Option("--render", help="Only render the committed results again.")
+    ] = False,
+) -> None:
+    """Make a table of the paper again: run a study, or render its results.
+
+    Interrupted, it goes on where it stopped when it is started again.
+
+    Example: mrshc study table1
+    Example: mrshc study table1 --replicates 10 --out quick
+    Example: mrshc study table1 --render
+    """
+    if render:
+        sys.stdout.write(render_study(name, folder=folder))
+        return
+    with progress_bar(f"study {name}", visible=True) as progress:
+        results = run_study(
+            name,
+            folder=folder,
+            out=out,
+            replicates=replicates,
+            data=data,
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+    sys.stdout.write(results.with_suffix(".md").read_text())
+    sys.stdout.write(f"\nThe results lie in {results}\n")
+
+
 def _confusion(counts: pd.DataFrame) -> Table:
     table = Table(str(counts.index.name), *counts.columns)
     for name, row in counts.iterrows():
@@ -99,6 +140,9 @@ def main() -> None:
     """Run the command line: exit 0 when done, 2 on the user's mistake, 1 on ours."""
     try:
         app()
+    except StudyError as error:
+        sys.stderr.write(f"mrshc: {error}\n")
+        sys.exit(2)
     except OSError as error:
         what = error.filename or "the output"
         sys.stderr.write(f"mrshc: cannot write {what}: {error.strerror or error}.\n")

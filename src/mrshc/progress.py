@@ -24,13 +24,13 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "reported", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "progress_bar", "reported", "with_callbacks"]
 
 
 @contextmanager
 def reported(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator[Progress]:
     """Yield a function that passes the steps of a fit on to callbacks and to the terminal."""
-    with _bar(type(estimator).__name__, visible=verbose) as show:
+    with progress_bar(type(estimator).__name__, visible=verbose) as show:
         if not hasattr(estimator, "_skl_callbacks"):
             yield show
             return
@@ -52,7 +52,7 @@ def reported(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator
 
 
 @contextmanager
-def _bar(title: str, *, visible: bool) -> Iterator[Progress]:
+def progress_bar(title: str, *, visible: bool) -> Iterator[Progress]:
     """Draw a bar on stderr, only if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

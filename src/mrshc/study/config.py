@@ -16,26 +16,27 @@ class StudyError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """One study. `designs` and `methods` are tables of the config, passed on as they are."""
+    """One study: what every kind has, and the rest of the config as it stands."""
 
     name: str
     folder: Path
     title: str
+    kind: str  # which module runs it
     replicates: int
-    seed: int  # of the first draw; the others follow
-    n_clusters: int  # where trees are cut for the scores
-    designs: tuple[dict[str, Any], ...]
-    methods: tuple[dict[str, Any], ...]
+    options: dict[str, Any]
 
     @property
     def fingerprint(self) -> str:
         """Changes with anything that changes results, except the number of draws."""
-        content = [self.seed, self.n_clusters, self.designs, self.methods]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+        content = json.dumps([self.kind, self.options], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    def file(self, suffix: str) -> Path:
-        """Return the path of one of the study's files."""
-        return self.folder / f"{self.name}{suffix}"
+    def option(self, name: str) -> Any:
+        """Return an entry of the config that this kind of study cannot do without."""
+        try:
+            return self.options[name]
+        except KeyError:
+            raise StudyError(f"{self.name}.toml must have an entry {name!r}.") from None
 
 
 def load_study(folder: Path, name: str) -> Study:
@@ -43,19 +44,14 @@ def load_study(folder: Path, name: str) -> Study:
     known = sorted(path.stem for path in folder.glob("*.toml"))
     if name not in known:
         there = ", ".join(known) if known else "none"
-        raise StudyError(f"No study {name!r} in the folder {folder}; there are: {there}.")
+        raise StudyError(f"No study {name!r} in the folder {str(folder)!r}; there are: {there}.")
     with (folder / f"{name}.toml").open("rb") as file:
-        content = tomllib.load(file)
+        try:
+            content = tomllib.load(file)
+        except tomllib.TOMLDecodeError as error:
+            raise StudyError(f"{name}.toml is not valid TOML: {error}.") from None
     try:
-        return Study(
-            name=name,
-            folder=folder,
-            title=content["title"],
-            replicates=content["replicates"],
-            seed=content["seed"],
-            n_clusters=content["n_clusters"],
-            designs=tuple(content["design"]),
-            methods=tuple(content["method"]),
-        )
+        common = {key: content.pop(key) for key in ("title", "kind", "replicates")}
     except KeyError as error:
         raise StudyError(f"{name}.toml must have an entry {error}.") from None
+    return Study(name=name, folder=folder, options=content, **common)

@@ -6,9 +6,9 @@ import json
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -17,11 +17,12 @@ from joblib import Parallel, delayed
 from mrshc.study import simulation
 from mrshc.study.config import Study, StudyError, load_study
 from mrshc.study.journal import Journal
-from mrshc.study.tables import design_tables, publish
+from mrshc.study.tables import publish
 
 __all__ = ["StudyError", "render_study", "run_study"]
 
 Progress = Callable[[int, int], None]
+_KINDS: dict[str, ModuleType] = {"simulation": simulation}
 _PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
 
 
@@ -31,6 +32,7 @@ def run_study(
     folder: Path,
     out: Path | None = None,
     replicates: int | None = None,
+    data: Path | None = None,
     n_jobs: int | None = None,
     progress: Progress = lambda *_: None,
 ) -> Path:
@@ -48,18 +50,20 @@ def run_study(
     target = folder if out is None else out
     target.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    rows = _rows(study, target / f"{name}.partial.jsonl", draws, n_jobs, progress)
-    results = pd.DataFrame(rows)
+    journal = Journal(target / f"{name}.partial.jsonl", fingerprint=study.fingerprint)
+    tasks = _kind(study).tasks(study, draws)
+    _finish(study, tasks, journal, data=data, n_jobs=n_jobs, progress=progress)
+    results = pd.DataFrame([row for task in sorted(tasks) for row in journal.done[task]])
     _write(target / f"{name}.csv", results.to_csv(index=False))
     metadata = {
         "study": name,
         "replicates": draws,
-        "config": json.loads(json.dumps(asdict(study) | {"folder": None})),
+        "config": study.options,
         "versions": {p: version(p) for p in _PACKAGES} | {"python": platform.python_version()},
         "seconds": round(time.perf_counter() - started, 1),
     }
     _write(target / f"{name}.json", json.dumps(metadata, indent=2) + "\n")
-    (target / f"{name}.partial.jsonl").unlink(missing_ok=True)
+    journal.close()
     if out is None:
         render_study(name, folder=folder)
     else:
@@ -70,10 +74,10 @@ def run_study(
 def render_study(name: str, *, folder: Path) -> str:
     """Render committed results again: the study's own page, and wherever the table is shown."""
     study = load_study(folder, name)
-    if not study.file(".csv").exists():
+    if not (folder / f"{name}.csv").exists():
         raise StudyError(f"{name} has no results yet. Run it first: mrshc study {name}.")
     table = _rendered(study, folder)
-    _write(study.file(".md"), table)
+    _write(folder / f"{name}.md", table)
     root = folder.resolve().parent
     publish(name, table, pages=[*root.glob("README.md"), *sorted(root.glob("docs/*.md"))])
     return table
@@ -82,29 +86,39 @@ def render_study(name: str, *, folder: Path) -> str:
 def _rendered(study: Study, results_folder: Path) -> str:
     results = pd.read_csv(results_folder / f"{study.name}.csv")
     references = pd.read_csv(study.folder / "references.csv").query("study == @study.name")
-    return design_tables(results, references)
+    return str(_kind(study).render(study, results, references))
 
 
-def _rows(
-    study: Study, journal_path: Path, draws: int, n_jobs: int | None, progress: Progress
-) -> list[dict[str, Any]]:
-    """Run what the journal does not hold yet; return all rows in a fixed order."""
-    journal = Journal(journal_path, fingerprint=study.fingerprint)
-    tasks = simulation.tasks(study, draws)
+def _kind(study: Study) -> ModuleType:
+    if study.kind not in _KINDS:
+        raise StudyError(f"{study.name}.toml must name a kind out of {', '.join(_KINDS)}.")
+    return _KINDS[study.kind]
+
+
+def _finish(
+    study: Study,
+    tasks: list[tuple[int, ...]],
+    journal: Journal,
+    *,
+    data: Path | None,
+    n_jobs: int | None,
+    progress: Progress,
+) -> None:
+    """Run the tasks that the journal does not hold yet."""
     waiting = [task for task in tasks if task not in journal.done]
     progress(len(tasks) - len(waiting), len(tasks))
     # Processes: many small fits in one interpreter would wait for each other.
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    finished = parallel(delayed(_named)(study, task) for task in waiting)
+    finished = parallel(delayed(_named)(study, task, data) for task in waiting)
     for k, (task, rows) in enumerate(finished, start=len(tasks) - len(waiting) + 1):
         journal.add(task, rows)
         progress(k, len(tasks))
-    by_design = sorted(tasks)
-    return [row for task in by_design for row in journal.done[task]]
 
 
-def _named(study: Study, task: tuple[int, int]) -> tuple[tuple[int, int], list[dict[str, Any]]]:
-    return task, simulation.run_task(study, *task)
+def _named(
+    study: Study, task: tuple[int, ...], data: Path | None
+) -> tuple[tuple[int, ...], list[dict[str, Any]]]:
+    return task, _kind(study).run_task(study, task, data)
 
 
 def _write(path: Path, text: str) -> None:

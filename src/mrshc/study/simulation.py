@@ -1,32 +1,38 @@
-"""One draw of a simulated design, clustered by all methods of a study."""
+"""Simulated designs, clustered by all methods of a study: many draws, means and their errors."""
 
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 import mrshc
 from mrshc import datasets
 from mrshc.comparison import compare
 from mrshc.study.config import Study
+from mrshc.study.tables import design_tables
 
 Row = dict[str, Any]
 
 
-def tasks(study: Study, replicates: int) -> list[tuple[int, int]]:
+def tasks(study: Study, replicates: int) -> list[tuple[int, ...]]:
     """Return every (design, draw), draw by draw, so that early results speak for all designs."""
-    return [(design, draw) for draw in range(replicates) for design in range(len(study.designs))]
+    designs = range(len(study.option("design")))
+    return [(design, draw) for draw in range(replicates) for design in designs]
 
 
-def run_task(study: Study, design: int, draw: int) -> list[Row]:
+def run_task(study: Study, task: tuple[int, ...], _data: Path | None) -> list[Row]:
     """Return the scores of every method on one draw; a method that fails has its error instead."""
-    options = dict(study.designs[design])
-    name = options.pop("name")
+    design, draw = task
+    options = dict(study.option("design")[design])
+    name, n_clusters = options.pop("name"), options.pop("n_clusters", None)
     make = getattr(datasets, options.pop("make"))
-    seed = study.seed + draw
+    seed = study.option("seed") + draw
     data = make(seed, **options)
     rows = []
-    for method in study.methods:
+    for method in study.option("method"):
         row: Row = {"design": name, "method": method["name"], "draw": draw, "seed": seed}
         try:
             # Draws without supported clusters are counted, not warned of.
@@ -34,10 +40,10 @@ def run_task(study: Study, design: int, draw: int) -> list[Row]:
                 warnings.simplefilter("ignore", mrshc.UnsupportedClustersWarning)
                 result = compare(
                     data.X,
-                    methods={"it": _estimator(method, seed)},
+                    methods={"it": estimator_of(method, seed)},
                     truth=data.labels,
                     support=data.support,
-                    n_clusters=study.n_clusters,
+                    n_clusters=n_clusters,
                 )
             row |= result.scores.iloc[0].to_dict()
             row["n_clusters"] = getattr(result.models["it"], "n_clusters_", None)
@@ -47,9 +53,15 @@ def run_task(study: Study, design: int, draw: int) -> list[Row]:
     return rows
 
 
-def _estimator(method: dict[str, Any], seed: int) -> Any:
+def estimator_of(method: dict[str, Any], seed: int) -> Any:
+    """Return the unfitted estimator that a config describes."""
     options = {k: v for k, v in method.items() if k not in ("name", "estimator")}
     estimator = getattr(mrshc, method["estimator"])(**options)
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=seed)
     return estimator
+
+
+def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
+    """Return the tables as Markdown."""
+    return design_tables(results, references, columns=study.option("columns"))

@@ -14,14 +14,20 @@ QUANTITIES = {
     "recall": ("recall", 3),
     "precision": ("precision", 3),
     "n_features": ("q", 1),
+    "n_clusters": ("clusters", 2),
+    "claimed": ("structure claimed", 2),
 }
 
 
-def design_tables(results: pd.DataFrame, references: pd.DataFrame) -> str:
+def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
     """Return one table for each design: every method, ours after what others found."""
+    # Only methods that choose their number of clusters can claim that there is a structure.
+    results = results.assign(
+        claimed=(results["n_clusters"] > 1).where(results["n_clusters"].notna())
+    )
     parts = []
     for design, of_design in results.groupby("design", sort=False):
-        headings = [heading for heading, _ in QUANTITIES.values()]
+        headings = [QUANTITIES[column][0] for column in columns]
         lines = [
             f"**{design}**, {of_design['draw'].nunique()} draws",
             "",
@@ -31,9 +37,9 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame) -> str:
         for method, of_method in of_design.groupby("method", sort=False):
             known = references.query("design == @design and method == @method")
             for reference in known.to_dict("records"):
-                cells = [_cell(reference[q], reference[f"{q}_se"], q) for q in QUANTITIES]
+                cells = [_cell(reference[q], reference[f"{q}_se"], q) for q in columns]
                 lines.append(_line([str(method), reference["source"], *cells]))
-            cells = [_cell(*_mean_and_error(of_method[q]), q) for q in QUANTITIES]
+            cells = [_cell(*_mean_and_error(of_method[q]), q) for q in columns]
             lines.append(_line([f"**{method}**", "**mrshc**", *cells]))
             failed = of_method["error"].notna().sum() if "error" in of_method else 0
             if failed:
