@@ -15,6 +15,14 @@ class StudyError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """Where a study reads from and writes to."""
+
+    data: Path | None  # data sets that belong to others
+    out: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """One study: what every kind has, and the rest of the config as it stands."""
 

@@ -14,15 +14,20 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
-from mrshc.study import simulation
-from mrshc.study.config import Study, StudyError, load_study
+from mrshc.study import microarray, section2, simulation, timing
+from mrshc.study.config import Folders, Study, StudyError, load_study
 from mrshc.study.journal import Journal
 from mrshc.study.tables import publish
 
 __all__ = ["StudyError", "render_study", "run_study"]
 
 Progress = Callable[[int, int], None]
-_KINDS: dict[str, ModuleType] = {"simulation": simulation}
+_KINDS: dict[str, ModuleType] = {
+    "simulation": simulation,
+    "section2": section2,
+    "timing": timing,
+    "microarray": microarray,
+}
 _PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
 
 
@@ -52,7 +57,8 @@ def run_study(
     started = time.perf_counter()
     journal = Journal(target / f"{name}.partial.jsonl", fingerprint=study.fingerprint)
     tasks = _kind(study).tasks(study, draws)
-    _finish(study, tasks, journal, data=data, n_jobs=n_jobs, progress=progress)
+    folders = Folders(data=data, out=target)
+    _finish(study, tasks, journal, folders=folders, n_jobs=n_jobs, progress=progress)
     results = pd.DataFrame([row for task in sorted(tasks) for row in journal.done[task]])
     _write(target / f"{name}.csv", results.to_csv(index=False))
     metadata = {
@@ -100,7 +106,7 @@ def _finish(
     tasks: list[tuple[int, ...]],
     journal: Journal,
     *,
-    data: Path | None,
+    folders: Folders,
     n_jobs: int | None,
     progress: Progress,
 ) -> None:
@@ -109,16 +115,16 @@ def _finish(
     progress(len(tasks) - len(waiting), len(tasks))
     # Processes: many small fits in one interpreter would wait for each other.
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    finished = parallel(delayed(_named)(study, task, data) for task in waiting)
+    finished = parallel(delayed(_named)(study, task, folders) for task in waiting)
     for k, (task, rows) in enumerate(finished, start=len(tasks) - len(waiting) + 1):
         journal.add(task, rows)
         progress(k, len(tasks))
 
 
 def _named(
-    study: Study, task: tuple[int, ...], data: Path | None
+    study: Study, task: tuple[int, ...], folders: Folders
 ) -> tuple[tuple[int, ...], list[dict[str, Any]]]:
-    return task, _kind(study).run_task(study, task, data)
+    return task, _kind(study).run_task(study, task, folders)
 
 
 def _write(path: Path, text: str) -> None:

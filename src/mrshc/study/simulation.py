@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,7 +10,7 @@ import pandas as pd
 import mrshc
 from mrshc import datasets
 from mrshc.comparison import compare
-from mrshc.study.config import Study
+from mrshc.study.config import Folders, Study
 from mrshc.study.tables import design_tables
 
 Row = dict[str, Any]
@@ -23,7 +22,7 @@ def tasks(study: Study, replicates: int) -> list[tuple[int, ...]]:
     return [(design, draw) for draw in range(replicates) for design in designs]
 
 
-def run_task(study: Study, task: tuple[int, ...], _data: Path | None) -> list[Row]:
+def run_task(study: Study, task: tuple[int, ...], _folders: Folders) -> list[Row]:
     """Return the scores of every method on one draw; a method that fails has its error instead."""
     design, draw = task
     options = dict(study.option("design")[design])

@@ -25,30 +25,33 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
     results = results.assign(
         claimed=(results["n_clusters"] > 1).where(results["n_clusters"].notna())
     )
+    headings = ["method", "source", *(QUANTITIES[column][0] for column in columns)]
     parts = []
     for design, of_design in results.groupby("design", sort=False):
-        headings = [QUANTITIES[column][0] for column in columns]
-        lines = [
-            f"**{design}**, {of_design['draw'].nunique()} draws",
-            "",
-            _line(["method", "source", *headings]),
-            _line(["---"] * (2 + len(headings))),
-        ]
+        rows = []
         for method, of_method in of_design.groupby("method", sort=False):
             known = references.query("design == @design and method == @method")
             for reference in known.to_dict("records"):
                 cells = [_cell(reference[q], reference[f"{q}_se"], q) for q in columns]
-                lines.append(_line([str(method), reference["source"], *cells]))
-            cells = [_cell(*_mean_and_error(of_method[q]), q) for q in columns]
-            lines.append(_line([f"**{method}**", "**mrshc**", *cells]))
+                rows.append([str(method), reference["source"], *cells])
+            cells = [_cell(*mean_and_error(of_method[q]), q) for q in columns]
+            rows.append([f"**{method}**", "**mrshc**", *cells])
             failed = of_method["error"].notna().sum() if "error" in of_method else 0
             if failed:
-                lines.append(_line(["", f"{failed} draws failed", *[""] * len(headings)]))
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
+                rows.append(["", f"{failed} draws failed", *[""] * len(columns)])
+        title = f"**{design}**, {of_design['draw'].nunique()} draws\n\n"
+        parts.append(title + markdown_table(headings, rows))
+    return "\n".join(parts)
 
 
-def _mean_and_error(values: pd.Series) -> tuple[float, float]:
+def markdown_table(headings: list[str], rows: list[list[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
+
+
+def mean_and_error(values: pd.Series) -> tuple[float, float]:
+    """Return the mean over draws and its Monte Carlo error; NaN where there is none."""
     observed = values.dropna()
     if observed.empty:
         return np.nan, np.nan
@@ -61,10 +64,6 @@ def _cell(mean: float, error: float, quantity: str) -> str:
         return ""
     shown = f"{mean:.{digits}f}"
     return shown if np.isnan(error) or error == 0 else f"{shown} ({error:.{digits}f})"
-
-
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def published(text: str, name: str, table: str) -> str:

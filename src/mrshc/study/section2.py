@@ -1,0 +1,113 @@
+"""The example of section 2, over many draws: what SHC picks first, and what each rank recovers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from mrshc import SHC, MrSHC, UnsupportedClustersWarning
+from mrshc.core.pairs import PairDistances
+from mrshc.core.shc import WeightPath
+from mrshc.datasets import SimulatedData, make_section2_example
+from mrshc.metrics import classification_error_rate
+from mrshc.plotting import dendrogram
+from mrshc.study.config import Folders, Study
+from mrshc.study.tables import markdown_table, mean_and_error
+
+_RANKS = (1, 2, 3)
+_N_BOUNDS = 150
+
+# Column of the results: what it says.
+_QUANTITIES = {
+    "first_is_noise": "SHC's first feature is noise",
+    "noise_in_first_4": "noise among SHC's first four features",
+    "noise_before_all": "noise that SHC picks before it has all four",
+    "exact_rank_1": "MrSHC, q = 4, rank 1: exactly the four features",
+    "exact_rank_2": "MrSHC, q = 4, rank 2: exactly the four features",
+    "exact_rank_3": "MrSHC, q = 4, rank 3: exactly the four features",
+    "chose_rank_2": "MrSHC, q = 4, rank unknown: rank 2 chosen",
+    "cer": "MrSHC, q = 4, rank unknown: CER at four clusters",
+}
+
+
+def tasks(study: Study, replicates: int) -> list[tuple[int, ...]]:
+    """Return every (design, draw)."""
+    return [(d, draw) for draw in range(replicates) for d in range(len(study.option("design")))]
+
+
+def run_task(study: Study, task: tuple[int, ...], folders: Folders) -> list[dict[str, Any]]:
+    """Return what the methods make of one draw; draw the figure if it is the one to show."""
+    number, draw = task
+    design = study.option("design")[number]
+    seed = study.option("seed") + draw
+    data = make_section2_example(seed, noise_sd=design["noise_sd"])
+    useful = data.support[order_of_entry(data.X)]
+    row: dict[str, Any] = {
+        "design": design["name"],
+        "draw": draw,
+        "seed": seed,
+        "first_is_noise": not useful[0],
+        "noise_in_first_4": int((~useful[:4]).sum()),
+        "noise_before_all": int((~useful[: np.flatnonzero(useful)[-1]]).sum()),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsupportedClustersWarning)
+        for rank in _RANKS:
+            support = MrSHC(4, rank=rank, random_state=seed).fit(data.X).get_support()
+            row[f"exact_rank_{rank}"] = bool(np.array_equal(support, data.support))
+        free = MrSHC(4, random_state=seed).fit(data.X)
+        row["chose_rank_2"] = free.rank_ == 2
+        row["cer"] = classification_error_rate(data.labels, free.cut(4))
+        if number == 0 and draw == study.option("draw_shown"):
+            _draw(data, seed).savefig(folders.out / f"{study.name}.png", dpi=110)
+    return [row]
+
+
+def order_of_entry(X: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return features in the order in which a growing bound gives them a weight in SHC."""
+    p = X.shape[1]
+    path = WeightPath(PairDistances(X, "sqeuclidean"), max_iter=15, tol=1e-4)
+    entry, weight = np.full(p, np.inf), np.zeros(p)
+    for step, bound in enumerate(np.linspace(1.01, np.sqrt(p), _N_BOUNDS)):
+        found = path.solve(float(bound))
+        new = np.isinf(entry[found.indices])
+        entry[found.indices[new]] = step
+        weight[found.indices[new]] = found.weights[new]
+    return np.lexsort((-weight, entry))
+
+
+def _draw(data: SimulatedData, seed: int) -> Figure:
+    models = {
+        "SHC": SHC(4).fit(data.X),
+        "MrSHC, q = 4 known": MrSHC(4, random_state=seed).fit(data.X),
+        "MrSHC, q unknown": MrSHC(range(2, 9), random_state=seed).fit(data.X),
+    }
+    figure = Figure(figsize=(8, 9), layout="constrained")
+    for panel, (name, model) in zip(figure.subplots(len(models)), models.items(), strict=True):
+        picked = ", ".join(np.array(data.feature_names)[model.get_support()])
+        dendrogram(
+            model,
+            classes=[f"cluster {label + 1}" for label in data.labels],
+            class_title="true cluster",
+            title=f"{name}: {picked}",
+            ax=panel,
+        )
+    return figure
+
+
+def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
+    """Return a row for each quantity: R's share and ours, for each reading of the noise."""
+    headings, rows = [""], [[text] for text in _QUANTITIES.values()]
+    for design in study.option("design"):
+        of_design = results[results["design"] == design["name"]]
+        headings += [f"{design['name']}: R", f"mrshc, {len(of_design)} draws"]
+        for row, quantity in zip(rows, _QUANTITIES, strict=True):
+            mean, error = mean_and_error(of_design[quantity].astype(float))
+            reference = design["in_r"].get(quantity)
+            row += ["" if reference is None else f"{reference:.2f}", f"{mean:.3f} ({error:.3f})"]
+    return markdown_table(headings, rows) + f"\n![{study.title}]({study.name}.png)\n"
