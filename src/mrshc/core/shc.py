@@ -18,8 +18,8 @@ from mrshc.core.sparsity import bisected_bound
 from mrshc.core.spc import sparse_direction
 from mrshc.core.workers import Progress, Steps, results_of
 
-# Permuted distances are kept, rather than made again in each pass, up to this many (64 MB).
-_KEPT_CELLS = 1 << 23
+# Permuted distances are kept, rather than made again in each pass, up to this many (256 MB).
+_KEPT_CELLS = 1 << 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

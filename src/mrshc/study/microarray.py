@@ -49,7 +49,7 @@ def run_task(study: Study, _task: tuple[int, ...], folders: Folders) -> list[dic
     for name, model in result.models.items():
         k, errors, shown = errors_in_dendrogram(model, y)
         row = {"method": name, "cut": k, "errors": errors, "mixed": not shown}
-        rows.append(row | result.scores.loc[name].to_dict())
+        rows.append(row | result.scores.to_dict("index")[name])
     return rows
 
 

@@ -59,7 +59,8 @@ def run_study(
     tasks = _kind(study).tasks(study, draws)
     folders = Folders(data=data, out=target)
     _finish(study, tasks, journal, folders=folders, n_jobs=n_jobs, progress=progress)
-    results = pd.DataFrame([row for task in sorted(tasks) for row in journal.done[task]])
+    rows = [row for task in sorted(tasks) for row in journal.done[task]]
+    results = pd.DataFrame(rows).convert_dtypes()  # counts stay whole where some are missing
     _write(target / f"{name}.csv", results.to_csv(index=False))
     metadata = {
         "study": name,

@@ -44,7 +44,7 @@ def run_task(study: Study, task: tuple[int, ...], _folders: Folders) -> list[Row
                     support=data.support,
                     n_clusters=n_clusters,
                 )
-            row |= result.scores.iloc[0].to_dict()
+            row |= result.scores.to_dict("index")["it"]
             row["n_clusters"] = getattr(result.models["it"], "n_clusters_", None)
         except Exception as error:
             row["error"] = f"{type(error).__name__}: {error}"
