@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from mrshc.datasets import make_section2_example, make_simulation_1, make_simulation_2
+from mrshc.datasets import (
+    make_noise,
+    make_section2_example,
+    make_simulation_1,
+    make_simulation_2,
+)
 
 MAKERS = [
     (make_section2_example, (20, 15), 4, 4),
@@ -52,3 +57,33 @@ def test_noise_has_the_stated_spread():
     residual = data.X - cluster_means(data)[data.labels]
     assert residual[:, :50].std() == pytest.approx(0.1, rel=0.1)
     assert residual[:, 50:].std() == pytest.approx(1.0, rel=0.1)
+
+
+def test_clusters_may_have_unequal_sizes():
+    data = make_simulation_1(0, sizes=(40, 15, 5))
+    assert np.bincount(data.labels).tolist() == [40, 15, 5]
+    assert make_simulation_2(0, sizes=(5, 6, 7, 8)).X.shape == (26, 500)
+    with pytest.raises(ValueError, match="sizes must hold 3 numbers, got 2"):
+        make_simulation_1(0, sizes=(30, 30))
+
+
+def test_other_features_may_be_correlated_in_blocks():
+    X = make_simulation_1(0, noise_correlation=0.5, sizes=(500, 500, 500)).X
+    correlation = np.corrcoef(X[:, 50:80].T)
+    within = np.kron(np.eye(3), np.ones((10, 10))) - np.eye(30)
+    assert correlation[within == 1].mean() == pytest.approx(0.5, abs=0.05)
+    assert np.abs(correlation[(within == 0) & ~np.eye(30, dtype=bool)]).max() < 0.15
+    assert X[:, 50:].std() == pytest.approx(1.0, rel=0.02)
+
+
+def test_noise_may_have_heavy_tails():
+    assert np.abs(make_simulation_2(0, noise="t3").X).max() > 10
+    with pytest.raises(ValueError, match="noise must be one of"):
+        make_noise(0, noise="cauchy")
+
+
+def test_pure_noise_has_no_clusters():
+    data = make_noise(0)
+    assert data.X.shape == (60, 500)
+    assert not data.labels.any()
+    assert not data.support.any()

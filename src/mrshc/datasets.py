@@ -1,13 +1,18 @@
-"""The simulated designs of the paper."""
+"""The simulated designs of the paper, and harder variants of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+
+Noise = Literal["normal", "t3"]
+
+_BLOCK = 10  # features of a correlated block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,11 +49,19 @@ def make_section2_example(random_state: Any = None, *, noise_sd: float = 0.1) ->
     """
     pair_a = np.array([1.0, -1.0, -1.0, 1.0])
     pair_b = np.array([1.0, 1.0, -1.0, -1.0])
-    means = np.column_stack([pair_a, pair_a, pair_b, pair_b])
-    return _simulate(means, [5] * 4, n_features=15, sd=noise_sd, random_state=random_state)
+    errors = _errors(check_random_state(random_state), (20, 15), "normal")
+    errors[:, :4] *= noise_sd
+    return _clustered(np.column_stack([pair_a, pair_a, pair_b, pair_b]), [5] * 4, errors)
 
 
-def make_simulation_1(random_state: Any = None, *, mu: float = 1.0) -> SimulatedData:
+def make_simulation_1(
+    random_state: Any = None,
+    *,
+    mu: float = 1.0,
+    sizes: Sequence[int] = (20, 20, 20),
+    noise: Noise = "normal",
+    noise_correlation: float = 0.0,
+) -> SimulatedData:
     """Simulate Simulation I: 60 samples in 3 clusters, 500 features, 50 of them useful.
 
     Parameters
@@ -57,6 +70,12 @@ def make_simulation_1(random_state: Any = None, *, mu: float = 1.0) -> Simulated
         Seed of the noise.
     mu : float
         Distance between neighbouring cluster means in each useful feature, in units of the noise.
+    sizes : sequence of int
+        Samples in each of the three clusters.
+    noise : {"normal", "t3"}
+        Distribution around the means: normal, or Student's t with 3 degrees of freedom.
+    noise_correlation : float
+        Correlation of the other features within blocks of ten.
 
     Examples
     --------
@@ -66,11 +85,19 @@ def make_simulation_1(random_state: Any = None, *, mu: float = 1.0) -> Simulated
     ((60, 500), 50)
     """
     means = np.repeat([[0.0], [mu], [-mu]], 50, axis=1)
-    return _simulate(means, [20] * 3, n_features=500, sd=1.0, random_state=random_state)
+    rng = check_random_state(random_state)
+    errors = _errors(rng, (sum(sizes), 500), noise, correlation=noise_correlation, n_free=50)
+    return _clustered(means, sizes, errors)
 
 
 def make_simulation_2(
-    random_state: Any = None, *, mu: float = 1.0, informative_sd: float = 1.0
+    random_state: Any = None,
+    *,
+    mu: float = 1.0,
+    informative_sd: float = 1.0,
+    sizes: Sequence[int] = (20, 20, 20, 20),
+    noise: Noise = "normal",
+    noise_correlation: float = 0.0,
 ) -> SimulatedData:
     """Simulate Simulation II: 80 samples in 4 clusters, 500 features, two sets of 25 useful.
 
@@ -84,6 +111,10 @@ def make_simulation_2(
         Standard deviation of the useful features around their means. The paper prints
         "N(mu, 0.1)", but only 1 agrees with its tables; 0.1 and 0.316 (variance 0.1) are the
         printed readings.
+    sizes : sequence of int
+        Samples in each of the four clusters.
+    noise, noise_correlation
+        As in :func:`make_simulation_1`.
 
     Examples
     --------
@@ -94,18 +125,72 @@ def make_simulation_2(
     """
     first = np.repeat([[mu], [-1.5 * mu], [0.0], [0.0]], 25, axis=1)
     second = np.repeat([[mu], [0.0], [-mu], [0.0]], 25, axis=1)
-    means = np.hstack([first, second])
-    return _simulate(means, [20] * 4, n_features=500, sd=informative_sd, random_state=random_state)
+    rng = check_random_state(random_state)
+    errors = _errors(rng, (sum(sizes), 500), noise, correlation=noise_correlation, n_free=50)
+    errors[:, :50] *= informative_sd
+    return _clustered(np.hstack([first, second]), sizes, errors)
 
 
-def _simulate(
-    means: NDArray[np.float64], sizes: list[int], *, n_features: int, sd: float, random_state: Any
+def make_noise(
+    random_state: Any = None,
+    *,
+    n_samples: int = 60,
+    n_features: int = 500,
+    noise: Noise = "normal",
 ) -> SimulatedData:
-    """Draw samples around (cluster, useful feature) means, then append noise features."""
+    """Simulate data without any clusters: all samples have the same label, no feature is useful.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None
+        Seed of the noise.
+    n_samples, n_features : int
+        Size of the data.
+    noise : {"normal", "t3"}
+        As in :func:`make_simulation_1`.
+
+    Examples
+    --------
+    >>> from mrshc.datasets import make_noise
+    >>> make_noise(0, n_samples=10, n_features=4).X.shape
+    (10, 4)
+    """
+    errors = _errors(check_random_state(random_state), (n_samples, n_features), noise)
+    return _clustered(np.empty((1, 0)), [n_samples], errors)
+
+
+def _errors(
+    rng: np.random.RandomState,
+    shape: tuple[int, int],
+    noise: Noise,
+    *,
+    correlation: float = 0.0,
+    n_free: int = 0,
+) -> NDArray[np.float64]:
+    """Draw noise; features after the first `n_free` are correlated within blocks of ten."""
+    if noise not in get_args(Noise):
+        raise ValueError(f"noise must be one of {get_args(Noise)}, got {noise!r}.")
+    n, p = shape
+    errors = rng.normal(size=shape) if noise == "normal" else rng.standard_t(3, size=shape)
+    if correlation > 0:
+        common = rng.normal(size=(n, -(-(p - n_free) // _BLOCK)))
+        shared = np.repeat(common, _BLOCK, axis=1)[:, : p - n_free]
+        errors[:, n_free:] *= np.sqrt(1 - correlation)
+        errors[:, n_free:] += np.sqrt(correlation) * shared
+    return errors
+
+
+def _clustered(
+    means: NDArray[np.float64], sizes: Sequence[int], errors: NDArray[np.float64]
+) -> SimulatedData:
+    """Add (cluster, useful feature) means to noise."""
+    if len(sizes) != len(means):
+        raise ValueError(f"sizes must hold {len(means)} numbers, got {len(sizes)}.")
     labels = np.repeat(np.arange(len(sizes)), sizes)
-    X = check_random_state(random_state).normal(size=(labels.size, n_features))
+    n_features = errors.shape[1]
     support = np.arange(n_features) < means.shape[1]
-    X[:, support] = means[labels] + sd * X[:, support]
+    X = errors.copy()
+    X[:, support] += means[labels]
     return SimulatedData(
         X=X,
         labels=labels,

@@ -1,8 +1,9 @@
 """Real data sets: all methods of a study on one of them, their trees in one figure.
 
-Errors are counted as one counts them in a dendrogram: cut where every class first has a cluster in
-which it is the majority; a sample outside the majority class of its cluster is an error. A tree
-whose first cuts show no such place mixes the classes, and is cut into as many clusters as classes.
+Errors are counted as one counts them in a dendrogram. A cut shows a class if more than half of its
+samples lie in clusters where it is the majority. The tree is cut where all classes first show; a
+sample outside the majority class of its cluster is an error. A tree in which no early cut shows all
+classes mixes them, and is cut into as many clusters as there are classes.
 """
 
 from __future__ import annotations
@@ -89,9 +90,15 @@ def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
     n_classes = len(np.unique(y))
     for k in range(n_classes, _DEEPEST_CUT + 1):
         counts = contingency_matrix(y, model.cut(k))
-        if len(set(counts.argmax(axis=0))) == n_classes:
+        if _all_show(counts):
             return k, _wrong(counts), True
     return n_classes, _wrong(contingency_matrix(y, model.cut(n_classes))), False
+
+
+def _all_show(counts: NDArray[Any]) -> bool:
+    """Tell whether a (classes, clusters) table has most of every class in clusters of its own."""
+    own = counts == counts.max(axis=0)
+    return bool(np.all(2 * (counts * own).sum(axis=1) > counts.sum(axis=1)))
 
 
 def _wrong(counts: NDArray[Any]) -> int:

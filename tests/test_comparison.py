@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from mrshc import SHC, HighVarianceHC, MrSHC, compare
+from mrshc.datasets import make_simulation_1
+from mrshc.metrics import classification_error_rate
+
+pytestmark = pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
+
+DATA = make_simulation_1(0, mu=2.0)
+X, SUPPORT = DATA.X[:, 40:70], DATA.support[40:70]
+
+
+def test_methods_are_scored_against_truth_and_support():
+    methods = {"all": HighVarianceHC(30), "sparse": SHC(10), "ranked": MrSHC(10, random_state=0)}
+    result = compare(X, methods=methods, truth=DATA.labels, support=SUPPORT)
+    assert list(result.scores.index) == list(result.models) == ["all", "sparse", "ranked"]
+    for name, row in result.scores.iterrows():
+        model = result.models[name]
+        assert row["n_features"] == model.n_features_selected_
+        assert row["cer"] == classification_error_rate(DATA.labels, model.cut(3))
+        hits = (model.get_support() & SUPPORT).sum()
+        assert row["recall"] == hits / 10
+        assert row["precision"] == hits / model.n_features_selected_
+    assert np.isnan(result.scores.loc["all", "rank"])
+
+
+def test_a_method_may_follow_another():
+    methods = {
+        "first": SHC(7),
+        "second": lambda fitted: HighVarianceHC(fitted["first"].n_features_selected_),
+    }
+    result = compare(X, methods=methods)
+    assert result.scores["n_features"].tolist() == [7, 7]
+    assert list(result.scores.columns) == ["n_features", "rank"], "no truth, no scores"
+
+
+def test_given_estimators_stay_unfitted():
+    estimator = HighVarianceHC(5)
+    compare(X, methods={"it": estimator})
+    assert not hasattr(estimator, "linkage_matrix_")
+
+
+def test_trees_may_be_cut_elsewhere_than_at_the_number_of_classes():
+    result = compare(X, methods={"it": SHC(10)}, truth=DATA.labels, n_clusters=5)
+    expected = classification_error_rate(DATA.labels, result.models["it"].cut(5))
+    assert result.scores.loc["it", "cer"] == expected
