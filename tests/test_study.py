@@ -158,7 +158,7 @@ def test_unknown_studies_are_refused_by_those_there_are(folder):
 
 def test_tables_are_put_between_their_marks():
     page = "before\n<!-- t -->\nold\n<!-- end of t -->\nafter\n"
-    new = "before\n<!-- t -->\n| new |\n<!-- end of t -->\nafter\n"
+    new = "before\n<!-- t -->\n\n| new |\n\n<!-- end of t -->\nafter\n"
     assert published(page, "t", "| new |\n") == new
     assert published(page, "other", "| new |\n") == page
 

@@ -86,14 +86,18 @@ def render_study(name: str, *, folder: Path) -> str:
     table = _rendered(study, folder)
     _write(folder / f"{name}.md", table)
     root = folder.resolve().parent
-    publish(name, table, pages=[*root.glob("README.md"), *sorted(root.glob("docs/*.md"))])
+    pages = [*root.glob("README.md"), *sorted(root.glob("docs/*.md"))]
+    publish(name, table.replace("](", "](../studies/"), pages=pages)
+    if hasattr(_kind(study), "brief"):
+        publish(f"{name} in brief", _rendered(study, folder, brief=True), pages=pages)
     return table
 
 
-def _rendered(study: Study, results_folder: Path) -> str:
+def _rendered(study: Study, results_folder: Path, *, brief: bool = False) -> str:
     results = pd.read_csv(results_folder / f"{study.name}.csv")
     references = pd.read_csv(study.folder / "references.csv").query("study == @study.name")
-    return str(_kind(study).render(study, results, references))
+    kind = _kind(study)
+    return str((kind.brief if brief else kind.render)(study, results, references))
 
 
 def _kind(study: Study) -> ModuleType:

@@ -11,7 +11,7 @@ import mrshc
 from mrshc import datasets
 from mrshc.comparison import compare
 from mrshc.study.config import Folders, Study
-from mrshc.study.tables import design_tables
+from mrshc.study.tables import brief_table, design_tables
 
 Row = dict[str, Any]
 
@@ -65,3 +65,8 @@ def estimator_of(method: dict[str, Any], seed: int) -> Any:
 def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
     """Return the tables as Markdown."""
     return design_tables(results, references, columns=study.option("columns"))
+
+
+def brief(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
+    """Return the first design alone, for a front page."""
+    return brief_table(results, references, columns=study.option("columns"))

@@ -44,6 +44,24 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
     return "\n".join(parts)
 
 
+def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
+    """Return the first design alone, a row for each method, ours beside the paper's."""
+    results = results[results["design"] == results["design"].iloc[0]]
+    shown = references["design"] == results["design"].iloc[0]
+    paper = references[shown & (references["source"] == "paper")].set_index("method")
+    headings = ["method"]
+    for column in columns:
+        headings += [QUANTITIES[column][0], "paper"]
+    rows = []
+    for method, of_method in results.groupby("method", sort=False):
+        row = [str(method)]
+        for q in columns:
+            row.append(_cell(*mean_and_error(of_method[q]), q))
+            row.append(_cell(paper[q].get(method, np.nan), np.nan, q))
+        rows.append(row)
+    return markdown_table(headings, rows)
+
+
 def markdown_table(headings: list[str], rows: list[list[str]]) -> str:
     """Return a table in Markdown."""
     lines = [headings, ["---"] * len(headings), *rows]
@@ -63,14 +81,15 @@ def _cell(mean: float, error: float, quantity: str) -> str:
     if np.isnan(mean):
         return ""
     shown = f"{mean:.{digits}f}"
-    return shown if np.isnan(error) or error == 0 else f"{shown} ({error:.{digits}f})"
+    # A quantity that is the same in every draw has no error but that of rounding.
+    return shown if np.isnan(error) or error < 1e-12 else f"{shown} ({error:.{digits}f})"
 
 
 def published(text: str, name: str, table: str) -> str:
     """Return a page with the table between its two marks replaced; as it was without marks."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
-    return pattern.sub(lambda _: f"{begin}\n{table}{end}", text)
+    return pattern.sub(lambda _: f"{begin}\n\n{table}\n{end}", text)
 
 
 def publish(name: str, table: str, *, pages: list[Path]) -> None:
