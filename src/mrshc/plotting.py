@@ -121,4 +121,7 @@ def _colour_leaves(ax: Axes, classes: Sequence[Any], *, title: str | None) -> No
         Line2D([], [], linestyle="", marker="o", color=colours[level], label=str(level))
         for level in levels
     ]
-    ax.legend(handles=handles, title=title, frameon=False, loc="upper right")
+    # Beside the tree: inside, it would cover branches.
+    ax.legend(
+        handles=handles, title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0)
+    )

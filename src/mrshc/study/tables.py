@@ -46,6 +46,7 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
 
 def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
     """Return the first design alone, a row for each method, ours beside the paper's."""
+    results, references = _complete(results), _complete(references)
     results = results[results["design"] == results["design"].iloc[0]]
     shown = references["design"] == results["design"].iloc[0]
     paper = references[shown & (references["source"] == "paper")].set_index("method")
@@ -60,6 +61,15 @@ def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: lis
             row.append(_cell(paper[q].get(method, np.nan), np.nan, q))
         rows.append(row)
     return markdown_table(headings, rows)
+
+
+def _complete(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with every quantity and its error; NaN where it says nothing of one."""
+    wanted = [name for q in QUANTITIES for name in (q, f"{q}_se")]
+    table = table.reindex(columns=table.columns.union(wanted, sort=False))
+    # Only methods that choose their number of clusters can claim that there is a structure.
+    found = table["n_clusters"]
+    return table.assign(claimed=(found > 1).where(found.notna()))
 
 
 def markdown_table(headings: list[str], rows: list[list[str]]) -> str:
