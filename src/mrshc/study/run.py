@@ -56,6 +56,7 @@ def run_study(
     target.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     journal = Journal(target / f"{name}.partial.jsonl", fingerprint=study.fingerprint)
+    n_before = len(journal.done)
     tasks = _kind(study).tasks(study, draws)
     folders = Folders(data=data, out=target)
     _finish(study, tasks, journal, folders=folders, n_jobs=n_jobs, progress=progress)
@@ -68,6 +69,8 @@ def run_study(
         "config": study.options,
         "versions": {p: version(p) for p in _PACKAGES} | {"python": platform.python_version()},
         "seconds": round(time.perf_counter() - started, 1),
+        "tasks": len(tasks),
+        "tasks_done_before": n_before,  # by an earlier run that was interrupted
     }
     _write(target / f"{name}.json", json.dumps(metadata, indent=2) + "\n")
     journal.close()
@@ -87,9 +90,10 @@ def render_study(name: str, *, folder: Path) -> str:
     _write(folder / f"{name}.md", table)
     root = folder.resolve().parent
     pages = [*root.glob("README.md"), *sorted(root.glob("docs/*.md"))]
-    publish(name, table.replace("](", "](../studies/"), pages=pages)
+    publish(name, table, pages=pages, pictures=folder.resolve())
     if hasattr(_kind(study), "brief"):
-        publish(f"{name} in brief", _rendered(study, folder, brief=True), pages=pages)
+        brief = _rendered(study, folder, brief=True)
+        publish(f"{name} in brief", brief, pages=pages, pictures=folder.resolve())
     return table
 
 

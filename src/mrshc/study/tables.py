@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -21,10 +22,7 @@ QUANTITIES = {
 
 def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
     """Return one table for each design: every method, ours after what others found."""
-    # Only methods that choose their number of clusters can claim that there is a structure.
-    results = results.assign(
-        claimed=(results["n_clusters"] > 1).where(results["n_clusters"].notna())
-    )
+    results, references = _complete(results), _complete(references)
     headings = ["method", "source", *(QUANTITIES[column][0] for column in columns)]
     parts = []
     for design, of_design in results.groupby("design", sort=False):
@@ -102,10 +100,11 @@ def published(text: str, name: str, table: str) -> str:
     return pattern.sub(lambda _: f"{begin}\n\n{table}\n{end}", text)
 
 
-def publish(name: str, table: str, *, pages: list[Path]) -> None:
-    """Put a table between its marks on every page that has them."""
+def publish(name: str, table: str, *, pages: list[Path], pictures: Path) -> None:
+    """Put a table between its marks on every page that has them, its pictures linked from there."""
     for page in pages:
         text = page.read_text()
-        new = published(text, name, table)
+        linked = table.replace("](", f"]({os.path.relpath(pictures, page.parent)}/")
+        new = published(text, name, linked)
         if new != text:
             page.write_text(new)
