@@ -252,12 +252,18 @@ def test_shc_finds_a_complement():
         ({"l1_bound": 0.5}, r"l1_bound must lie in \[1, 5.47723\], got 0.5"),
         ({"l1_bound": [2.0, 9.0]}, "l1_bound must lie in"),
         ({"n_features_to_select": 31}, r"in \[1, 30\], got 31"),
+        ({"l1_bound": []}, "at least one number, got an empty sequence"),
+        ({"l1_bound": "foo"}, "l1_bound must lie in .* got 'foo'"),
+        ({"complement_of": np.ones((60, 60))}, "complement_of needs one n_features_to_select"),
         ({"n_permutations": 1}, "n_permutations must be a whole number at least 2"),
         ({"max_iter": 0}, "max_iter must be"),
         ({"tol": -1}, "tol must lie in"),
         ({"n_clusters": 0}, "n_clusters must be"),
         ({"linkage": "mean"}, "linkage must be one of"),
-        ({"complement_of": np.zeros((3, 3))}, r"of shape \(60, 60\), got shape \(3, 3\)"),
+        (
+            {"n_features_to_select": 5, "complement_of": np.zeros((3, 3))},
+            r"of shape \(60, 60\), got shape \(3, 3\)",
+        ),
     ],
 )
 def test_bad_parameters_of_shc_are_refused(options, message):

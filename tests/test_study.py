@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC
-from mrshc.study import StudyError, render_study, run_study, simulation
+from mrshc.study import StudyError, microarray, render_study, run_study, simulation
 from mrshc.study.microarray import errors_in_dendrogram
 from mrshc.study.tables import published
 
@@ -124,8 +124,10 @@ def test_results_of_another_config_are_not_mixed_in(folder):
 
 
 def test_committed_results_are_safe_from_a_trial_with_fewer_draws(folder, tmp_path):
-    with pytest.raises(StudyError, match="small has 3 draws; to make 1 give a folder"):
+    with pytest.raises(StudyError, match="small has 3 draws; to make 1 give another"):
         run_study("small", folder=folder, replicates=1)
+    with pytest.raises(StudyError, match="give another folder"):
+        run_study("small", folder=folder, replicates=1, out=folder)
     path = run_study("small", folder=folder, replicates=1, out=tmp_path / "trial")
     assert len(pd.read_csv(path)) == 4
 
@@ -191,3 +193,8 @@ def test_classes_that_no_cut_shows_are_mixed():
     y = np.array(["a", "a", "a", "b"] * 10)
     X = np.column_stack([np.arange(40.0), np.zeros(40)])
     assert errors_in_dendrogram(HighVarianceHC(2).fit(X), y) == (2, 10, False)
+
+
+def test_a_tied_cluster_belongs_to_no_class():
+    assert microarray._all_show(np.array([[4, 1], [1, 4]]))
+    assert not microarray._all_show(np.array([[4, 4], [0, 4]]))

@@ -14,6 +14,7 @@ from mrshc.core.matrix import n_constant_columns
 from mrshc.core.pairs import PairDistances
 from mrshc.core.shc import PermutationGap, SparseDissimilarity, WeightPath, permutation_gap
 from mrshc.core.tree import agglomerate
+from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.base import TreeCutter, feature_targets, linkage_and_metric, seed_of
 from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
 from mrshc.validation import check_integer, check_integer_or, check_number, check_samples
@@ -155,8 +156,15 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 "none in common. Drop one of them, or impute."
             )
         bounds, targets = self._candidates(X)
-        path = self._path(pairs)
-        solutions = [path.solve(b) for b in bounds] if bounds else [path.search(q) for q in targets]
+        if self.complement_of is not None and len(bounds + targets) > 1:
+            raise ValueError(
+                "complement_of needs one n_features_to_select or one l1_bound, got "
+                f"{len(bounds + targets)} candidates. The permutation gap, which would choose "
+                "among them, is not defined for a complement."
+            )
+        with one_blas_thread():
+            path = self._path(pairs)
+            solutions = [path.solve(b) for b in bounds] + [path.search(q) for q in targets]
         gap = self._gap(pairs, solutions, X) if len(solutions) > 1 else None
         best = 0 if gap is None else gap.best
         self._keep(solutions[best], n_features=p)
@@ -186,7 +194,10 @@ class SHC(CallbackSupportMixin, TreeCutter):
         if isinstance(self.l1_bound, str) and self.l1_bound == "auto":
             end = max(_SMALLEST_BOUND, _LARGEST_SHARE * largest)
             return tuple(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS)), ()
-        several = list(self.l1_bound) if np.iterable(self.l1_bound) else [self.l1_bound]
+        listed = np.iterable(self.l1_bound) and not isinstance(self.l1_bound, str)
+        several = list(self.l1_bound) if listed else [self.l1_bound]
+        if not several:
+            raise ValueError("l1_bound must hold at least one number, got an empty sequence.")
         advice = "Above, it has no effect; or give 'auto'."
         return tuple(
             check_number("l1_bound", b, low=1.0, high=largest, advice=advice) for b in several

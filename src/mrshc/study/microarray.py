@@ -98,6 +98,7 @@ def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
 def _all_show(counts: NDArray[Any]) -> bool:
     """Tell whether a (classes, clusters) table has most of every class in clusters of its own."""
     own = counts == counts.max(axis=0)
+    own &= own.sum(axis=0) == 1  # a tie is nobody's majority
     return bool(np.all(2 * (counts * own).sum(axis=1) > counts.sum(axis=1)))
 
 

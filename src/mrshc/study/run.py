@@ -48,16 +48,17 @@ def run_study(
     """
     study = load_study(folder, name)
     draws = study.replicates if replicates is None else replicates
-    if draws != study.replicates and out is None:
+    here = out is None or out.resolve() == folder.resolve()
+    if draws != study.replicates and here:
         raise StudyError(
-            f"{name} has {study.replicates} draws; to make {draws} give a folder for them (--out)."
+            f"{name} has {study.replicates} draws; to make {draws} give another folder (--out)."
         )
+    tasks = _kind(study).tasks(study, draws)
     target = folder if out is None else out
     target.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     journal = Journal(target / f"{name}.partial.jsonl", fingerprint=study.fingerprint)
     n_before = len(journal.done)
-    tasks = _kind(study).tasks(study, draws)
     folders = Folders(data=data, out=target)
     _finish(study, tasks, journal, folders=folders, n_jobs=n_jobs, progress=progress)
     rows = [row for task in sorted(tasks) for row in journal.done[task]]
@@ -74,7 +75,7 @@ def run_study(
     }
     _write(target / f"{name}.json", json.dumps(metadata, indent=2) + "\n")
     journal.close()
-    if out is None:
+    if here:
         render_study(name, folder=folder)
     else:
         _write(target / f"{name}.md", _rendered(study, target))
