@@ -1,4 +1,5 @@
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -51,4 +52,24 @@ def test_mistakes_get_one_sentence_and_exit_code_2(tmp_path):
 def test_an_impossible_seed_is_the_users_mistake():
     done = mrshc("demo", "--seed", "-1")
     assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_studies_are_rendered_from_the_command_line(tmp_path):
+    root = Path(__file__).parents[1]
+    for part in ("studies", "docs"):
+        shutil.copytree(root / part, tmp_path / part)
+    done = mrshc("study", "table3", "--render", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == (root / "studies" / "table3.md").read_text()
+
+
+def test_unknown_studies_and_missing_data_are_the_users_mistake(tmp_path):
+    done = mrshc("study", "table9", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "No study 'table9'" in done.stderr
+    studies = Path(__file__).parents[1] / "studies"
+    done = mrshc("study", "lymphoma", "--folder", str(studies), "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "lymphoma needs the data set lymphoma.npz" in done.stderr
     assert "Traceback" not in done.stderr

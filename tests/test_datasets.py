@@ -76,6 +76,12 @@ def test_other_features_may_be_correlated_in_blocks():
     assert X[:, 50:].std() == pytest.approx(1.0, rel=0.02)
 
 
+@pytest.mark.parametrize("correlation", [-0.5, 1.0, 1.5])
+def test_impossible_correlations_are_refused(correlation):
+    with pytest.raises(ValueError, match=r"noise_correlation must lie in \[0, 1\)"):
+        make_simulation_1(0, noise_correlation=correlation)
+
+
 def test_noise_may_have_heavy_tails():
     assert np.abs(make_simulation_2(0, noise="t3").X).max() > 10
     with pytest.raises(ValueError, match="noise must be one of"):

@@ -224,6 +224,16 @@ def test_shc_chooses_the_largest_permutation_gap(options):
         np.testing.assert_array_equal(values, other.search_results_[name])
 
 
+def test_shc_says_whether_the_number_of_features_was_reached():
+    X = SMALL.copy()
+    X[:, :5] = 1.0
+    results = SHC(28).fit(X).search_results_
+    assert results["n_features_target"].tolist() == [28]
+    assert results["n_features"].tolist() == [25]
+    assert results["reached"].tolist() == [False]
+    assert SHC(10).fit(X).search_results_["reached"].tolist() == [True]
+
+
 def test_shc_takes_missing_values():
     X = EASY.X.copy()
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan

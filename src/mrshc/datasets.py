@@ -170,6 +170,8 @@ def _errors(
     """Draw noise; features after the first `n_free` are correlated within blocks of ten."""
     if noise not in get_args(Noise):
         raise ValueError(f"noise must be one of {get_args(Noise)}, got {noise!r}.")
+    if not 0 <= correlation < 1:
+        raise ValueError(f"noise_correlation must lie in [0, 1), got {correlation!r}.")
     n, p = shape
     errors = rng.normal(size=shape) if noise == "normal" else rng.standard_t(3, size=shape)
     if correlation > 0:

@@ -124,11 +124,23 @@ def test_operator_is_the_matrix(metric, share_missing):
     X[rng.random(X.shape) < share_missing] = np.nan
     pairs, D = PairDistances(X, metric), explicit_pairs(X, metric)
     w, u = rng.random(9), rng.normal(size=len(D))
+    D = D / pairs.unit
     np.testing.assert_allclose(
         squareform(pairs.weighted(np.arange(9), w), checks=False), D @ w, rtol=1e-9
     )
     np.testing.assert_allclose(pairs.slopes(squareform(u)), D.T @ u, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(pairs.columns(slice(2, 7)), D[:, 2:7].T, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+@pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
+def test_scale_of_the_data_is_of_no_consequence(metric, scale):
+    X = reference.matrix("input_A")
+    plain, scaled = solution(X, 2.0, metric), solution(X * scale, 2.0, metric)
+    np.testing.assert_allclose(weights(plain, 15), weights(scaled, 15), atol=1e-9)
+    np.testing.assert_allclose(plain.dissimilarity, scaled.dissimilarity, atol=1e-9)
+    power = 2 if metric == "sqeuclidean" else 1
+    assert scaled.criterion == pytest.approx(plain.criterion * scale**power, rel=1e-9)
 
 
 def test_known_number_of_features_is_hit():

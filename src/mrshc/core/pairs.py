@@ -20,7 +20,7 @@ from mrshc.core.tree import Metric
 
 
 class PairDistances:
-    """The matrix D of one data set, by what it does to weights of features and of pairs.
+    """The matrix D of one data set, in multiples of `unit`, by what it does to weights.
 
     A missing cell (NaN) takes its sample's pairs out of its feature; what a pair has in the other
     features is scaled up by p over the number of features that both samples have.
@@ -29,6 +29,11 @@ class PairDistances:
     def __init__(self, X: NDArray[Any], metric: Metric) -> None:
         self._X = X
         self._metric = metric
+        # The alternation multiplies distances with each other: near the range of the data itself,
+        # their fourth powers would leave the range of numbers. A power of two costs no digits.
+        spread = float(np.nanmax(X)) - float(np.nanmin(X))
+        self._length = float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
+        self.unit = self._length if metric == "cityblock" else self._length**2
         shared = _shared_features(X) if np.isnan(np.min(X)) else None
         self._scale = None if shared is None else X.shape[1] / np.maximum(shared, 1.0)
         self.strangers = _strangers(shared)  # two samples with no feature in common, if any
@@ -76,7 +81,7 @@ class PairDistances:
 
     def _columns(self, columns: slice | Index) -> tuple[Float, Float | None]:
         """Return some columns, centred, with zero where nothing was observed, and where it was."""
-        part = self._X[:, columns].astype(np.float64)
+        part = self._X[:, columns].astype(np.float64) / self._length
         if self._scale is None:
             return part - part.mean(axis=0), None
         part -= np.nanmean(part, axis=0)

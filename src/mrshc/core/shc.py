@@ -90,7 +90,7 @@ class WeightPath:
             indices=indices,
             weights=weights,
             dissimilarity=u / np.sqrt(2),
-            criterion=criterion,
+            criterion=criterion * self._pairs.unit,
             l1_bound=l1_bound,
             n_iter=n_iter,
             converged=bool(converged),
@@ -194,7 +194,7 @@ def permuted_criteria(
         if running.size == 0:
             break
         slopes = permuted.transposed_times(u)
-    return criteria
+    return criteria * pairs.unit
 
 
 class _PermutedPairs:

@@ -73,8 +73,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
     n_iter_, converged_
         How the alternation ended.
     search_results_ : dict of ndarray
-        One entry for each candidate: `l1_bound`, `n_features`, `criterion` and, if there was a
-        choice, `gap` and `gap_sd`; `chosen`.
+        One entry for each candidate: `l1_bound`, `n_features`, `criterion`, `chosen`; where the
+        candidates are numbers of features, `n_features_target` and `reached`; where there was a
+        choice, `gap` and `gap_sd`.
     labels_, linkage_matrix_, children_, distances_, n_leaves_, n_features_selected_
         As in :class:`HighVarianceHC`.
 
@@ -169,6 +170,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
         best = 0 if gap is None else gap.best
         self._keep(solutions[best], n_features=p)
         self.search_results_ = _search_table(solutions, gap, best)
+        if targets:
+            self.search_results_["n_features_target"] = np.array(targets)
+            self.search_results_["reached"] = self.search_results_["n_features"] == targets
         distances = self.dissimilarity_ - min(0.0, float(self.dissimilarity_.min()))
         np.fill_diagonal(distances, 0.0)
         self._keep_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
