@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core.arrays import Labels, Mask
 from mrshc.core.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
-from mrshc.validation import check_increasing, check_integer, check_option
+from mrshc.validation import check_increasing, check_integer, check_integer_or, check_option
 
 # The paper's candidates, for data with at least a hundred features, and ours for fewer.
 _CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
@@ -64,6 +64,11 @@ class TreeCutter(TreeClusterer):
     """A tree without clusters of its own: it is cut into `n_clusters`, if that is given."""
 
     n_clusters: int | None
+
+    def _wanted_clusters(self, n_samples: int) -> int | None:
+        advice = "Give None to make the tree only."
+        limits: Any = {"low": 1, "high": n_samples, "advice": advice}
+        return check_integer_or("n_clusters", self.n_clusters, None, **limits)
 
     def _keep_cut(self, n_clusters: int | None) -> None:
         if n_clusters is not None:

@@ -17,7 +17,7 @@ from mrshc.core.tree import agglomerate
 from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.base import TreeCutter, feature_targets, linkage_and_metric, seed_of
 from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
-from mrshc.validation import check_integer, check_integer_or, check_number, check_samples
+from mrshc.validation import check_integer, check_number, check_samples
 
 # Where the permutation gap looks for the bound by default: ten values from the first to this share
 # of the largest, the root of the number of features.
@@ -139,16 +139,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
         self : SHC
         """
         X = check_samples(self, X)
-        n, p = X.shape
+        p = X.shape[1]
         linkage, metric = linkage_and_metric(self.linkage, self.metric)
-        n_clusters = check_integer_or(
-            "n_clusters",
-            self.n_clusters,
-            None,
-            low=1,
-            high=n,
-            advice="Give None to make the tree only.",
-        )
+        n_clusters = self._wanted_clusters(X.shape[0])
         pairs = PairDistances(X, metric)
         if pairs.strangers is not None:
             i, j = pairs.strangers

@@ -9,7 +9,7 @@ import numpy as np
 from mrshc.core.matrix import column_variances
 from mrshc.core.tree import agglomerate, pairwise_distances
 from mrshc.estimators.base import ALL_CONSTANT, TreeCutter, linkage_and_metric
-from mrshc.validation import check_integer, check_integer_or, check_samples
+from mrshc.validation import check_integer, check_samples
 
 
 class HighVarianceHC(TreeCutter):
@@ -69,7 +69,7 @@ class HighVarianceHC(TreeCutter):
         self : HighVarianceHC
         """
         X = check_samples(self, X)
-        n, p = X.shape
+        p = X.shape[1]
         q = check_integer(
             "n_features_to_select",
             self.n_features_to_select,
@@ -77,14 +77,7 @@ class HighVarianceHC(TreeCutter):
             high=p,
             advice="All features make classical hierarchical clustering.",
         )
-        n_clusters = check_integer_or(
-            "n_clusters",
-            self.n_clusters,
-            None,
-            low=1,
-            high=n,
-            advice="Give None to make the tree only.",
-        )
+        n_clusters = self._wanted_clusters(X.shape[0])
         linkage, metric = linkage_and_metric(self.linkage, self.metric)
         variances = column_variances(X)
         if not variances.any():
