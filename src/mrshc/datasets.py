@@ -73,7 +73,8 @@ def make_simulation_1(
     sizes : sequence of int
         Samples in each of the three clusters.
     noise : {"normal", "t3"}
-        Distribution around the means: normal, or Student's t with 3 degrees of freedom.
+        Distribution around the means: normal, or Student's t with 3 degrees of freedom, scaled to
+        the same variance so that only the tails differ.
     noise_correlation : float
         Correlation of the other features within blocks of ten.
 
@@ -173,7 +174,10 @@ def _errors(
     if not 0 <= correlation < 1:
         raise ValueError(f"noise_correlation must lie in [0, 1), got {correlation!r}.")
     n, p = shape
-    errors = rng.normal(size=shape) if noise == "normal" else rng.standard_t(3, size=shape)
+    if noise == "normal":
+        errors = rng.normal(size=shape)
+    else:
+        errors = rng.standard_t(3, size=shape) / np.sqrt(3)  # the variance of t3 is 3
     if correlation > 0:
         common = rng.normal(size=(n, -(-(p - n_free) // _BLOCK)))
         shared = np.repeat(common, _BLOCK, axis=1)[:, : p - n_free]
