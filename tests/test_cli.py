@@ -44,7 +44,7 @@ def test_mistakes_get_one_sentence_and_exit_code_2(tmp_path):
     blocked.write_text("")
     done = mrshc("demo", "--out", str(blocked / "folder"))
     assert done.returncode == 2
-    assert done.stderr.startswith("mrshc: cannot write")
+    assert done.stderr.startswith("mrshc: cannot read or write")
     assert done.stderr.count("\n") == 1
     assert mrshc("dmeo").returncode == 2
 

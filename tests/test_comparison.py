@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mrshc import SHC, HighVarianceHC, MrSHC, compare
+from mrshc import SHC, HighVarianceHC, MethodFailedWarning, MrSHC, compare
 from mrshc.datasets import make_simulation_1
 from mrshc.metrics import classification_error_rate
 
@@ -45,3 +45,29 @@ def test_trees_may_be_cut_elsewhere_than_at_the_number_of_classes():
     result = compare(X, methods={"it": SHC(10)}, truth=DATA.labels, n_clusters=5)
     expected = classification_error_rate(DATA.labels, result.models["it"].cut(5))
     assert result.scores.loc["it", "cer"] == expected
+
+
+def test_a_method_that_fails_does_not_stop_the_others():
+    methods = {"bad": SHC(99), "good": SHC(5), "follows": lambda fitted: fitted["bad"]}
+    with pytest.warns(MethodFailedWarning) as caught:
+        result = compare(X, methods=methods)
+    assert [str(w.message).split(" failed")[0] for w in caught] == ["bad", "follows"]
+    assert list(result.models) == ["good"]
+    assert result.scores.loc["bad", "error"].startswith("ValueError: n_features_to_select")
+    assert result.scores.loc["good", "n_features"] == 5
+
+
+def test_an_error_of_all_methods_is_raised():
+    with pytest.raises(ValueError, match="n_features_to_select must be"):
+        compare(X, methods={"one": SHC(99), "two": HighVarianceHC(99)})
+
+
+@pytest.mark.parametrize("methods", [{}, {"class": SHC}, {"list": [SHC(5)]}, [SHC(5)]])
+def test_what_is_no_method_is_refused(methods):
+    with pytest.raises(ValueError, match="methods must map names to estimators"):
+        compare(X, methods=methods)
+
+
+def test_data_that_are_no_table_are_refused():
+    with pytest.raises(ValueError, match="X must have samples in rows and features in columns"):
+        compare(X[0])

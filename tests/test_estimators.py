@@ -242,6 +242,24 @@ def test_shc_takes_missing_values():
     np.testing.assert_array_equal(model.labels_, EASY.labels)
 
 
+def test_shc_says_when_there_is_no_complement():
+    X = np.zeros((10, 3))
+    X[:, 0] = np.arange(10.0)
+    first = SHC(1).fit(X)
+    with pytest.raises(ValueError, match="complement_of must leave something"):
+        SHC(1, complement_of=first.dissimilarity_).fit(X)
+
+
+@pytest.mark.parametrize("value", ["text", np.eye(60), np.triu(np.ones((60, 60)), 1)])
+def test_shc_takes_no_complement_of_what_is_no_dissimilarity(value):
+    with pytest.raises(ValueError, match="complement_of must be the dissimilarity_ of an earlier"):
+        SHC(2, complement_of=value).fit(SMALL)
+
+
+def test_shc_does_not_try_the_same_bound_twice():
+    assert SHC(l1_bound="auto").fit(SMALL[:, :2]).search_results_["l1_bound"].tolist() == [1.1]
+
+
 def test_shc_finds_a_complement():
     data = make_section2_example(0)
     first = SHC(2).fit(data.X[:, :4])

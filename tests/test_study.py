@@ -10,6 +10,7 @@ import pytest
 
 from mrshc import HighVarianceHC
 from mrshc.study import StudyError, microarray, render_study, run_study, simulation
+from mrshc.study.config import load_study
 from mrshc.study.microarray import errors_in_dendrogram
 from mrshc.study.tables import published
 
@@ -42,6 +43,50 @@ n_features_to_select = 20
 name = "too many"
 estimator = "HighVarianceHC"
 n_features_to_select = 100
+"""
+
+MICROARRAY = """
+title = "x"
+kind = "microarray"
+replicates = 1
+seed = 1
+file = "x.npz"
+
+[[method]]
+name = "HC"
+estimator = "HighVarianceHC"
+n_features_to_select = 30
+
+[[method]]
+name = "too many"
+estimator = "HighVarianceHC"
+n_features_to_select = 31
+
+[[figure]]
+suffix = ""
+methods = ["HC"]
+"""
+
+TIMING = """
+title = "x"
+kind = "timing"
+replicates = 2
+seed = 1
+
+[[design]]
+name = "I"
+make = "make_simulation_1"
+
+[[method]]
+name = "HC"
+estimator = "HighVarianceHC"
+n_features_to_select = 5
+paper = [0.25]
+
+[[method]]
+name = "too many"
+estimator = "HighVarianceHC"
+n_features_to_select = 501
 """
 
 REFERENCES = (
@@ -86,6 +131,40 @@ def test_a_failed_draw_is_a_row_with_its_error(folder):
     assert "| 3 draws failed |" in (folder / "small.md").read_text()
 
 
+def test_failures_in_timings_are_rows_too(folder, tmp_path):
+    (folder / "small.toml").write_text(TIMING)
+    path = run_study("small", folder=folder, replicates=3, out=tmp_path / "out")
+    results = pd.read_csv(path).set_index("method")
+    assert len(results.loc["HC", "seconds"]) == 3
+    assert "n_features_to_select must be" in results.loc["too many", "error"]
+    table = path.with_suffix(".md").read_text()
+    assert "| HC | 0.250 |  | 0." in table
+    assert "| too many |  |  |  |" in table
+    assert "1 failed, the first with: ValueError" in table
+
+
+def test_failures_on_real_data_are_rows_too(folder, tmp_path):
+    (folder / "small.toml").write_text(MICROARRAY)
+    X = np.random.default_rng(0).normal(size=(20, 30))
+    y = np.repeat(["a", "b"], 10)
+    np.savez(tmp_path / "x.npz", X=X, y=y)
+    path = run_study("small", folder=folder, data=tmp_path)
+    results = pd.read_csv(path).set_index("method")
+    assert results.loc["HC", "n_features"] == 30
+    assert "n_features_to_select must be" in results.loc["too many", "error"]
+    assert "1 failed, the first with: ValueError" in path.with_suffix(".md").read_text()
+    assert path.with_suffix(".png").exists()
+
+
+def test_a_study_that_fails_everywhere_leaves_nothing(folder):
+    (folder / "small.toml").write_text(
+        CONFIG.replace("select = 20", "select = 900").replace("100", "900")
+    )
+    with pytest.raises(StudyError, match="small failed everywhere, first with ValueError: n_feat"):
+        run_study("small", folder=folder)
+    assert sorted(f.name for f in folder.iterdir()) == ["references.csv", "small.toml"]
+
+
 def test_same_study_same_results_for_any_number_of_workers(folder, tmp_path):
     alone = run_study("small", folder=folder, out=tmp_path / "one", n_jobs=1).read_text()
     assert run_study("small", folder=folder, out=tmp_path / "two", n_jobs=2).read_text() == alone
@@ -114,8 +193,30 @@ def test_an_interrupted_study_goes_on_where_it_stopped(folder, tmp_path, monkeyp
         simulation, "run_task", lambda s, t, f: [again.append(t), plain(s, t, f)][1]
     )
     assert run_study("small", folder=folder).read_text() == whole
-    assert len(again) == 3, "three of six tasks were whole in the journal"
+    assert len(again) == 9, "three of twelve tasks were whole in the journal"
     assert not journal.exists()
+
+
+def test_what_is_only_shown_does_not_undo_what_is_done(folder):
+    before = load_study(folder, "small").fingerprint
+    (folder / "small.toml").write_text(CONFIG.replace('"cer", ', "") + "paper = [1.0]\n")
+    assert load_study(folder, "small").fingerprint == before
+    (folder / "small.toml").write_text(CONFIG.replace("seed = 10", "seed = 11"))
+    assert load_study(folder, "small").fingerprint != before
+
+
+def test_a_trial_is_rendered_where_it_lies(folder, tmp_path):
+    path = run_study("small", folder=folder, replicates=1, out=tmp_path / "trial")
+    path.with_suffix(".md").unlink()
+    assert "**noise**, 1 draws" in render_study("small", folder=folder, out=tmp_path / "trial")
+    assert path.with_suffix(".md").exists()
+    (folder / "references.csv").unlink()
+    assert "elsewhere" not in render_study("small", folder=folder, out=tmp_path / "trial")
+
+
+def test_no_workers_at_all_are_refused(folder):
+    with pytest.raises(StudyError, match="1 or more, or -1"):
+        run_study("small", folder=folder, n_jobs=0)
 
 
 def test_results_of_another_config_are_not_mixed_in(folder):
@@ -138,11 +239,18 @@ def test_committed_results_are_safe_from_a_trial_with_fewer_draws(folder, tmp_pa
         ("", "small.toml must have an entry 'title'"),
         ("title = ", "not valid TOML"),
         ('title = "x"\nkind = "other"\nreplicates = 1', "must name a kind out of simulation"),
-        ('title = "x"\nkind = "simulation"\nreplicates = 1', "must have an entry 'design'"),
-        (
-            'title = "x"\nkind = "microarray"\nreplicates = 1\nfile = "x.npz"',
-            "needs the data set x.npz, which is not part of this project",
-        ),
+        ('title = "x"\nkind = "simulation"\nreplicates = 1', "must have an entry 'seed'"),
+        (CONFIG.replace("replicates = 3", 'replicates = "3"'), "must be a number above 0, got '3'"),
+        (CONFIG.replace("replicates = 3", "replicates = 0"), "must be a number above 0, got 0"),
+        (CONFIG.replace("seed = 10", 'seed = "x"'), "must have a whole number as seed, got 'x'"),
+        (CONFIG.replace("make_noise", "make_nose"), "make must be one of make_noise, .* got 'make"),
+        (CONFIG.replace("mu =", "nu ="), "design 'easy': .*unexpected keyword argument 'nu'"),
+        (CONFIG.replace('"HighVarianceHC"', '"KMeans"'), "estimator must be one of .*'KMeans'"),
+        (CONFIG.replace("n_features_to", "n_feature_to"), "method 'HC': .*'n_feature_to_select'"),
+        (CONFIG.replace("too many", "HC"), "must give every method a name of its own"),
+        (CONFIG.replace('"cer", ', '"ser", '), "columns must be a list out of cer, .*ser"),
+        (MICROARRAY, "needs the data set x.npz, which is not part of this project"),
+        (MICROARRAY.replace('methods = ["HC"]', 'methods = ["XY"]'), r"does not have: \['XY'\]"),
     ],
 )
 def test_bad_configs_are_refused(folder, config, message):

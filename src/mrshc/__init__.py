@@ -1,6 +1,6 @@
 """Sparse hierarchical clustering for large and flat data."""
 
-from mrshc.comparison import Comparison, compare
+from mrshc.comparison import Comparison, MethodFailedWarning, compare
 from mrshc.components import SparseComponents, sparse_components
 from mrshc.estimators import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
 
@@ -8,6 +8,7 @@ __all__ = [
     "SHC",
     "Comparison",
     "HighVarianceHC",
+    "MethodFailedWarning",
     "MrSHC",
     "SparseComponents",
     "UnsupportedClustersWarning",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +15,7 @@ from rich.table import Table
 from mrshc.datasets import make_simulation_1
 from mrshc.estimators import MrSHC
 from mrshc.metrics import classification_error_rate, feature_precision, feature_recall
-from mrshc.plotting import dendrogram
+from mrshc.plotting import dendrogram, write_picture
 from mrshc.progress import progress_bar
 from mrshc.study import StudyError, render_study, run_study
 
@@ -75,7 +74,7 @@ def demo(
         title=f"MrSHC on {model.n_features_selected_} of {X.shape[1]} features",
     )
     picture = out / "dendrogram.png"
-    _write_picture(axes.figure, picture)
+    write_picture(axes.figure, picture)
     console.print(f"The tree lies in {picture}", markup=False, soft_wrap=True)
 
 
@@ -88,9 +87,11 @@ def study(
     n_jobs: Annotated[int, typer.Option(help="Workers; -1 takes every core.")] = -1,
     data: Annotated[Path | None, typer.Option(help="Folder of real data sets.")] = None,
     folder: Annotated[Path, typer.Option(help="Folder of configs and results.")] = Path("studies"),
-    out: Annotated[Path | None, typer.Option(help="Write here, not beside the config.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Results lie here, not beside the config.")
+    ] = None,
     render: Annotated[
-        bool, typer.Option("--render", help="Only render the committed results again.")
+        bool, typer.Option("--render", help="Only render the results again.")
     ] = False,
 ) -> None:
     """Make a table of the paper again: run a study, or render its results.
@@ -102,7 +103,7 @@ def study(
     Example: mrshc study table1 --render
     """
     if render:
-        sys.stdout.write(render_study(name, folder=folder))
+        sys.stdout.write(render_study(name, folder=folder, out=out))
         return
     with progress_bar(f"study {name}", visible=True) as progress:
         results = run_study(
@@ -125,17 +126,6 @@ def _confusion(counts: pd.DataFrame) -> Table:
     return table
 
 
-def _write_picture(figure: object, path: Path) -> None:
-    """Write beside the target and rename, so that an interrupted run leaves the old file whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        figure.savefig(partial, format="png", dpi=150)  # type: ignore[attr-defined]
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def main() -> None:
     """Run the command line: exit 0 when done, 2 on the user's mistake, 1 on ours."""
     try:
@@ -145,5 +135,5 @@ def main() -> None:
         sys.exit(2)
     except OSError as error:
         what = error.filename or "the output"
-        sys.stderr.write(f"mrshc: cannot write {what}: {error.strerror or error}.\n")
+        sys.stderr.write(f"mrshc: cannot read or write {what}: {error.strerror or error}.\n")
         sys.exit(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from mrshc.estimators import SHC, HighVarianceHC, MrSHC
+from mrshc.estimators.base import TreeClusterer
 from mrshc.metrics import (
     classification_error_rate,
     feature_precision,
@@ -22,11 +24,15 @@ from mrshc.metrics import (
 Method = Any | Callable[[Mapping[str, Any]], Any]
 
 
+class MethodFailedWarning(UserWarning):
+    """A method of a comparison raised an error; the others went on."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison:
     """Fitted methods and their scores."""
 
-    models: dict[str, Any]  # by name of the method
+    models: dict[str, Any]  # by name of the method, without those that failed
     scores: pd.DataFrame  # one row for each method
 
 
@@ -47,7 +53,8 @@ def compare(
     X : array-like of shape (n_samples, n_features)
         Samples in rows.
     methods : mapping or None
-        Estimators by name, or functions that make one from the methods fitted before. By default
+        Estimators by name, or functions that make one from the methods fitted before; the scores
+        need their `cut`, so pipelines are not taken: transform X first. By default
         those of the paper: classical clustering (HC), SHC, MrSHC, and clustering on as many
         features of highest variance as MrSHC chose (HC-HMV).
     truth : array-like of shape (n_samples,) or None
@@ -65,7 +72,8 @@ def compare(
     -------
     Comparison
         With `models` and `scores`: `n_features`, `rank` and, if the truth is known, `cer` (share
-        of pairs on which tree and truth disagree), `purity`, `recall` and `precision`.
+        of pairs on which tree and truth disagree), `purity`, `recall` and `precision`. A method
+        that fails has a warning and a row with its `error`; only if all fail is that raised.
 
     Examples
     --------
@@ -78,19 +86,41 @@ def compare(
     """
     if methods is None:
         methods = default_methods(X, random_state=random_state, n_jobs=n_jobs)
+    known = isinstance(methods, Mapping) and methods and all(map(_is_method, methods.values()))
+    if not known:
+        raise ValueError(
+            "methods must map names to estimators of mrshc, or to functions that make one, got "
+            f"{methods!r}."
+        )
     k = n_clusters if truth is None or n_clusters is not None else len(np.unique(truth))
     models: dict[str, Any] = {}
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
+    errors: dict[str, Exception] = {}
     for name, method in methods.items():
-        estimator = clone(method) if hasattr(method, "fit") else method(models)
-        models[name] = estimator.fit(X)
-        rows[name] = score(models[name], truth=truth, support=support, n_clusters=k)
+        try:
+            estimator = clone(method) if isinstance(method, TreeClusterer) else method(models)
+            model = estimator.fit(X)
+            rows[name] = score(model, truth=truth, support=support, n_clusters=k)
+            models[name] = model
+        except Exception as error:
+            errors[name] = error
+            rows[name] = {"error": f"{type(error).__name__}: {error}"}
+    if not models:
+        raise next(iter(errors.values()))
+    for name, reason in errors.items():
+        warnings.warn(f"{name} failed: {reason}", MethodFailedWarning, stacklevel=2)
     scores = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
     return Comparison(models=models, scores=scores)
 
 
+def _is_method(method: Any) -> bool:
+    return isinstance(method, TreeClusterer) or (callable(method) and not isinstance(method, type))
+
+
 def default_methods(X: Any, *, random_state: Any, n_jobs: int | None) -> dict[str, Method]:
     """Return the methods that the paper compares."""
+    if np.ndim(X) != 2:
+        raise ValueError(f"X must have samples in rows and features in columns, got {X!r}.")
     return {
         "HC": HighVarianceHC(np.shape(X)[1]),
         "SHC": SHC("auto", random_state=random_state, n_jobs=n_jobs),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -125,3 +127,14 @@ def _colour_leaves(ax: Axes, classes: Sequence[Any], *, title: str | None) -> No
     ax.legend(
         handles=handles, title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0)
     )
+
+
+def write_picture(figure: Any, path: Path, *, dpi: int = 150) -> None:
+    """Write a PNG beside the target and rename it: interrupted, the old picture stays whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        figure.savefig(partial, format="png", dpi=dpi)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -97,6 +97,23 @@ def check_scale(array: NDArray[Any], X: Any) -> None:
         )
 
 
+def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.float64]:
+    """Return a symmetric matrix with a zero diagonal."""
+    wanted = (n_samples, n_samples)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    fits = array.shape == wanted and np.isfinite(array).all() and array.any()
+    if not fits or np.diag(array).any() or not np.allclose(array, array.T):
+        what = f"shape {array.shape}" if array.size else repr(value)
+        raise ValueError(
+            f"{name} must be the dissimilarity_ of an earlier fit: symmetric, finite, zero on the "
+            f"diagonal, of shape {wanted}, got {what}."
+        )
+    return array
+
+
 def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: str) -> int:
     """Return a whole number within [low, high]."""
     inside = _is_integer(value) and value >= low and (high is None or value <= high)

@@ -186,3 +186,17 @@ def test_permuted_criteria_are_those_of_a_permuted_matrix(monkeypatch):
     monkeypatch.setattr("mrshc.core.shc._KEPT_CELLS", 0)
     again = permuted_criteria(pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **AS_IN_R)
     np.testing.assert_array_equal(again, together)
+
+
+@pytest.mark.parametrize("observed", [1.0, np.nan], ids=["complete", "missing"])
+def test_one_huge_value_does_not_drown_the_distances_of_the_others(observed):
+    X = np.random.default_rng(3).normal(size=(12, 4))
+    X[11, 3] = observed
+    weights = np.full(4, 0.5)
+    calm = PairDistances(X, "sqeuclidean")
+    X = X.copy()
+    X[0, 0] = 1e9
+    wild = PairDistances(X, "sqeuclidean")
+    expected = calm.weighted(np.arange(4), weights)[1:, 1:] * calm.unit
+    found = wild.weighted(np.arange(4), weights)[1:, 1:] * wild.unit
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)

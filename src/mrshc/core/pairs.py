@@ -34,6 +34,10 @@ class PairDistances:
         spread = float(np.nanmax(X)) - float(np.nanmin(X))
         self._length = float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
         self.unit = self._length if metric == "cityblock" else self._length**2
+        # Distances do not depend on the centre, but digits do: far from a mean that one outlier
+        # draws away, the differences of all other samples would drown.
+        blocks = column_blocks(*X.shape)
+        self._center = np.concatenate([np.nanmedian(X[:, block], axis=0) for block in blocks])
         shared = _shared_features(X) if np.isnan(np.min(X)) else None
         self._scale = None if shared is None else X.shape[1] / np.maximum(shared, 1.0)
         self.strangers = _strangers(shared)  # two samples with no feature in common, if any
@@ -81,10 +85,9 @@ class PairDistances:
 
     def _columns(self, columns: slice | Index) -> tuple[Float, Float | None]:
         """Return some columns, centred, with zero where nothing was observed, and where it was."""
-        part = self._X[:, columns].astype(np.float64) / self._length
+        part = (self._X[:, columns].astype(np.float64) - self._center[columns]) / self._length
         if self._scale is None:
-            return part - part.mean(axis=0), None
-        part -= np.nanmean(part, axis=0)
+            return part, None
         observed = ~np.isnan(part)
         return np.where(observed, part, 0.0), observed.astype(np.float64)
 

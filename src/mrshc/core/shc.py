@@ -57,7 +57,11 @@ class WeightPath:
         self._solved: dict[float, SparseDissimilarity] = {}
         # Every bound starts from equal weights, so the first step is common to all.
         p = pairs.shape[1]
-        self._first_u = self._u(np.arange(p), np.ones(p))[0]
+        self._first_u, left = self._u(np.arange(p), np.ones(p))
+        # Whether nothing but rounding errors is orthogonal to the earlier solution.
+        self.exhausted = self._fixed is not None and (
+            left <= 1e-10 * _length(pairs.weighted(np.arange(p), np.ones(p)))
+        )
         self._first_slopes = pairs.slopes(self._first_u)
 
     def solve(self, l1_bound: float) -> SparseDissimilarity:

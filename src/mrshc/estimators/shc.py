@@ -17,7 +17,7 @@ from mrshc.core.tree import agglomerate
 from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.base import TreeCutter, feature_targets, linkage_and_metric, seed_of
 from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
-from mrshc.validation import check_integer, check_number, check_samples
+from mrshc.validation import check_dissimilarity, check_integer, check_number, check_samples
 
 # Where the permutation gap looks for the bound by default: ten values from the first to this share
 # of the largest, the root of the number of features.
@@ -143,29 +143,16 @@ class SHC(CallbackSupportMixin, TreeCutter):
         linkage, metric = linkage_and_metric(self.linkage, self.metric)
         n_clusters = self._wanted_clusters(X.shape[0])
         pairs = PairDistances(X, metric)
-        if pairs.strangers is not None:
-            i, j = pairs.strangers
-            raise ValueError(
-                f"Every two samples must share an observed feature, but samples {i} and {j} have "
-                "none in common. Drop one of them, or impute."
-            )
+        _refuse_strangers(pairs)
         bounds, targets = self._candidates(X)
-        if self.complement_of is not None and len(bounds + targets) > 1:
-            raise ValueError(
-                "complement_of needs one n_features_to_select or one l1_bound, got "
-                f"{len(bounds + targets)} candidates. The permutation gap, which would choose "
-                "among them, is not defined for a complement."
-            )
+        self._refuse_choice_of_complement(len(bounds + targets))
         with one_blas_thread():
             path = self._path(pairs)
             solutions = [path.solve(b) for b in bounds] + [path.search(q) for q in targets]
         gap = self._gap(pairs, solutions, X) if len(solutions) > 1 else None
         best = 0 if gap is None else gap.best
         self._keep(solutions[best], n_features=p)
-        self.search_results_ = _search_table(solutions, gap, best)
-        if targets:
-            self.search_results_["n_features_target"] = np.array(targets)
-            self.search_results_["reached"] = self.search_results_["n_features"] == targets
+        self.search_results_ = _search_table(solutions, targets, gap, best)
         distances = self.dissimilarity_ - min(0.0, float(self.dissimilarity_.min()))
         np.fill_diagonal(distances, 0.0)
         self._keep_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
@@ -190,7 +177,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         largest = float(np.sqrt(p))
         if isinstance(self.l1_bound, str) and self.l1_bound == "auto":
             end = max(_SMALLEST_BOUND, _LARGEST_SHARE * largest)
-            return tuple(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS)), ()
+            return tuple(np.unique(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS))), ()
         listed = np.iterable(self.l1_bound) and not isinstance(self.l1_bound, str)
         several = list(self.l1_bound) if listed else [self.l1_bound]
         if not several:
@@ -200,17 +187,25 @@ class SHC(CallbackSupportMixin, TreeCutter):
             check_number("l1_bound", b, low=1.0, high=largest, advice=advice) for b in several
         ), ()
 
+    def _refuse_choice_of_complement(self, n_candidates: int) -> None:
+        if self.complement_of is not None and n_candidates > 1:
+            raise ValueError(
+                "complement_of needs one n_features_to_select or one l1_bound, got "
+                f"{n_candidates} candidates. The permutation gap, which would choose among them, "
+                "is not defined for a complement."
+            )
+
     def _path(self, pairs: PairDistances) -> WeightPath:
-        n = pairs.shape[0]
         earlier = self.complement_of
         if earlier is not None:
-            earlier = np.asarray(earlier, dtype=np.float64)
-            if earlier.shape != (n, n) or not np.isfinite(earlier).all() or not earlier.any():
-                raise ValueError(
-                    f"complement_of must be the dissimilarity_ of an earlier fit, finite and of "
-                    f"shape {(n, n)}, got shape {earlier.shape}."
-                )
-        return WeightPath(pairs, orthogonal_to=earlier, **self._stop())
+            earlier = check_dissimilarity("complement_of", earlier, n_samples=pairs.shape[0])
+        path = WeightPath(pairs, orthogonal_to=earlier, **self._stop())
+        if path.exhausted:
+            raise ValueError(
+                "complement_of must leave something of the distances to explain, but they are a "
+                "multiple of it. There is no complementary clustering in these features."
+            )
+        return path
 
     def _stop(self) -> dict[str, Any]:
         advice = "The default is that of R's sparcl."
@@ -255,8 +250,20 @@ class SHC(CallbackSupportMixin, TreeCutter):
         return tags
 
 
+def _refuse_strangers(pairs: PairDistances) -> None:
+    if pairs.strangers is not None:
+        i, j = pairs.strangers
+        raise ValueError(
+            f"Every two samples must share an observed feature, but samples {i} and {j} have "
+            "none in common. Drop one of them, or impute."
+        )
+
+
 def _search_table(
-    solutions: Sequence[SparseDissimilarity], gap: PermutationGap | None, best: int
+    solutions: Sequence[SparseDissimilarity],
+    targets: tuple[int, ...],
+    gap: PermutationGap | None,
+    best: int,
 ) -> dict[str, NDArray[Any]]:
     table = {
         "l1_bound": np.array([s.l1_bound for s in solutions]),
@@ -264,6 +271,9 @@ def _search_table(
         "criterion": np.array([s.criterion for s in solutions]),
         "chosen": np.arange(len(solutions)) == best,
     }
+    if targets:
+        table |= {"n_features_target": np.array(targets)}
+        table |= {"reached": table["n_features"] == table["n_features_target"]}
     if gap is not None:
         table |= {"gap": gap.gap, "gap_sd": gap.standard_deviation}
     return table

@@ -6,8 +6,12 @@ import hashlib
 import json
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+# Entries that change how results are shown, never the results.
+_SHOWN_ONLY = ("columns", "paper", "in_r")
 
 
 class StudyError(ValueError):
@@ -36,7 +40,7 @@ class Study:
     @property
     def fingerprint(self) -> str:
         """Changes with anything that changes results, except the number of draws."""
-        content = json.dumps([self.kind, self.options], sort_keys=True)
+        content = json.dumps([code_version(), self.kind, _computed(self.options)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def option(self, name: str) -> Any:
@@ -62,4 +66,24 @@ def load_study(folder: Path, name: str) -> Study:
         common = {key: content.pop(key) for key in ("title", "kind", "replicates")}
     except KeyError as error:
         raise StudyError(f"{name}.toml must have an entry {error}.") from None
+    draws = common["replicates"]
+    if type(draws) is not int or draws < 1:
+        raise StudyError(f"{name}.toml: replicates must be a number above 0, got {draws!r}.")
     return Study(name=name, folder=folder, options=content, **common)
+
+
+@cache
+def code_version() -> str:
+    """Return a hash of the package's source: results of different code must not be mixed."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _computed(options: Any) -> Any:
+    """Return a config without what only changes how results are shown."""
+    if isinstance(options, dict):
+        return {k: _computed(v) for k, v in options.items() if k not in _SHOWN_ONLY}
+    return [_computed(v) for v in options] if isinstance(options, list) else options

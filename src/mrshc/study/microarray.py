@@ -18,39 +18,55 @@ from numpy.typing import NDArray
 from sklearn.impute import KNNImputer
 from sklearn.metrics.cluster import contingency_matrix
 
-import mrshc
-from mrshc.comparison import compare
-from mrshc.plotting import dendrogram
+from mrshc.comparison import MethodFailedWarning, compare
+from mrshc.plotting import dendrogram, write_picture
+from mrshc.study.catalog import check_names, estimator_of, unsupported_clusters_allowed
 from mrshc.study.config import Folders, Study, StudyError
-from mrshc.study.simulation import estimator_of
-from mrshc.study.tables import markdown_table
+from mrshc.study.tables import failures, markdown_table
+
+Task = tuple[int, ...]
+Row = dict[str, Any]
 
 # A reader looks no deeper than this for a class in a dendrogram.
 _DEEPEST_CUT = 10
 
 
-def tasks(_study: Study, _replicates: int) -> list[tuple[int, ...]]:
-    """Return the one task there is: the data set."""
+def tasks(study: Study) -> list[Task]:
+    """Return the one task there is: a figure needs the trees of several methods."""
+    check_names(study)
+    names = {method["name"] for method in study.option("method")}
+    asked = [name for figure in study.option("figure") for name in figure["methods"]]
+    asked += [m["as_many_as"] for m in study.option("method") if "as_many_as" in m]
+    if unknown := sorted(set(asked) - names):
+        raise StudyError(f"{study.name}.toml refers to methods it does not have: {unknown}.")
     return [(0,)]
 
 
-def run_task(study: Study, _task: tuple[int, ...], folders: Folders) -> list[dict[str, Any]]:
+def identity(_study: Study, _task: Task) -> Row:
+    """Return what to call a task that failed as a whole."""
+    return {"method": "all"}
+
+
+def run_task(study: Study, _task: Task, folders: Folders) -> list[Row]:
     """Fit all methods, draw the figures, return what each method found."""
     X, y = _load(study, folders)
-    seed = study.option("seed")
-    methods = {m["name"]: _method(m, seed) for m in study.option("method")}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mrshc.UnsupportedClustersWarning)
+    methods = {m["name"]: _method(study, m) for m in study.option("method")}
+    with unsupported_clusters_allowed(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", MethodFailedWarning)  # it becomes a row
         result = compare(X, methods=methods, truth=y)
     for figure in study.option("figure"):
-        models = {name: result.models[name] for name in figure["methods"]}
+        models = {name: result.models[name] for name in figure["methods"] if name in result.models}
         path = folders.out / f"{study.name}{figure['suffix']}.png"
-        _draw(models, y).savefig(path, dpi=110)
+        if models:
+            write_picture(_draw(models, y), path, dpi=110)
     rows = []
-    for name, model in result.models.items():
-        k, errors, shown = errors_in_dendrogram(model, y)
+    for name, scores in result.scores.to_dict("index").items():
+        if name not in result.models:
+            rows.append({"method": name, "error": scores["error"]})
+            continue
+        k, errors, shown = errors_in_dendrogram(result.models[name], y)
         row = {"method": name, "cut": k, "errors": errors, "mixed": not shown}
-        rows.append(row | result.scores.to_dict("index")[name])
+        rows.append(row | {key: value for key, value in scores.items() if key != "error"})
     return rows
 
 
@@ -72,15 +88,15 @@ def _load(study: Study, folders: Folders) -> tuple[NDArray[Any], NDArray[Any]]:
     return X, y
 
 
-def _method(method: dict[str, Any], seed: int) -> Any:
+def _method(study: Study, method: dict[str, Any]) -> Any:
     """Return an estimator, or a function that makes one with as many features as another has."""
+    seed = study.option("seed")
     if "as_many_as" not in method:
-        return estimator_of(method, seed)
+        return estimator_of(study, method, seed)
 
     def follow(fitted: Any) -> Any:
-        options = {k: v for k, v in method.items() if k != "as_many_as"}
         q = fitted[method["as_many_as"]].n_features_selected_
-        return estimator_of(options | {"n_features_to_select": q}, seed)
+        return estimator_of(study, method, seed, n_features_to_select=q)
 
     return follow
 
@@ -122,18 +138,22 @@ def _draw(models: dict[str, Any], y: NDArray[Any]) -> Figure:
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
     """Return a table of what each method found, and what the paper says of it."""
     paper = {entry["method"]: entry["says"] for entry in study.options.get("paper", [])}
-    rows = [
-        [
-            row.method,
-            str(row.n_features),
-            "" if np.isnan(row.rank) else str(int(row.rank)),
-            f"mixed ({row.errors})" if row.mixed else f"{row.errors}",
-            str(row.cut),
-            f"{row.cer:.3f}",
-            paper.get(row.method, ""),
-        ]
-        for row in results.itertuples()
-    ]
+    rows = []
+    for row in results.to_dict("records"):
+        cells = [""] * 5 if pd.isna(row["cut"]) else _found(row)
+        rows.append([row["method"], *cells, paper.get(row["method"], "")])
     headings = ["method", "q", "rank", "errors", "at cut", "CER at number of classes", "paper"]
     pictures = [f"![{study.title}]({study.name}{f['suffix']}.png)" for f in study.option("figure")]
-    return markdown_table(headings, rows) + "\n" + "\n\n".join(pictures) + "\n"
+    shown = "\n" + "\n\n".join(pictures) + "\n"
+    return markdown_table(headings, rows) + shown + failures(results)
+
+
+def _found(row: Row) -> list[str]:
+    errors = int(row["errors"])
+    return [
+        str(int(row["n_features"])),
+        "" if pd.isna(row["rank"]) else str(int(row["rank"])),
+        f"mixed ({errors})" if row["mixed"] else str(errors),
+        str(int(row["cut"])),
+        f"{row['cer']:.3f}",
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,18 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from mrshc import SHC, MrSHC, UnsupportedClustersWarning
+from mrshc import SHC, MrSHC
 from mrshc.core.pairs import PairDistances
 from mrshc.core.shc import WeightPath
 from mrshc.datasets import SimulatedData, make_section2_example
 from mrshc.metrics import classification_error_rate
-from mrshc.plotting import dendrogram
-from mrshc.study.config import Folders, Study
-from mrshc.study.tables import markdown_table, mean_and_error
+from mrshc.plotting import dendrogram, write_picture
+from mrshc.study.catalog import check_names, unsupported_clusters_allowed
+from mrshc.study.config import Folders, Study, StudyError
+from mrshc.study.tables import failures, markdown_table, mean_and_error
+
+Task = tuple[int, ...]
+Row = dict[str, Any]
 
 _RANKS = (1, 2, 3)
 _N_BOUNDS = 150
@@ -35,36 +38,44 @@ _QUANTITIES = {
 }
 
 
-def tasks(study: Study, replicates: int) -> list[tuple[int, ...]]:
+def tasks(study: Study) -> list[Task]:
     """Return every (design, draw)."""
-    return [(d, draw) for draw in range(replicates) for d in range(len(study.option("design")))]
+    check_names(study)
+    for design in study.option("design"):
+        if not isinstance(design.get("noise_sd"), int | float):
+            raise StudyError(f"{study.name}.toml must give every design a number as noise_sd.")
+    designs = range(len(study.option("design")))
+    return [(d, draw) for draw in range(study.replicates) for d in designs]
 
 
-def run_task(study: Study, task: tuple[int, ...], folders: Folders) -> list[dict[str, Any]]:
+def identity(study: Study, task: Task) -> Row:
+    """Return the columns that say which row a task makes."""
+    design, draw = task
+    name = study.option("design")[design]["name"]
+    return {"design": name, "draw": draw, "seed": study.option("seed") + draw}
+
+
+def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
     """Return what the methods make of one draw; draw the figure if it is the one to show."""
-    number, draw = task
-    design = study.option("design")[number]
-    seed = study.option("seed") + draw
-    data = make_section2_example(seed, noise_sd=design["noise_sd"])
+    row = identity(study, task)
+    seed = row["seed"]
+    data = make_section2_example(seed, noise_sd=study.option("design")[task[0]]["noise_sd"])
     useful = data.support[order_of_entry(data.X)]
-    row: dict[str, Any] = {
-        "design": design["name"],
-        "draw": draw,
-        "seed": seed,
+    row |= {
         "first_is_noise": not useful[0],
         "noise_in_first_4": int((~useful[:4]).sum()),
         "noise_before_all": int((~useful[: np.flatnonzero(useful)[-1]]).sum()),
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsupportedClustersWarning)
+    with unsupported_clusters_allowed():
         for rank in _RANKS:
             support = MrSHC(4, rank=rank, random_state=seed).fit(data.X).get_support()
             row[f"exact_rank_{rank}"] = bool(np.array_equal(support, data.support))
         free = MrSHC(4, random_state=seed).fit(data.X)
         row["chose_rank_2"] = free.rank_ == 2
         row["cer"] = classification_error_rate(data.labels, free.cut(4))
-        if number == 0 and draw == study.option("draw_shown"):
-            _draw(data, seed).savefig(folders.out / f"{study.name}.png", dpi=110)
+        if task == (0, study.option("draw_shown")):
+            picture = folders.out / f"{study.name}.png"
+            write_picture(_draw(data, seed), picture, dpi=110)
     return [row]
 
 
@@ -108,6 +119,7 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
         headings += [f"{design['name']}: R", f"mrshc, {len(of_design)} draws"]
         for row, quantity in zip(rows, _QUANTITIES, strict=True):
             mean, error = mean_and_error(of_design[quantity].astype(float))
-            reference = design["in_r"].get(quantity)
+            reference = design.get("in_r", {}).get(quantity)
             row += ["" if reference is None else f"{reference:.2f}", f"{mean:.3f} ({error:.3f})"]
-    return markdown_table(headings, rows) + f"\n![{study.title}]({study.name}.png)\n"
+    picture = f"\n![{study.title}]({study.name}.png)\n"
+    return markdown_table(headings, rows) + picture + failures(results)

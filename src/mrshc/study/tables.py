@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from mrshc.study.config import Study, StudyError
+
 # Column of the results: heading, digits.
 QUANTITIES = {
     "cer": ("CER", 3),
@@ -18,6 +20,22 @@ QUANTITIES = {
     "n_clusters": ("clusters", 2),
     "claimed": ("structure claimed", 2),
 }
+
+
+def check_columns(study: Study) -> None:
+    """Refuse a config that wants to show what is not measured."""
+    columns = study.option("columns")
+    if not isinstance(columns, list) or not set(columns) <= set(QUANTITIES):
+        known = ", ".join(QUANTITIES)
+        raise StudyError(
+            f"{study.name}.toml: columns must be a list out of {known}, got {columns}."
+        )
+
+
+def failures(results: pd.DataFrame) -> str:
+    """Return a line that counts what failed; nothing where nothing did."""
+    failed = results["error"].dropna().tolist() if "error" in results else []
+    return f"\n{len(failed)} failed, the first with: {failed[0]}\n" if failed else ""
 
 
 def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:

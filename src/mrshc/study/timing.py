@@ -3,55 +3,73 @@
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any
 
 import pandas as pd
 
-from mrshc import datasets
-from mrshc.estimators import UnsupportedClustersWarning
+from mrshc.study.catalog import (
+    check_names,
+    estimator_of,
+    simulated,
+    unsupported_clusters_allowed,
+)
 from mrshc.study.config import Folders, Study
-from mrshc.study.simulation import estimator_of
-from mrshc.study.tables import markdown_table
+from mrshc.study.tables import failures, markdown_table
+
+# Nothing may run beside a fit that is timed.
+ONE_AT_A_TIME = True
+
+# Entries of a method that hold the times of others.
+_SOURCES = ("paper", "in_r")
+
+Task = tuple[int, ...]
+Row = dict[str, Any]
 
 
-def tasks(_study: Study, _replicates: int) -> list[tuple[int, ...]]:
-    """Return one task: nothing may run beside a fit that is timed."""
-    return [(0,)]
+def tasks(study: Study) -> list[Task]:
+    """Return every (design, method)."""
+    check_names(study)
+    designs, methods = range(len(study.option("design"))), range(len(study.option("method")))
+    return [(d, m) for d in designs for m in methods]
 
 
-def run_task(study: Study, _task: tuple[int, ...], _folders: Folders) -> list[dict[str, Any]]:
-    """Return the seconds of every fit. The first of each method, which may compile, is left out."""
+def identity(study: Study, task: Task) -> Row:
+    """Return the columns that say which rows a task makes."""
+    design, method = task
+    return {
+        "design": study.option("design")[design]["name"],
+        "method": study.option("method")[method]["name"],
+    }
+
+
+def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
+    """Return the seconds of one method on every draw, after a first fit, which may compile."""
+    design, method = study.option("design")[task[0]], study.option("method")[task[1]]
     rows = []
-    for design in study.option("design"):
-        make = getattr(datasets, design["make"])
-        for method in study.option("method"):
-            for draw in range(-1, study.replicates):
-                seed = study.option("seed") + max(draw, 0)
-                X, estimator = make(seed).X, estimator_of(_without_references(method), seed)
-                started = time.perf_counter()
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UnsupportedClustersWarning)
-                    estimator.fit(X)
-                seconds = time.perf_counter() - started
-                names = {"design": design["name"], "method": method["name"]}
-                if draw >= 0:
-                    rows.append(names | {"draw": draw, "seconds": seconds})
+    for draw in range(-1, study.replicates):
+        seed = study.option("seed") + max(draw, 0)
+        X, estimator = simulated(study, design, seed).X, estimator_of(study, method, seed)
+        started = time.perf_counter()
+        with unsupported_clusters_allowed():
+            estimator.fit(X)
+        seconds = time.perf_counter() - started
+        if draw >= 0:
+            rows.append(identity(study, task) | {"draw": draw, "seconds": seconds})
     return rows
-
-
-def _without_references(method: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in method.items() if k not in ("paper", "in_r")}
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
     """Return median seconds beside those of the paper and of R."""
-    medians = results.groupby(["design", "method"])["seconds"].median()
+    groups = results.dropna(subset=["seconds"]).groupby(["design", "method"])["seconds"]
+    median, low, high = groups.median(), groups.min(), groups.max()
     headings = ["seconds"]
     rows = [[method["name"]] for method in study.option("method")]
     for k, design in enumerate(study.option("design")):
-        headings += [f"{design['name']}: paper", "R, measured", "mrshc"]
+        headings += [f"{design['name']}: paper", "R, measured", "mrshc (smallest to largest)"]
         for row, method in zip(rows, study.option("method"), strict=True):
-            ours = medians[design["name"], method["name"]]
-            row += [f"{method['paper'][k]:.3f}", f"{method['in_r'][k]:.3f}", f"{ours:.3f}"]
-    return markdown_table(headings, rows)
+            it = design["name"], method["name"]
+            row += [f"{method[source][k]:.3f}" if source in method else "" for source in _SOURCES]
+            row.append(
+                f"{median[it]:.3f} ({low[it]:.3f} to {high[it]:.3f})" if it in median else ""
+            )
+    return markdown_table(headings, rows) + failures(results)

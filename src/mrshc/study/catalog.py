@@ -1,0 +1,75 @@
+"""What a config names: simulated designs and estimators."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mrshc
+from mrshc import datasets
+from mrshc.datasets import SimulatedData
+from mrshc.study.config import Study, StudyError
+
+# Entries of a method that are not for its estimator: whose number of features it takes over, and
+# what others report of it.
+_NOT_OPTIONS = ("name", "estimator", "as_many_as", "paper", "in_r")
+
+
+def check_names(study: Study) -> None:
+    """Refuse a config that names what there is not, before anything has run."""
+    seed = study.option("seed")
+    if not isinstance(seed, int) or seed < 0:
+        raise StudyError(f"{study.name}.toml must have a whole number as seed, got {seed!r}.")
+    for design in study.options.get("design", []):
+        if "make" in design:
+            simulated(study, design, seed)
+    for method in study.options.get("method", []):
+        follows = {"n_features_to_select": 1} if "as_many_as" in method else {}
+        estimator_of(study, method, seed, **follows)
+    for kind in ("design", "method"):
+        names = [entry.get("name") for entry in study.options.get(kind, [])]
+        if None in names or len(set(names)) < len(names):
+            raise StudyError(f"{study.name}.toml must give every {kind} a name of its own.")
+
+
+def simulated(study: Study, design: dict[str, Any], seed: int) -> SimulatedData:
+    """Return one draw of a design."""
+    make = getattr(datasets, str(design.get("make")), None)
+    known = sorted(name for name in vars(datasets) if name.startswith("make_"))
+    if design.get("make") not in known:
+        raise _unknown(study, "make", design.get("make"), known)
+    options = {k: v for k, v in design.items() if k not in ("name", "make")}
+    try:
+        data: SimulatedData = make(seed, **options)  # type: ignore[misc]
+    except (TypeError, ValueError) as error:
+        raise StudyError(f"{study.name}.toml, design {design.get('name')!r}: {error}") from None
+    return data
+
+
+def estimator_of(study: Study, method: dict[str, Any], seed: int, **more: Any) -> Any:
+    """Return the unfitted estimator that a config describes."""
+    known = ["HighVarianceHC", "MrSHC", "SHC"]
+    if method.get("estimator") not in known:
+        raise _unknown(study, "estimator", method.get("estimator"), known)
+    options = {k: v for k, v in method.items() if k not in _NOT_OPTIONS}
+    try:
+        estimator = getattr(mrshc, method["estimator"])(**options, **more)
+    except TypeError as error:
+        raise StudyError(f"{study.name}.toml, method {method.get('name')!r}: {error}") from None
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=seed)
+    return estimator
+
+
+@contextmanager
+def unsupported_clusters_allowed() -> Iterator[None]:
+    """Let draws without supported clusters pass in silence: a study counts them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mrshc.UnsupportedClustersWarning)
+        yield
+
+
+def _unknown(study: Study, entry: str, got: Any, known: list[str]) -> StudyError:
+    return StudyError(f"{study.name}.toml: {entry} must be one of {', '.join(known)}, got {got!r}.")
