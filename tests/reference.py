@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from mrshc.core.spc import Component
 from mrshc.core.tree import agglomerate, pairwise_distances
 
 ORACLES = Path(__file__).parent / "oracles"
@@ -63,3 +64,35 @@ def searched_direction(slopes, l1_bound):
     v = np.sign(slopes) * np.maximum(magnitudes - (low + high) / 2, 0)
     indices = np.flatnonzero(v)
     return indices, v[indices] / np.linalg.norm(v)
+
+
+def component_with_searched_direction(
+    matrix, earlier, *, starts, l1_bound, orthogonal=False, max_iter, tol
+):
+    """In place of spc.next_component: whole matrices, and PMA's inexact threshold."""
+    assert not orthogonal
+    left = matrix.values - matrix.offsets
+    v = starts.vectors[len(earlier)]
+    for c in earlier:
+        left[:, c.indices] -= c.scale * np.outer(c.u, c.weights)
+    if matrix.missing is not None and earlier:
+        observed = np.ones(left.shape, dtype=bool)
+        observed[matrix.missing.coords] = False
+        left[~observed] = left[observed].mean()
+    n_iter, converged = 0, False
+    while n_iter < max_iter and not converged:
+        n_iter += 1
+        u = left @ v
+        u /= np.linalg.norm(u)
+        indices, weights = searched_direction(left.T @ u, l1_bound)
+        old, v = v, np.zeros(v.size)
+        v[indices] = weights
+        converged = np.abs(v - old).sum() <= tol
+    return Component(
+        u=u,
+        indices=indices,
+        weights=weights,
+        scale=float(u @ left @ v),
+        n_iter=n_iter,
+        converged=converged,
+    )

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 import reference
-from mrshc.core import gap as gap_module
 from mrshc.core.gap import (
     GAP_RULES,
     GapSettings,
@@ -10,6 +9,7 @@ from mrshc.core.gap import (
     gap_curve,
     preferred_number,
 )
+from mrshc.core.kernels import top_dispersions
 from mrshc.core.tree import LINKAGES, agglomerate, pairwise_distances
 
 GAPS = reference.table("gap")
@@ -91,12 +91,10 @@ def test_kernel_agglomerates_as_scipy_does(linkage):
     for n in (3, 4, 17, 40):
         X = rng.normal(size=(n, 6))
         squared = pairwise_distances(X, "sqeuclidean")
-        k_max = min(5, n)
-        expected = [dispersion(np.sqrt(squared), p) for p in partitions(squared, k_max, linkage)]
-        found = gap_module._top_dispersions(
-            squared.copy(), np.sqrt(squared), LINKAGES.index(linkage), k_max
-        )
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+        for k in {2, min(5, n)}:  # two clusters have a loop of their own
+            expected = [dispersion(np.sqrt(squared), p) for p in partitions(squared, k, linkage)]
+            found = top_dispersions(squared[None], LINKAGES.index(linkage), 2, k)
+            np.testing.assert_allclose(found, [expected], rtol=1e-9, atol=1e-12)
 
 
 def test_verdict_does_not_depend_on_unit_place_or_rotation():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import reference
-from mrshc.core import sparsity, spc
+from mrshc.core import sparsity
 from mrshc.core.matrix import centred_matrix
 from mrshc.core.sparsity import SparsityPath
 
@@ -44,7 +44,7 @@ def test_stored_sets_of_higher_rank_there_rest_on_stray_loadings(monkeypatch):
     exact = [path_of(X).search(4, rank=r) for r in (3, 4, 5)]
     assert [s.indices.size for s in exact] == [3, 4, 5]
     assert [s.l1_bound for s in exact] == [1.0, 1.0, 1.0]
-    monkeypatch.setattr(spc, "sparse_direction", reference.searched_direction)
+    monkeypatch.setattr(sparsity, "next_component", reference.component_with_searched_direction)
     monkeypatch.setattr(sparsity, "_NARROWEST_BRACKET", 3e-12)
     path = path_of(X)
     path._solved[1.0] = path.components(1 + 1e-12, 5)  # R never looks at the end itself

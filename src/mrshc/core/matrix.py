@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Mask
 
 Center = Literal["columns", "grand", "none"]
@@ -26,7 +27,7 @@ _SMALLEST = 1e-150
 _BLOCK_CELLS = 1 << 19
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Matrix:
     """A data matrix minus one offset per column, with its missing cells filled."""
 
@@ -44,15 +45,25 @@ class Matrix:
 
     def times(self, indices: Index, weights: Float) -> Float:
         """Return X v for the v that is `weights` at `indices` and zero elsewhere."""
-        if self.values.flags.c_contiguous:
-            return _rows_times(self.values, self.offsets, indices, weights)
-        return _columns_times(self.values.T, self.offsets, indices, weights)
+        out: Float = compiled.times(*self.layout, indices, weights)
+        return out
 
     def transposed_times(self, u: Float) -> Float:
         """Return X'u, a number for each feature."""
-        if self.values.flags.c_contiguous:
-            return _transposed_rows_times(self.values, self.offsets, u)
-        return _transposed_columns_times(self.values.T, self.offsets, u)
+        out: Float = compiled.transposed_times(*self.layout, u)
+        return out
+
+    @property
+    def layout(self) -> tuple[NDArray[Any], bool, Float]:
+        """The data as compiled loops take them: rows or columns, which of them, offsets."""
+        by_columns = not self.values.flags.c_contiguous
+        return (self.values.T if by_columns else self.values), by_columns, self.offsets
+
+    @cached_property
+    def lengths(self) -> Float:
+        """Length of each column."""
+        out: Float = compiled.column_lengths(*self.layout)
+        return out
 
     def columns(self, indices: Index) -> Float:
         """Return some columns as they came, not centred, in double precision."""
@@ -151,52 +162,3 @@ def column_blocks(n: int, p: int) -> Iterator[slice]:
     step = max(1, _BLOCK_CELLS // n)
     for start in range(0, p, step):
         yield slice(start, min(start + step, p))
-
-
-@njit(cache=True, nogil=True)
-def _rows_times(X: NDArray[Any], offsets: Float, indices: Index, weights: Float) -> Float:
-    n = X.shape[0]
-    out = np.empty(n)
-    for i in range(n):
-        total = 0.0
-        for k in range(indices.size):
-            j = indices[k]
-            total += (X[i, j] - offsets[j]) * weights[k]
-        out[i] = total
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _columns_times(Xt: NDArray[Any], offsets: Float, indices: Index, weights: Float) -> Float:
-    n = Xt.shape[1]
-    out = np.zeros(n)
-    for k in range(indices.size):
-        j = indices[k]
-        for i in range(n):
-            out[i] += (Xt[j, i] - offsets[j]) * weights[k]
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _transposed_rows_times(X: NDArray[Any], offsets: Float, u: Float) -> Float:
-    n, p = X.shape
-    out = np.zeros(p)
-    # Blocks of columns keep the running sums in the fastest cache while rows stream by.
-    for start in range(0, p, 1024):
-        stop = min(start + 1024, p)
-        for i in range(n):
-            for j in range(start, stop):
-                out[j] += (X[i, j] - offsets[j]) * u[i]
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _transposed_columns_times(Xt: NDArray[Any], offsets: Float, u: Float) -> Float:
-    p, n = Xt.shape
-    out = np.empty(p)
-    for j in range(p):
-        total = 0.0
-        for i in range(n):
-            total += (Xt[j, i] - offsets[j]) * u[i]
-        out[j] = total
-    return out

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
 from mrshc.core.matrix import column_blocks
 from mrshc.core.tree import Metric
@@ -55,7 +55,7 @@ class PairDistances:
         for block in column_blocks(n, indices.size):
             part, observed = self._columns(indices[block])
             if self._metric == "cityblock":
-                _add_absolute(total, _rows(part), _rows(observed), weights[block])
+                compiled.add_absolute(total, _rows(part), _rows(observed), weights[block])
             else:
                 total += _weighted_squares(part, observed, weights[block])
         return total if self._scale is None else total * self._scale
@@ -67,7 +67,7 @@ class PairDistances:
         for block in column_blocks(*self._X.shape):
             part, observed = self._columns(block)
             if self._metric == "cityblock":
-                out[block] = _absolute_forms(scaled, _rows(part), _rows(observed))
+                out[block] = compiled.absolute_forms(scaled, _rows(part), _rows(observed))
             else:
                 degrees = scaled.sum(axis=1)[:, None] if observed is None else scaled @ observed
                 out[block] = np.sum(part * (degrees * part - scaled @ part), axis=0)
@@ -122,33 +122,3 @@ def _weighted_squares(part: Float, observed: Float | None, weights: Float) -> Fl
 def _rows(part: Float | None) -> Float:
     """Return features in rows, as the kernels want them; no rows if there is nothing."""
     return np.empty((0, 0)) if part is None else np.ascontiguousarray(part.T)
-
-
-@njit(cache=True, nogil=True)
-def _add_absolute(total: Float, features: Float, observed: Float, weights: Float) -> None:
-    n = total.shape[0]
-    for k in range(features.shape[0]):
-        x = features[k]
-        for i in range(n):
-            for j in range(n):
-                distance = weights[k] * abs(x[i] - x[j])
-                if observed.size:
-                    distance *= observed[k, i] * observed[k, j]
-                total[i, j] += distance
-
-
-@njit(cache=True, nogil=True)
-def _absolute_forms(u: Float, features: Float, observed: Float) -> Float:
-    n = u.shape[0]
-    out = np.zeros(features.shape[0])
-    for k in range(features.shape[0]):
-        x = features[k]
-        for i in range(n):
-            row = 0.0
-            for j in range(i):
-                distance = u[i, j] * abs(x[i] - x[j])
-                if observed.size:
-                    distance *= observed[k, i] * observed[k, j]
-                row += distance
-            out[k] += row
-    return out

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
 from mrshc.core.matrix import column_blocks
 from mrshc.core.pairs import PairDistances
 from mrshc.core.sparsity import bisected_bound
-from mrshc.core.spc import sparse_direction
 from mrshc.core.workers import Progress, Steps, results_of
 
 # Permuted distances are kept, rather than made again in each pass, up to this many (256 MB).
@@ -82,7 +82,7 @@ class WeightPath:
         u, slopes = self._first_u, self._first_slopes
         n_iter, converged = 0, False
         while True:
-            indices, weights = sparse_direction(np.maximum(slopes, 0.0), l1_bound)
+            indices, weights = compiled.sparse_direction(np.maximum(slopes, 0.0), l1_bound)
             old = u
             u, criterion = self._u(indices, weights)
             n_iter += 1
@@ -188,7 +188,7 @@ def permuted_criteria(
     for _ in range(max_iter):
         weights = np.zeros((p, running.size))
         for k, bound in enumerate(running):
-            indices, values = sparse_direction(slopes[:, k], bounds[bound])
+            indices, values = compiled.sparse_direction(slopes[:, k], bounds[bound])
             weights[indices, k] = values
         old, u = u, permuted.times(weights)
         criteria[running] = np.linalg.norm(u, axis=0)
