@@ -8,11 +8,15 @@ INSTALLED := $(VENV)/.installed
 # pytest-xdist's own default counts every core; two is what the checks are planned for.
 WORKERS ?= 2
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint study clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
 	$(BIN)/mrshc demo
+
+# make study NAME=table1; for real data, make study NAME=lymphoma DATA=folder
+study: $(INSTALLED)
+	$(BIN)/mrshc study $(NAME) $(if $(DATA),--data $(DATA))
 
 test: lint
 	$(BIN)/pytest -n $(WORKERS)

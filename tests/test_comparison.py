@@ -55,6 +55,7 @@ def test_a_method_that_fails_does_not_stop_the_others():
     assert list(result.models) == ["good"]
     assert result.scores.loc["bad", "error"].startswith("ValueError: n_features_to_select")
     assert result.scores.loc["good", "n_features"] == 5
+    assert result.scores.loc["follows", "error"] == "RuntimeError: it follows bad, which failed"
 
 
 def test_an_error_of_all_methods_is_raised():
@@ -71,3 +72,20 @@ def test_what_is_no_method_is_refused(methods):
 def test_data_that_are_no_table_are_refused():
     with pytest.raises(ValueError, match="X must have samples in rows and features in columns"):
         compare(X[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"truth": DATA.labels[1:]}, "truth must hold a class for each of the 60 samples, got 59"),
+        ({"truth": [None] * 60}, "60 of them missing"),
+        ({"support": [1, 2]}, "support must be a mask of 30 values"),
+        ({"n_clusters": 61}, r"n_clusters must be a whole number in \[1, 60\], got 61"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused_before_anything_is_fitted(options, message):
+    def never(_):
+        raise AssertionError
+
+    with pytest.raises(ValueError, match=message):
+        compare(X, methods={"it": never}, **options)

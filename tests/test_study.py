@@ -16,6 +16,7 @@ from mrshc.study.tables import published
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies"
+STUDY_NAMES = sorted(path.stem for path in STUDIES.glob("*.toml"))
 
 CONFIG = """
 title = "A small study"
@@ -184,7 +185,7 @@ def test_an_interrupted_study_goes_on_where_it_stopped(folder, tmp_path, monkeyp
     monkeypatch.setattr(simulation, "run_task", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_study("small", folder=folder)
-    journal = folder / "small.partial.jsonl"
+    journal = folder / "small.partial" / "journal.jsonl"
     # The last line may have been cut off while it was written.
     journal.write_text(journal.read_text()[:-20])
     assert not (folder / "small.csv").exists()
@@ -194,7 +195,7 @@ def test_an_interrupted_study_goes_on_where_it_stopped(folder, tmp_path, monkeyp
     )
     assert run_study("small", folder=folder).read_text() == whole
     assert len(again) == 9, "three of twelve tasks were whole in the journal"
-    assert not journal.exists()
+    assert not journal.parent.exists()
 
 
 def test_what_is_only_shown_does_not_undo_what_is_done(folder):
@@ -220,8 +221,12 @@ def test_no_workers_at_all_are_refused(folder):
 
 
 def test_results_of_another_config_are_not_mixed_in(folder):
-    (folder / "small.partial.jsonl").write_text('{"fingerprint": "other"}\n{"task": [0, 0]}\n')
-    assert len(pd.read_csv(run_study("small", folder=folder))) == 12
+    work = folder / "small.partial"
+    work.mkdir()
+    (work / "journal.jsonl").write_text('{"fingerprint": "other"}\n{"task": [0, 0, 0]}\n')
+    with pytest.raises(StudyError, match="holds the unfinished work of another config or of other"):
+        run_study("small", folder=folder)
+    assert "[0, 0, 0]" in (work / "journal.jsonl").read_text(), "it is the user's to remove"
 
 
 def test_committed_results_are_safe_from_a_trial_with_fewer_draws(folder, tmp_path):
@@ -249,14 +254,46 @@ def test_committed_results_are_safe_from_a_trial_with_fewer_draws(folder, tmp_pa
         (CONFIG.replace("n_features_to", "n_feature_to"), "method 'HC': .*'n_feature_to_select'"),
         (CONFIG.replace("too many", "HC"), "must give every method a name of its own"),
         (CONFIG.replace('"cer", ', '"ser", '), "columns must be a list out of cer, .*ser"),
+        (CONFIG.replace("[[method]]", "[method]", 1).split("[[method]]")[0], r"as \[\[method\]\]"),
+        (TIMING.replace("[0.25]", "[0.25, 1]"), "paper of 'HC' must hold 1 numbers"),
+        (MICROARRAY.replace('suffix = ""', ""), "must give every figure a suffix and methods"),
+        (MICROARRAY.replace("replicates = 1", "replicates = 2"), "there is 1 draw, not 2"),
         (MICROARRAY, "needs the data set x.npz, which is not part of this project"),
         (MICROARRAY.replace('methods = ["HC"]', 'methods = ["XY"]'), r"does not have: \['XY'\]"),
     ],
 )
 def test_bad_configs_are_refused(folder, config, message):
     (folder / "small.toml").write_text(config)
+    before = sorted(folder.iterdir())
     with pytest.raises(StudyError, match=message):
         run_study("small", folder=folder)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_results_of_an_older_config_are_not_rendered(folder):
+    run_study("small", folder=folder)
+    (folder / "small.toml").write_text(CONFIG.replace('"cer", ', ""))
+    render_study("small", folder=folder)
+    (folder / "small.toml").write_text(CONFIG.replace("mu = 3.0", "mu = 4.0"))
+    with pytest.raises(StudyError, match=r"were made with another config than small\.toml"):
+        render_study("small", folder=folder)
+
+
+def test_pictures_come_with_the_results(folder, tmp_path, monkeypatch):
+    (folder / "small.toml").write_text(MICROARRAY)
+    np.savez(tmp_path / "x.npz", X=np.random.default_rng(0).normal(size=(9, 30)), y=[1, 2, 3] * 3)
+    (folder / "small.png").write_text("old")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(microarray, "errors_in_dendrogram", interrupted)  # after the picture
+        with pytest.raises(KeyboardInterrupt):
+            run_study("small", folder=folder, data=tmp_path)
+    assert (folder / "small.png").read_text() == "old"
+    run_study("small", folder=folder, data=tmp_path)
+    assert (folder / "small.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_unknown_studies_are_refused_by_those_there_are(folder):
@@ -273,10 +310,27 @@ def test_tables_are_put_between_their_marks():
     assert published(page, "other", "| new |\n") == page
 
 
-COMMITTED = sorted(path.stem for path in STUDIES.glob("*.csv") if path.stem != "references")
+# Where each study is shown: results.md shows all of them, the front page some in brief.
+SHOWN = [(study, "docs/results.md") for study in STUDY_NAMES] + [("table1 in brief", "README.md")]
 
 
-@pytest.mark.parametrize("name", COMMITTED)
+@pytest.mark.parametrize(("name", "page"), SHOWN)
+def test_every_table_has_its_place(name, page):
+    text = (ROOT / page).read_text()
+    assert text.count(f"<!-- {name} -->\n\n| ") + text.count(f"<!-- {name} -->\n\n**") == 1
+    assert text.count(f"<!-- end of {name} -->") == 1
+
+
+@pytest.mark.parametrize("name", STUDY_NAMES)
+def test_committed_metadata_are_complete(name):
+    metadata = json.loads((STUDIES / f"{name}.json").read_text())
+    study = load_study(STUDIES, name)
+    assert metadata["replicates"] == study.replicates
+    assert metadata["config"] == study.options
+    assert set(metadata) >= {"code", "versions", "computer", "tasks", "seconds"}
+
+
+@pytest.mark.parametrize("name", STUDY_NAMES)
 def test_committed_tables_are_what_the_committed_results_render_to(name, tmp_path):
     for part in ("studies", "docs"):
         shutil.copytree(ROOT / part, tmp_path / part)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mrshc.estimators import SHC, HighVarianceHC, MrSHC
@@ -19,6 +20,7 @@ from mrshc.metrics import (
     feature_recall,
     purity,
 )
+from mrshc.validation import check_integer
 
 # An estimator, or a function that makes one from the methods fitted before it.
 Method = Any | Callable[[Mapping[str, Any]], Any]
@@ -92,7 +94,12 @@ def compare(
             "methods must map names to estimators of mrshc, or to functions that make one, got "
             f"{methods!r}."
         )
-    k = n_clusters if truth is None or n_clusters is not None else len(np.unique(truth))
+    n_samples, n_features = _shape(X)
+    truth = _checked_truth(truth, n_samples)
+    support = _checked_support(support, n_features)
+    k = len(np.unique(truth)) if truth is not None and n_clusters is None else n_clusters
+    if k is not None:
+        check_integer("n_clusters", k, low=1, high=n_samples, advice="It is where trees are cut.")
     models: dict[str, Any] = {}
     rows: dict[str, dict[str, Any]] = {}
     errors: dict[str, Exception] = {}
@@ -103,6 +110,9 @@ def compare(
             rows[name] = score(model, truth=truth, support=support, n_clusters=k)
             models[name] = model
         except Exception as error:
+            missing = error.args[0] if isinstance(error, KeyError) and error.args else None
+            if missing in errors:
+                error = RuntimeError(f"it follows {missing}, which failed")
             errors[name] = error
             rows[name] = {"error": f"{type(error).__name__}: {error}"}
     if not models:
@@ -117,12 +127,43 @@ def _is_method(method: Any) -> bool:
     return isinstance(method, TreeClusterer) or (callable(method) and not isinstance(method, type))
 
 
+def _shape(X: Any) -> tuple[int, int]:
+    shape = np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must have samples in rows and features in columns, got something of shape {shape}."
+        )
+    return shape
+
+
+def _checked_truth(truth: Any, n_samples: int) -> NDArray[Any] | None:
+    if truth is None:
+        return None
+    classes = np.asarray(truth)
+    if classes.shape != (n_samples,) or pd.isna(classes).any():
+        raise ValueError(
+            f"truth must hold a class for each of the {n_samples} samples, got "
+            f"{classes.size} values, {int(pd.isna(classes).sum())} of them missing."
+        )
+    return classes
+
+
+def _checked_support(support: Any, n_features: int) -> NDArray[np.bool_] | None:
+    if support is None:
+        return None
+    mask = np.asarray(support)
+    if mask.shape != (n_features,) or mask.dtype != bool:
+        raise ValueError(
+            f"support must be a mask of {n_features} values, True where a feature makes the "
+            f"classes, got an array of {mask.dtype} and shape {mask.shape}."
+        )
+    return mask
+
+
 def default_methods(X: Any, *, random_state: Any, n_jobs: int | None) -> dict[str, Method]:
     """Return the methods that the paper compares."""
-    if np.ndim(X) != 2:
-        raise ValueError(f"X must have samples in rows and features in columns, got {X!r}.")
     return {
-        "HC": HighVarianceHC(np.shape(X)[1]),
+        "HC": HighVarianceHC(_shape(X)[1]),
         "SHC": SHC("auto", random_state=random_state, n_jobs=n_jobs),
         "MrSHC": MrSHC(random_state=random_state, n_jobs=n_jobs),
         "HC-HMV": lambda fitted: HighVarianceHC(fitted["MrSHC"].n_features_selected_),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from mrshc.core.tree import Tree
+from mrshc.files import replacing
 
 # Okabe and Ito's palette, told apart by colour-blind readers too; yellow is left out, it vanishes
 # on white.
@@ -130,11 +130,6 @@ def _colour_leaves(ax: Axes, classes: Sequence[Any], *, title: str | None) -> No
 
 
 def write_picture(figure: Any, path: Path, *, dpi: int = 150) -> None:
-    """Write a PNG beside the target and rename it: interrupted, the old picture stays whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    """Write a PNG; interrupted, the old picture stays whole."""
+    with replacing(path) as partial:
         figure.savefig(partial, format="png", dpi=dpi)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

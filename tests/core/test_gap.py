@@ -93,8 +93,8 @@ def test_kernel_agglomerates_as_scipy_does(linkage):
         squared = pairwise_distances(X, "sqeuclidean")
         for k in {2, min(5, n)}:  # two clusters have a loop of their own
             expected = [dispersion(np.sqrt(squared), p) for p in partitions(squared, k, linkage)]
-            found = top_dispersions(squared[None], LINKAGES.index(linkage), 2, k)
-            np.testing.assert_allclose(found, [expected], rtol=1e-9, atol=1e-12)
+            found = top_dispersions(squared, LINKAGES.index(linkage), 2, k)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_verdict_does_not_depend_on_unit_place_or_rotation():

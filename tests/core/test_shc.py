@@ -1,3 +1,6 @@
+from dataclasses import asdict
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
@@ -13,7 +16,9 @@ AS_IN_R = {"max_iter": 15, "tol": 1e-4}
 
 
 def solution(X, bound, metric, **options):
-    return WeightPath(PairDistances(X, metric), **{**AS_IN_R, **options}).solve(bound)
+    path = WeightPath(PairDistances(X, metric), **{**AS_IN_R, **options})
+    found = path.solve(bound)
+    return SimpleNamespace(**asdict(found), dissimilarity=path.dissimilarity(found))
 
 
 def weights(found, p):

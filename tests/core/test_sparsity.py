@@ -47,7 +47,7 @@ def test_stored_sets_of_higher_rank_there_rest_on_stray_loadings(monkeypatch):
     monkeypatch.setattr(sparsity, "next_component", reference.component_with_searched_direction)
     monkeypatch.setattr(sparsity, "_NARROWEST_BRACKET", 3e-12)
     path = path_of(X)
-    path._solved[1.0] = path.components(1 + 1e-12, 5)  # R never looks at the end itself
+    path._bounds[1.0] = path._solved(1 + 1e-12, 5)  # R never looks at the end itself
     for rank, features, _ in list(stored_sets("A"))[2:]:
         np.testing.assert_array_equal(path.search(4, rank=rank).indices, features)
 

@@ -10,5 +10,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Return a compiled loop."""
-    return getattr(import_module("mrshc.core.kernels"), name)
+    """Return a compiled loop, and keep it here: next time nobody asks."""
+    loop = getattr(import_module("mrshc.core.kernels"), name)
+    globals()[name] = loop
+    return loop

@@ -6,7 +6,7 @@ samples without clusters: uniform on the box that is aligned with the principal 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -21,9 +21,6 @@ GAP_RULES: tuple[GapRule, ...] = get_args(GapRule)
 
 # Dispersions below this share of the whole count as none: their logarithm must stay finite.
 _NO_DISPERSION = 1e-16
-
-# Reference samples are made this many at a time, fewer where their distances would fill more cells.
-_STEP, _BLOCK_CELLS = 5, 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +62,9 @@ def gap_curve(
     """
     plain = dispersion_distances(distances, settings.metric)
     observed = np.log(_floored(np.array([dispersion(plain, labels) for labels in partitions])))
-    reference = np.concatenate(list(_reference_log_dispersions(X, len(partitions), rng, settings)))
+    references = _References(X, len(partitions), rng, settings)
+    references.draw(settings.n_references)
+    reference = references.log_dispersion
     gap = reference.mean(axis=0) - observed
     inflation = np.sqrt(1 + 1 / settings.n_references)
     standard_error = reference.std(axis=0, ddof=1) * inflation
@@ -102,26 +101,43 @@ def _floored(dispersions: Float) -> Float:
     return np.maximum(dispersions, _NO_DISPERSION * dispersions[..., :1])
 
 
-def _reference_log_dispersions(
-    X: Float, max_clusters: int, rng: np.random.Generator, settings: GapSettings
-) -> Iterator[Float]:
-    """Yield log W of reference samples, some at a time: (samples, max_clusters)."""
-    n = X.shape[0]
-    euclidean = settings.metric == "sqeuclidean"
-    linkage, power = LINKAGES.index(settings.linkage), distance_power(settings.metric)
-    # Rotation keeps Euclidean distances: no need to leave the principal axes.
-    box, axes = (_principal_ranges(X), None) if euclidean else _principal_box(X)
-    step = max(1, min(_STEP, _BLOCK_CELLS // n**2))
-    for start in range(0, settings.n_references, step):
-        count = min(step, settings.n_references - start)
-        samples = (rng.random((count, n, box.size)) - 0.5) * box
-        if axes is None:
-            distances = samples @ samples.transpose(0, 2, 1)
-            compiled.squared_from_gram(distances)
+class _References:
+    """Reference samples of a group, drawn one after the other, by their log W."""
+
+    def __init__(
+        self, X: Float, max_clusters: int, rng: np.random.Generator, settings: GapSettings
+    ) -> None:
+        self._n_samples = X.shape[0]
+        self._max_clusters = max_clusters
+        self._rng = rng
+        self._linkage = LINKAGES.index(settings.linkage)
+        self._metric = settings.metric
+        # Rotation keeps Euclidean distances: they need not leave the principal axes.
+        euclidean = settings.metric == "sqeuclidean"
+        self._axes: Float | None = None
+        if euclidean:
+            self._box = _principal_ranges(X)
         else:
-            distances = np.stack([pairwise_distances(s @ axes, settings.metric) for s in samples])
-        dispersions = compiled.top_dispersions(distances, linkage, power, max_clusters)
-        yield np.log(_floored(dispersions))
+            self._box, self._axes = _principal_box(X)
+        self.log_dispersion = np.empty((0, max_clusters))
+
+    def draw(self, count: int) -> None:
+        """Draw some more."""
+        if self._axes is None:
+            dispersions = compiled.reference_dispersions(
+                self._rng, count, self._n_samples, self._box, self._linkage, self._max_clusters
+            )
+        else:
+            dispersions = np.stack([self._rotated(self._axes) for _ in range(count)])
+        new = np.log(_floored(dispersions))
+        self.log_dispersion = np.concatenate([self.log_dispersion, new])
+
+    def _rotated(self, axes: Float) -> Float:
+        sample = (self._rng.random((self._n_samples, self._box.size)) - 0.5) * self._box @ axes
+        distances = pairwise_distances(sample, self._metric)
+        power = distance_power(self._metric)
+        out: Float = compiled.top_dispersions(distances, self._linkage, power, self._max_clusters)
+        return out
 
 
 def _principal_ranges(X: Float) -> Float:

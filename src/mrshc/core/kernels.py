@@ -444,6 +444,23 @@ def _packed(X: NDArray[Any], by_columns: bool, offsets: Float, columns: Index) -
 
 
 @njit(cache=True, nogil=True)
+def union(a: Index, b: Index) -> Index:
+    """Return what is in one or the other of two increasing arrays, increasing."""
+    out = np.empty(a.size + b.size, np.intp)
+    i = j = count = 0
+    while i < a.size or j < b.size:
+        if j == b.size or (i < a.size and a[i] <= b[j]):
+            j += j < b.size and a[i] == b[j]
+            out[count] = a[i]
+            i += 1
+        else:
+            out[count] = b[j]
+            j += 1
+        count += 1
+    return out[:count].copy()
+
+
+@njit(cache=True, nogil=True)
 def _l1_distance(indices_a: Index, weights_a: Float, indices_b: Index, weights_b: Float) -> float:
     total = 0.0
     a = b = 0
@@ -462,35 +479,54 @@ def _l1_distance(indices_a: Index, weights_a: Float, indices_b: Index, weights_b
 
 
 @njit(cache=True, nogil=True)
-def squared_from_gram(grams: Float) -> None:
-    """Turn inner products of samples, (b, n, n), into squared distances, in place."""
-    for b in range(grams.shape[0]):
-        gram = grams[b]
-        n = gram.shape[0]
-        squares = np.empty(n)
-        for i in range(n):
-            squares[i] = gram[i, i]
-        for i in range(n):
-            row, own = gram[i], squares[i]
-            for j in range(n):
-                row[j] = max(own + squares[j] - 2.0 * row[j], 0.0)
-            row[i] = 0.0
+def reference_dispersions(
+    rng: np.random.Generator,
+    n_references: int,
+    n_samples: int,
+    box: Float,
+    linkage: int,
+    max_clusters: int,
+) -> Float:
+    """Return W_k of the topmost 1..max_clusters clusters, for samples uniform in a centred box.
+
+    Clusters are made on squared, dispersions measured on plain Euclidean distances.
+    """
+    out = np.empty((n_references, max_clusters))
+    for b in range(n_references):
+        sample = rng.random((n_samples, box.size))
+        for i in range(n_samples):
+            for k in range(box.size):
+                sample[i, k] = (sample[i, k] - 0.5) * box[k]
+        distances = np.dot(sample, sample.T)
+        _squared_from_gram(distances)
+        out[b] = top_dispersions(distances, linkage, 2, max_clusters)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _squared_from_gram(gram: Float) -> None:
+    """Turn inner products of samples into squared distances, in place."""
+    n = gram.shape[0]
+    squares = np.empty(n)
+    for i in range(n):
+        squares[i] = gram[i, i]
+    for i in range(n):
+        row, own = gram[i], squares[i]
+        for j in range(n):
+            row[j] = max(own + squares[j] - 2.0 * row[j], 0.0)
+        row[i] = 0.0
 
 
 @njit(cache=True, nogil=True)
 def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: int) -> Float:
-    """Return W_k of the topmost 1..max_clusters clusters of samples, for each of (b, n, n).
+    """Return W_k of the topmost 1..max_clusters clusters of samples.
 
     W_k adds up the distances themselves if they are of power 1, their roots if of power 2.
     """
-    out = np.empty((distances.shape[0], max_clusters))
-    for b in range(distances.shape[0]):
-        if max_clusters == 2 and linkage < _N_REDUCIBLE:
-            one = _top_split(distances[b].copy(), linkage)
-            out[b, 0], out[b, 1] = _dispersions_of_split(distances[b], one, power)
-        else:
-            out[b] = _top_clusters(distances[b], linkage, power, max_clusters)
-    return out
+    if max_clusters == 2 and linkage < _N_REDUCIBLE:
+        one = _top_split(distances.copy(), linkage)
+        return _dispersions_of_split(distances, one, power)
+    return _top_clusters(distances, linkage, power, max_clusters)
 
 
 # The first linkages of core.tree.LINKAGES: a merge brings no third cluster closer than it was.
@@ -589,7 +625,7 @@ def _merge_rows(row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkag
 
 
 @njit(cache=True, nogil=True)
-def _dispersions_of_split(distances: Float, one: Float, power: int) -> tuple[float, float]:
+def _dispersions_of_split(distances: Float, one: Float, power: int) -> Float:
     """Return W_1 of all samples, and W_2 of those marked `one` and the others."""
     n = one.size
     n_one = one.sum()
@@ -601,7 +637,7 @@ def _dispersions_of_split(distances: Float, one: Float, power: int) -> tuple[flo
             everywhere += distance
             inside += distance * (one[i] * one[j])
             outside += distance * ((1.0 - one[i]) * (1.0 - one[j]))
-    return everywhere / (2 * n), inside / (2 * n_one) + outside / (2 * (n - n_one))
+    return np.array([everywhere / (2 * n), inside / (2 * n_one) + outside / (2 * (n - n_one))])
 
 
 @njit(cache=True, nogil=True)

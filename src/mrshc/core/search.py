@@ -97,8 +97,10 @@ def _search(
     steps = Steps(total=plan.n_steps, report=progress)
     path = SparsityPath(matrix, max_rank=plan.ranks[-1], max_iter=plan.max_iter, tol=plan.tol)
     sets = {}
-    for q, rank in plan.grid:
-        sets[q, rank] = path.search(q, rank=rank, tolerance=plan.tolerance)
+    wanted = ({"q": q, "rank": rank, "tolerance": plan.tolerance} for q, rank in plan.grid)
+    found = results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)
+    for key, features in zip(plan.grid, found, strict=True):
+        sets[key] = features
         steps.advance(1)
     evaluations = _Evaluations(matrix, plan, n_jobs=n_jobs, steps=steps)
     if (n_clusters := plan.n_clusters) is None:

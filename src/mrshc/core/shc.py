@@ -23,12 +23,11 @@ _KEPT_CELLS = 1 << 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SparseDissimilarity:
-    """Weights of features and the dissimilarity of samples that they make."""
+class SparseWeights:
+    """Weights of features, and how they were found."""
 
     indices: Index  # (q,), features with a weight, increasing
     weights: Float  # (q,), positive, of unit length
-    dissimilarity: Float  # (n, n), Frobenius norm one
     criterion: float  # u'Dw, each pair counted once
     l1_bound: float
     n_iter: int
@@ -36,7 +35,9 @@ class SparseDissimilarity:
 
 
 class WeightPath:
-    """Sparse dissimilarities of one data set for any bound, each solved at most once.
+    """Sparse weights of one data set for any bound, each solved at most once.
+
+    Only the weights are remembered: the dissimilarity of samples that they make is made again.
 
     With `orthogonal_to`, the dissimilarity of an earlier solution, u is kept orthogonal to it: the
     complementary clustering of Witten and Tibshirani.
@@ -54,7 +55,7 @@ class WeightPath:
         self._fixed = None if orthogonal_to is None else _unit(orthogonal_to)
         self._max_iter = max_iter
         self._tol = tol
-        self._solved: dict[float, SparseDissimilarity] = {}
+        self._solved: dict[float, SparseWeights] = {}
         # Every bound starts from equal weights, so the first step is common to all.
         p = pairs.shape[1]
         self._first_u, left = self._u(np.arange(p), np.ones(p))
@@ -64,21 +65,25 @@ class WeightPath:
         )
         self._first_slopes = pairs.slopes(self._first_u)
 
-    def solve(self, l1_bound: float) -> SparseDissimilarity:
+    def solve(self, l1_bound: float) -> SparseWeights:
         """Alternate u = Dw / |Dw| and w = soft(D'u) / |.| under an L1 bound."""
         if l1_bound not in self._solved:
             self._solved[l1_bound] = self._alternate(l1_bound)
         return self._solved[l1_bound]
 
-    def search(self, q: int) -> SparseDissimilarity:
+    def dissimilarity(self, found: SparseWeights) -> Float:
+        """Return the dissimilarity of samples that weights make, (n, n), Frobenius norm one."""
+        return self._u(found.indices, found.weights)[0] / np.sqrt(2)
+
+    def search(self, q: int) -> SparseWeights:
         """Find the bound that gives q features a weight, or the closest number to it."""
         largest = float(np.sqrt(self._pairs.shape[1]))
         bound, _ = bisected_bound(
-            lambda bound: self.solve(bound).indices, q, largest=largest, tolerance=0
+            lambda bound, _: self.solve(bound).indices, q, largest=largest, tolerance=0
         )
         return self.solve(bound)
 
-    def _alternate(self, l1_bound: float) -> SparseDissimilarity:
+    def _alternate(self, l1_bound: float) -> SparseWeights:
         u, slopes = self._first_u, self._first_slopes
         n_iter, converged = 0, False
         while True:
@@ -90,10 +95,9 @@ class WeightPath:
             if converged or n_iter == self._max_iter:
                 break
             slopes = self._pairs.slopes(u)
-        return SparseDissimilarity(
+        return SparseWeights(
             indices=indices,
             weights=weights,
-            dissimilarity=u / np.sqrt(2),
             criterion=criterion * self._pairs.unit,
             l1_bound=l1_bound,
             n_iter=n_iter,
@@ -132,7 +136,7 @@ class PermutationGap:
 
 def permutation_gap(
     pairs: PairDistances,
-    solutions: Sequence[SparseDissimilarity],
+    solutions: Sequence[SparseWeights],
     *,
     n_permutations: int,
     entropy: int,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 
+from mrshc.core import compiled
 from mrshc.core.arrays import Index
 from mrshc.core.matrix import Matrix
 from mrshc.core.spc import Component, Starts, leading_starts, next_component
@@ -25,11 +27,20 @@ class FeatureSet:
     reached: bool  # False: no bound gives the wanted number; this is the closest
 
 
+@dataclass(slots=True)
+class _Bound:
+    """What is known of one L1 bound."""
+
+    components: list[Component] = field(default_factory=list)
+    features: list[Index] = field(default_factory=list)  # of the first 1, 2, ... components
+    lock: Lock = field(default_factory=Lock)
+
+
 class SparsityPath:
     """The sparse components of one data set for any L1 bound, each solved at most once.
 
     Components 1..r at one bound do not depend on how many follow, so every search for every
-    number of features and every rank draws on the same memo.
+    number of features and every rank draws on the same memo, from any thread.
     """
 
     def __init__(self, matrix: Matrix, *, max_rank: int, max_iter: int, tol: float) -> None:
@@ -37,65 +48,80 @@ class SparsityPath:
         self._starts: Starts = leading_starts(matrix, max_rank)
         self._max_iter = max_iter
         self._tol = tol
-        self._solved: dict[float, list[Component]] = {}
+        self._bounds: dict[float, _Bound] = {}
+        self._lock = Lock()
 
     def components(self, l1_bound: float, rank: int) -> list[Component]:
         """Return the first `rank` sparse components under an L1 bound."""
-        solved = self._solved.setdefault(l1_bound, [])
-        while len(solved) < rank:
-            solved.append(
-                next_component(
+        return self._solved(l1_bound, rank).components[:rank]
+
+    def features(self, l1_bound: float, rank: int, *, enough: float = np.inf) -> Index:
+        """Return the features that load on any of the first `rank` components.
+
+        As soon as there are `enough` of them, further components are left unsolved.
+        """
+        for r in range(1, rank + 1):
+            loaded = self._solved(l1_bound, r).features[r - 1]
+            if loaded.size >= enough:
+                break
+        return loaded
+
+    def _solved(self, l1_bound: float, rank: int) -> _Bound:
+        with self._lock:
+            bound = self._bounds.setdefault(l1_bound, _Bound())
+        with bound.lock:  # who comes to the same bound meanwhile waits for what is solved here
+            while len(bound.components) < rank:
+                new = next_component(
                     self._matrix,
-                    solved,
+                    bound.components,
                     starts=self._starts,
                     l1_bound=l1_bound,
                     max_iter=self._max_iter,
                     tol=self._tol,
                 )
-            )
-        return solved[:rank]
-
-    def features(self, l1_bound: float, rank: int) -> Index:
-        """Return the features that load on any of the first `rank` components."""
-        loaded = [c.indices for c in self.components(l1_bound, rank)]
-        return np.unique(np.concatenate(loaded))
+                earlier = bound.features[-1] if bound.features else np.empty(0, np.intp)
+                bound.features.append(compiled.union(earlier, new.indices))
+                bound.components.append(new)
+        return bound
 
     def search(self, q: int, *, rank: int, tolerance: int = 0) -> FeatureSet:
         """Find the bound that selects q features, within `tolerance` (Algorithm 1)."""
-        largest = float(np.sqrt(self._matrix.shape[1]))
         l1_bound, indices = bisected_bound(
-            lambda bound: self.features(bound, rank), q, largest=largest, tolerance=tolerance
+            lambda bound, enough: self.features(bound, rank, enough=enough),
+            q,
+            largest=float(np.sqrt(self._matrix.shape[1])),
+            tolerance=tolerance,
         )
         reached = abs(indices.size - q) <= tolerance
         return FeatureSet(indices=indices, l1_bound=l1_bound, rank=rank, reached=reached)
 
 
 def bisected_bound(
-    features: Callable[[float], Index], q: int, *, largest: float, tolerance: int
+    features: Callable[[float, float], Index], q: int, *, largest: float, tolerance: int
 ) -> tuple[float, Index]:
     """Return the bound in [1, largest] that selects q features, within `tolerance`, and them.
 
     The number of features is a step function of the bound, so some q cannot be hit: then the
     closest set met on the way is returned, the smaller one of two that are equally close.
+
+    `features` is called with a bound and a number that makes a set too large to be the closest: it
+    may stop there.
     """
     low, high = 1.0, largest
-    tried = {low: features(low)}
-    if tried[low].size >= q:
-        return low, tried[low]
-    tried[high] = features(high)
-    if tried[high].size <= q:
-        return high, tried[high]
-
-    def distance(bound: float) -> tuple[int, int]:
-        return abs(tried[bound].size - q), tried[bound].size
-
-    best = min(tried, key=distance)
-    while distance(best)[0] > tolerance and high - low > _NARROWEST_BRACKET:
+    best, closest = low, features(low, np.inf)
+    if closest.size >= q:
+        return best, closest
+    found = features(high, 2 * q - closest.size)
+    if found.size <= q:
+        return high, found
+    while True:
+        if (abs(found.size - q), found.size) < (abs(closest.size - q), closest.size):
+            best, closest = high if found.size > q else low, found
+        if abs(closest.size - q) <= tolerance or high - low <= _NARROWEST_BRACKET:
+            return best, closest
         middle = (low + high) / 2
-        tried[middle] = features(middle)
-        if tried[middle].size > q:
+        found = features(middle, q + abs(closest.size - q))
+        if found.size > q:
             high = middle
         else:
             low = middle
-        best = min(best, middle, key=distance)
-    return best, tried[best]

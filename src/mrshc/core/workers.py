@@ -2,28 +2,59 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 from typing import Any
 
 from joblib import Parallel, delayed
+from joblib.parallel import ThreadingBackend, get_active_backend
 from threadpoolctl import ThreadpoolController
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
 
 
 def results_of(
-    function: Callable[..., Any], arguments: Iterable[dict[str, Any]], *, n_jobs: int | None
+    function: Callable[..., Any],
+    arguments: Iterable[dict[str, Any]],
+    *,
+    n_jobs: int | None,
+    share_memory: bool = False,
 ) -> Iterator[Any]:
     """Yield function(**kwargs) for each of the arguments, in their order.
 
-    Threads unless the caller configured another backend of joblib: compiled code releases the
-    interpreter.
+    Threads, since compiled code releases the interpreter, unless the caller configured another
+    backend of joblib and the tasks need not `share_memory`.
     """
+    backend, configured = get_active_backend(prefer="threads")
+    n_jobs = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
+    if n_jobs == 1:
+        return (_on_one_blas_thread(function, kwargs) for kwargs in arguments)
+    if share_memory or isinstance(backend, ThreadingBackend):
+        return _in_threads(function, arguments, n_jobs)
     tasks = (delayed(_on_one_blas_thread)(function, kwargs) for kwargs in arguments)
-    return iter(Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks))
+    return iter(Parallel(n_jobs=n_jobs, return_as="generator")(tasks))
+
+
+def _in_threads(
+    function: Callable[..., Any], arguments: Iterable[dict[str, Any]], n_jobs: int
+) -> Iterator[Any]:
+    """Spread tasks over threads of our own: joblib takes longer to begin than a small search."""
+    pool = ThreadPoolExecutor(n_jobs)
+    # Few tasks wait at a time, so that few arguments are held.
+    waiting: deque[Future[Any]] = deque()
+    try:
+        for kwargs in arguments:
+            waiting.append(pool.submit(_on_one_blas_thread, function, kwargs))
+            if len(waiting) > 4 * n_jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _on_one_blas_thread(function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:

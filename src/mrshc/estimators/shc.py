@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from mrshc.core.arrays import Float
 from mrshc.core.matrix import n_constant_columns
 from mrshc.core.pairs import PairDistances
-from mrshc.core.shc import PermutationGap, SparseDissimilarity, WeightPath, permutation_gap
+from mrshc.core.shc import PermutationGap, SparseWeights, WeightPath, permutation_gap
 from mrshc.core.tree import agglomerate
 from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.base import TreeCutter, feature_targets, linkage_and_metric, seed_of
@@ -152,6 +152,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
         gap = self._gap(pairs, solutions, X) if len(solutions) > 1 else None
         best = 0 if gap is None else gap.best
         self._keep(solutions[best], n_features=p)
+        with one_blas_thread():
+            self.dissimilarity_: Float = path.dissimilarity(solutions[best])
         self.search_results_ = _search_table(solutions, targets, gap, best)
         distances = self.dissimilarity_ - min(0.0, float(self.dissimilarity_.min()))
         np.fill_diagonal(distances, 0.0)
@@ -215,7 +217,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         }
 
     def _gap(
-        self, pairs: PairDistances, solutions: Sequence[SparseDissimilarity], X: NDArray[Any]
+        self, pairs: PairDistances, solutions: Sequence[SparseWeights], X: NDArray[Any]
     ) -> PermutationGap:
         n_permutations = check_integer(
             "n_permutations",
@@ -235,10 +237,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 **self._stop(),
             )
 
-    def _keep(self, solution: SparseDissimilarity, *, n_features: int) -> None:
+    def _keep(self, solution: SparseWeights, *, n_features: int) -> None:
         self.feature_weights_ = np.zeros(n_features)
         self.feature_weights_[solution.indices] = solution.weights
-        self.dissimilarity_: Float = solution.dissimilarity
         self.criterion_ = solution.criterion
         self.l1_bound_ = solution.l1_bound
         self.n_iter_ = solution.n_iter
@@ -260,7 +261,7 @@ def _refuse_strangers(pairs: PairDistances) -> None:
 
 
 def _search_table(
-    solutions: Sequence[SparseDissimilarity],
+    solutions: Sequence[SparseWeights],
     targets: tuple[int, ...],
     gap: PermutationGap | None,
     best: int,

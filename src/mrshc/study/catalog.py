@@ -17,21 +17,24 @@ from mrshc.study.config import Study, StudyError
 _NOT_OPTIONS = ("name", "estimator", "as_many_as", "paper", "in_r")
 
 
-def check_names(study: Study) -> None:
-    """Refuse a config that names what there is not, before anything has run."""
+def check_names(study: Study, *kinds: str) -> None:
+    """Refuse a config that names what there is not, before anything has run.
+
+    `kinds` are the lists that it must have: "design", "method" or both.
+    """
     seed = study.option("seed")
     if not isinstance(seed, int) or seed < 0:
         raise StudyError(f"{study.name}.toml must have a whole number as seed, got {seed!r}.")
-    for design in study.options.get("design", []):
-        if "make" in design:
-            simulated(study, design, seed)
-    for method in study.options.get("method", []):
+    for kind in kinds:
+        names = [entry.get("name") for entry in study.entries(kind)]
+        if not names or None in names or len(set(names)) < len(names):
+            raise StudyError(f"{study.name}.toml must give every {kind} a name of its own.")
+    for method in study.entries("method") if "method" in kinds else []:
         follows = {"n_features_to_select": 1} if "as_many_as" in method else {}
         estimator_of(study, method, seed, **follows)
-    for kind in ("design", "method"):
-        names = [entry.get("name") for entry in study.options.get(kind, [])]
-        if None in names or len(set(names)) < len(names):
-            raise StudyError(f"{study.name}.toml must give every {kind} a name of its own.")
+    if {"design", "method"} <= set(kinds):
+        for design in study.entries("design"):
+            simulated(study, design, seed)
 
 
 def simulated(study: Study, design: dict[str, Any], seed: int) -> SimulatedData:

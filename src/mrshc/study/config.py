@@ -13,6 +13,9 @@ from typing import Any
 # Entries that change how results are shown, never the results.
 _SHOWN_ONLY = ("columns", "paper", "in_r")
 
+# The part of the package that makes results.
+_COMPUTES = ("core", "estimators", "study", "comparison", "components", "datasets", "metrics")
+
 
 class StudyError(ValueError):
     """A study that cannot be run as asked; the message says what to do."""
@@ -42,6 +45,17 @@ class Study:
         """Changes with anything that changes results, except the number of draws."""
         content = json.dumps([code_version(), self.kind, _computed(self.options)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def same_computation(self, options: dict[str, Any]) -> bool:
+        """Tell whether another config makes the same results, however it shows them."""
+        return bool(_computed(options) == _computed(self.options))
+
+    def entries(self, name: str) -> list[dict[str, Any]]:
+        """Return the tables of a list such as [[design]]."""
+        found = self.option(name)
+        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+            raise StudyError(f"{self.name}.toml must list its {name}s as [[{name}]].")
+        return found
 
     def option(self, name: str) -> Any:
         """Return an entry of the config that this kind of study cannot do without."""
@@ -74,11 +88,13 @@ def load_study(folder: Path, name: str) -> Study:
 
 @cache
 def code_version() -> str:
-    """Return a hash of the package's source: results of different code must not be mixed."""
+    """Return a hash of the source that makes results: those of different code must not be mixed."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+        inside = path.relative_to(package)
+        if inside.parts[0].removesuffix(".py") in _COMPUTES:
+            digest.update(inside.as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -3,40 +3,61 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+from mrshc.files import write_text
+from mrshc.study.config import StudyError
+
+Task = tuple[int, ...]
+Row = dict[str, Any]
+
 
 class Journal:
-    """A file of finished tasks, one on each line, after a line that says what they belong to."""
+    """A folder of its own: finished tasks, one on each line of a file, and pictures beside it."""
 
-    def __init__(self, path: Path, *, fingerprint: str) -> None:
-        self._path = path
-        self._header = json.dumps({"fingerprint": fingerprint})
-        self.done: dict[tuple[int, ...], list[dict[str, Any]]] = {}
-        lines = path.read_text().splitlines() if path.exists() else []
-        if lines and lines[0] == self._header:
-            self._read(lines[1:])
-        else:
-            path.write_text(self._header + "\n")
-
-    def _read(self, lines: list[str]) -> None:
-        whole = [self._header]
+    def __init__(self, folder: Path, *, fingerprint: str) -> None:
+        self.folder = folder
+        self.rows: dict[Task, list[Row]] = {}
+        self.seconds: dict[Task, float] = {}
+        self._path = folder / "journal.jsonl"
+        header = json.dumps({"fingerprint": fingerprint})
+        if not self._path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_text(self._path, header + "\n")
+            return
+        first, *lines = self._path.read_text().splitlines()
+        if first != header:
+            raise StudyError(
+                f"{folder} holds the unfinished work of another config or of other code. Remove it "
+                "to begin anew, or give another folder (--out)."
+            )
+        whole = [header]
         for line in lines:
             try:
                 entry = json.loads(line)
             except json.JSONDecodeError:  # cut off in the middle of being written
                 break
-            self.done[tuple(entry["task"])] = entry["rows"]
+            self._remember(entry)
             whole.append(line)
-        self._path.write_text("\n".join(whole) + "\n")
+        write_text(self._path, "\n".join(whole) + "\n")
 
-    def add(self, task: tuple[int, ...], rows: list[dict[str, Any]]) -> None:
+    def add(self, task: Task, rows: list[Row], seconds: float) -> None:
         """Note a finished task."""
-        self.done[task] = rows
+        entry = {"task": task, "rows": rows, "seconds": round(seconds, 4)}
+        self._remember(entry)
         with self._path.open("a") as file:
-            file.write(json.dumps({"task": task, "rows": rows}) + "\n")
+            file.write(json.dumps(entry) + "\n")
 
-    def close(self) -> None:
-        """Remove the file: the study is complete."""
-        self._path.unlink(missing_ok=True)
+    def _remember(self, entry: dict[str, Any]) -> None:
+        task = tuple(entry["task"])
+        self.rows[task] = entry["rows"]
+        self.seconds[task] = entry["seconds"]
+
+    def close(self, *, pictures_to: Path | None) -> None:
+        """Remove the folder, the study being complete; its pictures move to their place."""
+        if pictures_to is not None:
+            for picture in sorted(self.folder.glob("*.png")):
+                picture.replace(pictures_to / picture.name)
+        shutil.rmtree(self.folder)

@@ -9,6 +9,7 @@ classes mixes them, and is cut into as many clusters as there are classes.
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,23 +23,28 @@ from mrshc.comparison import MethodFailedWarning, compare
 from mrshc.plotting import dendrogram, write_picture
 from mrshc.study.catalog import check_names, estimator_of, unsupported_clusters_allowed
 from mrshc.study.config import Folders, Study, StudyError
+from mrshc.study.journal import Row, Task
 from mrshc.study.tables import failures, markdown_table
-
-Task = tuple[int, ...]
-Row = dict[str, Any]
 
 # A reader looks no deeper than this for a class in a dendrogram.
 _DEEPEST_CUT = 10
 
 
-def tasks(study: Study) -> list[Task]:
+def tasks(study: Study, folders: Folders) -> list[Task]:
     """Return the one task there is: a figure needs the trees of several methods."""
-    check_names(study)
-    names = {method["name"] for method in study.option("method")}
-    asked = [name for figure in study.option("figure") for name in figure["methods"]]
-    asked += [m["as_many_as"] for m in study.option("method") if "as_many_as" in m]
+    check_names(study, "method")
+    if study.replicates != 1:
+        raise StudyError(f"{study.name} is one data set: there is 1 draw, not {study.replicates}.")
+    names = {method["name"] for method in study.entries("method")}
+    asked: list[str] = []
+    for figure in study.entries("figure"):
+        if not {"suffix", "methods"} <= set(figure):
+            raise StudyError(f"{study.name}.toml must give every figure a suffix and methods.")
+        asked += figure["methods"]
+    asked += [m["as_many_as"] for m in study.entries("method") if "as_many_as" in m]
     if unknown := sorted(set(asked) - names):
         raise StudyError(f"{study.name}.toml refers to methods it does not have: {unknown}.")
+    _data_file(study, folders)
     return [(0,)]
 
 
@@ -50,11 +56,11 @@ def identity(_study: Study, _task: Task) -> Row:
 def run_task(study: Study, _task: Task, folders: Folders) -> list[Row]:
     """Fit all methods, draw the figures, return what each method found."""
     X, y = _load(study, folders)
-    methods = {m["name"]: _method(study, m) for m in study.option("method")}
+    methods = {m["name"]: _method(study, m) for m in study.entries("method")}
     with unsupported_clusters_allowed(), warnings.catch_warnings():
         warnings.simplefilter("ignore", MethodFailedWarning)  # it becomes a row
         result = compare(X, methods=methods, truth=y)
-    for figure in study.option("figure"):
+    for figure in study.entries("figure"):
         models = {name: result.models[name] for name in figure["methods"] if name in result.models}
         path = folders.out / f"{study.name}{figure['suffix']}.png"
         if models:
@@ -71,13 +77,7 @@ def run_task(study: Study, _task: Task, folders: Folders) -> list[Row]:
 
 
 def _load(study: Study, folders: Folders) -> tuple[NDArray[Any], NDArray[Any]]:
-    file = study.option("file")
-    if folders.data is None or not (folders.data / file).exists():
-        raise StudyError(
-            f"{study.name} needs the data set {file}, which is not part of this project. Say in "
-            "which folder it lies with --data."
-        )
-    with np.load(folders.data / file, allow_pickle=False) as content:
+    with np.load(_data_file(study, folders), allow_pickle=False) as content:
         X, y = content["X"], content["y"]
         if drop := study.options.get("drop_samples"):
             keep = ~np.isin(content["sample_names"], drop)
@@ -86,6 +86,16 @@ def _load(study: Study, folders: Folders) -> tuple[NDArray[Any], NDArray[Any]]:
         # Neighbours among genes: each gene borrows from the genes most like it.
         X = KNNImputer(n_neighbors=neighbors).fit_transform(X.T).T
     return X, y
+
+
+def _data_file(study: Study, folders: Folders) -> Path:
+    file = study.option("file")
+    if folders.data is None or not (folders.data / file).exists():
+        raise StudyError(
+            f"{study.name} needs the data set {file}, which is not part of this project. Say in "
+            "which folder it lies with --data."
+        )
+    return folders.data / file
 
 
 def _method(study: Study, method: dict[str, Any]) -> Any:
@@ -143,7 +153,7 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
         cells = [""] * 5 if pd.isna(row["cut"]) else _found(row)
         rows.append([row["method"], *cells, paper.get(row["method"], "")])
     headings = ["method", "q", "rank", "errors", "at cut", "CER at number of classes", "paper"]
-    pictures = [f"![{study.title}]({study.name}{f['suffix']}.png)" for f in study.option("figure")]
+    pictures = [f"![{study.title}]({study.name}{f['suffix']}.png)" for f in study.entries("figure")]
     shown = "\n" + "\n\n".join(pictures) + "\n"
     return markdown_table(headings, rows) + shown + failures(results)
 

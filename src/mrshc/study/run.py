@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -10,14 +11,14 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pandas as pd
 from joblib import Parallel, delayed
 
+from mrshc.files import write_text
 from mrshc.study import microarray, section2, simulation, timing
 from mrshc.study.config import Folders, Study, StudyError, code_version, load_study
-from mrshc.study.journal import Journal
+from mrshc.study.journal import Journal, Row, Task
 from mrshc.study.tables import publish
 
 __all__ = ["StudyError", "render_study", "run_study"]
@@ -58,32 +59,31 @@ def run_study(
         study = replace(study, replicates=replicates)
     if n_jobs == 0:
         raise StudyError("The number of workers must be 1 or more, or -1 for every core, got 0.")
-    tasks = _kind(study).tasks(study)
     target = folder if out is None else out
-    target.mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
-    journal = Journal(target / f"{name}.partial.jsonl", fingerprint=study.fingerprint)
-    n_before = len(journal.done)
-    folders = Folders(data=data, out=target)
+    work = target / f"{name}.partial"
+    folders = Folders(data=data, out=work)
+    tasks = _kind(study).tasks(study, folders)
+    journal = Journal(work, fingerprint=study.fingerprint)
     _finish(study, tasks, journal, folders=folders, n_jobs=n_jobs, progress=progress)
-    rows = [row for task in sorted(tasks) for row in journal.done[task]]
+    rows = [row for task in sorted(tasks) for row in journal.rows[task]]
     if all("error" in row for row in rows):
-        journal.close()  # what fails everywhere is not worth keeping: mended, it runs anew
+        journal.close(pictures_to=None)  # mended, it runs anew
         raise StudyError(f"{name} failed everywhere, first with {rows[0]['error']}")
     results = pd.DataFrame(rows).convert_dtypes()  # counts stay whole where some are missing
-    _write(target / f"{name}.csv", results.to_csv(index=False))
+    write_text(target / f"{name}.csv", results.to_csv(index=False))
     metadata = {
         "study": name,
         "replicates": study.replicates,
         "config": study.options,
-        "versions": {p: version(p) for p in _PACKAGES} | {"python": platform.python_version()},
         "code": code_version(),
-        "seconds": round(time.perf_counter() - started, 1),
+        "versions": {p: version(p) for p in _PACKAGES} | {"python": platform.python_version()},
+        "computer": {"architecture": platform.machine(), "cores": os.cpu_count()},
         "tasks": len(tasks),
-        "tasks_done_before": n_before,  # by an earlier run that was interrupted
+        # Of all tasks together, also those done before an interruption or beside each other.
+        "seconds": round(sum(journal.seconds[task] for task in tasks), 1),
     }
-    _write(target / f"{name}.json", json.dumps(metadata, indent=2) + "\n")
-    journal.close()
+    write_text(target / f"{name}.json", json.dumps(metadata, indent=2) + "\n")
+    journal.close(pictures_to=target)
     render_study(name, folder=folder, out=out)
     return target / f"{name}.csv"
 
@@ -94,11 +94,21 @@ def render_study(name: str, *, folder: Path, out: Path | None = None) -> str:
     target = folder if out is None else out
     if not (target / f"{name}.csv").exists():
         raise StudyError(f"{name} has no results yet. Run it first: mrshc study {name}.")
+    _refuse_other_config(study, target / f"{name}.json")
     table = _rendered(study, target)
-    _write(target / f"{name}.md", table)
+    write_text(target / f"{name}.md", table)
     if target.resolve() == folder.resolve():
         _publish(study, table)
     return table
+
+
+def _refuse_other_config(study: Study, metadata: Path) -> None:
+    made_with = json.loads(metadata.read_text())["config"] if metadata.exists() else None
+    if made_with is None or not study.same_computation(made_with):
+        raise StudyError(
+            f"The results of {study.name} were made with another config than {study.name}.toml. "
+            f"Run it again: mrshc study {study.name}."
+        )
 
 
 def _publish(study: Study, table: str) -> None:
@@ -129,7 +139,7 @@ def _kind(study: Study) -> ModuleType:
 
 def _finish(
     study: Study,
-    tasks: list[tuple[int, ...]],
+    tasks: list[Task],
     journal: Journal,
     *,
     folders: Folders,
@@ -137,32 +147,25 @@ def _finish(
     progress: Progress,
 ) -> None:
     """Run the tasks that the journal does not hold yet."""
-    waiting = [task for task in tasks if task not in journal.done]
+    waiting = [task for task in tasks if task not in journal.rows]
     progress(len(tasks) - len(waiting), len(tasks))
     alone = getattr(_kind(study), "ONE_AT_A_TIME", False)
     # Processes: many small fits in one interpreter would wait for each other.
     parallel = Parallel(n_jobs=1 if alone else n_jobs, return_as="generator_unordered")
-    finished = parallel(delayed(_named)(study, task, folders) for task in waiting)
-    for k, (task, rows) in enumerate(finished, start=len(tasks) - len(waiting) + 1):
-        journal.add(task, rows)
+    finished = parallel(delayed(_done)(study, task, folders) for task in waiting)
+    for k, (task, rows, seconds) in enumerate(finished, start=len(tasks) - len(waiting) + 1):
+        journal.add(task, rows, seconds)
         progress(k, len(tasks))
 
 
-def _named(
-    study: Study, task: tuple[int, ...], folders: Folders
-) -> tuple[tuple[int, ...], list[dict[str, Any]]]:
-    """Run one task; one that fails is a row with its error, never a gap."""
+def _done(study: Study, task: Task, folders: Folders) -> tuple[Task, list[Row], float]:
+    """Run one task and time it; one that fails is a row with its error, never a gap."""
     kind = _kind(study)
+    started = time.perf_counter()
     try:
-        return task, kind.run_task(study, task, folders)
+        rows = kind.run_task(study, task, folders)
     except StudyError:
         raise
     except Exception as error:
-        return task, [kind.identity(study, task) | {"error": f"{type(error).__name__}: {error}"}]
-
-
-def _write(path: Path, text: str) -> None:
-    """Write beside the target and rename, so that the old file stays whole until the new one is."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text)
-    partial.replace(path)
+        rows = [kind.identity(study, task) | {"error": f"{type(error).__name__}: {error}"}]
+    return task, rows, time.perf_counter() - started

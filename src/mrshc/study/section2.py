@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -17,10 +15,8 @@ from mrshc.metrics import classification_error_rate
 from mrshc.plotting import dendrogram, write_picture
 from mrshc.study.catalog import check_names, unsupported_clusters_allowed
 from mrshc.study.config import Folders, Study, StudyError
+from mrshc.study.journal import Row, Task
 from mrshc.study.tables import failures, markdown_table, mean_and_error
-
-Task = tuple[int, ...]
-Row = dict[str, Any]
 
 _RANKS = (1, 2, 3)
 _N_BOUNDS = 150
@@ -38,20 +34,21 @@ _QUANTITIES = {
 }
 
 
-def tasks(study: Study) -> list[Task]:
+def tasks(study: Study, _folders: Folders) -> list[Task]:
     """Return every (design, draw)."""
-    check_names(study)
-    for design in study.option("design"):
+    check_names(study, "design")
+    for design in study.entries("design"):
         if not isinstance(design.get("noise_sd"), int | float):
             raise StudyError(f"{study.name}.toml must give every design a number as noise_sd.")
-    designs = range(len(study.option("design")))
+    study.option("draw_shown")
+    designs = range(len(study.entries("design")))
     return [(d, draw) for draw in range(study.replicates) for d in designs]
 
 
 def identity(study: Study, task: Task) -> Row:
     """Return the columns that say which row a task makes."""
     design, draw = task
-    name = study.option("design")[design]["name"]
+    name = study.entries("design")[design]["name"]
     return {"design": name, "draw": draw, "seed": study.option("seed") + draw}
 
 
@@ -59,7 +56,7 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
     """Return what the methods make of one draw; draw the figure if it is the one to show."""
     row = identity(study, task)
     seed = row["seed"]
-    data = make_section2_example(seed, noise_sd=study.option("design")[task[0]]["noise_sd"])
+    data = make_section2_example(seed, noise_sd=study.entries("design")[task[0]]["noise_sd"])
     useful = data.support[order_of_entry(data.X)]
     row |= {
         "first_is_noise": not useful[0],
@@ -73,7 +70,7 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
         free = MrSHC(4, random_state=seed).fit(data.X)
         row["chose_rank_2"] = free.rank_ == 2
         row["cer"] = classification_error_rate(data.labels, free.cut(4))
-        if task == (0, study.option("draw_shown")):
+        if task == (0, min(study.option("draw_shown"), study.replicates - 1)):
             picture = folders.out / f"{study.name}.png"
             write_picture(_draw(data, seed), picture, dpi=110)
     return [row]
@@ -114,7 +111,7 @@ def _draw(data: SimulatedData, seed: int) -> Figure:
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
     """Return a row for each quantity: R's share and ours, for each reading of the noise."""
     headings, rows = [""], [[text] for text in _QUANTITIES.values()]
-    for design in study.option("design"):
+    for design in study.entries("design"):
         of_design = results[results["design"] == design["name"]]
         headings += [f"{design['name']}: R", f"mrshc, {len(of_design)} draws"]
         for row, quantity in zip(rows, _QUANTITIES, strict=True):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from mrshc.comparison import score
@@ -14,17 +12,15 @@ from mrshc.study.catalog import (
     unsupported_clusters_allowed,
 )
 from mrshc.study.config import Folders, Study
+from mrshc.study.journal import Row, Task
 from mrshc.study.tables import brief_table, check_columns, design_tables
 
-Task = tuple[int, ...]
-Row = dict[str, Any]
 
-
-def tasks(study: Study) -> list[Task]:
+def tasks(study: Study, _folders: Folders) -> list[Task]:
     """Return every (design, draw, method), draw by draw: early results speak for all designs."""
-    check_names(study)
+    check_names(study, "design", "method")
     check_columns(study)
-    designs, methods = range(len(study.option("design"))), range(len(study.option("method")))
+    designs, methods = range(len(study.entries("design"))), range(len(study.entries("method")))
     return [(d, draw, m) for draw in range(study.replicates) for d in designs for m in methods]
 
 
@@ -32,8 +28,8 @@ def identity(study: Study, task: Task) -> Row:
     """Return the columns that say which row a task makes."""
     design, draw, method = task
     return {
-        "design": study.option("design")[design]["name"],
-        "method": study.option("method")[method]["name"],
+        "design": study.entries("design")[design]["name"],
+        "method": study.entries("method")[method]["name"],
         "draw": draw,
         "seed": study.option("seed") + draw,
     }
@@ -42,11 +38,11 @@ def identity(study: Study, task: Task) -> Row:
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
     """Return the scores of one method on one draw."""
     row = identity(study, task)
-    data = simulated(study, study.option("design")[task[0]], row["seed"])
+    data = simulated(study, study.entries("design")[task[0]], row["seed"])
     # Pure noise has no truth to be right about: what is found in it is counted.
     known = data.support.any()
     with unsupported_clusters_allowed():
-        model = estimator_of(study, study.option("method")[task[2]], row["seed"]).fit(data.X)
+        model = estimator_of(study, study.entries("method")[task[2]], row["seed"]).fit(data.X)
         row |= score(
             model,
             truth=data.labels if known else None,

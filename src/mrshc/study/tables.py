@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from mrshc.files import write_text
 from mrshc.study.config import Study, StudyError
 
 # Column of the results: heading, digits.
@@ -49,7 +50,9 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
             known = references.query("design == @design and method == @method")
             for reference in known.to_dict("records"):
                 cells = [_cell(reference[q], reference[f"{q}_se"], q) for q in columns]
-                rows.append([str(method), reference["source"], *cells])
+                draws = reference.get("draws", np.nan)
+                counted = "" if np.isnan(draws) else f", {draws:.0f} draws"
+                rows.append([str(method), reference["source"] + counted, *cells])
             cells = [_cell(*mean_and_error(of_method[q]), q) for q in columns]
             rows.append([f"**{method}**", "**mrshc**", *cells])
             failed = of_method["error"].notna().sum() if "error" in of_method else 0
@@ -125,4 +128,4 @@ def publish(name: str, table: str, *, pages: list[Path], pictures: Path) -> None
         linked = table.replace("](", f"]({os.path.relpath(pictures, page.parent)}/")
         new = published(text, name, linked)
         if new != text:
-            page.write_text(new)
+            write_text(page, new)

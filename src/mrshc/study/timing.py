@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pandas as pd
 
@@ -13,7 +12,8 @@ from mrshc.study.catalog import (
     simulated,
     unsupported_clusters_allowed,
 )
-from mrshc.study.config import Folders, Study
+from mrshc.study.config import Folders, Study, StudyError
+from mrshc.study.journal import Row, Task
 from mrshc.study.tables import failures, markdown_table
 
 # Nothing may run beside a fit that is timed.
@@ -22,40 +22,44 @@ ONE_AT_A_TIME = True
 # Entries of a method that hold the times of others.
 _SOURCES = ("paper", "in_r")
 
-Task = tuple[int, ...]
-Row = dict[str, Any]
 
-
-def tasks(study: Study) -> list[Task]:
-    """Return every (design, method)."""
-    check_names(study)
-    designs, methods = range(len(study.option("design"))), range(len(study.option("method")))
-    return [(d, m) for d in designs for m in methods]
+def tasks(study: Study, _folders: Folders) -> list[Task]:
+    """Return every (design, method, draw)."""
+    check_names(study, "design", "method")
+    n_designs, n_methods = len(study.entries("design")), len(study.entries("method"))
+    for method in study.entries("method"):
+        for source in _SOURCES:
+            if len(method.get(source, [None] * n_designs)) != n_designs:
+                raise StudyError(
+                    f"{study.name}.toml: {source} of {method['name']!r} must hold {n_designs} "
+                    "numbers, one for each design."
+                )
+    draws = range(study.replicates)
+    return [(d, m, draw) for d in range(n_designs) for m in range(n_methods) for draw in draws]
 
 
 def identity(study: Study, task: Task) -> Row:
-    """Return the columns that say which rows a task makes."""
-    design, method = task
+    """Return the columns that say which row a task makes."""
+    design, method, draw = task
     return {
-        "design": study.option("design")[design]["name"],
-        "method": study.option("method")[method]["name"],
+        "design": study.entries("design")[design]["name"],
+        "method": study.entries("method")[method]["name"],
+        "draw": draw,
     }
 
 
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
-    """Return the seconds of one method on every draw, after a first fit, which may compile."""
-    design, method = study.option("design")[task[0]], study.option("method")[task[1]]
-    rows = []
-    for draw in range(-1, study.replicates):
-        seed = study.option("seed") + max(draw, 0)
-        X, estimator = simulated(study, design, seed).X, estimator_of(study, method, seed)
+    """Return the seconds of one method on one draw: of the second fit, the first may compile."""
+    design, method = study.entries("design")[task[0]], study.entries("method")[task[1]]
+    seed = study.option("seed") + task[2]
+    X = simulated(study, design, seed).X
+    for _ in range(2):
+        estimator = estimator_of(study, method, seed)
         started = time.perf_counter()
         with unsupported_clusters_allowed():
             estimator.fit(X)
         seconds = time.perf_counter() - started
-        if draw >= 0:
-            rows.append(identity(study, task) | {"draw": draw, "seconds": seconds})
-    return rows
+    return [identity(study, task) | {"seconds": seconds}]
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
@@ -63,12 +67,12 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
     groups = results.dropna(subset=["seconds"]).groupby(["design", "method"])["seconds"]
     median, low, high = groups.median(), groups.min(), groups.max()
     headings = ["seconds"]
-    rows = [[method["name"]] for method in study.option("method")]
-    for k, design in enumerate(study.option("design")):
-        headings += [f"{design['name']}: paper", "R, measured", "mrshc (smallest to largest)"]
-        for row, method in zip(rows, study.option("method"), strict=True):
+    rows = [[method["name"]] for method in study.entries("method")]
+    for k, design in enumerate(study.entries("design")):
+        headings += [f"{design['name']}: paper", "R, recorded", "mrshc (smallest to largest)"]
+        for row, method in zip(rows, study.entries("method"), strict=True):
             it = design["name"], method["name"]
-            row += [f"{method[source][k]:.3f}" if source in method else "" for source in _SOURCES]
+            row += [f"{method[source][k]:g}" if source in method else "" for source in _SOURCES]
             row.append(
                 f"{median[it]:.3f} ({low[it]:.3f} to {high[it]:.3f})" if it in median else ""
             )
