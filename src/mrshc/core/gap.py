@@ -22,6 +22,11 @@ GAP_RULES: tuple[GapRule, ...] = get_args(GapRule)
 # Dispersions below this share of the whole count as none: their logarithm must stay finite.
 _NO_DISPERSION = 1e-16
 
+# When to look whether the verdict is certain already, and how many standard errors make it so: on
+# 16,666 nodes of simulated and real data this decided none otherwise than 50 samples did, after 18
+# on average (benchmarks/early_stopping.py).
+_FIRST_LOOK, _BETWEEN_LOOKS, _CERTAIN = 15, 10, 4.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapSettings:
@@ -35,6 +40,12 @@ class GapSettings:
     n_references: int = 50
     rule: GapRule = "Tibs2001SEmax"
     max_clusters: int = 2
+    stop_early: bool = True  # draw no more reference samples once the verdict is certain
+
+    @property
+    def is_split_test(self) -> bool:
+        """Whether the verdict is: one cluster, or two."""
+        return self.rule == "Tibs2001SEmax" and self.max_clusters == 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,7 +53,7 @@ class GapCurve:
     """Gap statistic for 1..k clusters."""
 
     log_dispersion: Float  # (k,), log W of the data
-    reference: Float  # (n_references, k), log W of the reference samples
+    reference: Float  # (drawn, k), log W of the reference samples
     gap: Float  # (k,), mean of the reference minus the data
     standard_error: Float  # (k,), of the simulation, for one reference sample more
     n_clusters: int  # what the rule prefers
@@ -63,11 +74,16 @@ def gap_curve(
     plain = dispersion_distances(distances, settings.metric)
     observed = np.log(_floored(np.array([dispersion(plain, labels) for labels in partitions])))
     references = _References(X, len(partitions), rng, settings)
-    references.draw(settings.n_references)
+    looks = range(_FIRST_LOOK, settings.n_references, _BETWEEN_LOOKS)
+    for count in looks if settings.stop_early and settings.is_split_test else ():
+        references.draw_up_to(count)
+        if _is_certain(references.log_dispersion, observed, settings.n_references):
+            break
+    else:
+        references.draw_up_to(settings.n_references)
     reference = references.log_dispersion
     gap = reference.mean(axis=0) - observed
-    inflation = np.sqrt(1 + 1 / settings.n_references)
-    standard_error = reference.std(axis=0, ddof=1) * inflation
+    standard_error = _standard_error(reference, settings.n_references)
     return GapCurve(
         log_dispersion=observed,
         reference=reference,
@@ -75,6 +91,27 @@ def gap_curve(
         standard_error=standard_error,
         n_clusters=preferred_number(gap, standard_error, settings.rule),
     )
+
+
+def _standard_error(reference: Float, n_references: int) -> Float:
+    spread: Float = reference.std(axis=0, ddof=1)
+    return spread * np.sqrt(1 + 1 / n_references)
+
+
+def _is_certain(reference: Float, observed: Float, n_references: int) -> bool:
+    """Tell whether the samples still to come could hardly change the verdict on a split.
+
+    It rests on the sign of gap(2) - se(2) - gap(1). From what has been drawn to all that would be
+    drawn, that moves by a mean and by a standard deviation: their standard errors, for samples
+    from a normal distribution, tell by how much.
+    """
+    drawn = reference.shape[0]
+    falls = reference[:, 1] - reference[:, 0]
+    error = _standard_error(reference, n_references)[1]
+    margin = falls.mean() - error - (observed[1] - observed[0])
+    move_of_mean = falls.var(ddof=1) * (1 / drawn - 1 / n_references)
+    move_of_error = error**2 * (1 / (drawn - 1) - 1 / (n_references - 1)) / 2
+    return bool(abs(margin) > _CERTAIN * np.sqrt(move_of_mean + move_of_error))
 
 
 def distance_power(metric: Metric) -> int:
@@ -121,8 +158,9 @@ class _References:
             self._box, self._axes = _principal_box(X)
         self.log_dispersion = np.empty((0, max_clusters))
 
-    def draw(self, count: int) -> None:
-        """Draw some more."""
+    def draw_up_to(self, count: int) -> None:
+        """Draw until there are so many."""
+        count -= self.log_dispersion.shape[0]
         if self._axes is None:
             dispersions = compiled.reference_dispersions(
                 self._rng, count, self._n_samples, self._box, self._linkage, self._max_clusters

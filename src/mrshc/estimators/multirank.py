@@ -14,7 +14,7 @@ from mrshc.core.matrix import Matrix, centred_matrix
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.estimators.base import TreeClusterer, feature_targets, linkage_and_metric, seed_of
 from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
-from mrshc.validation import check_integer, check_integer_or, check_samples
+from mrshc.validation import check_integer, check_integer_or, check_option, check_samples
 
 
 class UnsupportedClustersWarning(UserWarning):
@@ -45,7 +45,10 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
         Distance between samples. Ward's, centroid and median linkage need "sqeuclidean".
     n_references : int, default=50
-        Reference samples of each gap statistic.
+        Reference samples of each gap statistic, at most.
+    stop_early : bool, default=True
+        Draw no more reference samples of a node once they could hardly change the verdict on it.
+        False draws them all.
     feature_tolerance : int, default=0
         Accept a set whose size differs from the wanted number by this much.
     center : {True, "grand", False}, default=True
@@ -104,6 +107,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         linkage: str = "complete",
         metric: str = "sqeuclidean",
         n_references: int = 50,
+        stop_early: bool = True,
         feature_tolerance: int = 0,
         center: Any = True,
         n_jobs: int | None = None,
@@ -117,6 +121,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         self.linkage = linkage
         self.metric = metric
         self.n_references = n_references
+        self.stop_early = stop_early
         self.feature_tolerance = feature_tolerance
         self.center = center
         self.n_jobs = n_jobs
@@ -191,7 +196,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         n_references = check_integer(
             "n_references", self.n_references, low=2, high=None, advice=advice
         )
-        return GapSettings(linkage=linkage, metric=metric, n_references=n_references)
+        return GapSettings(
+            linkage=linkage,
+            metric=metric,
+            n_references=n_references,
+            stop_early=check_option("stop_early", self.stop_early, (True, False)),
+        )
 
     def _keep(self, result: SearchResult, *, n_features: int) -> None:
         chosen = result.chosen
