@@ -5,11 +5,10 @@ import reference
 from mrshc.core.gap import (
     GAP_RULES,
     GapSettings,
-    dispersion,
     gap_curve,
     preferred_number,
 )
-from mrshc.core.kernels import top_dispersions
+from mrshc.core.kernels import dispersion, top_dispersions
 from mrshc.core.tree import LINKAGES, agglomerate, pairwise_distances
 
 GAPS = reference.table("gap")
@@ -39,7 +38,7 @@ def test_log_dispersion_is_that_of_clusgap(name, power):
     squared = pairwise_distances(group(name), "sqeuclidean")
     stored = GAPS.query("set == @name and d_power == @power and spaceH0 == 'scaledPCA'")
     found = [
-        np.log(dispersion(squared ** (power / 2), labels))
+        np.log(dispersion(squared ** (power / 2), labels, 1))
         for labels in partitions(squared, len(stored))
     ]
     np.testing.assert_allclose(found, stored["logW"], atol=1e-10, rtol=0)
@@ -92,7 +91,7 @@ def test_kernel_agglomerates_as_scipy_does(linkage):
         X = rng.normal(size=(n, 6))
         squared = pairwise_distances(X, "sqeuclidean")
         for k in {2, min(5, n)}:  # two clusters have a loop of their own
-            expected = [dispersion(np.sqrt(squared), p) for p in partitions(squared, k, linkage)]
+            expected = [dispersion(squared, p, 2) for p in partitions(squared, k, linkage)]
             found = top_dispersions(squared, LINKAGES.index(linkage), 2, k)
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 

@@ -21,6 +21,9 @@ _BLOCK = 512
 # by no more than the second share; it pays if it keeps no more than the third share of the columns.
 _REACH, _FALL, _WORTHWHILE = 3.0, 0.02, 0.25
 
+# Dispersions below this share of the whole count as none: their logarithm must stay finite.
+_NO_DISPERSION = 1e-16
+
 
 @njit(cache=True, nogil=True)
 def transposed_times(X: NDArray[Any], by_columns: bool, offsets: Float, u: Float) -> Float:
@@ -479,27 +482,113 @@ def _l1_distance(indices_a: Index, weights_a: Float, indices_b: Index, weights_b
 
 
 @njit(cache=True, nogil=True)
-def reference_dispersions(
+def reference_log_dispersions(
     rng: np.random.Generator,
-    n_references: int,
     n_samples: int,
     box: Float,
+    axes: Float,
     linkage: int,
-    max_clusters: int,
+    power: int,
+    observed: Float,
+    n_references: int,
+    first_look: int,
+    between_looks: int,
+    certain: float,
 ) -> Float:
-    """Return W_k of the topmost 1..max_clusters clusters, for samples uniform in a centred box.
+    """Return log W_k of samples uniform in a centred box along some axes, (samples, k).
 
-    Clusters are made on squared, dispersions measured on plain Euclidean distances.
+    Power 2: clusters are made on squared Euclidean distances, for which the axes do not matter,
+    and dispersions measured on plain ones; power 1: on absolute distances, both. No more samples
+    are drawn once a look at them tells that the verdict on the observed log W_k is certain.
     """
-    out = np.empty((n_references, max_clusters))
+    out = np.empty((n_references, observed.size))
     for b in range(n_references):
+        if b >= first_look and (b - first_look) % between_looks == 0:  # noqa: SIM102
+            if _is_certain(out[:b], observed, n_references, certain):
+                return out[:b].copy()
         sample = rng.random((n_samples, box.size))
         for i in range(n_samples):
             for k in range(box.size):
                 sample[i, k] = (sample[i, k] - 0.5) * box[k]
-        distances = np.dot(sample, sample.T)
-        _squared_from_gram(distances)
-        out[b] = top_dispersions(distances, linkage, 2, max_clusters)
+        if power == 2:
+            distances = np.dot(sample, sample.T)
+            _squared_from_gram(distances)
+        else:
+            distances = _absolute_distances(np.dot(sample, axes))
+        out[b] = log_of_dispersions(top_dispersions(distances, linkage, power, observed.size))
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _is_certain(reference: Float, observed: Float, n_references: int, certain: float) -> bool:
+    """Tell whether the samples still to come could hardly change the verdict on a split.
+
+    It rests on the sign of gap(2) - se(2) - gap(1). From what has been drawn to all that would be
+    drawn, that moves by a mean and by a standard deviation: their standard errors, for samples
+    from a normal distribution, tell by how much.
+    """
+    drawn = reference.shape[0]
+    falls = reference[:, 1] - reference[:, 0]
+    spread = reference[:, 1].var() * drawn / (drawn - 1) * (1 + 1 / n_references)
+    margin = falls.mean() - np.sqrt(spread) - (observed[1] - observed[0])
+    move_of_mean = falls.var() * drawn / (drawn - 1) * (1 / drawn - 1 / n_references)
+    move_of_error = spread * (1 / (drawn - 1) - 1 / (n_references - 1)) / 2
+    return abs(margin) > certain * np.sqrt(move_of_mean + move_of_error)
+
+
+@njit(cache=True, nogil=True)
+def log_of_dispersions(dispersions: Float) -> Float:
+    """Return log W_1, log W_2, ..., finite even where nothing is left within the clusters."""
+    return np.log(np.maximum(dispersions, _NO_DISPERSION * dispersions[0]))
+
+
+@njit(cache=True, nogil=True)
+def dispersion(distances: Float, labels: Index, power: int) -> float:
+    """Return W_k: over clusters, the sum of distances between pairs over twice the size.
+
+    It adds up the distances themselves if they are of power 1, their roots if of power 2.
+    """
+    k = labels.max() + 1
+    sizes, sums = np.zeros(k), np.zeros(k)
+    for i in range(labels.size):
+        sizes[labels[i]] += 1
+        for j in range(i):
+            if labels[i] == labels[j]:
+                sums[labels[i]] += np.sqrt(distances[i, j]) if power == 2 else distances[i, j]
+    return (sums / (2 * sizes)).sum()
+
+
+@njit(cache=True, nogil=True)
+def principal_ranges(X: Float) -> Float:
+    """Return the range of X along each of its principal axes, in decreasing order of variance."""
+    n, p = X.shape
+    centred = X.copy()
+    for j in range(p):
+        centred[:, j] -= X[:, j].mean()
+    if n > p:
+        axes = np.linalg.eigh(np.dot(centred.T, centred))[1]
+        scores = np.dot(centred, axes)
+        lengths = np.ones(p)
+    else:
+        squares, scores = np.linalg.eigh(np.dot(centred, centred.T))
+        lengths = np.sqrt(np.maximum(squares, 0.0))
+    ranges = np.empty(min(n - 1, p))
+    for k in range(ranges.size):  # the largest comes last; centring takes the first of n
+        column = scores[:, scores.shape[1] - 1 - k]
+        ranges[k] = (column.max() - column.min()) * lengths[lengths.size - 1 - k]
+    return ranges
+
+
+@njit(cache=True, nogil=True)
+def _absolute_distances(X: Float) -> Float:
+    n = X.shape[0]
+    out = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i):
+            total = 0.0
+            for k in range(X.shape[1]):
+                total += abs(X[i, k] - X[j, k])
+            out[i, j] = out[j, i] = total
     return out
 
 
@@ -661,7 +750,7 @@ def _top_clusters(original: Float, linkage: int, power: int, max_clusters: int) 
     out = np.zeros(max_clusters)
     for n_clusters in range(n, 0, -1):
         if n_clusters <= max_clusters:
-            out[n_clusters - 1] = _dispersion(original, parent, power)
+            out[n_clusters - 1] = dispersion(original, _owners(parent), power)
         if n_clusters == 1:
             break
         i = int(np.argmin(nearest_distance))
@@ -691,25 +780,18 @@ def _top_clusters(original: Float, linkage: int, power: int, max_clusters: int) 
 
 
 @njit(cache=True, nogil=True)
-def _dispersion(distances: Float, parent: Index, power: int) -> float:
-    n = parent.size
-    owner = np.empty(n, dtype=np.intp)
-    sizes = np.zeros(n)
-    sums = np.zeros(n)
-    for i in range(n):
-        owner[i] = i
-        while parent[owner[i]] != owner[i]:
-            owner[i] = parent[owner[i]]
-        sizes[owner[i]] += 1
-    for i in range(n):
-        for j in range(i):
-            if owner[i] == owner[j]:
-                sums[owner[i]] += np.sqrt(distances[i, j]) if power == 2 else distances[i, j]
-    total = 0.0
-    for i in range(n):
-        if sizes[i] > 0:
-            total += sums[i] / (2 * sizes[i])
-    return total
+def _owners(parent: Index) -> Index:
+    """Return the clusters that samples were merged into, numbered 0, 1, ..."""
+    number, owners, count = np.full(parent.size, -1), np.empty(parent.size, np.intp), 0
+    for i in range(parent.size):
+        owner = i
+        while parent[owner] != owner:
+            owner = parent[owner]
+        if number[owner] < 0:
+            number[owner] = count
+            count += 1
+        owners[i] = number[owner]
+    return owners
 
 
 @njit(cache=True, nogil=True)
