@@ -63,23 +63,14 @@ def gap_curve(
 
     X holds the group's samples, `distances` what the metric says of them.
     """
-    power = distance_power(settings.metric)
-    dispersions = [compiled.dispersion(distances, labels, power) for labels in partitions]
-    observed = compiled.log_of_dispersions(np.array(dispersions))
-    if settings.metric == "sqeuclidean":
-        # Rotation keeps Euclidean distances: no need to leave the principal axes.
-        box, axes = compiled.principal_ranges(X), np.empty((0, 0))
-    else:
-        box, axes = _principal_box(X)
     looks = settings.stop_early and settings.rule == "Tibs2001SEmax" and len(partitions) == 2
-    reference = compiled.reference_log_dispersions(
+    observed, reference = compiled.gap_test(
+        X,
+        distances,
+        np.stack(partitions),
         rng,
-        X.shape[0],
-        box,
-        axes,
         LINKAGES.index(settings.linkage),
-        power,
-        observed,
+        distance_power(settings.metric),
         settings.n_references,
         _FIRST_LOOK if looks else settings.n_references,
         _BETWEEN_LOOKS,
@@ -99,15 +90,6 @@ def gap_curve(
 def distance_power(metric: Metric) -> int:
     """Return the power of a length that a metric measures."""
     return 2 if metric == "sqeuclidean" else 1
-
-
-def _principal_box(X: Float) -> tuple[Float, Float]:
-    """Return the range of X along each of its principal axes, and the axes in rows."""
-    centred = X - X.mean(axis=0)
-    n_axes = min(X.shape[0] - 1, X.shape[1])
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    axes = axes[:n_axes]
-    return np.ptp(centred @ axes.T, axis=0), axes
 
 
 def preferred_number(gap: Float, standard_error: Float, rule: GapRule) -> int:

@@ -482,41 +482,50 @@ def _l1_distance(indices_a: Index, weights_a: Float, indices_b: Index, weights_b
 
 
 @njit(cache=True, nogil=True)
-def reference_log_dispersions(
+def gap_test(
+    X: Float,
+    distances: Float,
+    partitions: Index,
     rng: np.random.Generator,
-    n_samples: int,
-    box: Float,
-    axes: Float,
     linkage: int,
     power: int,
-    observed: Float,
     n_references: int,
     first_look: int,
     between_looks: int,
     certain: float,
-) -> Float:
-    """Return log W_k of samples uniform in a centred box along some axes, (samples, k).
+) -> tuple[Float, Float]:
+    """Return log W_k of a group, and of samples without clusters in its place, (samples, k).
 
-    Power 2: clusters are made on squared Euclidean distances, for which the axes do not matter,
-    and dispersions measured on plain ones; power 1: on absolute distances, both. No more samples
-    are drawn once a look at them tells that the verdict on the observed log W_k is certain.
+    W_k belongs to the k-th row of `partitions` or, in the other samples, to their topmost k
+    clusters. These samples are uniform in a box along the principal axes of X. Power 2: clusters
+    are made on squared Euclidean distances and dispersions measured on plain ones; power 1: both
+    on absolute distances. A look tells when the verdict on a split is certain; no more are drawn.
     """
-    out = np.empty((n_references, observed.size))
+    n, max_clusters = X.shape[0], partitions.shape[0]
+    dispersions = np.empty(max_clusters)
+    for k in range(max_clusters):
+        dispersions[k] = dispersion(distances, partitions[k], power)
+    observed = _log_of_dispersions(dispersions)
+    if power == 2:  # rotation keeps Euclidean distances: no need to leave the principal axes
+        box, axes = _principal_ranges(X), np.empty((0, 0))
+    else:
+        box, axes = _principal_box(X)
+    reference = np.empty((n_references, max_clusters))
     for b in range(n_references):
-        if b >= first_look and (b - first_look) % between_looks == 0:  # noqa: SIM102
-            if _is_certain(out[:b], observed, n_references, certain):
-                return out[:b].copy()
-        sample = rng.random((n_samples, box.size))
-        for i in range(n_samples):
+        look = b >= first_look and (b - first_look) % between_looks == 0
+        if look and _is_certain(reference[:b], observed, n_references, certain):
+            return observed, reference[:b].copy()
+        sample = rng.random((n, box.size))
+        for i in range(n):
             for k in range(box.size):
                 sample[i, k] = (sample[i, k] - 0.5) * box[k]
         if power == 2:
-            distances = np.dot(sample, sample.T)
-            _squared_from_gram(distances)
+            within = np.dot(sample, sample.T)
+            _squared_from_gram(within)
         else:
-            distances = _absolute_distances(np.dot(sample, axes))
-        out[b] = log_of_dispersions(top_dispersions(distances, linkage, power, observed.size))
-    return out
+            within = _absolute_distances(np.dot(sample, axes))
+        reference[b] = _log_of_dispersions(top_dispersions(within, linkage, power, max_clusters))
+    return observed, reference
 
 
 @njit(cache=True, nogil=True)
@@ -537,7 +546,7 @@ def _is_certain(reference: Float, observed: Float, n_references: int, certain: f
 
 
 @njit(cache=True, nogil=True)
-def log_of_dispersions(dispersions: Float) -> Float:
+def _log_of_dispersions(dispersions: Float) -> Float:
     """Return log W_1, log W_2, ..., finite even where nothing is left within the clusters."""
     return np.log(np.maximum(dispersions, _NO_DISPERSION * dispersions[0]))
 
@@ -559,12 +568,18 @@ def dispersion(distances: Float, labels: Index, power: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def principal_ranges(X: Float) -> Float:
+def _centred(X: Float) -> Float:
+    out = X.copy()
+    for j in range(X.shape[1]):
+        out[:, j] -= X[:, j].mean()
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _principal_ranges(X: Float) -> Float:
     """Return the range of X along each of its principal axes, in decreasing order of variance."""
+    centred = _centred(X)
     n, p = X.shape
-    centred = X.copy()
-    for j in range(p):
-        centred[:, j] -= X[:, j].mean()
     if n > p:
         axes = np.linalg.eigh(np.dot(centred.T, centred))[1]
         scores = np.dot(centred, axes)
@@ -577,6 +592,19 @@ def principal_ranges(X: Float) -> Float:
         column = scores[:, scores.shape[1] - 1 - k]
         ranges[k] = (column.max() - column.min()) * lengths[lengths.size - 1 - k]
     return ranges
+
+
+@njit(cache=True, nogil=True)
+def _principal_box(X: Float) -> tuple[Float, Float]:
+    """Return the range of X along each of its principal axes, and the axes in rows."""
+    centred = _centred(X)
+    n_axes = min(X.shape[0] - 1, X.shape[1])
+    axes = np.ascontiguousarray(np.linalg.svd(centred, False)[2][:n_axes])
+    ranges = np.empty(n_axes)
+    for k in range(n_axes):
+        scores = np.dot(centred, axes[k])
+        ranges[k] = scores.max() - scores.min()
+    return ranges, axes
 
 
 @njit(cache=True, nogil=True)
@@ -824,3 +852,15 @@ def absolute_forms(u: Float, features: Float, observed: Float) -> Float:
                 row += distance
             out[k] += row
     return out
+
+
+@njit(cache=True, nogil=True)
+def starts_of_nodes(children: Index, sizes: Index) -> Index:
+    """Return where the samples of each node of a tree begin, when laid out from left to right."""
+    n = children.shape[0] + 1
+    starts = np.zeros(2 * n - 1, np.intp)
+    for merge in range(n - 2, -1, -1):  # parents come before their children
+        left, right = children[merge, 0], children[merge, 1]
+        starts[left] = starts[n + merge]
+        starts[right] = starts[n + merge] + sizes[left]
+    return starts

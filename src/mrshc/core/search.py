@@ -96,12 +96,7 @@ def _search(
 ) -> SearchResult:
     steps = Steps(total=plan.n_steps, report=progress)
     path = SparsityPath(matrix, max_rank=plan.ranks[-1], max_iter=plan.max_iter, tol=plan.tol)
-    sets = {}
-    wanted = ({"q": q, "rank": rank, "tolerance": plan.tolerance} for q, rank in plan.grid)
-    found = results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)
-    for key, features in zip(plan.grid, found, strict=True):
-        sets[key] = features
-        steps.advance(1)
+    sets = _feature_sets(path, plan, n_jobs, steps)
     evaluations = _Evaluations(matrix, plan, n_jobs=n_jobs, steps=steps)
     if (n_clusters := plan.n_clusters) is None:
         lowest = {key: s for key, s in sets.items() if key[1] in plan.ranks[:_RANKS_FOR_K]}
@@ -122,6 +117,23 @@ def _search(
         components=tuple(path.components(features.l1_bound, features.rank)),
         fell_back=fell_back,
     )
+
+
+def _feature_sets(
+    path: SparsityPath, plan: SearchPlan, n_jobs: int | None, steps: Steps
+) -> dict[tuple[int, int], FeatureSet]:
+    # Neighbours on the grid need the same bounds: workers that begin far apart seldom wait for
+    # each other.
+    half = (len(plan.grid) + 1) // 2
+    apart = sorted(range(len(plan.grid)), key=lambda i: i % half)
+    order = [plan.grid[i] for i in apart]
+    wanted = ({"q": q, "rank": rank, "tolerance": plan.tolerance} for q, rank in order)
+    found = {}
+    sets = results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)
+    for key, features in zip(order, sets, strict=True):
+        found[key] = features
+        steps.advance(1)
+    return {key: found[key] for key in plan.grid}
 
 
 def _candidate(q: int, features: FeatureSet, evaluation: Evaluation, k: int) -> Candidate:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
+from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Labels
 
 Metric = Literal["sqeuclidean", "cityblock"]
@@ -76,11 +77,8 @@ class Tree:
         n = self.n_samples
         sizes = np.ones(2 * n - 1, dtype=np.intp)
         sizes[n:] = self.linkage_matrix[:, 3]
-        starts = np.zeros(2 * n - 1, dtype=np.intp)
-        for node in range(self.root, n - 1, -1):  # parents come before their children
-            left, right = self.children(node)
-            starts[left] = starts[node]
-            starts[right] = starts[node] + sizes[left]
+        children = self.linkage_matrix[:, :2].astype(np.intp)
+        starts = compiled.starts_of_nodes(children, sizes)
         order = np.empty(n, dtype=np.intp)
         order[starts[:n]] = np.arange(n)
         return order, starts, starts + sizes
