@@ -1,8 +1,14 @@
 """Sparse hierarchical clustering for large and flat data."""
 
-from mrshc.comparison import Comparison, MethodFailedWarning, compare
-from mrshc.components import SparseComponents, sparse_components
-from mrshc.estimators import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mrshc.comparison import Comparison, MethodFailedWarning, compare
+    from mrshc.components import SparseComponents, sparse_components
+    from mrshc.estimators import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
 
 __all__ = [
     "SHC",
@@ -15,3 +21,23 @@ __all__ = [
     "compare",
     "sparse_components",
 ]
+
+# A room is opened when someone asks for what is in it: nobody pays for what they do not use.
+_ROOMS = {
+    "comparison": ("Comparison", "MethodFailedWarning", "compare"),
+    "components": ("SparseComponents", "sparse_components"),
+    "estimators": ("SHC", "HighVarianceHC", "MrSHC", "UnsupportedClustersWarning"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name from the room it lives in."""
+    for room, names in _ROOMS.items():
+        if name in names:
+            globals()[name] = value = getattr(import_module(f"{__name__}.{room}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

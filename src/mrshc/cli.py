@@ -1,23 +1,21 @@
-"""The command line: parses, calls, writes; no logic of its own."""
+"""The command line: parses, calls, writes; no logic of its own.
+
+Commands import what they need: `--help` must not wait for it.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import pandas as pd
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from mrshc.datasets import make_simulation_1
-from mrshc.estimators import MrSHC
-from mrshc.metrics import classification_error_rate, feature_precision, feature_recall
-from mrshc.plotting import dendrogram, write_picture
-from mrshc.progress import progress_bar
-from mrshc.study import StudyError, render_study, run_study
+from mrshc.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
 
 app = typer.Typer(
     help="Sparse hierarchical clustering for large and flat data.",
@@ -46,6 +44,15 @@ def demo(
 
     Example: mrshc demo --out picture --seed 7
     """
+    import numpy as np
+    import pandas as pd
+    from rich.console import Console
+
+    from mrshc.datasets import make_simulation_1
+    from mrshc.estimators import MrSHC
+    from mrshc.metrics import classification_error_rate, feature_precision, feature_recall
+    from mrshc.plotting import dendrogram, write_picture
+
     data = make_simulation_1(seed)
     X = pd.DataFrame(data.X, index=data.sample_names, columns=data.feature_names)
     truth = pd.Series([f"C{label + 1}" for label in data.labels], name="true class")
@@ -102,6 +109,9 @@ def study(
     Example: mrshc study table1 --replicates 10 --out quick
     Example: mrshc study table1 --render
     """
+    from mrshc.progress import progress_bar
+    from mrshc.study import render_study, run_study
+
     if render:
         sys.stdout.write(render_study(name, folder=folder, out=out))
         return
@@ -120,6 +130,8 @@ def study(
 
 
 def _confusion(counts: pd.DataFrame) -> Table:
+    from rich.table import Table
+
     table = Table(str(counts.index.name), *counts.columns)
     for name, row in counts.iterrows():
         table.add_row(str(name), *map(str, row))
@@ -130,7 +142,7 @@ def main() -> None:
     """Run the command line: exit 0 when done, 2 on the user's mistake, 1 on ours."""
     try:
         app()
-    except StudyError as error:
+    except UserError as error:
         sys.stderr.write(f"mrshc: {error}\n")
         sys.exit(2)
     except OSError as error:

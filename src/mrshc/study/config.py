@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mrshc.errors import UserError
+
 # Entries that change how results are shown, never the results.
 _SHOWN_ONLY = ("columns", "paper", "in_r")
 
@@ -17,7 +19,7 @@ _SHOWN_ONLY = ("columns", "paper", "in_r")
 _COMPUTES = ("core", "estimators", "study", "comparison", "components", "datasets", "metrics")
 
 
-class StudyError(ValueError):
+class StudyError(UserError):
     """A study that cannot be run as asked; the message says what to do."""
 
 

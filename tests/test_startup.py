@@ -1,0 +1,40 @@
+"""Nobody waits for what they do not use."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"numba", "matplotlib", "pandas", "plotly", "rich"}
+
+
+def loaded_by(code):
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules, file=sys.stderr)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name for name in done.stderr.split() if "." not in name}
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        ("import mrshc", HEAVY | {"numpy", "sklearn"}),
+        ("from mrshc import MrSHC, SHC, HighVarianceHC, sparse_components", HEAVY),
+        ("import mrshc.cli", HEAVY | {"numpy", "sklearn"}),
+    ],
+)
+def test_imports_are_light(code, unwanted):
+    assert not loaded_by(code) & unwanted
+
+
+def test_every_public_name_is_found_and_listed():
+    import mrshc
+
+    for name in mrshc.__all__:
+        assert getattr(mrshc, name).__name__ == name
+        assert name in dir(mrshc)
+    with pytest.raises(AttributeError, match="has no attribute 'MrSch'"):
+        mrshc.MrSch  # noqa: B018
