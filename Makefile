@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 # pytest-xdist's own default counts every core; two is what the checks are planned for.
 WORKERS ?= 2
 
-.PHONY: demo test lint study clean
+.PHONY: demo test lint study bench clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -17,6 +17,9 @@ demo: $(INSTALLED)
 # make study NAME=table1; for real data, make study NAME=lymphoma DATA=folder
 study: $(INSTALLED)
 	$(BIN)/mrshc study $(NAME) $(if $(DATA),--data $(DATA))
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/bench.py
 
 test: lint
 	$(BIN)/pytest -n $(WORKERS)

@@ -1,0 +1,261 @@
+"""Speed and memory: measures, writes benchmarks/results.json, and shows it in docs/performance.md.
+
+Run: make bench. Takes about half an hour, most of it the plain twin. `bench.py --render` shows the
+committed results again; `bench.py NAME ...` measures some parts and keeps the others.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mrshc.files import write_text
+from mrshc.plotting import PALETTE, write_picture
+from mrshc.study.tables import markdown_table, published
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results.json"
+PAGE = HERE.parent / "docs" / "performance.md"
+PICTURE = HERE.parent / "docs" / "images" / "growth.png"
+
+# Seconds on the stack the method came from (R 4.2.2, PMA, clusGap), one core of a computer like
+# the one where the rest was measured; recorded once, not part of a run.
+RECORDED_R = {("I", True): 7.2, ("I", False): 66.0, ("II", True): 9.3, ("II", False): 100.0}
+RECORDED_SPARCL = {(60, 500): 0.048, (320, 2000): 6.927}
+
+COMMON = {"n": 100, "p": 2000, "q": 50, "max_rank": 5, "n_clusters": 3, "n_jobs": 1}
+GROWTH = {
+    "n": [50, 100, 200, 500, 1000, 2000, 4000, 5000],
+    "p": [500, 2000, 5000, 20_000, 50_000, 100_000, 200_000],
+    "q": [10, 20, 50, 100, 200, 400, 800],
+    "max_rank": [1, 2, 3, 5, 8, 10],
+}
+SHC_SIZES = [(60, 500), (320, 2000), (1000, 20_000)]
+
+
+def call(name, **arguments):
+    """Run a case in a process of its own and return its figures."""
+    code = (
+        "import json, sys, cases\n"
+        "print(json.dumps(getattr(cases, sys.argv[1])(**json.loads(sys.argv[2]))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, name, json.dumps(arguments)],
+        cwd=HERE,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    sys.stderr.write(f"{name} {arguments}: {done.stdout}")
+    return json.loads(done.stdout)
+
+
+def end_to_end():
+    rows = []
+    for design in ("I", "II"):
+        hc = call("classical", design=design, draws=10)
+        for known in (True, False):
+            one, two = (
+                call("end_to_end", design=design, known=known, n_jobs=jobs, draws=10)
+                for jobs in (1, 2)
+            )
+            rows.append(
+                {"design": design, "known": known, "one": one, "two": two, "hc": hc}
+                | call("twin", design=design, known=known)
+            )
+    return rows
+
+
+def profile():
+    return {design: call("profile", design=design) for design in ("I", "II")}
+
+
+def growth():
+    return {
+        what: [call("fit_of_size", **(COMMON | {what: size})) | {"size": size} for size in sizes]
+        for what, sizes in GROWTH.items()
+    }
+
+
+def large():
+    everything = {"max_rank": 5, "n_jobs": 2}
+    return {
+        "n = 100, p = 20,000, everything unknown": call(
+            "fit_of_size", n=100, p=20_000, q=None, n_clusters=None, **everything
+        ),
+        "n = 4,000, p = 2,000, q and K known": call(
+            "fit_of_size", n=4000, p=2000, q=50, n_clusters=3, **everything
+        ),
+    }
+
+
+def shc():
+    rows = []
+    for n, p in SHC_SIZES:
+        row = {"n": n, "p": p, "lean": call("shc", n=n, p=p, explicit=False)}
+        if n**2 * p < 1e9:  # D fits in memory
+            row["explicit"] = call("shc", n=n, p=p, explicit=True)
+        rows.append(row)
+    return rows
+
+
+def early_stopping():
+    return call("early_stopping", draws=12)
+
+
+def start_up():
+    return call("start_up")
+
+
+PARTS = (end_to_end, profile, growth, large, shc, early_stopping, start_up)
+
+
+def show_end_to_end(rows):
+    headings = [
+        "",
+        "1 core",
+        "2 cores",
+        "ratio",
+        "R, recorded",
+        "R / 2 cores",
+        "plain twin / 1 core",
+    ]
+    headings += ["times classical HC"]
+    cells = []
+    for row in rows:
+        r = RECORDED_R[row["design"], row["known"]]
+        name = f"Simulation {row['design']}, {'q known' if row['known'] else '11 candidate q'}"
+        same = "" if row["same_answer"] else " (another answer)"
+        cells.append(
+            [
+                name,
+                f"{row['one']:.3f} s",
+                f"{row['two']:.3f} s",
+                f"{row['one'] / row['two']:.2f}",
+                f"{r:g} s",
+                f"{r / row['two']:.0f}",
+                f"{row['twin'] / row['ours']:.0f}{same}",
+                f"{row['one'] / row['hc']:.0f}",
+            ]
+        )
+    return markdown_table(headings, cells)
+
+
+def show_profile(shares):
+    parts = list(next(iter(shares.values())))
+    rows = []
+    for design, spent in shares.items():
+        whole = sum(spent.values())
+        rows.append([f"Simulation {design}", *(f"{spent[p] / whole:.0%}" for p in parts)])
+    return markdown_table(["share of the time", *parts], rows)
+
+
+def exponent(rows, low, high):
+    """Slope of log seconds on log size, from `low` to `high`."""
+    chosen = [(r["size"], r["seconds"]) for r in rows if low <= r["size"] <= high]
+    size, seconds = np.log(np.array(chosen)).T
+    return float(np.polyfit(size, seconds, 1)[0])
+
+
+def show_growth(curves):
+    ranges = {"n": (500, 4000), "p": (20_000, 200_000), "q": (50, 800), "max_rank": (2, 10)}
+    names = {"n": "samples n", "p": "features p", "q": "selected q", "max_rank": "largest rank R"}
+    draw_growth(curves, names)
+    rows = []
+    for what, curve in curves.items():
+        low, high = ranges[what]
+        first, last = curve[0], curve[-1]
+        rows.append(
+            [
+                names[what],
+                f"{first['size']:,} to {last['size']:,}",
+                f"{first['seconds']:.3f} s to {last['seconds']:.2f} s",
+                f"{exponent(curve, low, high):.2f} (from {low:,} to {high:,})",
+            ]
+        )
+    return markdown_table(["growing", "range", "seconds", "exponent"], rows)
+
+
+def draw_growth(curves, names):
+    figure = Figure(figsize=(10, 3), layout="constrained")
+    axes = figure.subplots(1, len(curves), sharey=True)
+    for axis, color, (what, curve) in zip(axes, PALETTE, curves.items(), strict=False):
+        sizes, seconds = ([row[key] for row in curve] for key in ("size", "seconds"))
+        axis.loglog(sizes, seconds, "o-", color=color, markersize=4)
+        axis.set_title(names[what], fontsize=10)
+        axis.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("seconds of a fit, one core")
+    write_picture(figure, PICTURE)
+
+
+def show_large(rows):
+    cells = [
+        [name, f"{r['seconds']:.1f} s", f"{r['peak_mb']:.0f} MB", f"{r['multiple_of_x']:.1f}"]
+        for name, r in rows.items()
+    ]
+    headings = ["2 cores", "time", "peak memory of the process", "of the fit, as a multiple of X"]
+    return markdown_table(headings, cells)
+
+
+def show_shc(rows):
+    cells = []
+    for row in rows:
+        n, p = row["n"], row["p"]
+        seconds = row["lean"]["seconds"]
+        explicit, r = row.get("explicit"), RECORDED_SPARCL.get((n, p))
+        cells.append(
+            [
+                f"n = {n}, p = {p:,}",
+                f"{seconds:.3f} s",
+                f"{row['lean']['peak_mb']:.0f} MB",
+                f"{explicit['seconds'] / seconds:.0f}" if explicit else "D does not fit",
+                f"{explicit['peak_mb']:.0f} MB" if explicit else "",
+                f"{r / seconds:.0f}" if r else "",
+            ]
+        )
+    headings = ["one fit of SHC", "time", "peak memory", "explicit D / ours", "its memory"]
+    return markdown_table([*headings, "R, recorded / ours"], cells)
+
+
+def show_early_stopping(counts):
+    nodes = counts["nodes"]
+    return (
+        f"{nodes:,} nodes of 96 searches: {counts['other_verdict']} verdicts differ from those of "
+        f"all 50 reference samples; {counts['drawn'] / nodes:.1f} samples are drawn on average.\n"
+    )
+
+
+def show_start_up(seconds):
+    return markdown_table(list(seconds), [[f"{s:.2f} s" for s in seconds.values()]])
+
+
+def render(results):
+    page = PAGE.read_text()
+    for part, figures in results["parts"].items():
+        page = published(page, part, globals()[f"show_{part}"](figures))
+    write_text(PAGE, page)
+
+
+def main(names):
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"parts": {}}
+    if names != ["--render"]:
+        for part in PARTS:
+            if not names or part.__name__ in names:
+                results["parts"][part.__name__] = part()
+        packages = ("numpy", "scipy", "scikit-learn", "numba")
+        results["versions"] = {p: version(p) for p in packages}
+        results["versions"]["python"] = platform.python_version()
+        results["computer"] = {"architecture": platform.machine(), "cores": os.cpu_count()}
+        write_text(RESULTS, json.dumps(results, indent=2) + "\n")
+    render(results)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,225 @@
+"""What is measured. Each function runs in a process of its own and returns plain figures."""
+
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
+from mrshc.datasets import make_noise, make_simulation_1, make_simulation_2
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+DESIGNS = {"I": make_simulation_1, "II": make_simulation_2}
+KNOWN, UNKNOWN = 50, (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200)
+FIRST_SEED = 5001
+
+warnings.simplefilter("ignore", UnsupportedClustersWarning)
+
+
+def seconds_of(function, repeats=1):
+    """Best of some runs: what else the machine does only ever adds to it."""
+    best = np.inf
+    for _ in range(repeats):
+        started = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def wide(n, p, seed=0):
+    """Three clusters on 50 of p features, as in Simulation I."""
+    X = np.random.default_rng(seed).normal(size=(n, p))
+    X[: n // 3, :50] += 1
+    X[n // 3 : 2 * n // 3, :50] -= 1
+    return X
+
+
+def warm_up():
+    """Compile, or load what was compiled."""
+    X = wide(20, 60)
+    for data in (X, np.asfortranarray(X)):
+        MrSHC(5, random_state=0).fit(data)
+    SHC(5).fit(X)
+
+
+def end_to_end(design, known, n_jobs, draws):
+    """Median over draws of the seconds of a fit."""
+    warm_up()
+    q = KNOWN if known else UNKNOWN
+    data = [DESIGNS[design](FIRST_SEED + draw).X for draw in range(draws)]
+    return statistics.median(
+        seconds_of(lambda X=X: MrSHC(q, random_state=0, n_jobs=n_jobs).fit(X), repeats=3)
+        for X in data
+    )
+
+
+def twin(design, known):
+    """Seconds of the plain twin, and of a fit, on the same draw and one core; same answer."""
+    import plain_twin
+
+    warm_up()
+    X = DESIGNS[design](FIRST_SEED).X
+    targets = (KNOWN,) if known else UNKNOWN
+    model = MrSHC(targets, random_state=0)
+    ours = seconds_of(lambda: model.fit(X), repeats=3)
+    entropy = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+    started = time.perf_counter()
+    q, rank, _, features, _ = plain_twin.mrshc(X, targets, (1, 2, 3, 4, 5), entropy=entropy)
+    seconds = time.perf_counter() - started
+    same = (
+        rank == model.rank_
+        and q in targets
+        and np.array_equal(features, np.flatnonzero(model.get_support()))
+    )
+    return {"twin": seconds, "ours": ours, "same_answer": bool(same)}
+
+
+def classical(design, draws):
+    """Median seconds of hierarchical clustering on all features."""
+    data = [DESIGNS[design](FIRST_SEED + draw).X for draw in range(draws)]
+    HighVarianceHC(500).fit(data[0])
+    return statistics.median(
+        seconds_of(lambda X=X: HighVarianceHC(500).fit(X), repeats=5) for X in data
+    )
+
+
+def profile(design):
+    """Seconds that a fit with unknown q spends in each part, on one core."""
+    from mrshc.core import pruning, search, sparsity
+
+    warm_up()
+    spent = dict.fromkeys(("components", "gap tests", "distances and trees", "silhouettes"), 0.0)
+
+    def timed(part, function):
+        def run(*args, **kwargs):
+            started = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent[part] += time.perf_counter() - started
+
+        return run
+
+    sparsity.next_component = timed("components", sparsity.next_component)
+    pruning.gap_curve = timed("gap tests", pruning.gap_curve)
+    search.pairwise_distances = timed("distances and trees", search.pairwise_distances)
+    search.agglomerate = timed("distances and trees", search.agglomerate)
+    search.average_silhouette = timed("silhouettes", search.average_silhouette)
+    whole = seconds_of(lambda: MrSHC(UNKNOWN, random_state=0).fit(DESIGNS[design](FIRST_SEED).X))
+    return spent | {"rest": whole - sum(spent.values())}
+
+
+def fit_of_size(n, p, q, max_rank, n_clusters, n_jobs):
+    """Seconds of a fit, and what it added to the memory of the process, as a multiple of X."""
+    warm_up()
+    X = wide(n, p)
+    model = MrSHC(
+        "auto" if q is None else q,
+        max_rank=max_rank,
+        n_clusters="auto" if n_clusters is None else n_clusters,
+        random_state=0,
+        n_jobs=n_jobs,
+    )
+    before = _peak_mb()
+    seconds = seconds_of(lambda: model.fit(X))
+    peak = _peak_mb()
+    return {
+        "seconds": seconds,
+        "peak_mb": peak,
+        "multiple_of_x": 1 + (peak - before) * 2**20 / X.nbytes,
+    }
+
+
+def shc(n, p, explicit):
+    """Seconds and peak memory of one fit of SHC or of the alternation on the explicit matrix D."""
+    warm_up()
+    X = np.random.default_rng(0).normal(size=(n, p))
+    X[: n // 3, :50] += 1
+    X[n // 3 : n // 2, :50] -= 1
+    solve = _shc_on_explicit_pairs if explicit else SHC(l1_bound=5.7).fit
+    return {"seconds": seconds_of(lambda: solve(X)), "peak_mb": _peak_mb()}
+
+
+def _shc_on_explicit_pairs(X, l1_bound=5.7):
+    """The alternation as it is written down, D held in memory."""
+    from mrshc.core.kernels import sparse_direction
+
+    i, j = np.triu_indices(len(X), 1)
+    D = np.square(X[i] - X[j])
+    u = D.sum(axis=1)
+    u /= np.linalg.norm(u)
+    for _ in range(15):
+        indices, weights = sparse_direction(D.T @ u, l1_bound)
+        old, u = u, D[:, indices] @ weights
+        u /= np.linalg.norm(u)
+        if np.abs(u - old).sum() <= 1e-4 * np.abs(old).sum():
+            break
+
+
+def early_stopping(draws):
+    """Verdicts of early stopping and of all reference samples, on every node of many searches."""
+    from mrshc.core import pruning
+
+    plain = pruning.gap_curve
+    counts = {"nodes": 0, "other_verdict": 0, "drawn": 0}
+
+    def both(X, distances, *, partitions, rng, settings):
+        state = rng.bit_generator.state
+        early = plain(X, distances, partitions=partitions, rng=rng, settings=settings)
+        rng.bit_generator.state = state
+        everything = type(settings)(
+            linkage=settings.linkage,
+            metric=settings.metric,
+            n_references=settings.n_references,
+            stop_early=False,
+        )
+        full = plain(X, distances, partitions=partitions, rng=rng, settings=everything)
+        counts["nodes"] += 1
+        counts["other_verdict"] += early.n_clusters != full.n_clusters
+        counts["drawn"] += len(early.reference)
+        return full
+
+    pruning.gap_curve = both
+    for draw in range(draws):
+        seed = 9000 + draw
+        linkage = ("complete", "average", "ward")[draw % 3]
+        for X in (
+            make_simulation_1(seed).X,
+            make_simulation_2(seed).X,
+            make_simulation_1(seed, mu=0.7).X,
+            make_simulation_2(seed, mu=0.8).X,
+            make_simulation_1(seed, sizes=(40, 15, 5)).X,
+            make_simulation_1(seed, noise="t3").X,
+            make_noise(seed).X,
+            make_noise(seed, noise="t3").X,
+        ):
+            MrSHC(random_state=seed, linkage=linkage).fit(X)
+    return counts
+
+
+def start_up():
+    """Seconds that importing mrshc adds, and that the command's help takes."""
+    base = "import numpy, sklearn.base"
+
+    def of(*command):
+        return seconds_of(
+            lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), repeats=5
+        )
+
+    python = sys.executable
+    return {
+        "import mrshc": of(python, "-c", f"{base}; import mrshc") - of(python, "-c", base),
+        "from mrshc import MrSHC": of(python, "-c", f"{base}; from mrshc import MrSHC")
+        - of(python, "-c", base),
+        "mrshc --help": of(str(Path(python).with_name("mrshc")), "--help"),
+    }
+
+
+def _peak_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,49 @@
+"""The benchmarks run, and docs/performance.md shows what they measured."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import bench  # noqa: E402
+import cases  # noqa: E402
+
+RESULTS = json.loads(bench.RESULTS.read_text())
+
+
+def test_performance_page_shows_the_committed_results(tmp_path, monkeypatch):
+    page = tmp_path / "performance.md"
+    page.write_text(bench.PAGE.read_text())
+    monkeypatch.setattr(bench, "PAGE", page)
+    monkeypatch.setattr(bench, "PICTURE", tmp_path / "growth.png")
+    bench.render(RESULTS)
+    assert page.read_text() == (ROOT / "docs" / "performance.md").read_text()
+    assert {part.__name__ for part in bench.PARTS} == set(RESULTS["parts"])
+    for part in RESULTS["parts"]:
+        assert page.read_text().count(f"<!-- {part} -->\n\n") == 1
+
+
+def test_exponents_are_slopes_of_the_logarithms():
+    curve = [{"size": s, "seconds": 3 * s**1.5} for s in (1, 10, 100, 1000)]
+    assert bench.exponent(curve, 10, 1000) == pytest.approx(1.5)
+
+
+def test_cases_run(monkeypatch):
+    monkeypatch.setattr(cases, "UNKNOWN", (5, 10))
+    monkeypatch.setitem(cases.DESIGNS, "I", lambda seed: cases.make_simulation_1(seed, mu=3.0))
+    size = {"n": 20, "p": 60, "q": 5, "max_rank": 2, "n_clusters": 3, "n_jobs": 1}
+    assert cases.end_to_end("I", known=True, n_jobs=1, draws=1) > 0
+    assert cases.classical("I", draws=1) > 0
+    assert cases.fit_of_size(**size)["multiple_of_x"] >= 1
+    for explicit in (True, False):
+        assert cases.shc(20, 60, explicit)["seconds"] > 0
+
+
+def test_early_stopping_hardly_ever_decides_otherwise():
+    counts = RESULTS["parts"]["early_stopping"]
+    assert counts["nodes"] > 10_000
+    assert counts["other_verdict"] <= counts["nodes"] / 1000
