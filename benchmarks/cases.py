@@ -6,12 +6,14 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
 from mrshc.datasets import make_noise, make_simulation_1, make_simulation_2
+from mrshc.metrics import feature_recall
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -201,6 +203,30 @@ def early_stopping(draws):
         ):
             MrSHC(random_state=seed, linkage=linkage).fit(X)
     return counts
+
+
+def convergence(design, max_iter, draws):
+    """What at most so many alternations make of known q: time, and how q and recall fare."""
+    warm_up()
+    fits = []
+    for draw in range(draws):
+        data = DESIGNS[design](FIRST_SEED + draw)
+        model = _WithIterations(KNOWN, random_state=0)
+        model.max_iter = max_iter
+        seconds = seconds_of(lambda X=data.X, model=model: model.fit(X))
+        reached = model.search_results_["reached"].mean()
+        fits.append((seconds, reached, feature_recall(data.support, model.get_support())))
+    seconds, reached, recall = np.mean(fits, axis=0)
+    return {"seconds": seconds, "reached": reached, "recall": recall}
+
+
+class _WithIterations(MrSHC):
+    """MrSHC with another number of alternations than its own."""
+
+    max_iter = 20
+
+    def _plan(self, matrix):
+        return replace(super()._plan(matrix), max_iter=self.max_iter)
 
 
 def start_up():
