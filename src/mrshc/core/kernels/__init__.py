@@ -1,0 +1,31 @@
+"""Compiled loops. Imported with the first call (`core.compiled`): numba takes its time.
+
+Loops that call each other live in one file: the cache of numba does not see changes in another.
+"""
+
+from mrshc.core.kernels.alternation import (
+    alternate,
+    column_lengths,
+    sparse_direction,
+    times,
+    transposed_times,
+    union,
+)
+from mrshc.core.kernels.dispersion import dispersion, gap_test, top_dispersions
+from mrshc.core.kernels.pairs import absolute_forms, add_absolute
+from mrshc.core.kernels.tree import starts_of_nodes
+
+__all__ = [
+    "absolute_forms",
+    "add_absolute",
+    "alternate",
+    "column_lengths",
+    "dispersion",
+    "gap_test",
+    "sparse_direction",
+    "starts_of_nodes",
+    "times",
+    "top_dispersions",
+    "transposed_times",
+    "union",
+]

@@ -1,0 +1,20 @@
+"""Where the nodes of a tree lie."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mrshc.core.arrays import Index
+
+
+@njit(cache=True, nogil=True)
+def starts_of_nodes(children: Index, sizes: Index) -> Index:
+    """Return where the samples of each node of a tree begin, when laid out from left to right."""
+    n = children.shape[0] + 1
+    starts = np.zeros(2 * n - 1, np.intp)
+    for merge in range(n - 2, -1, -1):  # parents come before their children
+        left, right = children[merge, 0], children[merge, 1]
+        starts[left] = starts[n + merge]
+        starts[right] = starts[n + merge] + sizes[left]
+    return starts
