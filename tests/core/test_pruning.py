@@ -100,3 +100,18 @@ def test_same_seed_same_verdicts_other_seed_other_references():
     root = one.tree.root
     np.testing.assert_array_equal(one.tests[root].reference, same.tests[root].reference)
     assert np.any(one.tests[root].reference != other.tests[root].reference)
+
+
+def test_early_stopping_decides_as_all_samples_do():
+    rng = np.random.default_rng(5)
+    drawn = []
+    for entropy in range(30):
+        X = rng.normal(size=(30, 4)) + np.repeat([[0.0], [1.5]], 15, axis=0) * (entropy % 2)
+        early = pruned(X, entropy=entropy)
+        full = pruned(X, entropy=entropy, stop_early=False)
+        assert early.splits == full.splits
+        assert {len(curve.reference) for curve in full.tests.values()} == {50}
+        for node, curve in early.tests.items():
+            drawn.append(len(curve.reference))
+            np.testing.assert_array_equal(curve.reference, full.tests[node].reference[: drawn[-1]])
+    assert 15 <= min(drawn) < 50

@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -109,3 +111,34 @@ def test_duplicated_features_enter_together():
     found = path_of(X).search(1, rank=1)
     np.testing.assert_array_equal(found.indices, [0, 5])
     assert not found.reached
+
+
+@pytest.mark.parametrize("rank", [1, 3, 5])
+def test_leaving_components_unsolved_changes_nothing(rank):
+    X = reference.matrix("input_B")
+    lazy, thorough = path_of(X), path_of(X)
+    for q in range(1, 200, 13):
+        bound, indices = sparsity.bisected_bound(
+            lambda bound, _: thorough.features(bound, rank),
+            q,
+            largest=np.sqrt(X.shape[1]),
+            tolerance=0,
+        )
+        found = lazy.search(q, rank=rank)
+        assert found.l1_bound == bound
+        np.testing.assert_array_equal(found.indices, indices)
+    if rank > 1:
+        solved = [sum(len(b.components) for b in p._bounds.values()) for p in (lazy, thorough)]
+        assert solved[0] < solved[1]
+
+
+def test_threads_may_search_at_the_same_time():
+    X = reference.matrix("input_B")
+    wanted = [(q, rank) for q in (5, 20, 50) for rank in (1, 2, 3)]
+    alone, shared = path_of(X), path_of(X)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda key: shared.search(key[0], rank=key[1]), wanted))
+    for (q, rank), features in zip(wanted, found, strict=True):
+        expected = alone.search(q, rank=rank)
+        assert features.l1_bound == expected.l1_bound
+        np.testing.assert_array_equal(features.indices, expected.indices)

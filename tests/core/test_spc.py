@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import reference
 from mrshc import components, sparse_components
-from mrshc.core.kernels import sparse_direction
+from mrshc.core import compiled
+from mrshc.core.kernels import alternation, sparse_direction
 
 # The one run of PMA whose unconverged third component carries more than 5e-6 of the error that its
 # search for the threshold leaves at each step.
@@ -249,3 +251,58 @@ def test_nothing_observed_is_refused_by_name(axis, message):
     np.moveaxis(X, axis, 0)[3] = np.nan
     with pytest.raises(ValueError, match=message):
         sparse_components(X, l1_bound=2.0)
+
+
+@pytest.mark.parametrize("max_iter", [3, 20, 500])
+@pytest.mark.parametrize("l1_bound", [1.0, 2.5, 4.0])
+def test_the_screen_of_columns_never_changes_a_digit(monkeypatch, l1_bound, max_iter):
+    X = reference.matrix("input_B")
+    options = {"l1_bound": l1_bound, "n_components": 3, "center": True, "max_iter": max_iter}
+    screened = sparse_components(X, **options)
+    kept = []
+    plain = alternation._near
+
+    def all_of_them(slopes, *others):
+        kept.append(plain(slopes, *others).size)
+        return np.arange(slopes.size)
+
+    # In plain Python, with a screen that lets everything through: it is never worth its while.
+    monkeypatch.setattr(alternation, "_near", all_of_them)
+    monkeypatch.setattr(compiled, "alternate", alternation.alternate.py_func, raising=False)
+    unscreened = sparse_components(X, **options)
+    assert max_iter == 3 or min(kept) < X.shape[1] / 4, "the screen was used"
+    np.testing.assert_array_equal(screened.loadings, unscreened.loadings)
+    np.testing.assert_array_equal(screened.scores, unscreened.scores)
+    np.testing.assert_array_equal(screened.n_iter, unscreened.n_iter)
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+def test_layout_of_the_data_never_changes_a_digit(orthogonal):
+    X = reference.matrix("input_B")
+    options = {"l1_bound": 3.0, "n_components": 4, "center": True, "orthogonal": orthogonal}
+    rows = sparse_components(np.ascontiguousarray(X), **options, init=np.eye(4, X.shape[1]))
+    columns = sparse_components(np.asfortranarray(X), **options, init=np.eye(4, X.shape[1]))
+    np.testing.assert_array_equal(rows.loadings, columns.loadings)
+    np.testing.assert_array_equal(rows.scores, columns.scores)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_direction_with_ties_is_that_of_a_plain_search(seed):
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(2, 40))
+    slopes = rng.integers(-3, 4, size=p) * 10.0 ** rng.integers(-20, 20)
+    top = np.abs(slopes).max()
+    bound = rng.uniform(1, np.sqrt(p))
+    n_tied = int((np.abs(slopes) == top).sum())
+    if top == 0 or n_tied >= bound**2:
+        return  # there is nothing to search; tested above
+
+    def soft(delta):
+        return np.sign(slopes) * np.maximum(np.abs(slopes) - delta * top, 0) / top
+
+    def excess(delta):
+        return np.abs(soft(delta)).sum() - bound * np.linalg.norm(soft(delta))
+
+    delta = brentq(excess, 0.0, 1 - 1e-9, xtol=1e-15) if excess(0.0) > 0 else 0.0
+    expected = soft(delta) / np.linalg.norm(soft(delta))
+    np.testing.assert_allclose(dense(sparse_direction(slopes, bound), p), expected, atol=1e-9)
