@@ -98,21 +98,9 @@ def next_component(
     if not orthogonal:
         image = image - scores.T @ (loadings @ v)
         np.add.at(image, rows, patch * v[columns])
+    residual = compiled.Residual(*matrix.layout, scores, loadings, orthogonal, rows, columns, patch)
     u, indices, weights, scale, n_iter, converged = compiled.alternate(
-        *matrix.layout,
-        matrix.lengths,
-        scores,
-        loadings,
-        orthogonal,
-        rows,
-        columns,
-        patch,
-        v,
-        image,
-        l1_bound,
-        max_iter,
-        tol,
-        starts.noise,
+        residual, matrix.lengths, v, image, l1_bound, max_iter, tol, starts.noise
     )
     sign = np.sign(weights[np.argmax(np.abs(weights))]) if weights.size else 1.0
     return Component(

@@ -4,6 +4,7 @@ Loops that call each other live in one file: the cache of numba does not see cha
 """
 
 from mrshc.core.kernels.alternation import (
+    Residual,
     alternate,
     column_lengths,
     sparse_direction,
@@ -16,6 +17,7 @@ from mrshc.core.kernels.pairs import absolute_forms, add_absolute
 from mrshc.core.kernels.tree import starts_of_nodes
 
 __all__ = [
+    "Residual",
     "absolute_forms",
     "add_absolute",
     "alternate",

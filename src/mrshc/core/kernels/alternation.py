@@ -6,7 +6,7 @@ so that a shortcut never changes a digit.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -278,18 +278,36 @@ def _level_within(depths: Float, l1_bound: float, deepest: float) -> float:
         c = root
 
 
+class Residual(NamedTuple):
+    """X minus its offsets, minus scores' loadings, plus a patch of single cells."""
+
+    X: NDArray[Any]  # (n, p), or (p, n) if `by_columns`
+    by_columns: bool
+    offsets: Float  # (p,)
+    scores: Float  # (k, n), of earlier components
+    loadings: Float  # (k, p), times their scales
+    orthogonal: bool  # the scores are not subtracted: u is kept orthogonal to them
+    patch_rows: Index
+    patch_columns: Index
+    patch: Float
+
+
+class Screen(NamedTuple):
+    """The columns that can come near the threshold while u stays within `reach` of an anchor."""
+
+    columns: Index  # (m,), increasing
+    packed: Float  # (n, m), these columns of X, without offsets
+    no_offsets: Float  # (m,)
+    loadings: Float  # (k, m)
+    anchor: Float  # (n,)
+    reach: float  # negative: no screen
+    floor: float  # no other column has a slope above it
+
+
 @njit(cache=True, nogil=True)
 def alternate(
-    X: NDArray[Any],
-    by_columns: bool,
-    offsets: Float,
+    residual: Residual,
     lengths: Float,
-    scores: Float,
-    loadings: Float,
-    orthogonal: bool,
-    patch_rows: Index,
-    patch_columns: Index,
-    patch: Float,
     v: Float,
     image: Float,
     l1_bound: float,
@@ -299,92 +317,119 @@ def alternate(
 ) -> tuple[Float, Index, Float, float, int, bool]:
     """Alternate between u and v until v moves by no more than `tol`; u, v, u'Xv and how it ended.
 
-    X is seen minus scores' loadings, plus a sparse patch; or, if `orthogonal`, u is kept orthogonal
-    to the scores. It begins at a dense v with its image Xv, and ends with nothing where no more
-    than `noise` is left of X. `lengths` holds those of the columns of X.
+    It begins at a dense v with its image Xv, and ends with nothing where no more than `noise` is
+    left of X. `lengths` holds those of the columns of X.
 
     Most columns never come near the threshold. As u moves by d, the slope of a column moves by no
     more than d times the column's length: a screen keeps the columns that can matter for a while,
     packed together, and all columns are looked at again when that while is over.
     """
-    n, p = image.size, v.size
-    u, anchor = np.zeros(n), np.empty(n)
-    kept = np.empty(0, np.intp)  # columns of the screen
-    packed, packed_loadings = np.empty((n, 0)), np.empty((0, 0))
-    no_offsets = np.zeros(0)
-    reach, floor, level = -1.0, 0.0, -1.0
-    old_indices, old_weights = np.arange(p), v
-    n_iter, converged, scale = 0, False, 0.0
-    indices, weights = np.empty(0, np.intp), np.empty(0)
+    u = np.zeros(image.size)
+    screen = _no_screen(image.size)
+    indices, weights, scale, level = np.arange(v.size), v, 0.0, -1.0
+    n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
-        if orthogonal:
-            for k in range(scores.shape[0]):
-                image = image - _dot(scores[k], image) * scores[k]
+        if residual.orthogonal:
+            for k in range(residual.scores.shape[0]):
+                image = image - _dot(residual.scores[k], image) * residual.scores[k]
         length = np.sqrt(_dot(image, image))
         if length <= noise:
-            return np.zeros(n), np.empty(0, np.intp), np.empty(0), 0.0, 0, True
-        step = 0.0
-        for i in range(n):
-            new = image[i] / length
-            step += (new - u[i]) ** 2
-            u[i] = new
-        step = np.sqrt(step)
-        screened = False
-        if reach >= 0.0 and _distance(u, anchor) <= reach:
-            slopes = _transposed_rows_times(packed, no_offsets, u)
-            if not orthogonal:
-                _deflate(slopes, scores, packed_loadings, u)
-            steepest = _steepest(slopes)
-            if steepest > floor:
-                new_level = _level(slopes, steepest, l1_bound, 1.25 * level, steepest - floor)
-                if new_level >= 0.0:
-                    screened, level = True, new_level
+            return np.zeros(u.size), np.empty(0, np.intp), np.empty(0), 0.0, 0, True
+        old_u, old_indices, old_weights = u, indices, weights
+        u = image / length
+        slopes, steepest, new_level = _screened_slopes(residual, screen, u, l1_bound, level)
+        screened = new_level >= 0.0
         if not screened:
-            slopes = transposed_times(X, by_columns, offsets, u)
-            if not orthogonal:
-                _deflate(slopes, scores, loadings, u)
-            for k in range(patch.size):
-                slopes[patch_columns[k]] += patch[k] * u[patch_rows[k]]
+            slopes = _slopes(residual, u)
             steepest = _steepest(slopes)
             if steepest == 0.0:
-                return np.zeros(n), np.empty(0, np.intp), np.empty(0), 0.0, 0, True
-            level = _level(slopes, steepest, l1_bound, 1.25 * level, steepest)
-            reach = -1.0
-            if n_iter > 0 and patch.size == 0:
-                floor = (1.0 - _FALL) * (steepest - level)
-                kept = _near(slopes, lengths, loadings, _REACH * step, floor)
-                if kept.size <= _WORTHWHILE * p:
-                    reach = _REACH * step
-                    anchor[:] = u
-                    packed = _packed(X, by_columns, offsets, kept)
-                    packed_loadings = loadings[:, kept]
-                    no_offsets = np.zeros(kept.size)
+                return np.zeros(u.size), np.empty(0, np.intp), np.empty(0), 0.0, 0, True
+            new_level = _level(slopes, steepest, l1_bound, 1.25 * level, steepest)
+            screen = _no_screen(u.size)
+            if n_iter > 0 and residual.patch.size == 0:
+                reach = _REACH * _distance(u, old_u)
+                floor = (1.0 - _FALL) * (steepest - new_level)
+                screen = _screen(residual, lengths, slopes, u, reach, floor)
+        level = new_level
         positions, weights = _above(slopes, steepest, level, l1_bound)
         scale = 0.0
         for k in range(positions.size):
             scale += slopes[positions[k]] * weights[k]
         if screened:
-            indices = kept[positions]
-            image = times(packed, False, no_offsets, positions, weights)
+            indices = screen.columns[positions]
+            image = times(screen.packed, False, screen.no_offsets, positions, weights)
         else:
             indices = positions
-            image = times(X, by_columns, offsets, indices, weights)
-        if not orthogonal:
-            for k in range(scores.shape[0]):
-                overlap = 0.0
-                for m in range(indices.size):
-                    overlap += loadings[k, indices[m]] * weights[m]
-                for i in range(n):
-                    image[i] -= overlap * scores[k, i]
-        if patch.size > 0:
-            dense = np.zeros(p)
-            dense[indices] = weights
-            for k in range(patch.size):
-                image[patch_rows[k]] += patch[k] * dense[patch_columns[k]]
+            image = times(residual.X, residual.by_columns, residual.offsets, indices, weights)
+        _take_from_image(residual, image, indices, weights)
         n_iter += 1
         converged = _l1_distance(old_indices, old_weights, indices, weights) <= tol
-        old_indices, old_weights = indices, weights
     return u, indices, weights, scale, n_iter, converged
+
+
+@njit(cache=True, nogil=True)
+def _no_screen(n: int) -> Screen:
+    nothing = np.empty((0, 0))
+    none = np.empty(0)
+    return Screen(np.empty(0, np.intp), nothing, none, nothing, np.empty(n), -1.0, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _screen(
+    residual: Residual, lengths: Float, slopes: Float, u: Float, reach: float, floor: float
+) -> Screen:
+    """Keep the columns whose slope may exceed `floor` while u moves by up to `reach`, if few."""
+    columns = _near(slopes, lengths, residual.loadings, reach, floor)
+    if columns.size > _WORTHWHILE * slopes.size:
+        return _no_screen(u.size)
+    packed = _packed(residual.X, residual.by_columns, residual.offsets, columns)
+    loadings = residual.loadings[:, columns]
+    return Screen(columns, packed, np.zeros(columns.size), loadings, u, reach, floor)
+
+
+@njit(cache=True, nogil=True)
+def _screened_slopes(
+    residual: Residual, screen: Screen, u: Float, l1_bound: float, level: float
+) -> tuple[Float, float, float]:
+    """Return slopes of the screen's columns, the steepest, and the level; -1 if it may be wrong."""
+    if screen.reach < 0.0 or _distance(u, screen.anchor) > screen.reach:
+        return np.empty(0), 0.0, -1.0
+    slopes = _transposed_rows_times(screen.packed, screen.no_offsets, u)
+    if not residual.orthogonal:
+        _deflate(slopes, residual.scores, screen.loadings, u)
+    steepest = _steepest(slopes)
+    if steepest <= screen.floor:
+        return slopes, steepest, -1.0
+    deepest = steepest - screen.floor
+    return slopes, steepest, _level(slopes, steepest, l1_bound, 1.25 * level, deepest)
+
+
+@njit(cache=True, nogil=True)
+def _slopes(residual: Residual, u: Float) -> Float:
+    """Return the residual's transposed product with u."""
+    slopes = transposed_times(residual.X, residual.by_columns, residual.offsets, u)
+    if not residual.orthogonal:
+        _deflate(slopes, residual.scores, residual.loadings, u)
+    for k in range(residual.patch.size):
+        slopes[residual.patch_columns[k]] += residual.patch[k] * u[residual.patch_rows[k]]
+    return slopes
+
+
+@njit(cache=True, nogil=True)
+def _take_from_image(residual: Residual, image: Float, indices: Index, weights: Float) -> None:
+    """Turn X v into the residual's product with the same v, in place."""
+    if not residual.orthogonal:
+        for k in range(residual.scores.shape[0]):
+            overlap = 0.0
+            for m in range(indices.size):
+                overlap += residual.loadings[k, indices[m]] * weights[m]
+            for i in range(image.size):
+                image[i] -= overlap * residual.scores[k, i]
+    if residual.patch.size > 0:
+        v = np.zeros(residual.offsets.size)
+        v[indices] = weights
+        for k in range(residual.patch.size):
+            image[residual.patch_rows[k]] += residual.patch[k] * v[residual.patch_columns[k]]
 
 
 @njit(cache=True, nogil=True)
