@@ -18,7 +18,8 @@ from mrshc.core.pairs import PairDistances
 from mrshc.core.sparsity import bisected_bound
 from mrshc.core.workers import Progress, Steps, results_of
 
-# Permuted distances are kept, rather than made again in each pass, up to this many (256 MB).
+# Each worker keeps its permuted distances, rather than making them again in each pass, up to this
+# many (256 MB).
 _KEPT_CELLS = 1 << 25
 
 

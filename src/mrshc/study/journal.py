@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mrshc.files import write_text
+from mrshc.files import locked, write_text
 from mrshc.study.config import StudyError
 
 Task = tuple[int, ...]
 Row = dict[str, Any]
+
+
+@contextmanager
+def open_journal(folder: Path, *, fingerprint: str) -> Iterator[Journal]:
+    """Open the journal in a folder, which nobody else may do meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "lock") as mine:
+        if not mine:
+            raise StudyError(f"Another process is at work in {folder}. Wait for it, or stop it.")
+        yield Journal(folder, fingerprint=fingerprint)
 
 
 class Journal:
@@ -22,16 +34,15 @@ class Journal:
         self.rows: dict[Task, list[Row]] = {}
         self.seconds: dict[Task, float] = {}
         self._path = folder / "journal.jsonl"
-        header = json.dumps({"fingerprint": fingerprint})
-        if not self._path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            write_text(self._path, header + "\n")
-            return
-        first, *lines = self._path.read_text().splitlines()
+        self._read(json.dumps({"fingerprint": fingerprint}))
+
+    def _read(self, header: str) -> None:
+        """Take over what an interrupted run left."""
+        first, *lines = self._path.read_text().splitlines() if self._path.exists() else [header]
         if first != header:
             raise StudyError(
-                f"{folder} holds the unfinished work of another config or of other code. Remove it "
-                "to begin anew, or give another folder (--out)."
+                f"{self.folder} holds the unfinished work of another config or of other code. "
+                "Remove it to begin anew, or give another folder (--out)."
             )
         whole = [header]
         for line in lines:

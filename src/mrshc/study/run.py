@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from mrshc.files import write_text
 from mrshc.study import microarray, section2, simulation, timing
 from mrshc.study.config import Folders, Study, StudyError, code_version, load_study
-from mrshc.study.journal import Journal, Row, Task
+from mrshc.study.journal import Journal, Row, Task, open_journal
 from mrshc.study.tables import publish
 
 __all__ = ["StudyError", "render_study", "run_study"]
@@ -63,16 +63,22 @@ def run_study(
     work = target / f"{name}.partial"
     folders = Folders(data=data, out=work)
     tasks = _kind(study).tasks(study, folders)
-    journal = Journal(work, fingerprint=study.fingerprint)
-    _finish(study, tasks, journal, folders=folders, n_jobs=n_jobs, progress=progress)
+    with open_journal(work, fingerprint=study.fingerprint) as journal:
+        _finish(study, tasks, journal, folders=folders, n_jobs=n_jobs, progress=progress)
+        _write_results(study, tasks, journal, target)
+    render_study(name, folder=folder, out=out)
+    return target / f"{name}.csv"
+
+
+def _write_results(study: Study, tasks: list[Task], journal: Journal, target: Path) -> None:
+    """Write the table of results and what it was made with; the journal has done its duty."""
     rows = [row for task in sorted(tasks) for row in journal.rows[task]]
     if all("error" in row for row in rows):
         journal.close(pictures_to=None)  # mended, it runs anew
-        raise StudyError(f"{name} failed everywhere, first with {rows[0]['error']}")
+        raise StudyError(f"{study.name} failed everywhere, first with {rows[0]['error']}")
     results = pd.DataFrame(rows).convert_dtypes()  # counts stay whole where some are missing
-    write_text(target / f"{name}.csv", results.to_csv(index=False))
     metadata = {
-        "study": name,
+        "study": study.name,
         "replicates": study.replicates,
         "config": study.options,
         "code": code_version(),
@@ -82,10 +88,9 @@ def run_study(
         # Of all tasks together, also those done before an interruption or beside each other.
         "seconds": round(sum(journal.seconds[task] for task in tasks), 1),
     }
-    write_text(target / f"{name}.json", json.dumps(metadata, indent=2) + "\n")
+    write_text(target / f"{study.name}.csv", results.to_csv(index=False))
+    write_text(target / f"{study.name}.json", json.dumps(metadata, indent=2) + "\n")
     journal.close(pictures_to=target)
-    render_study(name, folder=folder, out=out)
-    return target / f"{name}.csv"
 
 
 def render_study(name: str, *, folder: Path, out: Path | None = None) -> str:
