@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from mrshc.files import write_text
 from mrshc.plotting import PALETTE, write_picture
+from mrshc.study.config import code_version
 from mrshc.study.tables import markdown_table, published
 
 HERE = Path(__file__).parent
@@ -180,9 +181,10 @@ def show_growth(curves):
                 f"{first['size']:,} to {last['size']:,}",
                 f"{first['seconds']:.3f} s to {last['seconds']:.2f} s",
                 f"{exponent(curve, low, high):.2f} (from {low:,} to {high:,})",
+                f"{first['multiple_of_x']:.1f} to {last['multiple_of_x']:.1f}",
             ]
         )
-    return markdown_table(["growing", "range", "seconds", "exponent"], rows)
+    return markdown_table(["growing", "range", "seconds", "exponent", "memory / X"], rows)
 
 
 def draw_growth(curves, names):
@@ -256,22 +258,24 @@ def show_start_up(seconds):
 
 def render(results):
     page = PAGE.read_text()
-    for part, figures in results["parts"].items():
-        page = published(page, part, globals()[f"show_{part}"](figures))
+    for name, part in results.items():
+        page = published(page, name, globals()[f"show_{name}"](part["figures"]))
     write_text(PAGE, page)
 
 
+def made_with():
+    packages = ("numpy", "scipy", "scikit-learn", "numba")
+    versions = {p: version(p) for p in packages} | {"python": platform.python_version()}
+    computer = {"architecture": platform.machine(), "cores": os.cpu_count()}
+    return {"code": code_version(), "versions": versions, "computer": computer}
+
+
 def main(names):
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"parts": {}}
-    if names != ["--render"]:
-        for part in PARTS:
-            if not names or part.__name__ in names:
-                results["parts"][part.__name__] = part()
-        packages = ("numpy", "scipy", "scikit-learn", "numba")
-        results["versions"] = {p: version(p) for p in packages}
-        results["versions"]["python"] = platform.python_version()
-        results["computer"] = {"architecture": platform.machine(), "cores": os.cpu_count()}
-        write_text(RESULTS, json.dumps(results, indent=2) + "\n")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for part in PARTS if names != ["--render"] else ():
+        if not names or part.__name__ in names:
+            results[part.__name__] = {"figures": part()} | made_with()
+            write_text(RESULTS, json.dumps(results, indent=2) + "\n")
     render(results)
 
 

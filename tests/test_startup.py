@@ -36,5 +36,8 @@ def test_every_public_name_is_found_and_listed():
     for name in mrshc.__all__:
         assert getattr(mrshc, name).__name__ == name
         assert name in dir(mrshc)
+    for room in ("datasets", "metrics", "plotting"):
+        assert getattr(mrshc, room).__name__ == f"mrshc.{room}"
+        assert room in dir(mrshc)
     with pytest.raises(AttributeError, match="has no attribute 'MrSch'"):
         mrshc.MrSch  # noqa: B018

@@ -28,6 +28,8 @@ _ROOMS = {
     "components": ("SparseComponents", "sparse_components"),
     "estimators": ("SHC", "HighVarianceHC", "MrSHC", "UnsupportedClustersWarning"),
 }
+# Rooms with more to see than the names above.
+_OPEN = ("comparison", "components", "datasets", "estimators", "metrics", "plotting")
 
 
 def __getattr__(name: str) -> Any:
@@ -36,8 +38,10 @@ def __getattr__(name: str) -> Any:
         if name in names:
             globals()[name] = value = getattr(import_module(f"{__name__}.{room}"), name)
             return value
+    if name in _OPEN:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_OPEN})

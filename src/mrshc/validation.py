@@ -130,6 +130,17 @@ def check_integer_or(name: str, value: Any, word: str | None, **limits: Any) -> 
     return check_integer(name, value, **limits)
 
 
+def check_jobs(n_jobs: Any) -> int | None:
+    """Return a number of workers as joblib takes it."""
+    if n_jobs is None:
+        return None
+    if not _is_integer(n_jobs) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs must be a whole number of workers, -1 for every core, or None, got {n_jobs!r}."
+        )
+    return int(n_jobs)
+
+
 def check_increasing(
     name: str, values: Any, *, low: int, high: int, advice: str
 ) -> tuple[int, ...]:

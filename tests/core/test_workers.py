@@ -1,3 +1,4 @@
+import signal
 import threading
 import time
 
@@ -6,6 +7,10 @@ import pytest
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_info
 
+from mrshc import MrSHC
+from mrshc.core.gap import GapSettings
+from mrshc.core.matrix import centred_matrix
+from mrshc.core.search import SearchPlan, search
 from mrshc.core.workers import one_blas_thread, results_of
 
 
@@ -24,7 +29,7 @@ def test_results_come_in_order(n_jobs, share_memory):
     assert squares(40, n_jobs=n_jobs, share_memory=share_memory) == [k * k for k in range(40)]
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_another_backend_may_be_configured(backend):
     with parallel_config(backend=backend, n_jobs=2):
         assert squares(10, n_jobs=None) == [k * k for k in range(10)]
@@ -76,3 +81,36 @@ def test_blas_runs_on_one_thread_in_tasks_and_as_before_afterwards():
     with one_blas_thread():
         assert list(results_of(threads, [{}] * 3, n_jobs=2)) == [{1}] * 3
     assert threads() == before
+
+
+@pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
+def test_ctrl_c_during_a_compiled_loop_is_ctrl_c():
+    X = np.random.default_rng(0).normal(size=(1500, 20))
+    model = MrSHC(10, rank=1, random_state=0, stop_early=False)
+    model.fit(X[:20])  # compiles
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    timer.join()
+
+
+def test_nothing_runs_on_after_an_error_of_the_caller():
+    def stop(done, total):
+        raise OSError(f"enough after {done} of {total}")
+
+    X = np.random.default_rng(0).normal(size=(60, 3000))
+    matrix = centred_matrix(X, center="columns", drop_constant=True)
+    plan = SearchPlan(
+        targets=tuple(range(10, 100, 5)),
+        ranks=(1, 2, 3),
+        n_clusters=3,
+        tolerance=0,
+        gap=GapSettings(),
+        entropy=0,
+    )
+    before = threading.active_count()
+    with pytest.raises(OSError, match="enough") as caught:
+        search(matrix, plan, n_jobs=2, progress=stop)
+    assert caught.value.__traceback__ is not None
+    assert threading.active_count() == before

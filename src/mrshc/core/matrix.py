@@ -57,7 +57,9 @@ class Matrix:
     def layout(self) -> tuple[NDArray[Any], bool, Float]:
         """The data as compiled loops take them: rows or columns, which of them, offsets."""
         by_columns = not self.values.flags.c_contiguous
-        return (self.values.T if by_columns else self.values), by_columns, self.offsets
+        values = self.values.T if by_columns else self.values.view()
+        values.flags.writeable = False  # one kind of array: the loops are compiled once for both
+        return values, by_columns, self.offsets
 
     @cached_property
     def lengths(self) -> Float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -129,10 +130,10 @@ def _feature_sets(
     order = [plan.grid[i] for i in apart]
     wanted = ({"q": q, "rank": rank, "tolerance": plan.tolerance} for q, rank in order)
     found = {}
-    sets = results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)
-    for key, features in zip(order, sets, strict=True):
-        found[key] = features
-        steps.advance(1)
+    with closing(results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)) as sets:
+        for key, features in zip(order, sets, strict=True):
+            found[key] = features
+            steps.advance(1)
     return {key: found[key] for key in plan.grid}
 
 
@@ -214,7 +215,7 @@ class _Evaluations:
             }
             for indices in distinct.values()
         )
-        evaluations = results_of(evaluate, arguments, n_jobs=self._n_jobs)
-        for key, evaluation in zip(distinct, evaluations, strict=True):
-            self._known[key] = evaluation
-            self._steps.advance(copies[key])
+        with closing(results_of(evaluate, arguments, n_jobs=self._n_jobs)) as evaluations:
+            for key, evaluation in zip(distinct, evaluations, strict=True):
+                self._known[key] = evaluation
+                self._steps.advance(copies[key])

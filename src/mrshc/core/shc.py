@@ -7,6 +7,7 @@ With D the distances of pairs of samples in each feature (`pairs`), they maximis
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,9 +161,10 @@ def permutation_gap(
         for permutation in range(n_permutations)
     )
     logs = []
-    for criteria in results_of(permuted_criteria, arguments, n_jobs=n_jobs):
-        logs.append(np.log(criteria))
-        steps.advance(1)
+    with closing(results_of(permuted_criteria, arguments, n_jobs=n_jobs)) as results:
+        for criteria in results:
+            logs.append(np.log(criteria))
+            steps.advance(1)
     observed = np.log([s.criterion for s in solutions])
     return PermutationGap(
         gap=observed - np.mean(logs, axis=0), standard_deviation=np.std(logs, axis=0, ddof=1)

@@ -1,7 +1,7 @@
 """Sparse principal components: maximise u'Xv with |u|_2 <= 1, |v|_2 <= 1, |v|_1 <= bound.
 
 Witten, Tibshirani and Hastie (2009) alternate u = Xv / |Xv| and v = soft(X'u, delta) / |.|_2. Their
-delta is found here exactly from the sorted |X'u|, so the answer does not depend on the scale of
+delta is found here exactly, so the answer does not depend on the scale of
 X. Further components see X minus the components before, which is never formed.
 """
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from joblib.parallel import ThreadingBackend, get_active_backend
 from threadpoolctl import ThreadpoolController
 
@@ -23,25 +23,30 @@ def results_of(
     *,
     n_jobs: int | None,
     share_memory: bool = False,
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Yield function(**kwargs) for each of the arguments, in their order.
 
     Threads, since compiled code releases the interpreter, unless the caller configured another
-    backend of joblib and the tasks need not `share_memory`.
+    backend of joblib and the tasks need not `share_memory`. Close the generator (`closing`) to be
+    sure that no task runs on after an error of your own.
     """
     backend, configured = get_active_backend(prefer="threads")
     n_jobs = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
     if n_jobs == 1:
         return (_on_one_blas_thread(function, kwargs) for kwargs in arguments)
-    if share_memory or isinstance(backend, ThreadingBackend):
+    if isinstance(backend, ThreadingBackend):
         return _in_threads(function, arguments, n_jobs)
+    if share_memory:  # the workers of the backend may be many, and elsewhere
+        return _in_threads(function, arguments, min(n_jobs, cpu_count()))
     tasks = (delayed(_on_one_blas_thread)(function, kwargs) for kwargs in arguments)
-    return iter(Parallel(n_jobs=n_jobs, return_as="generator")(tasks))
+    one_by_one = getattr(backend, "supports_return_generator", False)
+    found = Parallel(n_jobs=n_jobs, return_as="generator" if one_by_one else "list")(tasks)
+    return (result for result in found)
 
 
 def _in_threads(
     function: Callable[..., Any], arguments: Iterable[dict[str, Any]], n_jobs: int
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Spread tasks over threads of our own: joblib takes longer to begin than a small search."""
     pool = ThreadPoolExecutor(n_jobs)
     # Few tasks wait at a time, so that few arguments are held.
@@ -90,6 +95,8 @@ _limit: Any = None
 
 @cache
 def _controller() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401 - its BLAS must be there to be found
+
     return ThreadpoolController()
 
 

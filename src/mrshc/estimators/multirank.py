@@ -14,7 +14,13 @@ from mrshc.core.matrix import Matrix, centred_matrix
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.estimators.base import TreeClusterer, feature_targets, linkage_and_metric, seed_of
 from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
-from mrshc.validation import check_integer, check_integer_or, check_option, check_samples
+from mrshc.validation import (
+    check_integer,
+    check_integer_or,
+    check_jobs,
+    check_option,
+    check_samples,
+)
 
 
 class UnsupportedClustersWarning(UserWarning):
@@ -146,8 +152,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         X = check_samples(self, X)
         matrix = centred_matrix(X, center=center_of(self.center), drop_constant=True)
         plan = self._plan(matrix)
+        n_jobs = check_jobs(self.n_jobs)
         with reported(self, n_steps=plan.n_steps, X=X, verbose=self.verbose) as progress:
-            result = search(matrix, plan, n_jobs=self.n_jobs, progress=progress)
+            result = search(matrix, plan, n_jobs=n_jobs, progress=progress)
         self._keep(result, n_features=X.shape[1])
         return self
 

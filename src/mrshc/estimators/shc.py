@@ -17,7 +17,13 @@ from mrshc.core.tree import agglomerate
 from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.base import TreeCutter, feature_targets, linkage_and_metric, seed_of
 from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
-from mrshc.validation import check_dissimilarity, check_integer, check_number, check_samples
+from mrshc.validation import (
+    check_dissimilarity,
+    check_integer,
+    check_jobs,
+    check_number,
+    check_samples,
+)
 
 # Where the permutation gap looks for the bound by default: ten values from the first to this share
 # of the largest, the root of the number of features.
@@ -232,7 +238,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 solutions,
                 n_permutations=n_permutations,
                 entropy=seed_of(self.random_state),
-                n_jobs=self.n_jobs,
+                n_jobs=check_jobs(self.n_jobs),
                 progress=progress,
                 **self._stop(),
             )

@@ -12,7 +12,7 @@ from mrshc.core.kernels.alternation import (
     transposed_times,
     union,
 )
-from mrshc.core.kernels.dispersion import dispersion, gap_test, top_dispersions
+from mrshc.core.kernels.gap import dispersion, gap_test, top_dispersions
 from mrshc.core.kernels.pairs import absolute_forms, add_absolute
 from mrshc.core.kernels.tree import starts_of_nodes
 

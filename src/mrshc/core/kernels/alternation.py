@@ -19,7 +19,7 @@ _BLOCK = 512
 
 # A screen is made for moves of u up to this many times the last one, and for thresholds that fall
 # by no more than the second share; it pays if it keeps no more than the third share of the columns.
-_REACH, _FALL, _WORTHWHILE = 3.0, 0.02, 0.25
+_REACH, _FALL, _WORTHWHILE = 3.0, 0.02, 0.125
 
 
 @njit(cache=True, nogil=True)
@@ -296,8 +296,8 @@ class Screen(NamedTuple):
     """The columns that can come near the threshold while u stays within `reach` of an anchor."""
 
     columns: Index  # (m,), increasing
-    packed: Float  # (n, m), these columns of X, without offsets
-    no_offsets: Float  # (m,)
+    packed: NDArray[Any]  # (n, m), these columns of X
+    offsets: Float  # (m,)
     loadings: Float  # (k, m)
     anchor: Float  # (n,)
     reach: float  # negative: no screen
@@ -325,7 +325,7 @@ def alternate(
     packed together, and all columns are looked at again when that while is over.
     """
     u = np.zeros(image.size)
-    screen = _no_screen(image.size)
+    screen = _no_screen(residual.X)
     indices, weights, scale, level = np.arange(v.size), v, 0.0, -1.0
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
@@ -345,7 +345,7 @@ def alternate(
             if steepest == 0.0:
                 return np.zeros(u.size), np.empty(0, np.intp), np.empty(0), 0.0, 0, True
             new_level = _level(slopes, steepest, l1_bound, 1.25 * level, steepest)
-            screen = _no_screen(u.size)
+            screen = _no_screen(residual.X)
             if n_iter > 0 and residual.patch.size == 0:
                 reach = _REACH * _distance(u, old_u)
                 floor = (1.0 - _FALL) * (steepest - new_level)
@@ -357,7 +357,7 @@ def alternate(
             scale += slopes[positions[k]] * weights[k]
         if screened:
             indices = screen.columns[positions]
-            image = times(screen.packed, False, screen.no_offsets, positions, weights)
+            image = times(screen.packed, False, screen.offsets, positions, weights)
         else:
             indices = positions
             image = times(residual.X, residual.by_columns, residual.offsets, indices, weights)
@@ -368,10 +368,10 @@ def alternate(
 
 
 @njit(cache=True, nogil=True)
-def _no_screen(n: int) -> Screen:
-    nothing = np.empty((0, 0))
+def _no_screen(X: NDArray[Any]) -> Screen:
+    packed = np.empty((0, 0), X.dtype)
     none = np.empty(0)
-    return Screen(np.empty(0, np.intp), nothing, none, nothing, np.empty(n), -1.0, 0.0)
+    return Screen(np.empty(0, np.intp), packed, none, np.empty((0, 0)), none, -1.0, 0.0)
 
 
 @njit(cache=True, nogil=True)
@@ -381,10 +381,10 @@ def _screen(
     """Keep the columns whose slope may exceed `floor` while u moves by up to `reach`, if few."""
     columns = _near(slopes, lengths, residual.loadings, reach, floor)
     if columns.size > _WORTHWHILE * slopes.size:
-        return _no_screen(u.size)
-    packed = _packed(residual.X, residual.by_columns, residual.offsets, columns)
+        return _no_screen(residual.X)
+    packed = _packed(residual.X, residual.by_columns, columns)
     loadings = residual.loadings[:, columns]
-    return Screen(columns, packed, np.zeros(columns.size), loadings, u, reach, floor)
+    return Screen(columns, packed, residual.offsets[columns], loadings, u, reach, floor)
 
 
 @njit(cache=True, nogil=True)
@@ -394,7 +394,7 @@ def _screened_slopes(
     """Return slopes of the screen's columns, the steepest, and the level; -1 if it may be wrong."""
     if screen.reach < 0.0 or _distance(u, screen.anchor) > screen.reach:
         return np.empty(0), 0.0, -1.0
-    slopes = _transposed_rows_times(screen.packed, screen.no_offsets, u)
+    slopes = _transposed_rows_times(screen.packed, screen.offsets, u)
     if not residual.orthogonal:
         _deflate(slopes, residual.scores, screen.loadings, u)
     steepest = _steepest(slopes)
@@ -472,19 +472,19 @@ def _near(slopes: Float, lengths: Float, loadings: Float, reach: float, floor: f
 
 
 @njit(cache=True, nogil=True)
-def _packed(X: NDArray[Any], by_columns: bool, offsets: Float, columns: Index) -> Float:
+def _packed(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[Any]:
     n = X.shape[1] if by_columns else X.shape[0]
-    out = np.empty((n, columns.size))
+    out = np.empty((n, columns.size), X.dtype)
     if by_columns:
         for k in range(columns.size):
             j = columns[k]
             for i in range(n):
-                out[i, k] = X[j, i] - offsets[j]
+                out[i, k] = X[j, i]
     else:
         for i in range(n):
             row, packed = X[i], out[i]
             for k in range(columns.size):
-                packed[k] = row[columns[k]] - offsets[columns[k]]
+                packed[k] = row[columns[k]]
     return out
 
 

@@ -162,9 +162,15 @@ def _squared_from_gram(gram: Float) -> None:
         squares[i] = gram[i, i]
     for i in range(n):
         row, own = gram[i], squares[i]
-        for j in range(n):
+        for j in range(i):
             row[j] = max(own + squares[j] - 2.0 * row[j], 0.0)
         row[i] = 0.0
+    # A product of a matrix with its transpose need not be symmetric to the last digit. In blocks,
+    # since rows are written as columns.
+    for start in range(0, n, 32):
+        for i in range(start, n):
+            for j in range(start, min(start + 32, i)):
+                gram[j, i] = gram[i, j]
 
 
 @njit(cache=True, nogil=True)
@@ -204,7 +210,7 @@ def _top_split(distances: Float, linkage: int) -> Float:
             length -= 2
         else:
             b = 0
-            while row[b] != closest:
+            while row[b] != closest and b < m - 1:
                 b += 1
             chain[length] = b
             length += 1
