@@ -116,10 +116,10 @@ def profile(design):
     return spent | {"rest": whole - sum(spent.values())}
 
 
-def fit_of_size(n, p, q, max_rank, n_clusters, n_jobs):
+def fit_of_size(n, p, q, max_rank, n_clusters, n_jobs, seed=0):
     """Seconds of a fit, and what it added to the memory of the process, as a multiple of X."""
     warm_up()
-    X = wide(n, p)
+    X = wide(n, p, seed)
     model = MrSHC(
         "auto" if q is None else q,
         max_rank=max_rank,

@@ -67,7 +67,7 @@ def searched_direction(slopes, l1_bound):
 
 
 def component_with_searched_direction(
-    matrix, earlier, *, starts, l1_bound, orthogonal=False, max_iter, tol
+    matrix, earlier, *, starts, l1_bound, orthogonal=False, max_iter, tol, **_
 ):
     """In place of spc.next_component: whole matrices, and PMA's inexact threshold."""
     assert not orthogonal

@@ -142,3 +142,23 @@ def test_threads_may_search_at_the_same_time():
         expected = alone.search(q, rank=rank)
         assert features.l1_bound == expected.l1_bound
         np.testing.assert_array_equal(features.indices, expected.indices)
+
+
+def test_traces_of_other_bounds_never_change_a_digit():
+    X = np.random.default_rng(0).normal(size=(30, 2000))
+    X[:10, :40] += 2.0
+    path = path_of(X, center="columns")
+    for q in (20, 35, 60):
+        path.search(q, rank=4)
+    traces = [trace for idle in path._traces for trace in idle]
+    assert all((trace.thresholds > 0).any() for trace in traces)
+    for bound, solved in path._bounds.items():
+        earlier = []
+        for found in solved.components:
+            plain = sparsity.next_component(
+                path._matrix, earlier, starts=path._starts, l1_bound=bound, max_iter=20, tol=1e-7
+            )
+            np.testing.assert_array_equal(found.indices, plain.indices)
+            np.testing.assert_array_equal(found.weights, plain.weights)
+            np.testing.assert_array_equal(found.u, plain.u)
+            earlier.append(plain)

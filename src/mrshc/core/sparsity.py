@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from mrshc.core import compiled
 from mrshc.core.arrays import Index
 from mrshc.core.matrix import Matrix
-from mrshc.core.spc import Component, Starts, leading_starts, next_component
+from mrshc.core.spc import Component, Starts, leading_starts, new_trace, next_component
 
 # v is solved to an L1 change of 1e-7: a narrower bracket on the bound would chase rounding noise.
 _NARROWEST_BRACKET = 1e-7
+
+# Iterations of which a trace is kept, a byte for each feature.
+_TRACED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,6 +54,8 @@ class SparsityPath:
         self._tol = tol
         self._bounds: dict[float, _Bound] = {}
         self._lock = Lock()
+        # For each component as many as there are threads; lists are safe to take from and add to.
+        self._traces: list[list[Any]] = [[] for _ in range(max_rank)]
 
     def components(self, l1_bound: float, rank: int) -> list[Component]:
         """Return the first `rank` sparse components under an L1 bound."""
@@ -71,18 +77,28 @@ class SparsityPath:
             bound = self._bounds.setdefault(l1_bound, _Bound())
         with bound.lock:  # who comes to the same bound meanwhile waits for what is solved here
             while len(bound.components) < rank:
-                new = next_component(
-                    self._matrix,
-                    bound.components,
-                    starts=self._starts,
-                    l1_bound=l1_bound,
-                    max_iter=self._max_iter,
-                    tol=self._tol,
-                )
+                new = self._next(bound.components, l1_bound)
                 earlier = bound.features[-1] if bound.features else np.empty(0, np.intp)
                 bound.features.append(compiled.union(earlier, new.indices))
                 bound.components.append(new)
         return bound
+
+    def _next(self, earlier: list[Component], l1_bound: float) -> Component:
+        """Find the next component, with a trace that nobody else is using meanwhile."""
+        idle = self._traces[len(earlier)]
+        trace = idle.pop() if idle else new_trace(self._matrix, _TRACED)
+        try:
+            return next_component(
+                self._matrix,
+                earlier,
+                starts=self._starts,
+                l1_bound=l1_bound,
+                max_iter=self._max_iter,
+                tol=self._tol,
+                trace=trace,
+            )
+        finally:
+            idle.append(trace)
 
     def search(self, q: int, *, rank: int, tolerance: int = 0) -> FeatureSet:
         """Find the bound that selects q features, within `tolerance` (Algorithm 1)."""

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
 from mrshc.core.matrix import Matrix
+
+if TYPE_CHECKING:
+    from mrshc.core.kernels import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,11 +86,14 @@ def next_component(
     orthogonal: bool = False,
     max_iter: int,
     tol: float,
+    trace: Trace | None = None,
 ) -> Component:
     """Find the component that follows `earlier`, by alternation from its start.
 
     The data are X minus the earlier components (deflation) or, if `orthogonal`, X itself with u
     kept orthogonal to the earlier u's. It has converged when v moves by at most `tol` in L1 norm.
+
+    A trace, left by the same component at another bound, makes it faster and changes nothing.
     """
     k, (n, p) = len(earlier), matrix.shape
     scores, loadings = np.empty((k, n)), np.zeros((k, p))
@@ -100,7 +107,15 @@ def next_component(
         np.add.at(image, rows, patch * v[columns])
     residual = compiled.Residual(*matrix.layout, scores, loadings, orthogonal, rows, columns, patch)
     u, indices, weights, scale, n_iter, converged = compiled.alternate(
-        residual, matrix.lengths, v, image, l1_bound, max_iter, tol, starts.noise
+        residual,
+        matrix.lengths,
+        new_trace(matrix, 0) if trace is None else trace,
+        v,
+        image,
+        l1_bound,
+        max_iter,
+        tol,
+        starts.noise,
     )
     sign = np.sign(weights[np.argmax(np.abs(weights))]) if weights.size else 1.0
     return Component(
@@ -111,6 +126,18 @@ def next_component(
         n_iter=n_iter,
         converged=converged,
     )
+
+
+def new_trace(matrix: Matrix, n_iter: int) -> Trace:
+    """Return a trace for the first iterations of an alternation, with nothing in it yet."""
+    n, p = matrix.shape
+    trace: Trace = compiled.Trace(
+        np.empty((n_iter, n)),
+        np.empty((n_iter, p), np.uint8),
+        np.empty(n_iter),
+        np.full(n_iter, -1.0),
+    )
+    return trace
 
 
 def _missing_patch(

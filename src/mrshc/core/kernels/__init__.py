@@ -5,6 +5,7 @@ Loops that call each other live in one file: the cache of numba does not see cha
 
 from mrshc.core.kernels.alternation import (
     Residual,
+    Trace,
     alternate,
     column_lengths,
     sparse_direction,
@@ -18,6 +19,7 @@ from mrshc.core.kernels.tree import starts_of_nodes
 
 __all__ = [
     "Residual",
+    "Trace",
     "absolute_forms",
     "add_absolute",
     "alternate",

@@ -19,7 +19,7 @@ _BLOCK = 512
 
 # A screen is made for moves of u up to this many times the last one, and for thresholds that fall
 # by no more than the second share; it pays if it keeps no more than the third share of the columns.
-_REACH, _FALL, _WORTHWHILE = 3.0, 0.02, 0.125
+_REACH, _FALL, _WORTHWHILE = 3.0, 0.05, 0.125
 
 
 @njit(cache=True, nogil=True)
@@ -304,10 +304,23 @@ class Screen(NamedTuple):
     floor: float  # no other column has a slope above it
 
 
+class Trace(NamedTuple):
+    """Where an earlier alternation looked at all columns: of use if the next one passes nearby.
+
+    After t iterations u was `scores[t]` and no slope of X exceeded `ceilings[t]` times `units[t]`.
+    """
+
+    scores: Float  # (T, n)
+    ceilings: NDArray[np.uint8]  # (T, p)
+    units: Float  # (T,)
+    thresholds: Float  # (T,), of the soft threshold then; negative: nothing is known
+
+
 @njit(cache=True, nogil=True)
 def alternate(
     residual: Residual,
     lengths: Float,
+    trace: Trace,
     v: Float,
     image: Float,
     l1_bound: float,
@@ -322,7 +335,8 @@ def alternate(
 
     Most columns never come near the threshold. As u moves by d, the slope of a column moves by no
     more than d times the column's length: a screen keeps the columns that can matter for a while,
-    packed together, and all columns are looked at again when that while is over.
+    packed together, and all columns are looked at again when that while is over. A trace of an
+    earlier alternation, at a bound nearby, serves as a screen too; this one leaves its own.
     """
     u = np.zeros(image.size)
     screen = _no_screen(residual.X)
@@ -339,12 +353,18 @@ def alternate(
         u = image / length
         slopes, steepest, new_level = _screened_slopes(residual, screen, u, l1_bound, level)
         screened = new_level >= 0.0
+        if not screened and n_iter < trace.units.size and trace.thresholds[n_iter] > 0.0:
+            screen = _screen_of_trace(residual, lengths, trace, n_iter, u)
+            slopes, steepest, new_level = _screened_slopes(residual, screen, u, l1_bound, level)
+            screened = new_level >= 0.0
         if not screened:
-            slopes = _slopes(residual, u)
+            slopes = _slopes(residual, u, trace, n_iter)
             steepest = _steepest(slopes)
             if steepest == 0.0:
                 return np.zeros(u.size), np.empty(0, np.intp), np.empty(0), 0.0, 0, True
             new_level = _level(slopes, steepest, l1_bound, 1.25 * level, steepest)
+            if n_iter < trace.units.size:
+                trace.thresholds[n_iter] = steepest - new_level
             screen = _no_screen(residual.X)
             if n_iter > 0 and residual.patch.size == 0:
                 reach = _REACH * _distance(u, old_u)
@@ -382,9 +402,16 @@ def _screen(
     columns = _near(slopes, lengths, residual.loadings, reach, floor)
     if columns.size > _WORTHWHILE * slopes.size:
         return _no_screen(residual.X)
+    return _screen_on(residual, columns, u, reach, floor)
+
+
+@njit(cache=True, nogil=True)
+def _screen_on(
+    residual: Residual, columns: Index, anchor: Float, reach: float, floor: float
+) -> Screen:
     packed = _packed(residual.X, residual.by_columns, columns)
     loadings = residual.loadings[:, columns]
-    return Screen(columns, packed, residual.offsets[columns], loadings, u, reach, floor)
+    return Screen(columns, packed, residual.offsets[columns], loadings, anchor, reach, floor)
 
 
 @njit(cache=True, nogil=True)
@@ -405,9 +432,49 @@ def _screened_slopes(
 
 
 @njit(cache=True, nogil=True)
-def _slopes(residual: Residual, u: Float) -> Float:
-    """Return the residual's transposed product with u."""
+def _screen_of_trace(residual: Residual, lengths: Float, trace: Trace, t: int, u: Float) -> Screen:
+    """Keep the columns that can come near the threshold of an earlier alternation, if few."""
+    reach = _distance(u, trace.scores[t])
+    floor = (1.0 - _FALL) * trace.thresholds[t]
+    ceilings, unit = trace.ceilings[t], trace.units[t]
+    most = int(_WORTHWHILE * lengths.size)
+    columns = np.empty(most + 1, np.intp)
+    count = 0
+    for j in range(lengths.size):
+        if ceilings[j] * unit + lengths[j] * reach >= floor or _is_loaded(residual.loadings, j):
+            if count == most:
+                return _no_screen(residual.X)
+            columns[count] = j
+            count += 1
+    return _screen_on(residual, columns[:count].copy(), trace.scores[t].copy(), reach, floor)
+
+
+@njit(cache=True, nogil=True)
+def _is_loaded(loadings: Float, j: int) -> bool:
+    for k in range(loadings.shape[0]):  # noqa: SIM110
+        if loadings[k, j] != 0.0:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _leave_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
+    """Note u and, rounded up to a byte each, how steep X is there."""
+    unit = max(_steepest(slopes) / 254.0, 1e-300)
+    trace.scores[t] = u
+    trace.units[t] = unit
+    trace.thresholds[t] = -1.0
+    ceilings = trace.ceilings[t]
+    for j in range(slopes.size):
+        ceilings[j] = np.uint8(abs(slopes[j]) / unit + 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _slopes(residual: Residual, u: Float, trace: Trace, t: int) -> Float:
+    """Return the residual's transposed product with u, and leave a trace of that of X."""
     slopes = transposed_times(residual.X, residual.by_columns, residual.offsets, u)
+    if t < trace.units.size:
+        _leave_trace(trace, t, u, slopes)
     if not residual.orthogonal:
         _deflate(slopes, residual.scores, residual.loadings, u)
     for k in range(residual.patch.size):
