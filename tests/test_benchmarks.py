@@ -35,6 +35,7 @@ def test_exponents_are_slopes_of_the_logarithms():
     assert bench.exponent(curve, 10, 1000) == pytest.approx(1.5)
 
 
+@pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
 def test_cases_run(monkeypatch):
     monkeypatch.setattr(cases, "UNKNOWN", (5, 10))
     monkeypatch.setitem(cases.DESIGNS, "I", lambda seed: cases.make_simulation_1(seed, mu=3.0))

@@ -31,8 +31,11 @@ def test_results_come_in_order(n_jobs, share_memory):
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_another_backend_may_be_configured(backend):
+    # A function that other processes can import.
+    arguments = ({"real": k, "imag": 1} for k in range(10))
     with parallel_config(backend=backend, n_jobs=2):
-        assert squares(10, n_jobs=None) == [k * k for k in range(10)]
+        found = list(results_of(complex, arguments, n_jobs=None))
+    assert found == [complex(k, 1) for k in range(10)]
 
 
 def test_workers_inside_workers_do_not_multiply():
