@@ -29,7 +29,7 @@ _ROOMS = {
     "estimators": ("SHC", "HighVarianceHC", "MrSHC", "UnsupportedClustersWarning"),
 }
 # Rooms with more to see than the names above.
-_OPEN = ("comparison", "components", "datasets", "estimators", "metrics", "plotting")
+_OPEN = ("comparison", "components", "datasets", "estimators", "exports", "metrics", "plotting")
 
 
 def __getattr__(name: str) -> Any:
