@@ -1,4 +1,6 @@
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -7,7 +9,6 @@ import pytest
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_info
 
-from mrshc import MrSHC
 from mrshc.core.gap import GapSettings
 from mrshc.core.matrix import centred_matrix
 from mrshc.core.search import SearchPlan, search
@@ -86,16 +87,29 @@ def test_blas_runs_on_one_thread_in_tasks_and_as_before_afterwards():
     assert threads() == before
 
 
-@pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
 def test_ctrl_c_during_a_compiled_loop_is_ctrl_c():
-    X = np.random.default_rng(0).normal(size=(1500, 20))
-    model = MrSHC(10, rank=1, random_state=0, stop_early=False)
-    model.fit(X[:20])  # compiles
-    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    timer.join()
+    code = (
+        "import signal, warnings, numpy as np\n"
+        # Where the tests run in the background, the shell has it ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from mrshc import MrSHC\n"
+        "warnings.simplefilter('ignore')\n"
+        "X = np.random.default_rng(0).normal(size=(1800, 20))\n"
+        "model = MrSHC(10, rank=1, random_state=0, stop_early=False)\n"
+        "model.fit(X[:20])\n"
+        "print('ready', flush=True)\n"
+        "model.fit(X)\n"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate()
+    assert complaint.splitlines()[-1] == "KeyboardInterrupt"
+    assert process.returncode != 0
 
 
 def test_nothing_runs_on_after_an_error_of_the_caller():
