@@ -47,3 +47,19 @@ def test_mrshc_with_unknown_q_is_near_the_paper(study):
     assert ours["cer"].mean() <= paper["cer"] + 0.03
     assert ours["precision"].mean() >= paper["precision"] - 0.04
     assert ours["n_features"].mean() == pytest.approx(paper["n_features"], rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("study", "method", "quantity", "said"),
+    [
+        ("table1", "SHC, q unknown", "n_features", "by {} of our standard errors"),
+        ("table2", "SHC, q known", "cer", "higher than the paper's by {} standard errors"),
+        ("table2", "MrSHC, q known", "recall", "with q known is higher by {} standard errors"),
+        ("table2", "MrSHC, q unknown", "cer", "with q unknown is higher by {}, at"),
+    ],
+)
+def test_differences_from_the_paper_are_as_the_page_says(study, method, quantity, said):
+    paper, ours = papers(study, method)
+    errors = (ours[quantity].mean() - paper[quantity]) / ours[quantity].sem()
+    page = " ".join((STUDIES.parent / "docs" / "results.md").read_text().split())
+    assert said.format(f"{errors:.1f}") in page
