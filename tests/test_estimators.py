@@ -99,8 +99,19 @@ def test_fitted_attributes_agree_with_each_other():
         "n_leaves",
         "silhouette",
         "screened_out",
+        "best_rank",
+        "removed",
         "chosen",
     ]
+    tests = model.split_tests_
+    assert tests["node"][0] == 2 * n - 2
+    assert tests["n_samples"][0] == n
+    assert tests["split"].sum() == model.n_clusters_ - 1
+    excess = tests["drop"] - tests["expected_drop"]
+    np.testing.assert_array_equal(tests["supported"], excess > tests["standard_error"])
+    assert not np.any(tests["split"] & ~tests["supported"])
+    for mean, drops in zip(tests["expected_drop"], tests["reference_drops"], strict=True):
+        assert mean == pytest.approx(np.mean(drops))
     assert {len(column) for column in results.values()} == {6}
     (chosen,) = np.flatnonzero(results["chosen"])
     assert results["rank"][chosen] == model.rank_

@@ -26,7 +26,17 @@ def small_problem(seed):
     return X
 
 
-def run(X, *, targets=(2, 3, 5, 8), ranks=(1, 2, 3), K=None, n_jobs=None, tolerance=0, **gap):
+def run(
+    X,
+    *,
+    targets=(2, 3, 5, 8),
+    ranks=(1, 2, 3),
+    K=None,
+    n_jobs=None,
+    tolerance=0,
+    memory=None,
+    **gap,
+):
     plan = SearchPlan(
         targets=targets,
         ranks=ranks,
@@ -36,7 +46,7 @@ def run(X, *, targets=(2, 3, 5, 8), ranks=(1, 2, 3), K=None, n_jobs=None, tolera
         entropy=7,
     )
     matrix = centred_matrix(X, center="columns", drop_constant=True)
-    return search(matrix, plan, n_jobs=n_jobs, progress=unheard)
+    return search(matrix, plan, n_jobs=n_jobs, progress=unheard, memory=memory)
 
 
 def assert_agrees_with_twin(X, result, *, ranks=(1, 2, 3), **options):
@@ -147,8 +157,8 @@ def test_progress_counts_every_step_once():
     seen = []
     X = small_problem(6)
     plan = SearchPlan(
-        targets=(2, 3),
-        ranks=(1, 2, 3),
+        targets=(2, 3, 8),
+        ranks=(1, 2, 3, 4),  # K is read off the first three
         n_clusters=None,
         tolerance=0,
         gap=GapSettings(n_references=5),
@@ -156,5 +166,34 @@ def test_progress_counts_every_step_once():
     )
     matrix = centred_matrix(X, center="columns", drop_constant=True)
     search(matrix, plan, n_jobs=None, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (plan.n_steps, plan.n_steps) == (10, 10)
+    assert seen[-1] == (plan.n_steps, plan.n_steps) == (18, 18)
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+def test_an_interrupted_search_goes_on_where_it_stopped():
+    X = small_problem(3)
+    whole = {}
+    undisturbed = run(X, memory=whole)
+    for kept in range(len(whole) + 1):
+        memory = dict(list(whole.items())[:kept])
+        again = run(X, memory=memory)
+        assert list(memory)[:kept] == list(whole)[:kept]
+        assert set(memory) == set(whole)
+        assert all(memory[name] is whole[name] for name in list(whole)[:kept])
+        assert again.chosen.target == undisturbed.chosen.target
+        assert [c.silhouette for c in again.candidates] == [
+            c.silhouette for c in undisturbed.candidates
+        ]
+        np.testing.assert_array_equal(again.labels, undisturbed.labels)
+
+
+def test_every_local_minimum_that_was_removed_is_marked():
+    for seed in range(10):
+        result = run(small_problem(seed))
+        rows = [c for c in result.candidates if not c.screened_out]
+        assert not any(c.removed or c.best_rank for c in result.candidates if c.screened_out)
+        for q in {c.target for c in rows}:
+            assert sum(c.best_rank for c in rows if c.target == q) == 1
+        if not result.fell_back:
+            assert result.chosen.best_rank
+            assert not result.chosen.removed

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import groupby
+from typing import cast
 
 import numpy as np
 
@@ -20,6 +22,9 @@ from mrshc.core.sparsity import FeatureSet, SparsityPath
 from mrshc.core.spc import Component
 from mrshc.core.tree import agglomerate, pairwise_distances
 from mrshc.core.workers import Progress, Steps, one_blas_thread, results_of
+
+# Finished steps by name, so that a search that was interrupted can go on.
+Memory = MutableMapping[str, "FeatureSet | Evaluation"]
 
 # The default K is read off the lowest ranks, where the paper finds it reliable.
 _RANKS_FOR_K = 3
@@ -61,6 +66,8 @@ class Candidate:
     n_leaves: int  # at most K
     silhouette: float  # of these leaves; zero for a single one
     screened_out: bool  # fewer than K leaves
+    best_rank: bool = False  # Algorithm 3 chose it for its q
+    removed: bool = False  # a local minimum that Algorithm 3 or 4 removed
     chosen: bool = False
 
 
@@ -85,33 +92,40 @@ class SearchResult:
 
 
 def search(
-    matrix: Matrix, plan: SearchPlan, *, n_jobs: int | None, progress: Progress
+    matrix: Matrix,
+    plan: SearchPlan,
+    *,
+    n_jobs: int | None,
+    progress: Progress,
+    memory: Memory | None = None,
 ) -> SearchResult:
-    """Try every number of features with every rank, and choose."""
+    """Try every number of features with every rank, and choose.
+
+    Finished steps go into the memory, and what it holds already is not done again.
+    """
     with one_blas_thread():
-        return _search(matrix, plan, n_jobs, progress)
+        return _search(matrix, plan, n_jobs, progress, {} if memory is None else memory)
 
 
 def _search(
-    matrix: Matrix, plan: SearchPlan, n_jobs: int | None, progress: Progress
+    matrix: Matrix, plan: SearchPlan, n_jobs: int | None, progress: Progress, memory: Memory
 ) -> SearchResult:
     steps = Steps(total=plan.n_steps, report=progress)
     path = SparsityPath(matrix, max_rank=plan.ranks[-1], max_iter=plan.max_iter, tol=plan.tol)
-    sets = _feature_sets(path, plan, n_jobs, steps)
-    evaluations = _Evaluations(matrix, plan, n_jobs=n_jobs, steps=steps)
+    sets = _feature_sets(path, plan, n_jobs, steps, memory)
+    evaluations = _Evaluations(matrix, plan, n_jobs=n_jobs, steps=steps, memory=memory)
     if (n_clusters := plan.n_clusters) is None:
         lowest = {key: s for key, s in sets.items() if key[1] in plan.ranks[:_RANKS_FOR_K]}
-        evaluations.add(lowest.values(), max_leaves=None)
+        evaluations.add(lowest, max_leaves=None)
         leaf_counts = {
             q: max(evaluations[s].pruned.n_leaves for (_, s) in row)
             for q, row in groupby(lowest.items(), key=lambda item: item[0][0])
         }
         n_clusters = reference_number_of_clusters(list(leaf_counts.values()))
-    evaluations.add(sets.values(), max_leaves=n_clusters)
+    evaluations.add(sets, max_leaves=n_clusters)
     candidates = [_candidate(q, s, evaluations[s], n_clusters) for (q, _), s in sets.items()]
-    position, fell_back = _choice(candidates)
-    candidates[position] = replace(candidates[position], chosen=True)
-    features = candidates[position].features
+    candidates, fell_back = _judged(candidates)
+    features = next(c for c in candidates if c.chosen).features
     return SearchResult(
         candidates=tuple(candidates),
         n_clusters=n_clusters,
@@ -121,20 +135,21 @@ def _search(
 
 
 def _feature_sets(
-    path: SparsityPath, plan: SearchPlan, n_jobs: int | None, steps: Steps
+    path: SparsityPath, plan: SearchPlan, n_jobs: int | None, steps: Steps, memory: Memory
 ) -> dict[tuple[int, int], FeatureSet]:
+    names = {(q, rank): f"features {q} {rank}" for q, rank in plan.grid}
     # Neighbours on the grid need the same bounds: workers that begin far apart seldom wait for
     # each other.
     half = (len(plan.grid) + 1) // 2
     apart = sorted(range(len(plan.grid)), key=lambda i: i % half)
-    order = [plan.grid[i] for i in apart]
+    order = [plan.grid[i] for i in apart if names[plan.grid[i]] not in memory]
+    steps.advance(len(plan.grid) - len(order))
     wanted = ({"q": q, "rank": rank, "tolerance": plan.tolerance} for q, rank in order)
-    found = {}
     with closing(results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)) as sets:
         for key, features in zip(order, sets, strict=True):
-            found[key] = features
+            memory[names[key]] = features
             steps.advance(1)
-    return {key: found[key] for key in plan.grid}
+    return {key: cast(FeatureSet, memory[name]) for key, name in names.items()}
 
 
 def _candidate(q: int, features: FeatureSet, evaluation: Evaluation, k: int) -> Candidate:
@@ -149,18 +164,28 @@ def _candidate(q: int, features: FeatureSet, evaluation: Evaluation, k: int) -> 
     )
 
 
-def _choice(candidates: Sequence[Candidate]) -> tuple[int, bool]:
-    """Return the position of the chosen candidate, and whether the screen left none."""
+def _judged(candidates: Sequence[Candidate]) -> tuple[list[Candidate], bool]:
+    """Return the candidates, one of them chosen, and whether the screen left none."""
     survivors = [i for i, c in enumerate(candidates) if not c.screened_out]
-    if not survivors:
+    best_ranks, removed = list[int](), set[int]()
+
+    def choose(among: list[int]) -> int:
+        choice = iterative_choice([candidates[i].silhouette for i in among])
+        removed.update(among[i] for i in choice.removed)
+        return among[choice.position]
+
+    if survivors:
+        # Algorithm 3, for each number of features; then Algorithm 4, over these numbers.
+        for _, group in groupby(survivors, key=lambda i: candidates[i].target):
+            best_ranks.append(choose(list(group)))
+        chosen = choose(best_ranks)
+    else:
         best = max(candidates, key=lambda c: (c.n_leaves, c.silhouette))
-        return candidates.index(best), True
-    best_ranks = []  # Algorithm 3, for each number of features
-    for _, group in groupby(survivors, key=lambda i: candidates[i].target):
-        row = list(group)
-        best_ranks.append(row[iterative_choice([candidates[i].silhouette for i in row])])
-    # Algorithm 4, over the numbers of features.
-    return best_ranks[iterative_choice([candidates[i].silhouette for i in best_ranks])], False
+        chosen = candidates.index(best)
+    return [
+        replace(c, best_rank=i in best_ranks, removed=i in removed, chosen=i == chosen)
+        for i, c in enumerate(candidates)
+    ], not survivors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -190,32 +215,45 @@ class _Evaluations:
     """Evaluations by feature set, each made once and in parallel with others."""
 
     def __init__(
-        self, matrix: Matrix, plan: SearchPlan, *, n_jobs: int | None, steps: Steps
+        self,
+        matrix: Matrix,
+        plan: SearchPlan,
+        *,
+        n_jobs: int | None,
+        steps: Steps,
+        memory: Memory,
     ) -> None:
         self._matrix = matrix
         self._plan = plan
         self._n_jobs = n_jobs
         self._steps = steps
-        self._known: dict[bytes, Evaluation] = {}
+        self._memory = memory
+        self._counted = set[tuple[int, int]]()
 
     def __getitem__(self, features: FeatureSet) -> Evaluation:
-        return self._known[features.indices.tobytes()]
+        return cast(Evaluation, self._memory[_name_of(features)])
 
-    def add(self, sets: Iterable[FeatureSet], *, max_leaves: int | None) -> None:
+    def add(self, sets: Mapping[tuple[int, int], FeatureSet], *, max_leaves: int | None) -> None:
         """Evaluate the sets that are not known yet."""
-        wanted = [s.indices for s in sets if s.indices.tobytes() not in self._known]
-        copies = Counter(indices.tobytes() for indices in wanted)
-        distinct = {indices.tobytes(): indices for indices in wanted}
+        copies = Counter(_name_of(s) for key, s in sets.items() if key not in self._counted)
+        self._counted.update(sets)
+        distinct = {name: s for s in sets.values() if (name := _name_of(s)) not in self._memory}
+        self._steps.advance(sum(n for name, n in copies.items() if name in self._memory))
         arguments = (
             {
-                "X": self._matrix.columns(indices),
+                "X": self._matrix.columns(s.indices),
                 "settings": self._plan.gap,
                 "entropy": self._plan.entropy,
                 "max_leaves": max_leaves,
             }
-            for indices in distinct.values()
+            for s in distinct.values()
         )
         with closing(results_of(evaluate, arguments, n_jobs=self._n_jobs)) as evaluations:
-            for key, evaluation in zip(distinct, evaluations, strict=True):
-                self._known[key] = evaluation
-                self._steps.advance(copies[key])
+            for name, evaluation in zip(distinct, evaluations, strict=True):
+                self._memory[name] = evaluation
+                self._steps.advance(copies[name])
+
+
+def _name_of(features: FeatureSet) -> str:
+    """Return the name of an evaluation: equal feature sets share theirs."""
+    return f"evaluation {sha256(features.indices.tobytes()).hexdigest()}"

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 
-def iterative_choice(silhouettes: Sequence[float]) -> int:
-    """Return the position of the chosen candidate, given in increasing order of rank (or q).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What was chosen among candidates, and which had been removed on the way."""
+
+    position: int
+    removed: tuple[int, ...]  # positions of the local minima, in the order of their removal
+
+
+def iterative_choice(silhouettes: Sequence[float]) -> Choice:
+    """Choose among candidates that are given in increasing order of rank (or q).
 
     While the values rise and fall, the last of their local minima is removed: of two candidates
     that separate the clusters equally badly the larger is the less welcome. End points count as
     minima, or a single peak would never become monotone. When what is left falls, the first
     candidate is chosen; when it rises, the one just after the largest rise.
     """
-    left = list(range(len(silhouettes)))
+    left, removed = list(range(len(silhouettes))), list[int]()
     while True:
         rises = np.diff([silhouettes[i] for i in left])
         if np.all(rises <= 0):
-            return left[0]
+            return Choice(position=left[0], removed=tuple(removed))
         if np.all(rises >= 0):
-            return left[int(np.argmax(rises)) + 1]
-        del left[_last_local_minimum(rises)]
+            return Choice(position=left[int(np.argmax(rises)) + 1], removed=tuple(removed))
+        removed.append(left.pop(_last_local_minimum(rises)))
 
 
 def _last_local_minimum(rises: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:

@@ -111,4 +111,5 @@ class Steps:
     def advance(self, count: int) -> None:
         """Count some steps as done."""
         self._done += count
-        self._report(self._done, self._total)
+        if count:
+            self._report(self._done, self._total)

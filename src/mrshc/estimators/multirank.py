@@ -8,9 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mrshc.checkpoint import Checkpoint, fingerprint
 from mrshc.components import center_of, dense_loadings
 from mrshc.core.gap import GapSettings
 from mrshc.core.matrix import Matrix, centred_matrix
+from mrshc.core.pruning import PrunedTree
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.estimators.base import TreeClusterer, feature_targets, linkage_and_metric, seed_of
 from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
@@ -66,6 +68,10 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Seed of the reference samples.
     verbose : bool, default=False
         Show a progress bar on stderr if that is a terminal.
+    checkpoint : path or None, default=None
+        File in which finished steps of the search are kept: a fit to the same data, with the same
+        parameters and seed, that is started again after an interruption goes on there. It stays
+        after the fit. Needs a `random_state` that is a number.
 
     Attributes
     ----------
@@ -82,7 +88,16 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         scikit-learn names them.
     search_results_ : dict of ndarray
         One entry for each (q, rank) tried: `n_features_target`, `n_features`, `reached`, `rank`,
-        `l1_bound`, `n_leaves`, `silhouette` (zero for a single leaf), `screened_out`, `chosen`.
+        `l1_bound`, `n_leaves`, `silhouette` (zero for a single leaf), `screened_out` (fewer than
+        K leaves), `best_rank` (Algorithm 3 chose this rank for its q), `removed` (a local minimum
+        that Algorithm 3 or 4 removed), `chosen`.
+    split_tests_ : dict of ndarray
+        One entry for each node of the tree that the gap statistic tested: `node` (scipy's
+        number), `n_samples`, `height`, `drop` (by how much splitting the node lowers the log
+        dispersion), `expected_drop` (the mean over reference samples without clusters),
+        `standard_error`, `supported` (the drop exceeds what is expected by more than the error),
+        `split` (it was made: a supported split is not made once K clusters are reached), and
+        `reference_drops`, an array for each node.
     n_features_in_, feature_names_in_
         Of the data, as in scikit-learn.
 
@@ -119,6 +134,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
+        checkpoint: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.rank = rank
@@ -133,6 +149,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -153,8 +170,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         matrix = centred_matrix(X, center=center_of(self.center), drop_constant=True)
         plan = self._plan(matrix)
         n_jobs = check_jobs(self.n_jobs)
+        memory = None if self.checkpoint is None else self._memory(X, plan)
         with reported(self, n_steps=plan.n_steps, X=X, verbose=self.verbose) as progress:
-            result = search(matrix, plan, n_jobs=n_jobs, progress=progress)
+            result = search(matrix, plan, n_jobs=n_jobs, progress=progress, memory=memory)
         self._keep(result, n_features=X.shape[1])
         return self
 
@@ -197,6 +215,11 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             entropy=seed_of(self.random_state),
         )
 
+    def _memory(self, X: NDArray[Any], plan: SearchPlan) -> Checkpoint:
+        advice = "With a checkpoint, the search must go on with the same reference samples."
+        check_integer("random_state", self.random_state, low=0, high=None, advice=advice)
+        return Checkpoint(self.checkpoint, search=f"{fingerprint(X)} {self.center!r} {plan!r}")
+
     def _gap_settings(self) -> GapSettings:
         linkage, metric = linkage_and_metric(self.linkage, self.metric)
         advice = "A standard error needs two; the default is 50."
@@ -220,6 +243,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         self.rank_ = chosen.features.rank
         self.components_ = dense_loadings(result.components, n_features)
         self.search_results_ = _search_table(result)
+        self.split_tests_ = _test_table(chosen.pruned, made=chosen.n_leaves - 1)
         if result.fell_back:
             self._warn_of_fallback(chosen.n_leaves, result.n_clusters)
 
@@ -234,6 +258,26 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         )
 
 
+def _test_table(pruned: PrunedTree, *, made: int) -> dict[str, NDArray[Any]]:
+    # With one cluster against two, the gap statistic compares drops of the log dispersion.
+    nodes, curves = list(pruned.tests), list(pruned.tests.values())
+    drops = [c.reference[:, 0] - c.reference[:, 1] for c in curves]
+    references = np.empty(len(drops), dtype=object)  # of different lengths
+    for i, drop in enumerate(drops):
+        references[i] = drop
+    return {
+        "node": np.array(nodes, dtype=np.intp),
+        "n_samples": np.array([pruned.tree.members(node).size for node in nodes], dtype=np.intp),
+        "height": np.array([pruned.tree.height(node) for node in nodes]),
+        "drop": np.array([c.log_dispersion[0] - c.log_dispersion[1] for c in curves]),
+        "expected_drop": np.array([drop.mean() for drop in drops]),
+        "standard_error": np.array([c.standard_error[1] for c in curves]),
+        "supported": np.array([c.n_clusters > 1 for c in curves], dtype=bool),
+        "split": np.isin(nodes, pruned.splits[:made]),
+        "reference_drops": references,
+    }
+
+
 def _search_table(result: SearchResult) -> dict[str, NDArray[Any]]:
     rows = result.candidates
     return {
@@ -245,5 +289,7 @@ def _search_table(result: SearchResult) -> dict[str, NDArray[Any]]:
         "n_leaves": np.array([c.n_leaves for c in rows]),
         "silhouette": np.array([c.silhouette for c in rows]),
         "screened_out": np.array([c.screened_out for c in rows]),
+        "best_rank": np.array([c.best_rank for c in rows]),
+        "removed": np.array([c.removed for c in rows]),
         "chosen": np.array([c.chosen for c in rows]),
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mrshc.files import locked, write_text
+from mrshc import files
 from mrshc.study.config import StudyError
 
 Task = tuple[int, ...]
@@ -20,7 +19,7 @@ Row = dict[str, Any]
 def open_journal(folder: Path, *, fingerprint: str) -> Iterator[Journal]:
     """Open the journal in a folder, which nobody else may do meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / "lock") as mine:
+    with files.locked(folder / "lock") as mine:
         if not mine:
             raise StudyError(f"Another process is at work in {folder}. Wait for it, or stop it.")
         yield Journal(folder, fingerprint=fingerprint)
@@ -33,33 +32,21 @@ class Journal:
         self.folder = folder
         self.rows: dict[Task, list[Row]] = {}
         self.seconds: dict[Task, float] = {}
-        self._path = folder / "journal.jsonl"
-        self._read(json.dumps({"fingerprint": fingerprint}))
-
-    def _read(self, header: str) -> None:
-        """Take over what an interrupted run left."""
-        first, *lines = self._path.read_text().splitlines() if self._path.exists() else [header]
-        if first != header:
+        try:
+            self._file = files.Journal(folder / "journal.jsonl", work=fingerprint)
+        except files.OtherWorkError:
             raise StudyError(
                 f"{self.folder} holds the unfinished work of another config or of other code. "
                 "Remove it to begin anew, or give another folder (--out)."
-            )
-        whole = [header]
-        for line in lines:
-            try:
-                entry = json.loads(line)
-            except json.JSONDecodeError:  # cut off in the middle of being written
-                break
+            ) from None
+        for entry in self._file.entries:
             self._remember(entry)
-            whole.append(line)
-        write_text(self._path, "\n".join(whole) + "\n")
 
     def add(self, task: Task, rows: list[Row], seconds: float) -> None:
         """Note a finished task."""
         entry = {"task": task, "rows": rows, "seconds": round(seconds, 4)}
         self._remember(entry)
-        with self._path.open("a") as file:
-            file.write(json.dumps(entry) + "\n")
+        self._file.append(entry)
 
     def _remember(self, entry: dict[str, Any]) -> None:
         task = tuple(entry["task"])
