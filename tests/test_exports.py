@@ -1,12 +1,16 @@
+import csv
+import io
 import re
 
+import gp.data
 import numpy as np
 import pytest
-from scipy.cluster.hierarchy import linkage
+from Bio import Cluster, Phylo
+from scipy.cluster.hierarchy import leaves_list, linkage
 
 from mrshc import MrSHC
 from mrshc.datasets import make_simulation_1
-from mrshc.exports import newick
+from mrshc.exports import gct, newick, treeview
 
 TOKEN = re.compile(r"'(?:[^']|'')*'|[(),;]|:[^,();]+|[^(),:;']+")
 
@@ -55,9 +59,9 @@ def test_names_survive_whatever_they_hold():
     assert set(depths) == {name.replace("\t", " ") for name in names}
 
 
-def test_deep_trees_do_not_exhaust_the_call_stack():
-    n = 20_000
-    Z = np.column_stack(
+def chain(n):
+    """A tree as deep as it can be."""
+    return np.column_stack(
         [
             np.r_[0, n + np.arange(n - 2)],
             np.arange(1, n),
@@ -65,8 +69,68 @@ def test_deep_trees_do_not_exhaust_the_call_stack():
             np.arange(2, n + 1),
         ]
     )
-    text = newick(Z, range(n))
-    assert text.count("(") == n - 1
+
+
+def test_deep_trees_do_not_exhaust_the_call_stack():
+    text = newick(chain(20_000), range(20_000))
+    assert text.count("(") == 19_999
+
+
+def read_with_biopython(text):
+    """Return the leaves below each inner node, and the depth of each node, without recursion."""
+    root = Phylo.read(io.StringIO(text), "newick").root
+    order, depths = [], {root: 0.0}
+    waiting = [root]
+    while waiting:
+        clade = waiting.pop()
+        order.append(clade)
+        for child in clade.clades:
+            depths[child] = depths[clade] + child.branch_length
+            waiting.append(child)
+    below = {}
+    for clade in reversed(order):
+        leaves = [leaf for child in clade.clades for leaf in below[child]]
+        below[clade] = leaves if clade.clades else [clade.name]
+    return {frozenset(below[c]): depths[c] for c in order}
+
+
+@pytest.mark.parametrize("method", ["single", "ward", "centroid"])
+def test_biopython_reads_the_same_tree_with_the_same_heights(method):
+    Z = linkage(np.random.default_rng(0).normal(size=(60, 3)), method)
+    names = [f"sample_{i}" for i in range(60)]
+    depths = read_with_biopython(newick(Z, names))
+    assert len(depths) == 119
+    for clade, height in zip(clades_of(Z, names), Z[:, 2], strict=True):
+        assert depths[clade] == pytest.approx(Z[-1, 2] - height, abs=1e-10)
+
+
+def test_biopython_reads_the_same_names():
+    # It does not read a quotation mark at the start of a name or after a backslash.
+    names = [
+        "plain",
+        "it's",
+        "a, b",
+        "(x,y):1;",
+        "under_score",
+        "größe 日本",
+        "[c]",
+        'say "x"',
+        "b'",
+    ]
+    Z = linkage(np.arange(len(names), dtype=float)[:, None] ** 2, "single")
+    depths = read_with_biopython(newick(Z, names))
+    assert set(clades_of(Z, names)) < set(depths)
+    assert {name for clade in depths if len(clade) == 1 for name in clade} == set(names)
+
+
+def test_biopython_reads_deep_trees():
+    n = 2_000
+    depths = read_with_biopython(newick(chain(n), range(n)))
+    sizes = sorted(len(clade) for clade in depths)
+    assert sizes == [1] * n + list(range(2, n + 1))
+    assert {len(clade): n - 1 - depth for clade, depth in depths.items() if len(clade) > 1} == {
+        size: size - 1 for size in range(2, n + 1)
+    }
 
 
 def test_a_fitted_tree_can_be_exported():
@@ -81,3 +145,266 @@ def test_a_fitted_tree_can_be_exported():
 def test_names_must_fit_the_tree():
     with pytest.raises(ValueError, match=r"must have the shape \(2, 4\) for 3 names, got \(1, 4\)"):
         newick([[0, 1, 1.0, 2]], ["a", "b", "c"])
+
+
+# GCT ----------------------------------------------------------------------------------------
+
+
+def table(n=7, p=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) * 10.0 ** rng.integers(-200, 200, size=(n, p))
+    X[0, 0] = np.nan
+    return X
+
+
+def read_gct(text):
+    """Read GCT as its specification has it: every count must hold, every line be as long."""
+    version, size, *lines = text.removesuffix("\n").split("\n")
+    counts = [int(word) for word in size.split("\t")]
+    p, n, n_about_features, n_about_samples = {"#1.2": [*counts, 1, 0], "#1.3": counts}[version]
+    cells = [line.split("\t") for line in lines]
+    assert len(cells) == 1 + n_about_samples + p
+    assert {len(row) for row in cells} == {1 + n_about_features + n}
+    assert cells[0][0] == ("Name" if version == "#1.2" else "id")
+    start = 1 + n_about_features
+    header, body = cells[0], cells[1 + n_about_samples :]
+    return {
+        "version": version,
+        "samples": header[start:],
+        "features": [row[0] for row in body],
+        "about_features": {
+            key: [row[1 + k] for row in body] for k, key in enumerate(header[1:start])
+        },
+        "about_samples": {row[0]: row[start:] for row in cells[1 : 1 + n_about_samples]},
+        "X": np.array([[float(cell) for cell in row[start:]] for row in body]).T,
+    }
+
+
+NAMES = {
+    "feature_names": ["g1", "it's", "a,b c", "größe", "g\t5"],
+    "sample_names": [f"sample {i}" for i in range(7)],
+}
+READ_AS = ["g1", "it's", "a,b c", "größe", "g 5"]
+
+
+def test_genepattern_reads_the_same_table():
+    X = table()
+    described = ["one", "two\nlines", "3", "4", "five"]
+    frame = gp.data.GCT(io.StringIO(gct(X, descriptions=described, **NAMES)))
+    # Its reader does not round to the nearest number in the last digit.
+    np.testing.assert_allclose(frame.to_numpy().T, X, rtol=1e-14)
+    assert list(frame.columns) == NAMES["sample_names"]
+    assert frame.index.names == ["Name", "Description"]
+    assert list(frame.index) == list(
+        zip(READ_AS, ["one", "two lines", "3", "4", "five"], strict=True)
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_read_back_exactly(dtype):
+    X = np.random.default_rng(0).normal(size=(7, 5)).astype(dtype)
+    X[2, 3] = np.nan
+    for more in ({}, {"sample_annotations": {"cluster": range(7)}}):
+        np.testing.assert_array_equal(read_gct(gct(X, **NAMES, **more))["X"], X)
+
+
+def test_without_annotations_it_is_version_1_2():
+    content = read_gct(gct(table(), **NAMES))
+    assert content["version"] == "#1.2"
+    assert content["about_features"] == {"Description": ["na"] * 5}
+    assert content["features"] == READ_AS
+
+
+def test_annotations_make_it_version_1_3():
+    text = gct(
+        table(),
+        descriptions=["d"] * 5,
+        feature_annotations={
+            "weight": [0.5, None, 0.0, float("nan"), -1],
+            "tab\tkey": list("abcde"),
+        },
+        sample_annotations={"cluster": [0, 0, 1, 1, 2, 2, 2], "class": ["A\r\n", "", *"BCDEF"]},
+        **NAMES,
+    )
+    content = read_gct(text)
+    assert content["version"] == "#1.3"
+    assert content["features"] == READ_AS
+    assert content["samples"] == NAMES["sample_names"]
+    assert content["about_features"] == {
+        "Description": ["d"] * 5,
+        "weight": ["0.5", "na", "0.0", "na", "-1"],
+        "tab key": list("abcde"),
+    }
+    assert content["about_samples"] == {
+        "cluster": list("0011222"),
+        "class": ["A  ", "na", *"BCDEF"],
+    }
+
+
+def test_gct_refuses_what_does_not_fit():
+    X = np.ones((7, 5))
+    with pytest.raises(ValueError, match=r"X must have the shape \(7, 5\) .* got \(5, 7\)"):
+        gct(X.T, **NAMES)
+    with pytest.raises(ValueError, match=r"sample_annotations\['c'\] must hold 7 entries, got 2"):
+        gct(X, sample_annotations={"c": [1, 2]}, **NAMES)
+    with pytest.raises(ValueError, match="descriptions must hold 5 entries, got 0"):
+        gct(X, descriptions=[], **NAMES)
+    with pytest.raises(ValueError, match="feature_annotations holds a second 'Description'"):
+        gct(X, descriptions=["d"] * 5, feature_annotations={"Description": ["e"] * 5}, **NAMES)
+    with pytest.raises(ValueError, match="finite or NaN, but holds inf"):
+        gct(np.where(X > 0, np.inf, X), **NAMES)
+
+
+# Cluster 3.0 and Java TreeView --------------------------------------------------------------
+
+
+def correlation_tree(X, method="average"):
+    return linkage(X.T, method, metric="correlation")
+
+
+def biopython_tree(Z, n):
+    def number(node):
+        return int(node) if node < n else n - 1 - int(node)
+
+    return Cluster.Tree([Cluster.Node(number(a), number(b), h) for a, b, h, _ in Z])
+
+
+def positions(Z):
+    out = np.empty(len(Z) + 1)
+    out[leaves_list(Z)] = np.arange(len(Z) + 1)
+    return out
+
+
+@pytest.mark.parametrize("method", ["average", "complete", "single"])
+@pytest.mark.parametrize("shape", [(30, 20), (2, 9), (9, 2)])
+def test_files_are_those_that_biopython_writes(method, shape, tmp_path):
+    X = np.random.default_rng(0).normal(size=shape)
+    n, p = shape
+    by_samples, by_features = linkage(X, method), correlation_tree(X, method)
+    names = {
+        "sample_names": [f"s {i}" for i in range(n)],
+        "feature_names": [f"g'{j}" for j in range(p)],
+    }
+    record = Cluster.Record()
+    record.data, record.uniqid = X.T, "UNIQID"
+    record.geneid, record.expid = names["feature_names"], names["sample_names"]
+    record.gorder, record.eorder = positions(by_features), positions(by_samples)
+    scaled = biopython_tree(by_samples, n)
+    scaled.scale()
+    record.save(str(tmp_path / "theirs"), biopython_tree(by_features, p), scaled)
+
+    ours = treeview(X, sample_tree=by_samples, feature_tree=by_features, **names)
+    assert ours.cdt == (tmp_path / "theirs.cdt").read_text()
+    for text, suffix in ((ours.gtr, "gtr"), (ours.atr, "atr")):
+        mine, theirs = (
+            list(csv.reader(io.StringIO(t), delimiter="\t"))
+            for t in (text, (tmp_path / f"theirs.{suffix}").read_text())
+        )
+        assert [row[:3] for row in mine] == [row[:3] for row in theirs]
+        np.testing.assert_allclose(
+            [float(row[3]) for row in mine], [float(row[3]) for row in theirs], atol=1e-12
+        )
+
+
+def test_biopython_reads_the_data_in_the_order_of_the_trees():
+    X = table()
+    Z, F = linkage(np.arange(7.0)[:, None] ** 2), linkage(np.arange(5.0)[::-1, None] / 9)
+    text = treeview(X, sample_tree=Z, feature_tree=F, **NAMES).cdt
+    # It reads tables without trees: the column and the row that point to these are left out.
+    lines = [line.split("\t") for line in text.splitlines()]
+    assert (lines[0][0], lines[1][0], lines[2][0]) == ("GID", "AID", "EWEIGHT")
+    plain = [lines[0][1:], ["EWEIGHT", *lines[2][2:]], *(line[1:] for line in lines[3:])]
+    record = Cluster.read(io.StringIO("\n".join("\t".join(line) for line in plain)))
+    rows, columns = leaves_list(F), leaves_list(Z)
+    wanted = X.T[np.ix_(rows, columns)]
+    np.testing.assert_array_equal(np.where(record.mask, record.data, np.nan), wanted)
+    assert record.geneid == [READ_AS[j] for j in rows]
+    assert record.expid == [NAMES["sample_names"][i] for i in columns]
+    assert [line[0] for line in lines[3:]] == [f"GENE{j}X" for j in rows]
+    assert lines[1][4:] == [f"ARRY{i}X" for i in columns]
+
+
+def test_without_trees_data_are_a_table_in_their_own_order():
+    X = np.random.default_rng(0).normal(size=(7, 5))
+    files = treeview(X, sample_tree=None, feature_tree=None, **NAMES)
+    assert files.gtr is files.atr is None
+    record = Cluster.read(io.StringIO(files.cdt))
+    np.testing.assert_array_equal(record.data, X.T)
+    assert record.genename == READ_AS
+
+
+def similarities(text):
+    return np.array([float(line.split("\t")[3]) for line in text.splitlines()])
+
+
+@pytest.mark.parametrize("method", ["centroid", "median"])
+def test_similarities_never_rise_even_where_heights_fall(method):
+    X = np.random.default_rng(1).normal(size=(40, 30))
+    Z = linkage(X[:, :2], method)
+    F = correlation_tree(X)
+    F[5, 2], F[9, 2] = F[9, 2], F[5, 2]
+    assert np.any(np.diff(Z[:, 2]) < 0)
+    names = {"sample_names": range(40), "feature_names": range(30)}
+    files = treeview(X, sample_tree=Z, feature_tree=F, **names)
+    for text in (files.gtr, files.atr):
+        values = similarities(text)
+        assert np.all(np.diff(values) <= 0)
+        assert np.all(np.abs(values) <= 1)
+    assert similarities(files.atr)[-1] == 0
+
+
+def test_similarities_of_features_are_correlations():
+    X = np.random.default_rng(1).normal(size=(40, 3))
+    X[:, 2] = -X[:, 1]
+    R = np.corrcoef(X.T)
+    F = correlation_tree(X, "complete")
+    names = {"sample_names": range(40), "feature_names": range(3)}
+    values = similarities(treeview(X, sample_tree=None, feature_tree=F, **names).gtr)
+    np.testing.assert_allclose(values, [max(R[0, 1], R[0, 2]), -1])
+    rounded = [[0, 1, -1e-16, 2], [2, 3, 2 + 1e-12, 3]]
+    files = treeview(X, sample_tree=None, feature_tree=rounded, **names)
+    assert similarities(files.gtr).tolist() == [1, -1]
+
+
+def test_a_single_feature_and_two_samples_can_be_shown():
+    names = {"sample_names": ["a", "b"], "feature_names": ["g"]}
+    for none in (None, np.empty((0, 4))):
+        files = treeview([[3], [1]], sample_tree=[[0, 1, 2.0, 2]], feature_tree=none, **names)
+        assert files.gtr is None
+        assert files.atr == "NODE1X\tARRY0X\tARRY1X\t0.0\n"
+        assert files.cdt.splitlines()[-1] == "g\tg\t1.000000\t3.0\t1.0"
+
+
+def test_identical_samples_are_wholly_similar():
+    files = treeview(
+        np.ones((3, 2)),
+        sample_tree=linkage(np.ones((3, 2))),
+        feature_tree=None,
+        sample_names="abc",
+        feature_names="gh",
+    )
+    assert similarities(files.atr).tolist() == [1.0, 1.0]
+
+
+def test_deep_trees_can_be_shown():
+    n = 20_000
+    names = {"sample_names": range(n), "feature_names": ["g"]}
+    files = treeview(np.arange(n)[:, None], sample_tree=chain(n), feature_tree=None, **names)
+    assert files.atr.splitlines()[-1].startswith(f"NODE{n - 1}X\tNODE{n - 2}X\tARRY{n - 1}X\t")
+    shown = np.array(files.cdt.splitlines()[-1].split("\t")[3:], dtype=float)
+    np.testing.assert_array_equal(shown, np.arange(n))
+
+
+def test_treeview_refuses_what_does_not_fit():
+    X = np.random.default_rng(0).normal(size=(7, 5))
+    Z, F = linkage(X), correlation_tree(X)
+    with pytest.raises(ValueError, match=r"feature_tree must have the shape \(4, 4\) for 5 names"):
+        treeview(X, sample_tree=Z, feature_tree=Z, **NAMES)
+    far = F * [1, 1, 100, 1]
+    with pytest.raises(ValueError, match=r"heights of 1 - correlation, between 0 and 2, got \d+"):
+        treeview(X, sample_tree=Z, feature_tree=far, **NAMES)
+    F[0, 2] = np.nan
+    with pytest.raises(ValueError, match="feature_tree must be finite, but holds NaN"):
+        treeview(X, sample_tree=Z, feature_tree=F, **NAMES)
+    with pytest.raises(ValueError, match=r"X must have the shape \(7, 5\)"):
+        treeview(X.T, sample_tree=Z, feature_tree=None, **NAMES)

@@ -160,13 +160,23 @@ def _checked_support(support: Any, n_features: int) -> NDArray[np.bool_] | None:
     return mask
 
 
-def default_methods(X: Any, *, random_state: Any, n_jobs: int | None) -> dict[str, Method]:
-    """Return the methods that the paper compares."""
+def default_methods(
+    X: Any,
+    *,
+    n_features_to_select: Any = "auto",
+    linkage: str = "complete",
+    metric: str = "sqeuclidean",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> dict[str, Method]:
+    """Return the methods that the paper compares, with the same linkage and metric."""
+    tree: dict[str, Any] = {"linkage": linkage, "metric": metric}
+    drawn: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
     return {
-        "HC": HighVarianceHC(_shape(X)[1]),
-        "SHC": SHC("auto", random_state=random_state, n_jobs=n_jobs),
-        "MrSHC": MrSHC(random_state=random_state, n_jobs=n_jobs),
-        "HC-HMV": lambda fitted: HighVarianceHC(fitted["MrSHC"].n_features_selected_),
+        "HC": HighVarianceHC(_shape(X)[1], **tree),
+        "SHC": SHC(n_features_to_select, **tree, **drawn),
+        "MrSHC": MrSHC(n_features_to_select, **tree, **drawn),
+        "HC-HMV": lambda fitted: HighVarianceHC(fitted["MrSHC"].n_features_selected_, **tree),
     }
 
 

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.impute import KNNImputer
 from sklearn.metrics.cluster import contingency_matrix
 
 from mrshc.comparison import MethodFailedWarning, compare
-from mrshc.plotting import dendrogram, write_picture
+from mrshc.plotting import dendrograms, write_picture
 from mrshc.study.catalog import check_names, estimator_of, unsupported_clusters_allowed
 from mrshc.study.config import Folders, Study, StudyError
 from mrshc.study.journal import Row, Task
@@ -64,7 +63,7 @@ def run_task(study: Study, _task: Task, folders: Folders) -> list[Row]:
         models = {name: result.models[name] for name in figure["methods"] if name in result.models}
         path = folders.out / f"{study.name}{figure['suffix']}.png"
         if models:
-            write_picture(_draw(models, y), path, dpi=110)
+            write_picture(dendrograms(models, annotations={"class": y}), path, dpi=110)
     rows = []
     for name, scores in result.scores.to_dict("index").items():
         if name not in result.models:
@@ -130,19 +129,6 @@ def _all_show(counts: NDArray[Any]) -> bool:
 
 def _wrong(counts: NDArray[Any]) -> int:
     return int(counts.sum() - counts.max(axis=0).sum())
-
-
-def _draw(models: dict[str, Any], y: NDArray[Any]) -> Figure:
-    figure = Figure(figsize=(10, 2.6 * len(models)), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(len(models)))
-    for panel, (name, model) in zip(panels, models.items(), strict=True):
-        rank = f", rank {model.rank_}" if hasattr(model, "rank_") else ""
-        title = f"{name}: {model.n_features_selected_} features{rank}"
-        dendrogram(model, classes=y, title=title, ax=panel)
-        panel.set_xticks([])
-        if panel is not panels[0]:
-            panel.get_legend().remove()
-    return figure
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ from mrshc.core.pairs import PairDistances
 from mrshc.core.shc import WeightPath
 from mrshc.datasets import SimulatedData, make_section2_example
 from mrshc.metrics import classification_error_rate
-from mrshc.plotting import dendrogram, write_picture
+from mrshc.plotting import dendrograms, write_picture
 from mrshc.study.catalog import check_names, unsupported_clusters_allowed
 from mrshc.study.config import Folders, Study, StudyError
 from mrshc.study.journal import Row, Task
@@ -95,17 +95,16 @@ def _draw(data: SimulatedData, seed: int) -> Figure:
         "MrSHC, q = 4 known": MrSHC(4, random_state=seed).fit(data.X),
         "MrSHC, q unknown": MrSHC(range(2, 9), random_state=seed).fit(data.X),
     }
-    figure = Figure(figsize=(8, 9), layout="constrained")
-    for panel, (name, model) in zip(figure.subplots(len(models)), models.items(), strict=True):
-        picked = ", ".join(np.array(data.feature_names)[model.get_support()])
-        dendrogram(
-            model,
-            classes=[f"cluster {label + 1}" for label in data.labels],
-            class_title="true cluster",
-            title=f"{name}: {picked}",
-            ax=panel,
-        )
-    return figure
+    picked = {
+        name: ", ".join(np.array(data.feature_names)[model.get_support()])
+        for name, model in models.items()
+    }
+    return dendrograms(
+        models,
+        annotations={"true cluster": [f"cluster {label + 1}" for label in data.labels]},
+        titles=[f"{name}: {features}" for name, features in picked.items()],
+        names=range(len(data.labels)),
+    )
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:

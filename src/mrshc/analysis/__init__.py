@@ -1,0 +1,18 @@
+"""From a table to a result: what is to be done, doing it, what was found, what to say of it."""
+
+from mrshc.analysis.found import about_data, versions
+from mrshc.analysis.plan import METHODS, Plan, plan_of
+from mrshc.analysis.run import compare_methods, fit
+from mrshc.analysis.said import preparation, summary
+
+__all__ = [
+    "METHODS",
+    "Plan",
+    "about_data",
+    "compare_methods",
+    "fit",
+    "plan_of",
+    "preparation",
+    "summary",
+    "versions",
+]

@@ -1,0 +1,232 @@
+"""What a fitted method found: clusters, features, scores, and how they came to be."""
+
+from __future__ import annotations
+
+import platform
+import warnings
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mrshc.analysis.plan import Plan
+from mrshc.checkpoint import fingerprint
+from mrshc.core.silhouette import average_silhouette, silhouette_widths
+from mrshc.core.tree import Tree, pairwise_distances
+from mrshc.io.result import FORMAT, FORMAT_VERSION, Result
+from mrshc.io.table import Table, unique
+from mrshc.metrics import classification_error_rate, purity
+
+_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
+# Methods without a rule for the number of clusters are cut where the silhouette is best, within
+# what a reader can still tell apart.
+_MOST_CLUSTERS = 10
+
+
+def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
+    """Return what a fitted estimator found, with all that is worth knowing about it."""
+    X = plan.prepared.X
+    support = model.get_support()
+    selected = X[:, support].astype(np.float64)
+    if plan.method == "shc":
+        distances = model.dissimilarity_
+    else:
+        distances = pairwise_distances(selected, model.metric)
+    labels, search = _clusters(model, distances)
+    features = _features(plan, model, labels)
+    samples = _samples(plan, model, labels, distances=distances)
+    about = _about(plan, model, labels, search=search, said=said)
+    if about["scores"] is not None:  # the annotation may have had to change its name
+        renamed = dict(zip(plan.table.sample_annotations, samples.columns[3:], strict=True))
+        about["scores"]["truth"] = renamed[plan.truth]
+    about["chosen"]["silhouette"] = average_silhouette(distances, labels)
+    about["annotations"] = {
+        "samples": _kinds(samples, skip=3),
+        "features": _kinds(features, skip=0)[: plan.table.feature_annotations.shape[1]],
+    }
+    return Result(
+        about=about,
+        samples=samples,
+        features=features.sort_values(
+            ["selected", "effect_size"], ascending=False, kind="stable", na_position="last"
+        ),
+        selected=pd.DataFrame(
+            selected,
+            index=pd.Index(plan.table.sample_names, name="sample"),
+            columns=pd.Index(plan.feature_names[support], name="feature"),
+        ),
+        linkage_matrix_=model.linkage_matrix_,
+    )
+
+
+def _clusters(
+    model: Any, distances: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], list[dict[str, Any]]]:
+    """Return the clusters, and the table of what was tried."""
+    tried = getattr(model, "search_results_", {})
+    search = [
+        {name: _plain(column[i]) for name, column in tried.items()}
+        for i in range(len(next(iter(tried.values()), ())))
+    ]
+    given = int(model.labels_.max()) + 1 if hasattr(model, "labels_") else None
+    if given is not None and search:
+        return model.labels_, search
+    cuts = {*range(2, min(_MOST_CLUSTERS, len(model.linkage_matrix_)) + 1), given} - {None}
+    widths = {k: average_silhouette(distances, model.cut(k)) for k in sorted(cuts)}
+    best = max(widths, key=lambda k: widths[k]) if given is None else given
+    if not search:
+        search = [
+            {"n_clusters": k, "silhouette": width, "chosen": k == best}
+            for k, width in widths.items()
+        ]
+    return model.cut(best), search
+
+
+def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
+    """Return all that is known about each feature, in the order of the data."""
+    X = plan.prepared.X
+    about = plan.table.feature_annotations.iloc[plan.prepared.kept]
+    loadings = np.atleast_2d(
+        getattr(model, "components_", getattr(model, "feature_weights_", np.empty((0, X.shape[1]))))
+    )
+    means, effect = _separation(X, labels)
+    columns: dict[str, Any] = {
+        "position": np.arange(1, X.shape[1] + 1),
+        "selected": model.get_support(),
+        "effect_size": effect,
+    }
+    columns |= {f"loading_{k}": row for k, row in enumerate(loadings, start=1)}
+    columns |= {f"mean_cluster_{k}": row for k, row in enumerate(means, start=1)}
+    titles = unique([*columns, *map(str, about.columns)], "annotation")[len(columns) :]
+    annotations = about.set_axis(titles, axis=1)
+    found = pd.DataFrame(columns, index=pd.Index(plan.feature_names, name="feature"))
+    return pd.concat([annotations.set_axis(found.index, axis=0), found], axis=1)
+
+
+def _separation(
+    X: NDArray[Any], labels: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the means of the clusters, and the share of each feature's variance between them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a cluster without a value has no mean
+        groups = [X[labels == k] for k in range(labels.max() + 1)]
+        means = np.array([np.nanmean(group, axis=0, dtype=np.float64) for group in groups])
+        centre = np.nanmean(X, axis=0, dtype=np.float64)
+    counts = np.array([np.sum(~np.isnan(group), axis=0) for group in groups])
+    between = np.nansum(counts * (means - centre) ** 2, axis=0)
+    total = np.zeros(X.shape[1])
+    for row in X:  # a row at a time: the data may be large
+        total += np.nan_to_num((row - centre) ** 2)
+    varies = total > 0
+    effect = np.divide(between, total, out=np.full(X.shape[1], np.nan), where=varies)
+    return means, np.minimum(effect, 1.0)
+
+
+def _samples(
+    plan: Plan, model: Any, labels: NDArray[np.intp], *, distances: NDArray[np.float64]
+) -> pd.DataFrame:
+    order = Tree(linkage_matrix=model.linkage_matrix_).leaf_order
+    columns = {
+        "cluster": labels + 1,
+        "leaf": np.argsort(order) + 1,
+        "silhouette": silhouette_widths(distances, labels),
+    }
+    annotations = plan.table.sample_annotations
+    titles = unique([*columns, *map(str, annotations.columns)], "annotation")[len(columns) :]
+    found = pd.DataFrame(columns, index=pd.Index(plan.table.sample_names, name="sample"))
+    renamed = annotations.set_axis(titles, axis=1).set_axis(found.index, axis=0)
+    return pd.concat([found, renamed], axis=1)
+
+
+def _kinds(frame: pd.DataFrame, *, skip: int) -> list[dict[str, str]]:
+    return [
+        {"name": str(name), "kind": "number" if frame[name].dtype.kind == "f" else "text"}
+        for name in frame.columns[skip:]
+    ]
+
+
+def _about(
+    plan: Plan,
+    model: Any,
+    labels: NDArray[np.intp],
+    *,
+    search: list[dict[str, Any]],
+    said: tuple[str, ...],
+) -> dict[str, Any]:
+    n_clusters = int(labels.max()) + 1
+    tests = getattr(model, "split_tests_", {})
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "command": plan.command,
+        "work": plan.work,
+        "data": about_data(plan.table),
+        "preprocessing": [asdict(step) for step in plan.prepared.log],
+        "method": plan.method,
+        "parameters": {name: _plain(v) for name, v in plan.parameters.items()},
+        "chosen": {
+            "n_features": int(model.n_features_selected_),
+            "rank": _plain(getattr(model, "rank_", None)),
+            "n_clusters": n_clusters,
+        },
+        "cluster_sizes": np.bincount(labels, minlength=n_clusters).tolist(),
+        "scores": _scores(plan, model, labels),
+        "warnings": list(said),
+        "search": search,
+        "splits": [
+            {name: _plain(column[i]) for name, column in tests.items()}
+            for i in range(len(tests.get("node", ())))
+        ],
+        "versions": versions(),
+    }
+
+
+def about_data(table: Table) -> dict[str, Any]:
+    """Say which data were clustered."""
+    return {
+        "source": table.source,
+        "n_samples": int(table.X.shape[0]),
+        "n_features": int(table.X.shape[1]),
+        "n_missing": int(np.isnan(table.X).sum()),
+        "fingerprint": fingerprint(table.X),
+        "notes": list(table.notes),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Say with which versions of what a result was made."""
+    return {p: version(p) for p in _PACKAGES} | {"python": platform.python_version()}
+
+
+def _scores(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[str, Any] | None:
+    """Compare with the true classes, where they are known."""
+    if plan.truth is None:
+        return None
+    classes = plan.table.sample_annotations[plan.truth]
+    known = classes.notna().to_numpy()
+    true = classes[known].astype(str).to_numpy()
+    if not known.any():
+        return None
+    n_classes = len(set(true))
+    at_classes = model.cut(min(n_classes, len(labels)))[known]
+    return {
+        "truth": plan.truth,
+        "n_samples": int(known.sum()),
+        "n_classes": n_classes,
+        "cer": classification_error_rate(true, labels[known]),
+        "purity": purity(true, labels[known]),
+        "cer_at_n_classes": classification_error_rate(true, at_classes),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON holds it."""
+    if isinstance(value, np.ndarray):
+        return [_plain(v) for v in value.tolist()]
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,133 @@
+"""What is to be done with a table, checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrshc.checkpoint import fingerprint
+from mrshc.errors import UserError
+from mrshc.estimators import SHC, HighVarianceHC, MrSHC
+from mrshc.io.table import Table
+from mrshc.preprocessing import Prepared, prepare
+
+METHODS: dict[str, Any] = {
+    "mrshc": MrSHC,
+    "shc": SHC,
+    "hc": HighVarianceHC,  # on all features
+    "hmv": HighVarianceHC,
+}
+# What a fit does not depend on.
+_WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """A table made ready, and the estimator to be fitted to it."""
+
+    table: Table
+    prepared: Prepared
+    method: str
+    estimator: Any
+    n_clusters: int | None  # None: to be found
+    truth: str | None
+    command: str  # that repeats the run
+
+    @property
+    def feature_names(self) -> NDArray[Any]:
+        """Names of the features that are left."""
+        return self.table.feature_names[self.prepared.kept]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the estimator on which the result depends."""
+        given = self.estimator.get_params()
+        return {name: v for name, v in given.items() if name not in _WITHOUT_EFFECT}
+
+    @property
+    def work(self) -> str:
+        """A hash of all that the result depends on."""
+        about = [fingerprint(self.prepared.X), self.method, str(self.n_clusters), str(self.truth)]
+        about += [str(sorted(self.parameters.items())), version("mrshc")]
+        about += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
+        about += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]
+        return sha256("\0".join(about).encode(errors="surrogatepass")).hexdigest()
+
+
+def plan_of(
+    table: Table,
+    *,
+    method: str = "mrshc",
+    parameters: Mapping[str, Any] | None = None,
+    steps: Sequence[Any] = (),
+    truth: str | None = None,
+    command: str = "",
+) -> Plan:
+    """Make a table ready for a method, and refuse what could not work before anything is written.
+
+    Parameters
+    ----------
+    table : Table
+        What to cluster.
+    method : {"mrshc", "shc", "hc", "hmv"}
+        MrSHC, SHC, classical clustering on all features, or on those of highest variance.
+    parameters : mapping or None
+        Of the estimator, by name, and `n_clusters`; None stands for a parameter's default.
+    steps : sequence of transformers
+        Preprocessing, in this order.
+    truth : str or None
+        Annotation of the samples that holds their classes; for scores only.
+    command : str
+        How the run can be repeated.
+    """
+    if truth is not None and truth not in table.sample_annotations:
+        there = ", ".join(map(str, table.sample_annotations.columns)) or "none"
+        raise UserError(f"There is no annotation {truth!r} of the samples; there are: {there}.")
+    given = {name: v for name, v in (parameters or {}).items() if v is not None}
+    try:
+        prepared = prepare(table.X, steps, feature_names=list(table.feature_names))
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if method != "shc" and (n_missing := int(np.isnan(prepared.X).sum())):
+        raise UserError(
+            f"Method {method} needs complete data, but {n_missing:,} of {prepared.X.size:,} values "
+            "are missing. Add --impute features, or choose --method shc."
+        )
+    estimator = _estimator(method, given, n_features=prepared.X.shape[1])
+    n_clusters = given.get("n_clusters")
+    return Plan(
+        table=table,
+        prepared=prepared,
+        method=method,
+        estimator=estimator,
+        n_clusters=None if n_clusters == "auto" else n_clusters,
+        truth=truth,
+        command=command,
+    )
+
+
+def _estimator(method: str, given: dict[str, Any], *, n_features: int) -> Any:
+    if method not in METHODS:
+        raise UserError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    if method == "hc":
+        if "n_features_to_select" in given:
+            raise UserError("Method hc takes all features. Use --method hmv to choose a number.")
+        given = {**given, "n_features_to_select": n_features}
+    if method == "hmv" and not isinstance(given.get("n_features_to_select"), int):
+        raise UserError("Method hmv needs a number of features. Give one with --n-features.")
+    if method != "mrshc" and given.get("n_clusters") == "auto":
+        given = {**given, "n_clusters": None}
+    known = signature(METHODS[method]).parameters
+    # Everyone has a seed and a number of workers; where nothing is drawn or spread they are idle.
+    idle = {"random_state", "n_jobs"}
+    if strange := sorted(set(given) - set(known) - idle):
+        option = "--" + strange[0].replace("_", "-")
+        raise UserError(f"{option} has no meaning for method {method}. Leave it out.")
+    return METHODS[method](**{name: value for name, value in given.items() if name in known})

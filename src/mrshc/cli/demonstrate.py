@@ -1,0 +1,59 @@
+"""`mrshc demo`: the main job on built-in data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mrshc.cli import options as o
+from mrshc.cli.analyse import run
+from mrshc.cli.talk import Talk
+
+
+def demo(
+    out: o.Out = Path("mrshc-demo"),
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed of the simulation and the search.")
+    ] = 1,
+) -> None:
+    """Simulate data with three known clusters, find them again, and leave the results.
+
+    60 samples, 500 features, of which 50 make the clusters (Simulation I of the paper). Number of
+    features, rank and number of clusters are all left to the method.
+
+    Example: mrshc demo --out picture --seed 7
+    """
+    import numpy as np
+    import pandas as pd
+
+    from mrshc.analysis import plan_of
+    from mrshc.datasets import make_simulation_1
+    from mrshc.io import Table
+
+    data = make_simulation_1(seed)
+    samples = np.array(data.sample_names, dtype=object)
+    features = np.array(data.feature_names, dtype=object)
+    useful = np.where(data.support, "useful", "noise").astype(object)
+    table = Table(
+        X=data.X,
+        sample_names=samples,
+        feature_names=features,
+        sample_annotations=pd.DataFrame(
+            {"true class": [f"C{label + 1}" for label in data.labels]}, index=samples, dtype=object
+        ),
+        feature_annotations=pd.DataFrame({"kind": useful}, index=features),
+        source=f"Simulation I, seed {seed}",
+        notes=("Simulated.",),
+    )
+    talk = Talk()
+    n, p = data.X.shape
+    talk.say(f"Simulated {n} samples, {p} features, {data.support.sum()} of them useful.")
+    plan = plan_of(
+        table,
+        parameters={"random_state": seed, "n_jobs": -1},
+        truth="true class",
+        command=f"mrshc demo --seed {seed}",
+    )
+    run(plan, out, talk, resume=False, overwrite=True)

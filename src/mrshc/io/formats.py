@@ -1,0 +1,271 @@
+"""Tables in other formats than plain text: GCT, numpy's, Parquet, AnnData's."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Collection
+from typing import Any, TextIO
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mrshc.io.grid import Grid, is_missing, number_of
+from mrshc.io.source import FlawError
+from mrshc.io.text import Row, ragged, rows_of
+
+_GCT_VERSIONS = ("#1.2", "#1.3")
+
+
+def is_gct(head: str) -> bool:
+    """Tell whether a text says that it is a GCT file."""
+    return head.startswith(_GCT_VERSIONS)
+
+
+def read_gct(text: TextIO) -> Grid:
+    """Read GCT 1.2 or 1.3: features in rows, annotations of both."""
+    rows = rows_of(text, "\t")
+    version, sizes = next(rows)[1][0].strip(), next(rows, (2, []))[1]
+    numbers = [int(cell) for cell in sizes if cell.strip().isdecimal()]
+    if len(numbers) != (2 if version == "#1.2" else 4):
+        raise FlawError("is a GCT file whose second line does not give its size")
+    n_rows, n_columns = numbers[:2]
+    n_notes, n_sample_rows = (1, 0) if version == "#1.2" else numbers[2:]
+    _, header = next(rows, (3, []))
+    width = 1 + n_notes + n_columns
+    if len(header) != width:
+        raise FlawError(
+            f"is a GCT file whose second line asks for {width} columns, but its header has "
+            f"{len(header)}"
+        )
+    column_annotations: dict[str, list[Any]] = {}
+    for _ in range(n_sample_rows):
+        cells = _gct_row(next(rows, None), width)[1]
+        column_annotations[cells[0]] = cells[1 + n_notes :]
+    content = [_gct_row(row, width) for row in rows]
+    if len(content) != n_rows:
+        raise FlawError(
+            f"is a GCT file whose second line gives {n_rows} rows, but it has {len(content)}. It "
+            "may be cut off"
+        )
+    return Grid(
+        values=_gct_values(content, first=1 + n_notes, header=header),
+        row_names=[cells[0] for _, cells in content],
+        column_names=header[1 + n_notes :],
+        row_annotations={
+            header[j]: [cells[j] for _, cells in content] for j in range(1, 1 + n_notes)
+        },
+        column_annotations=column_annotations,
+        features_in="rows",
+        notes=[f"It is a GCT {version[1:]} file."],
+    )
+
+
+def _gct_row(row: Row | None, width: int) -> Row:
+    if row is None:
+        raise FlawError("is a GCT file that ends before its second line says")
+    if len(row[1]) != width:
+        raise ragged(row, width)
+    return row
+
+
+def _gct_values(content: list[Row], *, first: int, header: list[str]) -> NDArray[np.float64]:
+    values = np.empty((len(content), len(header) - first))
+    for row, (line, cells) in zip(values, content, strict=True):
+        for j, cell in enumerate(cells[first:]):
+            number = np.nan if is_missing(cell) else number_of(cell, ".")
+            if number is None:
+                raise FlawError(
+                    f"holds the text {cell[:40]!r} where a number should be: line {line}, row "
+                    f"{cells[0]!r}, column {header[first + j]!r}. Mend that cell"
+                )
+            row[j] = number
+    return values
+
+
+def read_numpy(content: io.BufferedReader) -> Grid:
+    """Read a .npy file: an array without names."""
+    try:
+        array = np.load(content, allow_pickle=False)
+    except (ValueError, EOFError, OSError, SyntaxError, TypeError, MemoryError) as error:
+        raise FlawError(f"is not a whole .npy file of numbers: {_brief(error)}") from None
+    return _unnamed(array)
+
+
+def read_numpy_archive(content: io.BufferedReader) -> Grid:
+    """Read a .npz file: a matrix, and what else has a value for each of its rows or columns."""
+    arrays = _arrays(content)
+    matrices = [name for name, array in arrays.items() if array.ndim == 2]
+    if "X" in matrices:
+        matrices = ["X"]
+    if len(matrices) != 1:
+        raise FlawError(
+            f"must hold a matrix called 'X' or a single one, but holds {len(matrices)} of them"
+        )
+    grid = _unnamed(arrays.pop(matrices[0]))
+    n, p = grid.values.shape
+    names = {name: arrays.pop(name, None) for name in ("sample_names", "feature_names")}
+    samples, features = names["sample_names"], names["feature_names"]
+    lengths = {"rows": (p, n), "columns": (n, p)}  # of samples and features
+    for features_in, wanted in lengths.items():
+        found = [len(a) if a is not None and a.ndim == 1 else None for a in (samples, features)]
+        if any(found) and all(f in (None, w) for f, w in zip(found, wanted, strict=True)):
+            grid.features_in = "rows" if features_in == "rows" else "columns"
+    in_rows, in_columns = (features, samples) if grid.features_in == "rows" else (samples, features)
+    grid.row_names = _texts(in_rows, n)
+    grid.column_names = _texts(in_columns, p)
+    for name, array in arrays.items():
+        if array.shape == (n,):
+            grid.row_annotations[name] = list(array)
+        elif array.shape == (p,):
+            grid.column_annotations[name] = list(array)
+    return grid
+
+
+def _arrays(content: io.BufferedReader) -> dict[str, NDArray[Any]]:
+    try:
+        archive = np.load(content, allow_pickle=False)
+        return {name: archive[name] for name in archive.files}
+    except (
+        *(ValueError, EOFError, OSError, KeyError, SyntaxError, TypeError, MemoryError),
+        *(zipfile.BadZipFile, NotImplementedError, RuntimeError),
+    ) as error:
+        raise FlawError(
+            f"is not a whole .npz file of numbers and names: {_brief(error)}. An Excel workbook "
+            "must be saved as CSV first"
+        ) from None
+
+
+def _texts(names: NDArray[Any] | None, length: int) -> list[str] | None:
+    return None if names is None or names.shape != (length,) else [str(name) for name in names]
+
+
+def _unnamed(array: NDArray[Any]) -> Grid:
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise FlawError(
+            f"must hold a matrix of numbers, but holds an array of {array.dtype} with "
+            f"{array.ndim} dimensions"
+        )
+    return Grid(values=floats(array), row_names=None, column_names=None)
+
+
+def floats(array: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as floats; those of single precision stay so."""
+    is_float = array.dtype in (np.float32, np.float64)
+    return array if is_float and array.dtype.isnative else array.astype(np.float64)
+
+
+def read_parquet(content: io.BufferedReader, *, annotations: Collection[str]) -> Grid:
+    """Read a Parquet file; its columns of text are names and annotations."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise FlawError(
+            "is a Parquet file, which needs the extra 'parquet': pip install 'mrshc[parquet]'"
+        ) from None
+    try:
+        frame = pyarrow.parquet.read_table(content).to_pandas()
+    except Exception as error:  # of many kinds, none of them ours
+        raise FlawError(f"is not a whole Parquet file: {_brief(error)}") from None
+    return _of_frame(frame, annotations=annotations)
+
+
+def _of_frame(frame: pd.DataFrame, *, annotations: Collection[str]) -> Grid:
+    columns = [str(name) for name in frame.columns]
+    frame = frame.set_axis(columns, axis=1)
+    is_number = [dtype.kind in "fiu" for dtype in frame.dtypes]
+    numeric = [j for j, name in enumerate(columns) if is_number[j] and name not in annotations]
+    texts = [j for j in range(len(columns)) if j not in numeric]
+    if not numeric:
+        raise FlawError("holds no column of numbers")
+    names = None
+    if not isinstance(frame.index, pd.RangeIndex):
+        names = [str(name) for name in frame.index]
+    elif texts and columns[texts[0]] not in annotations:
+        names = [str(name) for name in frame.iloc[:, texts.pop(0)]]
+    return Grid(
+        values=floats(frame.iloc[:, numeric].to_numpy()),
+        row_names=names,
+        column_names=[columns[j] for j in numeric],
+        row_annotations={columns[j]: _plain(frame.iloc[:, j]) for j in texts},
+    )
+
+
+def _plain(column: pd.Series[Any]) -> list[Any]:
+    return [None if pd.isna(value) else value for value in column]
+
+
+def read_h5ad(content: io.BufferedReader) -> Grid:
+    """Read AnnData's format: samples (obs) in rows, features (var) in columns."""
+    try:
+        import h5py
+    except ImportError:
+        raise FlawError(
+            "is an .h5ad file, which needs the extra 'anndata': pip install 'mrshc[anndata]'"
+        ) from None
+    try:
+        with h5py.File(content, "r") as file:
+            values = _h5ad_matrix(file["X"])
+            samples, of_samples = _h5ad_frame(file["obs"])
+            features, of_features = _h5ad_frame(file["var"])
+    except FlawError:
+        raise
+    except Exception as error:  # of many kinds, none of them ours
+        raise FlawError(f"is not a whole .h5ad file: {_brief(error)}") from None
+    if values.shape != (len(samples), len(features)):
+        raise FlawError(
+            f"has a matrix of shape {values.shape} for {len(samples)} samples and "
+            f"{len(features)} features"
+        )
+    return Grid(
+        values=values,
+        row_names=samples,
+        column_names=features,
+        row_annotations=of_samples,
+        column_annotations=of_features,
+        features_in="columns",
+    )
+
+
+def _h5ad_matrix(node: Any) -> NDArray[Any]:
+    kind = node.attrs.get("encoding-type", "array")
+    if kind not in ("csr_matrix", "csc_matrix"):
+        array = node[()]
+        if array.dtype.kind not in "fiu" or array.ndim != 2:
+            raise FlawError("has an X that is not a matrix of numbers")
+        return floats(array)
+    from scipy import sparse
+
+    parts = (node["data"][()], node["indices"][()], node["indptr"][()])
+    make: Callable[..., Any] = sparse.csr_matrix if kind == "csr_matrix" else sparse.csc_matrix
+    return floats(make(parts, shape=tuple(node.attrs["shape"])).toarray())
+
+
+def _h5ad_frame(group: Any) -> tuple[list[str], dict[str, list[Any]]]:
+    """Return the names and the annotations of samples or features."""
+    index = group.attrs["_index"]
+    columns = {str(name): _h5ad_column(group[name]) for name in group.attrs["column-order"]}
+    names = [str(name) for name in _h5ad_column(group[index]) or []]
+    return names, {name: column for name, column in columns.items() if column is not None}
+
+
+def _h5ad_column(node: Any) -> list[Any] | None:
+    """Return one annotation; None if it is of a kind that cannot be shown."""
+    kind = node.attrs.get("encoding-type", "array")
+    if kind == "categorical":
+        levels = _h5ad_column(node["categories"]) or []
+        return [levels[code] if code >= 0 else None for code in node["codes"][()]]
+    if kind.startswith("nullable"):
+        given = _h5ad_column(node["values"]) or []
+        return [None if m else v for v, m in zip(given, node["mask"][()], strict=True)]
+    if kind not in ("array", "string-array") or not hasattr(node, "dtype"):
+        return None
+    values = node[()]
+    return [v.decode(errors="replace") if isinstance(v, bytes) else v for v in values.tolist()]
+
+
+def _brief(error: Exception) -> str:
+    """Return the first line of what a library says."""
+    said = str(error).strip().splitlines()
+    return said[0].rstrip(".") if said else type(error).__name__

@@ -1,0 +1,185 @@
+"""Results as files: written, read back, and checked by the version of their format."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mrshc.errors import UserError
+from mrshc.exports import gct
+from mrshc.io.formats import read_gct
+from mrshc.io.source import FlawError
+
+FORMAT = "mrshc result"
+# To be raised when files change their meaning; a reader refuses what is newer than itself.
+FORMAT_VERSION = 1
+
+ABOUT = "result.json"
+SCHEMA = Path(__file__).with_name("result.schema.json")
+_LINKAGE = ["left", "right", "height", "size"]
+
+
+class ResultError(UserError):
+    """A folder that holds no result, or none that can be read."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """What a run found.
+
+    It carries the attributes of a fitted estimator under their names, so that the functions of
+    :mod:`mrshc.plotting` take either.
+    """
+
+    about: dict[str, Any]  # parameters, data, what was chosen and why: content of result.json
+    samples: pd.DataFrame  # (n, any), by name: cluster (1, 2, ...), leaf, silhouette, annotations
+    features: pd.DataFrame  # (p, any), by name, those that separate the clusters most first
+    selected: pd.DataFrame  # (n, q), values of the selected features as they were clustered
+    linkage_matrix_: NDArray[np.float64]  # (n - 1, 4), scipy's format
+
+    @property
+    def labels_(self) -> NDArray[np.intp]:
+        """Clusters of the samples, counted from zero as estimators do."""
+        return self.samples["cluster"].to_numpy(dtype=np.intp) - 1
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of clusters."""
+        return int(self.about["chosen"]["n_clusters"])
+
+    @property
+    def n_features_selected_(self) -> int:
+        """Number of selected features."""
+        return self.selected.shape[1]
+
+    @property
+    def search_results_(self) -> dict[str, NDArray[Any]]:
+        """What was tried: a column for each property, an entry for each candidate."""
+        rows = self.about["search"]
+        return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
+
+    @property
+    def split_tests_(self) -> dict[str, NDArray[Any]]:
+        """The gap test of each node, as in :class:`mrshc.MrSHC`; empty for other methods."""
+        rows = self.about["splits"]
+        table = {name: np.empty(len(rows), dtype=object) for name in (rows[0] if rows else ())}
+        for name, column in table.items():
+            for i, row in enumerate(rows):
+                column[i] = np.array(row[name]) if name == "reference_drops" else row[name]
+        drops = {"reference_drops"}
+        return {n: c if n in drops else np.array(c.tolist()) for n, c in table.items()}
+
+    @property
+    def sample_annotations(self) -> pd.DataFrame:
+        """Annotations of the samples."""
+        return self.samples[[entry["name"] for entry in self.about["annotations"]["samples"]]]
+
+    @property
+    def loadings(self) -> pd.DataFrame:
+        """Loadings (or weights) of the features, a column for each component."""
+        return self.features[[c for c in self.features if str(c).startswith("loading_")]]
+
+
+def write_result(result: Result, folder: Path) -> None:
+    """Write the files from which a result can be loaded again."""
+    text = json.dumps(result.about, indent=2, allow_nan=False, ensure_ascii=False)
+    (folder / ABOUT).write_text(text + "\n", encoding="utf-8")
+    result.samples.to_csv(folder / "clusters.csv", index_label="sample")
+    result.features.to_csv(folder / "features.csv", index_label="feature")
+    pd.DataFrame(result.about["search"]).to_csv(folder / "search.csv", index=False)
+    tree = pd.DataFrame(result.linkage_matrix_, columns=_LINKAGE)
+    tree.astype({"left": int, "right": int, "size": int}).to_csv(
+        folder / "linkage.csv", index=False
+    )
+    (folder / "selected.gct").write_text(_selected(result), encoding="utf-8")
+
+
+def _selected(result: Result) -> str:
+    features = result.features.loc[result.selected.columns]
+    about = [entry["name"] for entry in result.about["annotations"]["features"]]
+    notes = features[[*about, "effect_size", *result.loadings.columns]]
+    samples = result.samples[["cluster", *result.sample_annotations.columns]]
+    return gct(
+        result.selected.to_numpy(),
+        feature_names=list(result.selected.columns),
+        sample_names=list(result.selected.index),
+        feature_annotations={str(name): list(notes[name]) for name in notes},
+        sample_annotations={str(name): list(samples[name]) for name in samples},
+    )
+
+
+def load_result(folder: str | os.PathLike[str]) -> Result:
+    """Load a result that `mrshc cluster` wrote.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder that was given as `--out`.
+
+    Returns
+    -------
+    Result
+        With `about`, `samples`, `features`, `selected` and the tree; functions of
+        :mod:`mrshc.plotting` take it in place of a fitted estimator.
+    """
+    folder = Path(folder)
+    about = _about(folder)
+    annotations = about["annotations"]
+    try:
+        samples = _table(folder / "clusters.csv", "sample", annotations["samples"])
+        features = _table(folder / "features.csv", "feature", annotations["features"])
+        tree = pd.read_csv(folder / "linkage.csv", float_precision="round_trip")
+        with (folder / "selected.gct").open(encoding="utf-8", newline="") as file:
+            values = read_gct(file).values.T
+    except (OSError, ValueError, KeyError, FlawError) as error:
+        raise ResultError(f"{folder} is not a whole result: {error}. Make it again.") from None
+    chosen = features[features["selected"]].sort_values("position").index
+    return Result(
+        about=about,
+        samples=samples,
+        features=features,
+        selected=pd.DataFrame(values, index=samples.index, columns=chosen),
+        linkage_matrix_=tree[_LINKAGE].to_numpy(dtype=np.float64),
+    )
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ResultError(
+            f"{folder} holds no result: there is no {ABOUT} in it. Name a folder that was written "
+            "by mrshc cluster."
+        ) from None
+    except ValueError:
+        raise ResultError(f"{folder / ABOUT} is damaged. Make the result again.") from None
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise ResultError(f"{folder / ABOUT} is not about a result of mrshc.")
+    version = about.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ResultError(
+            f"{folder} is written in version {version} of the format, this mrshc reads version "
+            f"{FORMAT_VERSION}. Install a newer mrshc, or make the result again."
+        )
+    return about
+
+
+def _table(path: Path, index: str, annotations: Iterable[dict[str, str]]) -> pd.DataFrame:
+    texts = {entry["name"]: object for entry in annotations if entry["kind"] == "text"}
+    # Names and annotations may look like anything, "NA" and "001" included; only blanks are gaps.
+    return pd.read_csv(
+        path,
+        index_col=index,
+        dtype={index: object, **texts},
+        keep_default_na=False,
+        na_values=[""],
+        float_precision="round_trip",
+    )

@@ -1,0 +1,273 @@
+"""Reads a table of samples and features from a file, and says what was understood."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mrshc.io import formats
+from mrshc.io.grid import Grid, Orientation, tidy
+from mrshc.io.source import (
+    FlawError,
+    TableError,
+    as_text,
+    opened,
+    seekable,
+    shown,
+    start_of,
+)
+from mrshc.io.text import read_cells, read_text
+
+_FEWEST_SAMPLES, _FEWEST_FEATURES = 3, 2
+_NAMED = 5  # in an error, at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """Samples and features of a file."""
+
+    X: NDArray[Any]  # (n, p), samples in rows; NaN: missing
+    sample_names: NDArray[Any]  # (n,), texts, unique
+    feature_names: NDArray[Any]  # (p,), texts, unique
+    sample_annotations: pd.DataFrame  # (n, any), indexed by sample
+    feature_annotations: pd.DataFrame  # (p, any), indexed by feature
+    source: str
+    notes: tuple[str, ...]  # sentences on what was understood
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the values with their names."""
+        return pd.DataFrame(self.X, index=self.sample_names, columns=self.feature_names)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    features: Orientation | None = None,
+    samples: str | os.PathLike[str] | None = None,
+    truth: str | None = None,
+    annotations: Sequence[str] = (),
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> Table:
+    r"""Read a table of samples and features.
+
+    Parameters
+    ----------
+    path : str or path
+        A table as text (CSV, TSV and the like) or GCT, compressed by gzip, bzip2 or xz or not; a
+        Parquet file, .npy, .npz, .h5ad; or "-" for standard input. The content tells which.
+    features : {"rows", "columns"} or None
+        Where the features are. By default what the format says, or what names shared with
+        `samples` say; else the longer side, which is the rows in most tables of expression data.
+    samples : str, path or None
+        A second table, with annotations of the samples, which it names in one of its columns.
+    truth : str or None
+        Name of an annotation of the samples: a column of this name is not a feature even if it
+        holds numbers, and its rows are samples.
+    annotations : sequence of str
+        More columns of text files and Parquet that are annotations even if they hold numbers.
+        Columns of text always are.
+    separator, decimal : str or None
+        Of a text file; found out by default.
+
+    Returns
+    -------
+    Table
+        With `X`, samples in rows, and the names and annotations of both sides.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from mrshc.io import read_table
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "genes.csv")
+    >>> _ = file.write_text("gene,a,b,c\nTP53,1,2,3\nMYC,4,NA,6\nEGFR,7,8,9\nKIT,1,1,2\n")
+    >>> table = read_table(file)
+    >>> table.X.shape, list(table.feature_names)
+    ((3, 4), ['TP53', 'MYC', 'EGFR', 'KIT'])
+    """
+    name = shown(path)
+    try:
+        grid = _read_grid(
+            path, annotations=annotations, truth=truth, separator=separator, decimal=decimal
+        )
+        notes_on_samples = None if samples is None else _read_annotations(samples)
+        table = _oriented(grid, features=features, truth=truth, known=notes_on_samples)
+        table = replace(table, source=name)
+        if notes_on_samples is not None:
+            table = _joined(table, notes_on_samples, shown(samples or ""))
+    except FlawError as flaw:
+        raise TableError(f"{name} {flaw}.") from None
+    except MemoryError:
+        raise TableError(f"{name} does not fit into memory.") from None
+    return table
+
+
+def _read_grid(
+    path: str | os.PathLike[str],
+    *,
+    annotations: Collection[str],
+    truth: str | None,
+    separator: str | None,
+    decimal: str | None,
+) -> Grid:
+    named = {*annotations, *([] if truth is None else [truth])}
+    with opened(path) as stream:
+        head = start_of(stream)
+        if not head.strip():
+            raise FlawError("is empty")
+        if head.startswith(b"\x93NUMPY"):
+            return formats.read_numpy(seekable(stream))
+        if head.startswith(b"PK\x03\x04"):
+            return formats.read_numpy_archive(seekable(stream))
+        if head.startswith(b"PAR1"):
+            return formats.read_parquet(seekable(stream), annotations=named)
+        if head.startswith(b"\x89HDF"):
+            return formats.read_h5ad(seekable(stream))
+        text, start = as_text(stream)
+        if formats.is_gct(start):
+            return formats.read_gct(text)
+        grid = read_text(text, start, separator=separator, decimal=decimal, annotations=named)
+        if absent := sorted(set(annotations) - set(grid.row_annotations)):
+            raise FlawError(f"has no column {absent[0]!r} that could be an annotation")
+        return grid
+
+
+def _read_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read a table in which every column is an annotation."""
+    try:
+        with opened(path) as stream:
+            header, rows = read_cells(*as_text(stream))
+    except FlawError as flaw:
+        raise TableError(f"{shown(path)} {flaw}.") from None
+    return pd.DataFrame(rows, columns=unique(header, "column"), dtype=object)
+
+
+def _oriented(
+    grid: Grid, *, features: Orientation | None, truth: str | None, known: pd.DataFrame | None
+) -> Table:
+    n_rows, n_columns = grid.values.shape
+    side, reason = _features_side(grid, features=features, truth=truth, known=known)
+    in_rows = side == "rows"
+    X = grid.values.T if in_rows else grid.values
+    names = (grid.column_names, grid.row_names) if in_rows else (grid.row_names, grid.column_names)
+    kinds = ("sample", "feature")
+    counts = (n_columns, n_rows) if in_rows else (n_rows, n_columns)
+    notes = [
+        f"{counts[1]:,} features and {counts[0]:,} samples; features in {side} ({reason}).",
+        *grid.notes,
+    ]
+    _refuse_too_few(counts, side)
+    finished = []
+    for given, kind, count in zip(names, kinds, counts, strict=True):
+        plain = [f"{kind} {i + 1}" for i in range(count)] if given is None else given
+        once = unique(plain, kind)
+        if changed := [new for old, new in zip(plain, once, strict=True) if old != new]:
+            notes.append(
+                f"{len(changed):,} {kind} names were empty or not unique and were changed, the "
+                f"first to {changed[0]!r}."
+            )
+        finished.append(np.array(once, dtype=object))
+    of_rows, of_columns = grid.row_annotations, grid.column_annotations
+    of_samples, of_features = (of_columns, of_rows) if in_rows else (of_rows, of_columns)
+    if n_missing := int(np.isnan(X).sum()):
+        notes.append(f"{n_missing:,} of {X.size:,} values are missing.")
+    return Table(
+        X=X,
+        sample_names=finished[0],
+        feature_names=finished[1],
+        sample_annotations=_annotations(of_samples, finished[0]),
+        feature_annotations=_annotations(of_features, finished[1]),
+        source="",
+        notes=tuple(notes),
+    )
+
+
+def _features_side(
+    grid: Grid, *, features: Orientation | None, truth: str | None, known: pd.DataFrame | None
+) -> tuple[Orientation, str]:
+    """Return where the features are, and why."""
+    if features is not None:
+        return features, "as asked for"
+    if grid.features_in is not None:
+        return grid.features_in, "as the format has it"
+    if truth is not None and truth in grid.row_annotations:
+        return "columns", f"{truth!r} has a value for each row"
+    if known is not None:
+        listed = {name for column in known for name in known[column]}
+        shared = [len(listed & set(names or ())) for names in (grid.row_names, grid.column_names)]
+        if shared[0] != shared[1]:
+            where: Orientation = "rows" if shared[1] > shared[0] else "columns"
+            return where, "by the names of the samples"
+    n_rows, n_columns = grid.values.shape
+    if n_rows > n_columns:
+        return "rows", "more rows than columns; --features columns says otherwise"
+    return "columns", "not more rows than columns; --features rows says otherwise"
+
+
+def _refuse_too_few(counts: tuple[int, int], side: str) -> None:
+    n, p = counts
+    if n < _FEWEST_SAMPLES or p < _FEWEST_FEATURES:
+        other = "columns" if side == "rows" else "rows"
+        raise FlawError(
+            f"must hold at least {_FEWEST_SAMPLES} samples and {_FEWEST_FEATURES} features, but "
+            f"has {n} and {p} with features in {side}. If they are in {other}, say so with "
+            f"--features {other}"
+        )
+
+
+def unique(names: Sequence[str], kind: str) -> list[str]:
+    """Return names that differ: a number is added to those that were there before."""
+    counts, taken, found = Counter[str](), set(names), []
+    for i, given in enumerate(names):
+        name = given.strip() or f"{kind} {i + 1}"
+        counts[name] += 1
+        candidate = name
+        while counts[name] > 1 and candidate in taken:
+            candidate = f"{name}.{counts[name]}"
+            counts[name] += candidate in taken
+        taken.add(candidate)
+        found.append(candidate)
+    return found
+
+
+def _annotations(columns: dict[str, list[Any]], names: NDArray[Any]) -> pd.DataFrame:
+    titles = unique(list(columns), "column")
+    content = {t: tidy(values) for t, values in zip(titles, columns.values(), strict=True)}
+    return pd.DataFrame(content, index=pd.Index(names, dtype=object))
+
+
+def _joined(table: Table, annotations: pd.DataFrame, source: str) -> Table:
+    """Add the annotations of a second table, found by the names of the samples."""
+    names = set(table.sample_names)
+    key = max(annotations.columns, key=lambda c: len(names & set(annotations[c])))
+    absent = [name for name in table.sample_names if name not in set(annotations[key])]
+    if absent:
+        shown_names = ", ".join(absent[:_NAMED]) + (", ..." if len(absent) > _NAMED else "")
+        raise TableError(
+            f"{source} must have a row for each sample, but {len(absent)} of {len(names)} have "
+            f"none in its column {key!r}: {shown_names}. Add them, or mend the names."
+        )
+    counts = Counter(annotations[key])
+    twice = [name for name in table.sample_names if counts[name] > 1]
+    if twice:
+        raise TableError(
+            f"{source} must have one row for each sample, but has {counts[twice[0]]} for "
+            f"{twice[0]!r}. Drop the others."
+        )
+    found = annotations.set_index(key).loc[list(table.sample_names)]
+    both = table.sample_annotations.copy()
+    for title in found.columns:
+        both[title] = tidy(found[title])
+    spare = len(annotations) - len(names)
+    note = f"Annotations from {source}: {', '.join(map(str, found.columns)) or 'none'}" + (
+        f"; {spare:,} of its rows are of other samples." if spare else "."
+    )
+    return replace(table, sample_annotations=both, notes=(*table.notes, note))

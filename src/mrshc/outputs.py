@@ -1,0 +1,227 @@
+"""The folder that a run leaves, whole or not at all: files for people and for other programs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mrshc import plotting
+from mrshc.analysis import Plan, about_data, versions
+from mrshc.comparison import Comparison
+from mrshc.errors import UserError
+from mrshc.exports import newick, treeview
+from mrshc.files import OtherWorkError, locked
+from mrshc.io.result import ABOUT, Result, write_result
+
+# What a comparison is known by.
+ABOUT_COMPARISON = "comparison.json"
+# Where a search keeps its finished steps.
+CHECKPOINT = "search.jsonl"
+# Bars beside a tree, and features in a heat map, that a reader can still take in.
+_MOST_BARS, _MOST_LEVELS, _MOST_ROWS = 5, 20, 1000
+
+
+@contextmanager
+def new_folder(
+    out: Path, *, marker: str = ABOUT, overwrite: bool = False, resume: bool = False
+) -> Iterator[Path]:
+    """Give a folder to work in; what lies in its folder `result` becomes `out` at the end.
+
+    The work lies beside `out`, in a folder that ends with `.partial`. It stays if it was
+    interrupted, so that it can be resumed. An earlier `out` is replaced only if asked for, and
+    only if it holds a `marker`, the file by which a result is known.
+    """
+    refuse_existing(out, marker=marker, overwrite=overwrite or resume)
+    work = out.with_name(out.name + ".partial")
+    old, new = work / "old", work / "result"
+    if (work / CHECKPOINT).exists() and not (overwrite or resume):
+        raise UserError(
+            f"{work} holds the unfinished work of an earlier run. Add --resume to go on with it, "
+            "or --overwrite to begin anew."
+        )
+    work.mkdir(parents=True, exist_ok=True)
+    with locked(work / "lock") as mine:
+        if not mine:
+            raise UserError(f"Another process is at work in {work}. Wait for it, or stop it.")
+        if old.exists() and not out.exists():  # killed in the middle of the exchange
+            old.rename(out)
+        if not resume:
+            (work / CHECKPOINT).unlink(missing_ok=True)
+        shutil.rmtree(new, ignore_errors=True)
+        try:
+            new.mkdir()
+            yield work
+            refuse_existing(out, marker=marker, overwrite=overwrite)
+            if out.exists():
+                shutil.rmtree(old, ignore_errors=True)
+                out.rename(old)
+            new.rename(out)
+        except OtherWorkError:
+            raise UserError(
+                f"{work} holds unfinished work on other data or with other options. Leave out "
+                "--resume and add --overwrite to begin anew, or give another folder."
+            ) from None
+        except UserError:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+        except BaseException:
+            _keep_finished_steps(work)
+            raise
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def refuse_existing(out: Path, *, marker: str = ABOUT, overwrite: bool) -> None:
+    """Refuse a folder that is there already, unless it may be replaced."""
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise UserError(f"{out} is a file, but a folder for the results was wanted. Name another.")
+    is_ours = (out / marker).exists() or not any(out.iterdir())
+    if not is_ours:
+        raise UserError(f"{out} exists and holds other files than results. Name another folder.")
+    if not overwrite and any(out.iterdir()):
+        raise UserError(f"{out} exists already. Add --overwrite to replace it, or name another.")
+
+
+def is_complete(out: Path, work: str) -> bool:
+    """Tell whether a folder holds the result of the same work."""
+    try:
+        return bool(json.loads((out / ABOUT).read_text(encoding="utf-8"))["work"] == work)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _keep_finished_steps(work: Path) -> None:
+    """Leave what can be resumed; without a finished step there is nothing to resume."""
+    shutil.rmtree(work / "result", ignore_errors=True)
+    steps = work / CHECKPOINT
+    if not steps.exists() or steps.read_bytes().count(b"\n") < 2:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def write_outputs(
+    result: Result, folder: Path, *, progress: Callable[[int, int], None] = lambda *_: None
+) -> None:
+    """Write everything that a run leaves into a folder."""
+    pictures = _pictures(result)
+    total = 2 + len(pictures)
+    write_result(result, folder)
+    progress(1, total)
+    _write_exports(result, folder)
+    progress(2, total)
+    for done, (name, draw) in enumerate(pictures.items(), start=3):
+        drawn = draw()
+        figure = getattr(drawn, "figure", drawn)
+        for suffix in (".svg", ".png") if name == "dendrogram" else (".png",):
+            plotting.write_picture(figure, folder / f"{name}{suffix}")
+        progress(done, total)
+
+
+def _write_exports(result: Result, folder: Path) -> None:
+    names = list(result.samples.index)
+    tree = newick(result.linkage_matrix_, names)
+    (folder / "tree.nwk").write_text(tree + "\n", encoding="utf-8")
+    shown = _shown(result)
+    features = plotting.feature_tree(shown.to_numpy()) if shown.shape[1] > 1 else None
+    files = treeview(
+        shown.to_numpy(),
+        sample_tree=result.linkage_matrix_,
+        feature_tree=features,
+        sample_names=names,
+        feature_names=list(shown.columns),
+    )
+    for suffix in ("cdt", "gtr", "atr"):
+        content = getattr(files, suffix)
+        if content is not None:
+            (folder / f"heatmap.{suffix}").write_text(content, encoding="utf-8")
+
+
+def _shown(result: Result) -> pd.DataFrame:
+    """Return the selected features, at most so many that a heat map can show them."""
+    if result.selected.shape[1] <= _MOST_ROWS:
+        return result.selected
+    best = result.features.index[:_MOST_ROWS]  # selected ones come first, by their effect
+    return result.selected[[name for name in result.selected.columns if name in set(best)]]
+
+
+def _pictures(result: Result) -> dict[str, Callable[[], Any]]:
+    """Return how to draw each picture, by the name of its file."""
+    names = list(result.samples.index)
+    bars = shown_annotations(result)
+    heat, title = _shown(result), heading(result)
+    rows = f", {heat.shape[1]:,} shown" if heat.shape[1] < result.n_features_selected_ else ""
+    pictures: dict[str, Callable[[], Any]] = {
+        "dendrogram": lambda: plotting.dendrogram(
+            result, annotations=bars, names=names, title=title
+        ),
+        "heatmap": lambda: plotting.heatmap(
+            result, heat, annotations=bars, names=names, title=title + rows
+        ),
+        "search": lambda: plotting.search_curves(result),
+        "silhouettes": lambda: plotting.silhouettes(
+            result.samples["silhouette"].to_numpy(), result.labels_, names=names
+        ),
+    }
+    if result.about["splits"]:
+        pictures["splits"] = lambda: plotting.gap_tests(result)
+    if result.loadings.shape[1]:
+        pictures["loadings"] = lambda: plotting.loadings(
+            result.loadings.to_numpy().T, list(result.features.index)
+        )
+    return pictures
+
+
+def heading(result: Result) -> str:
+    """Return a title for pictures of a result."""
+    name = {"mrshc": "MrSHC", "shc": "SHC", "hc": "HC", "hmv": "HC-HMV"}[result.about["method"]]
+    return (
+        f"{name}: {result.n_clusters_} clusters on {result.n_features_selected_:,} of "
+        f"{len(result.features):,} features"
+    )
+
+
+def shown_annotations(result: Result) -> dict[str, Any]:
+    """Return the annotations to draw: the truth first, then others with few levels."""
+    annotations = result.sample_annotations
+    truth = (result.about["scores"] or {}).get("truth")
+    few = [
+        name
+        for name in annotations
+        if annotations[name].dtype.kind == "f" or annotations[name].nunique() <= _MOST_LEVELS
+    ]
+    first = [name for name in annotations if name == truth]
+    wanted = [*first, *(name for name in few if name != truth)][:_MOST_BARS]
+    return {str(name): annotations[name].to_numpy() for name in wanted}
+
+
+def write_comparison(plan: Plan, comparison: Comparison, folder: Path) -> None:
+    """Write the scores of several methods, and their trees in one picture."""
+    truth = plan.truth
+    about = {
+        "format": "mrshc comparison",
+        "format_version": 1,
+        "command": plan.command,
+        "data": about_data(plan.table),
+        "preprocessing": [asdict(step) for step in plan.prepared.log],
+        "truth": truth,
+        "methods": {
+            name: {"linkage_matrix": model.linkage_matrix_.tolist()}
+            for name, model in comparison.models.items()
+        },
+        "versions": versions(),
+    }
+    text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
+    (folder / ABOUT_COMPARISON).write_text(text + "\n", encoding="utf-8")
+    # Counts stay whole where some are missing.
+    comparison.scores.convert_dtypes().to_csv(folder / "scores.csv")
+    classes = None if truth is None else {truth: plan.table.sample_annotations[truth].to_numpy()}
+    figure = plotting.dendrograms(comparison.models, annotations=classes)
+    for suffix in (".svg", ".png"):
+        plotting.write_picture(figure, folder / f"dendrograms{suffix}")

@@ -1,0 +1,72 @@
+"""Pictures of results, and the data behind each, apart from its drawing."""
+
+from mrshc.plotting.bars import loadings, silhouettes
+from mrshc.plotting.choice import search_curves
+from mrshc.plotting.colours import (
+    CLUSTER_PALETTE,
+    PALETTE,
+    AnnotationBar,
+    annotation_bars,
+    cluster_colours,
+    level_colours,
+)
+from mrshc.plotting.evidence import (
+    Curve,
+    SearchStory,
+    SilhouetteRows,
+    SplitMark,
+    largest_loadings,
+    search_story,
+    silhouette_rows,
+    split_marks,
+)
+from mrshc.plotting.features import feature_tree, standardised
+from mrshc.plotting.heat import heatmap
+from mrshc.plotting.layout import (
+    DendrogramLines,
+    clusters_of_merges,
+    cut_height,
+    dendrogram_lines,
+    fitting_labels,
+    free_places,
+    shortened,
+    shortened_names,
+)
+from mrshc.plotting.panels import dendrograms
+from mrshc.plotting.style import write_picture
+from mrshc.plotting.trees import dendrogram, gap_tests
+
+__all__ = [
+    "CLUSTER_PALETTE",
+    "PALETTE",
+    "AnnotationBar",
+    "Curve",
+    "DendrogramLines",
+    "SearchStory",
+    "SilhouetteRows",
+    "SplitMark",
+    "annotation_bars",
+    "cluster_colours",
+    "clusters_of_merges",
+    "cut_height",
+    "dendrogram",
+    "dendrogram_lines",
+    "dendrograms",
+    "feature_tree",
+    "fitting_labels",
+    "free_places",
+    "gap_tests",
+    "heatmap",
+    "largest_loadings",
+    "level_colours",
+    "loadings",
+    "search_curves",
+    "search_story",
+    "shortened",
+    "shortened_names",
+    "silhouette_rows",
+    "silhouettes",
+    "split_marks",
+    "standardised",
+    "write_picture",
+]
