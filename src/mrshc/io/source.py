@@ -24,9 +24,9 @@ STANDARD_INPUT = "-"
 _HEAD = 1 << 16
 
 _COMPRESSED: dict[bytes, Callable[[Any], Any]] = {
-    b"\x1f\x8b": gzip.GzipFile,
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
 }
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -87,14 +87,14 @@ def _file(path: str | os.PathLike[str]) -> BinaryIO:
 
 @contextmanager
 def _decompressed(raw: Any) -> Iterator[io.BufferedReader]:
-    buffered = io.BufferedReader(raw, _HEAD)
-    head = start_of(buffered)
-    for magic, decompress in _COMPRESSED.items():
-        if head.startswith(magic):
-            with decompress(buffered) as stream:
-                yield io.BufferedReader(stream, _HEAD)
-            return
-    yield buffered
+    with io.BufferedReader(raw, _HEAD) as buffered:
+        head = start_of(buffered)
+        for magic, decompress in _COMPRESSED.items():
+            if head.startswith(magic):
+                with decompress(buffered) as inner, io.BufferedReader(inner, _HEAD) as stream:
+                    yield stream
+                return
+        yield buffered
 
 
 def start_of(stream: io.BufferedReader) -> bytes:
@@ -110,8 +110,9 @@ def seekable(stream: io.BufferedReader) -> Any:
     return io.BytesIO(stream.read())
 
 
-def as_text(stream: io.BufferedReader) -> tuple[io.TextIOWrapper, str]:
-    """Decode a stream, and return its first whole lines too.
+@contextmanager
+def as_text(stream: io.BufferedReader) -> Iterator[tuple[io.TextIOWrapper, str]]:
+    """Decode a stream, and give its first whole lines too.
 
     It is read as UTF-8 or what a byte order mark says; other bytes count as Latin-1.
     """
@@ -123,7 +124,8 @@ def as_text(stream: io.BufferedReader) -> tuple[io.TextIOWrapper, str]:
             "is not a table of a known kind. Known are CSV, TSV, GCT, Parquet, .npy, .npz and .h5ad"
         )
     whole, newline, rest = head.decode(code, _LENIENT).rpartition("\n")
-    return io.TextIOWrapper(stream, code, errors=_LENIENT, newline=""), whole if newline else rest
+    with io.TextIOWrapper(stream, code, errors=_LENIENT, newline="") as text:
+        yield text, whole if newline else rest
 
 
 def _as_latin_1(error: UnicodeError) -> tuple[str, int]:

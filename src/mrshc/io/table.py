@@ -92,6 +92,7 @@ def read_table(
     >>> table = read_table(file)
     >>> table.X.shape, list(table.feature_names)
     ((3, 4), ['TP53', 'MYC', 'EGFR', 'KIT'])
+    >>> folder.cleanup()
     """
     name = shown(path)
     try:
@@ -131,10 +132,10 @@ def _read_grid(
             return formats.read_parquet(seekable(stream), annotations=named)
         if head.startswith(b"\x89HDF"):
             return formats.read_h5ad(seekable(stream))
-        text, start = as_text(stream)
-        if formats.is_gct(start):
-            return formats.read_gct(text)
-        grid = read_text(text, start, separator=separator, decimal=decimal, annotations=named)
+        with as_text(stream) as (text, start):
+            if formats.is_gct(start):
+                return formats.read_gct(text)
+            grid = read_text(text, start, separator=separator, decimal=decimal, annotations=named)
         if absent := sorted(set(annotations) - set(grid.row_annotations)):
             raise FlawError(f"has no column {absent[0]!r} that could be an annotation")
         return grid
@@ -143,8 +144,8 @@ def _read_grid(
 def _read_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a table in which every column is an annotation."""
     try:
-        with opened(path) as stream:
-            header, rows = read_cells(*as_text(stream))
+        with opened(path) as stream, as_text(stream) as text:
+            header, rows = read_cells(*text)
     except FlawError as flaw:
         raise TableError(f"{shown(path)} {flaw}.") from None
     return pd.DataFrame(rows, columns=unique(header, "column"), dtype=object)
