@@ -29,7 +29,17 @@ _ROOMS = {
     "estimators": ("SHC", "HighVarianceHC", "MrSHC", "UnsupportedClustersWarning"),
 }
 # Rooms with more to see than the names above.
-_OPEN = ("comparison", "components", "datasets", "estimators", "exports", "metrics", "plotting")
+_OPEN = (
+    "comparison",
+    "components",
+    "datasets",
+    "estimators",
+    "exports",
+    "io",
+    "metrics",
+    "plotting",
+    "preprocessing",
+)
 
 
 def __getattr__(name: str) -> Any:

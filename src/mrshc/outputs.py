@@ -39,9 +39,9 @@ def new_folder(
     only if it holds a `marker`, the file by which a result is known.
     """
     refuse_existing(out, marker=marker, overwrite=overwrite or resume)
-    work = out.with_name(out.name + ".partial")
+    work = _work(out)
     old, new = work / "old", work / "result"
-    if (work / CHECKPOINT).exists() and not (overwrite or resume):
+    if can_resume(out) and not (overwrite or resume):
         raise UserError(
             f"{work} holds the unfinished work of an earlier run. Add --resume to go on with it, "
             "or --overwrite to begin anew."
@@ -75,6 +75,15 @@ def new_folder(
             _keep_finished_steps(work)
             raise
         shutil.rmtree(work, ignore_errors=True)
+
+
+def can_resume(out: Path) -> bool:
+    """Tell whether an interrupted run has left finished steps."""
+    return (_work(out) / CHECKPOINT).exists()
+
+
+def _work(out: Path) -> Path:
+    return out.with_name(out.name + ".partial")
 
 
 def refuse_existing(out: Path, *, marker: str = ABOUT, overwrite: bool) -> None:

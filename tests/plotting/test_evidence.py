@@ -203,3 +203,19 @@ def test_a_feature_tree_survives_constant_empty_and_copied_features():
     assert sorted(tree[0, :2]) == [3, 4]
     assert tree[0, 2] == 0
     assert (correlation_distances(X)[1, [0, 2, 3]] == 1).all()
+
+
+def test_the_chosen_candidate_speaks_for_its_q_even_where_others_tie():
+    table = {
+        "n_features_target": np.array([5, 5, 10, 10]),
+        "n_features": np.array([5, 5, 10, 10]),
+        "rank": np.array([1, 2, 1, 2]),
+        "n_leaves": np.array([1, 1, 1, 1]),
+        "silhouette": np.zeros(4),
+        "screened_out": np.ones(4, dtype=bool),
+        "best_rank": np.zeros(4, dtype=bool),
+        "removed": np.zeros(4, dtype=bool),
+        "chosen": np.array([True, False, False, False]),
+    }
+    over_q, over_rank = search_story(table).curves
+    assert (over_q.chosen, over_rank.chosen) == (0, 0)

@@ -55,8 +55,8 @@ def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
         ),
         selected=pd.DataFrame(
             selected,
-            index=pd.Index(plan.table.sample_names, name="sample"),
-            columns=pd.Index(plan.feature_names[support], name="feature"),
+            index=pd.Index(plan.table.sample_names, name="sample", dtype=object),
+            columns=pd.Index(plan.feature_names[support], name="feature", dtype=object),
         ),
         linkage_matrix_=model.linkage_matrix_,
     )
@@ -102,7 +102,7 @@ def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
     columns |= {f"mean_cluster_{k}": row for k, row in enumerate(means, start=1)}
     titles = unique([*columns, *map(str, about.columns)], "annotation")[len(columns) :]
     annotations = about.set_axis(titles, axis=1)
-    found = pd.DataFrame(columns, index=pd.Index(plan.feature_names, name="feature"))
+    found = pd.DataFrame(columns, index=pd.Index(plan.feature_names, name="feature", dtype=object))
     return pd.concat([annotations.set_axis(found.index, axis=0), found], axis=1)
 
 
@@ -136,7 +136,9 @@ def _samples(
     }
     annotations = plan.table.sample_annotations
     titles = unique([*columns, *map(str, annotations.columns)], "annotation")[len(columns) :]
-    found = pd.DataFrame(columns, index=pd.Index(plan.table.sample_names, name="sample"))
+    found = pd.DataFrame(
+        columns, index=pd.Index(plan.table.sample_names, name="sample", dtype=object)
+    )
     renamed = annotations.set_axis(titles, axis=1).set_axis(found.index, axis=0)
     return pd.concat([found, renamed], axis=1)
 

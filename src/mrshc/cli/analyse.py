@@ -263,11 +263,16 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
     if resume and outputs.is_complete(out, plan.work):
         talk.say(f"{out} holds the whole result already.")
         return
-    with outputs.new_folder(out, overwrite=overwrite, resume=resume) as work:
-        checkpoint = work / outputs.CHECKPOINT
-        result = analysis.fit(plan, checkpoint=checkpoint, verbose=talk.shows_progress)
-        with progress_bar("Writing", visible=talk.shows_progress) as progress:
-            outputs.write_outputs(result, work / "result", progress=progress)
+    try:
+        with outputs.new_folder(out, overwrite=overwrite, resume=resume) as work:
+            checkpoint = work / outputs.CHECKPOINT
+            result = analysis.fit(plan, checkpoint=checkpoint, verbose=talk.shows_progress)
+            with progress_bar("Writing", visible=talk.shows_progress) as progress:
+                outputs.write_outputs(result, work / "result", progress=progress)
+    except (KeyboardInterrupt, OSError):
+        if outputs.can_resume(out):
+            talk.warn("What is done is kept: --resume goes on with it.")
+        raise
     for sentence in analysis.summary(result):
         talk.say(sentence)
     talk.say(f"The results lie in {out}")

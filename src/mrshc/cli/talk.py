@@ -27,6 +27,10 @@ class Talk:
         if not self._quiet:
             self._out.print(sentence, markup=False, soft_wrap=True)
 
+    def warn(self, sentence: str) -> None:
+        """Print a sentence on stderr, also if told to be quiet."""
+        self._err.print(f"mrshc: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
     def show(self, headings: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
         """Print a table."""
         if self._quiet:

@@ -26,7 +26,7 @@ def read_gct(text: TextIO) -> Grid:
     """Read GCT 1.2 or 1.3: features in rows, annotations of both."""
     rows = rows_of(text, "\t")
     version, sizes = next(rows)[1][0].strip(), next(rows, (2, []))[1]
-    numbers = [int(cell) for cell in sizes if cell.strip().isdecimal()]
+    numbers = [int(cell.strip()) for cell in sizes if cell.strip().isdecimal()]
     if len(numbers) != (2 if version == "#1.2" else 4):
         raise FlawError("is a GCT file whose second line does not give its size")
     n_rows, n_columns = numbers[:2]

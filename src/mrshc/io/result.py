@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Iterable
@@ -25,6 +26,7 @@ FORMAT_VERSION = 1
 ABOUT = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
 _LINKAGE = ["left", "right", "height", "size"]
+_COUNTS = ("cluster", "leaf", "position")
 
 
 class ResultError(UserError):
@@ -134,9 +136,9 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     about = _about(folder)
     annotations = about["annotations"]
     try:
-        samples = _table(folder / "clusters.csv", "sample", annotations["samples"])
-        features = _table(folder / "features.csv", "feature", annotations["features"])
-        tree = pd.read_csv(folder / "linkage.csv", float_precision="round_trip")
+        samples = _table(folder / "clusters.csv", annotations["samples"])
+        features = _table(folder / "features.csv", annotations["features"])
+        tree = _table(folder / "linkage.csv").reset_index()
         with (folder / "selected.gct").open(encoding="utf-8", newline="") as file:
             values = read_gct(file).values.T
     except (OSError, ValueError, KeyError, FlawError) as error:
@@ -172,14 +174,24 @@ def _about(folder: Path) -> dict[str, Any]:
     return about
 
 
-def _table(path: Path, index: str, annotations: Iterable[dict[str, str]]) -> pd.DataFrame:
-    texts = {entry["name"]: object for entry in annotations if entry["kind"] == "text"}
-    # Names and annotations may look like anything, "NA" and "001" included; only blanks are gaps.
-    return pd.read_csv(
-        path,
-        index_col=index,
-        dtype={index: object, **texts},
-        keep_default_na=False,
-        na_values=[""],
-        float_precision="round_trip",
-    )
+def _table(path: Path, annotations: Iterable[dict[str, str]] = ()) -> pd.DataFrame:
+    """Read a table whose first column holds names; only blanks are gaps.
+
+    Names and annotations may look like anything, "NA" and "001" included, and numbers must read
+    back exactly: pandas' own reader does not see to both.
+    """
+    texts = {entry["name"] for entry in annotations if entry["kind"] == "text"}
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    names, *columns = zip(*rows, strict=True)
+    content: dict[str, Any] = {}
+    for title, cells in zip(header[1:], columns, strict=True):
+        if title in texts:
+            content[title] = np.array([cell or None for cell in cells], dtype=object)
+        elif title in _COUNTS:
+            content[title] = np.array(cells, dtype=np.int64)
+        elif title == "selected":
+            content[title] = np.array(cells) == "True"
+        else:
+            content[title] = np.array([float(cell) if cell else np.nan for cell in cells])
+    return pd.DataFrame(content, index=pd.Index(names, name=header[0], dtype=object))

@@ -107,8 +107,9 @@ def _multirank_story(table: Table) -> SearchStory:
 def _best_of_each_target(table: Table) -> Index:
     """Return the candidate that speaks for each q: Algorithm 3's, or the least bad one."""
     targets = table["n_features_target"]
+    worst_first = ("silhouette", "n_leaves", "screened_out", "best_rank", "chosen")
     order = np.lexsort(
-        (table["silhouette"], table["n_leaves"], ~table["screened_out"], table["best_rank"])
+        [~table[key] if key == "screened_out" else table[key] for key in worst_first]
     )
     last = {int(targets[i]): int(i) for i in order}
     return np.array([last[q] for q in sorted(last)], dtype=np.intp)

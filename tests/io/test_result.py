@@ -1,0 +1,132 @@
+"""A result is the same after it was written and loaded; other versions are refused."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+
+from mrshc.analysis import fit, plan_of
+from mrshc.datasets import make_simulation_1
+from mrshc.errors import UserError
+from mrshc.io import Table, load_result
+from mrshc.io.result import SCHEMA, write_result
+
+METHODS = {
+    "mrshc": {"n_features_to_select": [10, 20], "max_rank": 2, "n_references": 10},
+    "shc": {"n_features_to_select": [10, 20], "n_permutations": 3},
+    "hc": {},
+    "hmv": {"n_features_to_select": 15, "n_clusters": 4},
+}
+
+
+def table(n_features=60):
+    """Return a table with names and annotations that are hard to carry."""
+    data = make_simulation_1(2, mu=2.0)
+    X = data.X[:, 10 : 10 + n_features]
+    n = len(X)
+    samples = np.array([f"s{i}" for i in range(n)], dtype=object)
+    samples[:6] = ["NA", "001", "1e5", 'a "b", c', "tab\there", "naïve"]
+    features = np.array([f"g{j}" for j in range(n_features)], dtype=object)
+    features[:4] = ["null", "True", "x,y", "ΔF"]
+    about_samples = pd.DataFrame(
+        {
+            "cluster": data.labels.astype(str),  # a name that the result uses itself
+            "flag": np.array(["True", None, "False"] * (n // 3), dtype=object),
+            "age": np.linspace(20, 80, n),
+        },
+        index=samples,
+    ).astype({"cluster": object})
+    about_features = pd.DataFrame({"locus": ["1p36", "Xq"] * (n_features // 2)}, index=features)
+    return Table(
+        X=X,
+        sample_names=samples,
+        feature_names=features,
+        sample_annotations=about_samples,
+        feature_annotations=about_features.astype(object),
+        source="a test",
+        notes=("Made up.",),
+    )
+
+
+@pytest.fixture(params=METHODS)
+def result(request):
+    parameters = {**METHODS[request.param], "random_state": 3}
+    plan = plan_of(table(), method=request.param, parameters=parameters, truth="cluster")
+    return fit(plan)
+
+
+def test_what_is_written_can_be_loaded(result, tmp_path):
+    write_result(result, tmp_path)
+    loaded = load_result(tmp_path)
+    assert loaded.about == result.about
+    pd.testing.assert_frame_equal(loaded.selected, result.selected, check_names=False)
+    np.testing.assert_array_equal(loaded.linkage_matrix_, result.linkage_matrix_)
+    np.testing.assert_array_equal(loaded.labels_, result.labels_)
+    for name in ("samples", "features"):
+        before, after = getattr(result, name), getattr(loaded, name)
+        assert list(before.index) == list(after.index)
+        pd.testing.assert_frame_equal(after, before, check_dtype=False, check_index_type=False)
+
+
+def test_attributes_are_those_of_the_estimator(result, tmp_path):
+    write_result(result, tmp_path)
+    loaded = load_result(tmp_path)
+    assert loaded.n_features_selected_ == loaded.features["selected"].sum()
+    assert loaded.n_clusters_ == len(np.unique(loaded.labels_))
+    assert loaded.search_results_["chosen"].sum() == 1
+    assert all(
+        len(column) == len(result.about["search"]) for column in loaded.search_results_.values()
+    )
+    tests = loaded.split_tests_
+    if result.about["method"] == "mrshc":
+        assert tests["split"].sum() == loaded.n_clusters_ - 1
+        assert all(drops.ndim == 1 for drops in tests["reference_drops"])
+    else:
+        assert tests == {}
+
+
+def test_result_json_is_valid_against_its_schema(result, tmp_path):
+    write_result(result, tmp_path)
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    content = json.loads((tmp_path / "result.json").read_text())
+    jsonschema.validate(content, schema)
+    del content["chosen"]
+    with pytest.raises(jsonschema.ValidationError, match="'chosen' is a required property"):
+        jsonschema.validate(content, schema)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"format_version": 2},
+            "is written in version 2 of the format, this mrshc reads version 1",
+        ),
+        ({"format": "something"}, "is not about a result of mrshc"),
+    ],
+)
+def test_other_formats_are_refused_with_a_reason(result, tmp_path, change, sentence):
+    write_result(result, tmp_path)
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(UserError, match=sentence):
+        load_result(tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["clusters.csv", "features.csv", "linkage.csv", "selected.gct"])
+def test_a_folder_that_is_not_whole_is_refused(result, tmp_path, lost):
+    write_result(result, tmp_path)
+    (tmp_path / lost).unlink()
+    with pytest.raises(UserError, match="is not a whole result"):
+        load_result(tmp_path)
+
+
+def test_folders_without_a_result(tmp_path):
+    with pytest.raises(UserError, match=r"holds no result: there is no result\.json"):
+        load_result(tmp_path)
+    (tmp_path / "result.json").write_text("{")
+    with pytest.raises(UserError, match="is damaged"):
+        load_result(tmp_path)
