@@ -1,18 +1,59 @@
+"""The command line as people use it."""
+
+import json
+import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from mrshc import cli
+from mrshc.datasets import make_simulation_1
+from mrshc.io import load_result
+
 MRSHC = Path(sys.executable).with_name("mrshc")
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("MRSHC_DATA", ROOT.parent / "shared" / "data"))
 
 
 def mrshc(*arguments, **options):
     return subprocess.run(
-        [MRSHC, *arguments], capture_output=True, text=True, check=False, **options
+        [MRSHC, *map(str, arguments)], capture_output=True, text=True, check=False, **options
     )
+
+
+@pytest.fixture
+def main(monkeypatch, capsys):
+    """Run the command line in this process: it starts faster."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mrshc", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Write 60 samples, 120 features in rows, with classes in a second file."""
+    folder = tmp_path_factory.mktemp("tables")
+    data = make_simulation_1(6, mu=2.0)
+    names = [f"s{i}" for i in range(60)]
+    frame = pd.DataFrame(data.X[:, :120].T, data.feature_names[:120], names)
+    frame.to_csv(folder / "expression.tsv", sep="\t", index_label="gene")
+    meta = pd.DataFrame({"sample": names, "class": [f"c{label}" for label in data.labels]})
+    meta.to_csv(folder / "clinic.csv", index=False)
+    return folder / "expression.tsv", folder / "clinic.csv"
 
 
 @pytest.fixture(scope="module")
@@ -21,55 +62,331 @@ def demo(tmp_path_factory):
     return folder, mrshc("demo", cwd=folder)
 
 
-def test_demo_says_what_it_found_and_where_the_picture_lies(demo):
+def test_demo_says_what_it_found_and_where_it_lies(demo):
     folder, done = demo
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", "no progress bar where there is no terminal"
-    assert re.search(r"Chose q = \d+ features, rank r = \d, K = 3 clusters", done.stdout)
-    assert re.search(r"precision [01]\.\d+, recall [01]\.\d+", done.stdout)
-    last = done.stdout.strip().splitlines()[-1]
-    assert last.endswith("mrshc-demo/dendrogram.png")
-    picture = folder / "mrshc-demo" / "dendrogram.png"
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert [f.name for f in picture.parent.iterdir()] == ["dendrogram.png"]
+    assert re.search(r"Chose q = \d+ of 500 features, rank r = \d, K = 3 clusters", done.stdout)
+    assert re.search(r"Against 'true class': classification error rate [01]\.\d+", done.stdout)
+    assert done.stdout.strip().splitlines()[-1] == "The results lie in mrshc-demo"
+    result = load_result(folder / "mrshc-demo")
+    assert result.n_clusters_ == 3
+    kinds = result.features.groupby("kind")["selected"].sum()
+    assert kinds["useful"] > kinds["noise"]
 
 
-def test_help_teaches_by_example():
-    assert "demo" in mrshc("--help").stdout
-    assert "Example: mrshc demo" in mrshc("demo", "--help").stdout
+def test_demo_runs_twice(demo):
+    folder, first = demo
+    again = mrshc("demo", cwd=folder)
+    assert (again.returncode, again.stdout) == (0, first.stdout)
 
 
-def test_mistakes_get_one_sentence_and_exit_code_2(tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    done = mrshc("demo", "--out", str(blocked / "folder"))
+def test_cluster_says_what_it_understood_and_found(main, table, tmp_path):
+    file, meta = table
+    out = tmp_path / "result"
+    code, said, progress = main(
+        *("cluster", file, "--samples", meta, "--truth", "class", "--out", out),
+        *("--top-variance", "80", "--n-features", "10,20,40", "--max-rank", "2", "-j", "1"),
+    )
+    assert (code, progress) == (0, "")
+    lines = said.splitlines()
+    assert "120 features and 60 samples; features in rows" in lines[0]
+    assert any("40 features removed, 80 left." in line for line in lines)
+    assert any("Chose q =" in line and "of 80 features" in line for line in lines)
+    assert lines[-1] == f"The results lie in {out}"
+    result = load_result(out)
+    assert result.about["parameters"]["n_features_to_select"] == [10, 20, 40]
+    assert "--top-variance 80" in result.about["command"]
+    assert result.about["scores"]["cer"] < 0.1
+
+
+def test_quiet_and_json(main, table, tmp_path):
+    file, _ = table
+    same = ("cluster", file, "-q", "20", "-r", "1", "--out", tmp_path / "out")
+    assert main(*same, "--quiet") == (0, "", "")
+    code, said, _ = main(*same, "--json", "--overwrite")
+    assert code == 0
+    assert json.loads(said) == load_result(tmp_path / "out").about
+
+
+def test_every_parameter_of_mrshc_can_be_given(main, table, tmp_path):
+    file, _ = table
+    code, *_ = main(
+        *("cluster", file, "--out", tmp_path / "out", "--n-features", "15", "--rank", "2"),
+        *("--max-rank", "3", "--n-clusters", "4", "--linkage", "average", "--metric", "cityblock"),
+        *("--n-references", "20", "--all-references", "--feature-tolerance", "2"),
+        *("--center", "grand", "--seed", "5", "--jobs", "1"),
+    )
+    assert code == 0
+    assert load_result(tmp_path / "out").about["parameters"] == {
+        "n_features_to_select": 15,
+        "rank": 2,
+        "max_rank": 3,
+        "n_clusters": 4,
+        "linkage": "average",
+        "metric": "cityblock",
+        "n_references": 20,
+        "stop_early": False,
+        "feature_tolerance": 2,
+        "center": "grand",
+        "random_state": 5,
+    }
+
+
+def test_compare_leaves_scores_and_trees(main, table, tmp_path):
+    file, meta = table
+    out = tmp_path / "comparison"
+    code, said, _ = main(
+        *("compare", file, "--samples", meta, "--truth", "class", "--out", out, "-q", "20")
+    )
+    assert code == 0
+    for name in ("HC", "SHC", "MrSHC", "HC-HMV"):
+        assert name in said
+    scores = pd.read_csv(out / "scores.csv", index_col="method")
+    assert list(scores.columns) == ["n_features", "rank", "cer", "purity"]
+    assert scores.loc["MrSHC", "cer"] < 0.1
+    files = {f.name for f in out.iterdir()}
+    assert files == {"scores.csv", "comparison.json", "dendrograms.png", "dendrograms.svg"}
+    code, _, sentence = main("compare", file, "--out", out)
+    assert (code, sentence.count("\n")) == (2, 1)
+    assert "exists already" in sentence
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=f"the real data sets are not in {DATA}")
+@pytest.mark.parametrize(
+    ("name", "options", "n_features", "n_samples"),
+    [
+        ("lymphoma", (), 4026, 62),
+        ("srbct", ("--max-rank", "2"), 2308, 83),
+        ("golub7129", ("--preset", "dudoit2002", "--max-rank", "2"), 7129, 72),
+    ],
+)
+def test_real_tables_run_through(main, tmp_path, name, options, n_features, n_samples):
+    with np.load(DATA / f"{name}.npz", allow_pickle=False) as content:
+        X, y = content["X"], content["y"]
+        genes = content["feature_names"] if "feature_names" in content else range(n_features)
+    samples = [f"sample{i}" for i in range(n_samples)]
+    frame = pd.DataFrame(X.T, index=pd.Index(genes, name="gene"), columns=samples)
+    frame.to_csv(tmp_path / "table.tsv", sep="\t")
+    pd.DataFrame({"sample": samples, "class": y}).to_csv(tmp_path / "meta.csv", index=False)
+    reading = (tmp_path / "table.tsv", "--samples", tmp_path / "meta.csv", "--truth", "class")
+    code, said, _ = main("cluster", *reading, *options, "--out", tmp_path / "out")
+    assert code == 0
+    assert f"{n_features:,} features and {n_samples} samples; features in rows" in said
+    result = load_result(tmp_path / "out")
+    assert len(result.features) == (3571 if name == "golub7129" else n_features)
+
+
+def test_the_preset_and_classical_clustering_give_what_the_literature_has(main, tmp_path):
+    if not DATA.exists():
+        pytest.skip(f"the real data sets are not in {DATA}")
+    with np.load(DATA / "golub7129.npz", allow_pickle=False) as content:
+        np.savez(tmp_path / "golub.npz", X=content["X"], y=content["y"])
+    given = ("--preset", "dudoit2002", "--method", "hc", "-k", "2", "--truth", "y", "--json")
+    code, said, _ = main("cluster", tmp_path / "golub.npz", *given, "--out", tmp_path / "out")
+    assert code == 0
+    about = json.loads(said)
+    assert about["chosen"]["n_features"] == 3571
+    assert about["scores"]["cer"] == pytest.approx(0.11, abs=0.01)
+
+
+GOOD = "gene,a,b,c,d\n" + "".join(f"g{i},{i},{i * i % 7},{i % 5},{-i}\n" for i in range(12))
+MISTAKES = {
+    "no such file": ("none.csv", (), "There is no file"),
+    "a folder": (".", (), "is a folder"),
+    "an empty file": ("", (), "is empty"),
+    "a header only": ("gene,a,b,c\n", (), "holds a header only"),
+    "one sample": ("gene,a\nx,1\ny,2\n", (), "at least 3 samples"),
+    "text": (
+        GOOD.replace("g3,3", "g3,three"),
+        (),
+        "the text 'three'.*line 5, row 'g3', column 'a'",
+    ),
+    "a ragged row": (GOOD.replace("g3,3", "g3,3,3"), (), "has 6 cells in line 5 where 5"),
+    "no such truth": (GOOD, ("--truth", "klass"), "no annotation 'klass' of the samples; there"),
+    "too many features": (
+        GOOD,
+        ("--top-variance", "5", "-q", "9"),
+        r"--n-features must be a whole number in \[1, 5\], got 9\. Lower it, or relax the filter",
+    ),
+    "too strict a filter": (GOOD, ("--min-difference", "1000"), "removed 12 of 12 features"),
+    "q in words": (GOOD, ("-q", "many"), "--n-features must be a whole number, several"),
+    "no workers": (GOOD, ("--jobs", "0"), "n_jobs must be a whole number of workers"),
+    "no such samples": (GOOD, ("--samples", "none.csv"), "There is no file none.csv"),
+    "missing values": (GOOD.replace("g3,3", "g3,NA"), (), "Add --impute features"),
+}
+
+
+@pytest.mark.parametrize("command", ["cluster", "compare"])
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_get_one_sentence_and_leave_nothing(main, tmp_path, monkeypatch, mistake, command):
+    content, options, sentence = MISTAKES[mistake]
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    file = content
+    if "\n" in content or not content:
+        file = tmp_path / "table.csv"
+        file.write_text(content)
+    code, _, said = main(command, file, "--out", "out", "--quiet", *options)
+    assert code == 2
+    assert re.search(sentence, said)
+    assert said.startswith("mrshc: ")
+    assert said.count("\n") == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_options_that_do_not_exist_are_the_users_mistake(main, table, tmp_path):
+    code, _, said = main("cluster", table[0], "--linkage", "nearest", "--out", tmp_path / "out")
+    assert code == 2
+    assert "nearest" in said
+    assert main("clutser", table[0])[0] == 2
+
+
+def test_a_place_that_cannot_be_written_to(main, table, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, said = main(
+        "cluster", table[0], "-q", "9", "--out", tmp_path / "file" / "out", "--quiet"
+    )
+    assert code == 2
+    assert said.startswith("mrshc: cannot read or write")
+    assert said.count("\n") == 1
+    code, _, said = main("cluster", table[0], "-q", "9", "--out", "/proc/mrshc", "--quiet")
+    assert (code, said.count("\n")) == (2, 1)
+
+
+def test_a_full_disk_leaves_no_folder_and_the_search_can_go_on(table, tmp_path):
+    command = ("cluster", table[0], "-q", "20", "--out", "out", "--quiet")
+
+    def full():  # no file may grow beyond this
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+
+    done = mrshc(*command, cwd=tmp_path, preexec_fn=full)
     assert done.returncode == 2
-    assert done.stderr.startswith("mrshc: cannot read or write")
-    assert done.stderr.count("\n") == 1
-    assert mrshc("dmeo").returncode == 2
-
-
-def test_an_impossible_seed_is_the_users_mistake():
-    done = mrshc("demo", "--seed", "-1")
-    assert done.returncode == 2
+    assert "cannot read or write" in done.stderr
     assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+    assert mrshc(*command, "--overwrite", cwd=tmp_path).returncode == 0
+
+
+def test_help_teaches_by_example(main):
+    code, said, _ = main("--help")
+    assert code == 0
+    for command in ("demo", "cluster", "compare", "study"):
+        assert command in said
+        code, told, _ = main(command, "--help")
+        assert code == 0
+        assert f"Example: mrshc {command}" in told
+    assert "Begin with: mrshc demo" in said
+
+
+def test_progress_is_shown_on_a_terminal_only(table, tmp_path):
+    pty = pytest.importorskip("pty")
+    command = [MRSHC, "cluster", table[0], "-q", "10,20", "--out", tmp_path / "out"]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as run:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                chunk = os.read(ours, 4096)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not chunk:
+                break
+            seen += chunk
+        assert b"Chose q" in run.stdout.read()
+    os.close(ours)
+    assert run.returncode == 0
+    for step in (b"Reading", b"MrSHC", b"Writing"):
+        assert step in seen
+    piped = mrshc(*command[1:], "--overwrite")
+    assert (piped.returncode, piped.stderr) == (0, "")
+
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory):
+    """Write a table whose search takes a while; return the command and its undisturbed result."""
+    folder = tmp_path_factory.mktemp("long")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 400))
+    X[:60, :30] += 1.5
+    np.save(folder / "table.npy", X)
+    command = ["cluster", folder / "table.npy", "--features", "columns", "--n-references", "200"]
+    command += ["--all-references", "--quiet", "--jobs", "1"]
+    done = mrshc(*command, "--out", "out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return command, {f.name: f.read_bytes() for f in (folder / "out").iterdir()}
+
+
+def _interrupted(command, folder, *, when, by):
+    """Start a run in a folder, and send it a signal once it has finished some steps."""
+    with subprocess.Popen(
+        [MRSHC, *map(str, command), "--out", "out"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as run:
+        journal = folder / "out.partial" / "search.jsonl"
+        while run.poll() is None and _lines(journal) < when:
+            time.sleep(0.005)
+        run.send_signal(by)
+        return run.wait(timeout=60), run.stderr.read()
+
+
+def _lines(journal):
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+@pytest.mark.parametrize("when", [2, 40, 100])
+def test_a_killed_run_is_resumed_and_ends_as_an_undisturbed_one(long_run, tmp_path, when):
+    command, undisturbed = long_run
+    code, _ = _interrupted(command, tmp_path, when=when, by=signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert not (tmp_path / "out").exists()
+    assert _lines(tmp_path / "out.partial" / "search.jsonl") >= when
+    refused = mrshc(*command, "--out", "out", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "Add --resume" in refused.stderr
+    assert mrshc(*command, "--out", "out", "--resume", cwd=tmp_path).returncode == 0
+    assert {f.name: f.read_bytes() for f in (tmp_path / "out").iterdir()} == undisturbed
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
+    again = mrshc(*command, "--out", "out", "--resume", cwd=tmp_path)
+    assert again.returncode == 0, "what is complete stays as it is"
+
+
+def test_ctrl_c_stops_and_says_how_to_go_on(long_run, tmp_path):
+    command, _ = long_run
+    code, said = _interrupted(command, tmp_path, when=20, by=signal.SIGINT)
+    assert code == 130
+    assert said == "mrshc: What is done is kept: --resume goes on with it.\n"
+    assert not (tmp_path / "out").exists()
+    other = mrshc(*command, "--seed", "8", "--out", "out", "--resume", cwd=tmp_path)
+    assert other.returncode == 2
+    assert "unfinished work on other data or with other options" in other.stderr
+
+
+def test_an_impossible_seed_is_the_users_mistake(main):
+    code, _, said = main("demo", "--seed", "-1")
+    assert code == 2
+    assert "Traceback" not in said
 
 
 def test_studies_are_rendered_from_the_command_line(tmp_path):
-    root = Path(__file__).parents[1]
     for part in ("studies", "docs"):
-        shutil.copytree(root / part, tmp_path / part)
+        shutil.copytree(ROOT / part, tmp_path / part)
     done = mrshc("study", "table3", "--render", cwd=tmp_path)
     assert done.returncode == 0
-    assert done.stdout == (root / "studies" / "table3.md").read_text()
+    assert done.stdout == (ROOT / "studies" / "table3.md").read_text()
 
 
-def test_unknown_studies_and_missing_data_are_the_users_mistake(tmp_path):
-    done = mrshc("study", "table9", cwd=tmp_path)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "No study 'table9'" in done.stderr
-    studies = Path(__file__).parents[1] / "studies"
-    done = mrshc("study", "lymphoma", "--folder", str(studies), "--out", str(tmp_path / "out"))
-    assert done.returncode == 2
-    assert "lymphoma needs the data set lymphoma.npz" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_unknown_studies_and_missing_data_are_the_users_mistake(main, tmp_path):
+    studies = ROOT / "studies"
+    code, _, said = main("study", "table9", "--folder", studies)
+    assert (code, said.count("\n")) == (2, 1)
+    assert "No study 'table9'" in said
+    code, _, said = main("study", "lymphoma", "--folder", studies, "--out", tmp_path / "out")
+    assert code == 2
+    assert "lymphoma needs the data set lymphoma.npz" in said

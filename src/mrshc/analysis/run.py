@@ -49,6 +49,11 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a method that failed has a row
-            return compare(X, methods=methods, truth=truth, n_clusters=n_clusters)
+            comparison = compare(X, methods=methods, truth=truth, n_clusters=n_clusters)
     except ValueError as error:
         raise UserError(_in_words_of_options(str(error))) from None
+    errors = comparison.scores["error"].dropna() if "error" in comparison.scores else []
+    refused = [text for text in errors if text.startswith("ValueError: ")]
+    if refused:  # what was asked for, not the data, made a method fail
+        raise UserError(_in_words_of_options(refused[0].removeprefix("ValueError: ")))
+    return comparison
