@@ -11,6 +11,7 @@ import typer
 
 from mrshc.cli.analyse import cluster, compare
 from mrshc.cli.demonstrate import demo
+from mrshc.cli.stopping import leave
 from mrshc.cli.studies import study
 from mrshc.errors import UserError
 
@@ -35,6 +36,8 @@ def main() -> None:
     """Run the command line: exit 0 when done, 2 on the user's mistake, 1 on ours."""
     try:
         app()
+    except SystemExit as end:
+        leave(end.code)
     except UserError as error:
         sys.stderr.write(f"mrshc: {error}\n")
         sys.exit(2)

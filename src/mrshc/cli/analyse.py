@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrshc.cli import options as o
+from mrshc.cli.stopping import heard
 from mrshc.cli.talk import Talk
 
 if TYPE_CHECKING:
@@ -115,13 +116,15 @@ def cluster(
         top_variance=top_variance,
     )
     with talk.working("Preparing the data"):
-        plan = analysis.plan_of(
-            table,
-            method=method.value,
-            parameters=parameters,
-            steps=steps,
-            truth=truth,
-            command=_command(),
+        plan = heard(
+            lambda: analysis.plan_of(
+                table,
+                method=method.value,
+                parameters=parameters,
+                steps=steps,
+                truth=truth,
+                command=_command(),
+            )
         )
     run(plan, out, talk, resume=resume, overwrite=overwrite)
     if json:
@@ -195,14 +198,16 @@ def compare(
         "n_jobs": jobs,
     }
     with talk.working("Preparing the data"):
-        plan = analysis.plan_of(
-            table, parameters=parameters, steps=steps, truth=truth, command=_command()
+        plan = heard(
+            lambda: analysis.plan_of(
+                table, parameters=parameters, steps=steps, truth=truth, command=_command()
+            )
         )
     for sentence in analysis.preparation(plan):
         talk.say(f"  {sentence}")
     with outputs.new_folder(out, marker=outputs.ABOUT_COMPARISON, overwrite=overwrite) as work:
         with talk.working("Clustering by four methods"):
-            comparison = analysis.compare_methods(plan, n_clusters=n_clusters)
+            comparison = heard(lambda: analysis.compare_methods(plan, n_clusters=n_clusters))
         with talk.working("Drawing"):
             outputs.write_comparison(plan, comparison, work / "result")
     scores = comparison.scores.reset_index().convert_dtypes().astype(object).fillna("")
@@ -266,7 +271,9 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
     try:
         with outputs.new_folder(out, overwrite=overwrite, resume=resume) as work:
             checkpoint = work / outputs.CHECKPOINT
-            result = analysis.fit(plan, checkpoint=checkpoint, verbose=talk.shows_progress)
+            result = heard(
+                lambda: analysis.fit(plan, checkpoint=checkpoint, verbose=talk.shows_progress)
+            )
             with progress_bar("Writing", visible=talk.shows_progress) as progress:
                 outputs.write_outputs(result, work / "result", progress=progress)
     except (KeyboardInterrupt, OSError):
