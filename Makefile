@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 # pytest-xdist's own default counts every core; two is what the checks are planned for.
 WORKERS ?= 2
 
-.PHONY: demo test lint study bench clean
+.PHONY: demo test lint study bench tutorial clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -21,6 +21,10 @@ study: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/bench.py
 
+# make tutorial DATA=folder: renew the outputs and pictures of docs/tutorial.md and README.md
+tutorial: $(INSTALLED)
+	$(BIN)/python examples/tutorial.py $(DATA)
+
 test: lint
 	$(BIN)/pytest -n $(WORKERS)
 
@@ -31,7 +35,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) build dist mrshc-demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) build dist mrshc-demo mrshc-result mrshc-comparison .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml constraints.txt $(MADE)

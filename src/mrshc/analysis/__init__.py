@@ -3,12 +3,13 @@
 from mrshc.analysis.found import about_data, versions
 from mrshc.analysis.plan import METHODS, Plan, plan_of
 from mrshc.analysis.run import compare_methods, fit
-from mrshc.analysis.said import preparation, summary
+from mrshc.analysis.said import classes_in_clusters, preparation, summary
 
 __all__ = [
     "METHODS",
     "Plan",
     "about_data",
+    "classes_in_clusters",
     "compare_methods",
     "fit",
     "plan_of",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from mrshc.analysis.plan import Plan
 from mrshc.io.result import Result
 
@@ -16,6 +18,15 @@ def preparation(plan: Plan) -> list[str]:
         left = f", {removed:,} features removed, {step.n_features_after:,} left" if removed else ""
         sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{left}.")
     return sentences
+
+
+def classes_in_clusters(result: Result) -> pd.DataFrame | None:
+    """Count the samples of each true class in each cluster; None without known classes."""
+    scores = result.about["scores"]
+    if scores is None:
+        return None
+    clusters = result.samples["cluster"].map("cluster {}".format)
+    return pd.crosstab(result.samples[scores["truth"]], clusters)
 
 
 def summary(result: Result) -> list[str]:

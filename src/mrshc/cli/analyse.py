@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # How a run is started does not change what it finds.
 _IDLE = {"--resume", "--overwrite", "--quiet", "--json"}
+# Of a table that people still read.
+_MOST_CELLS = 150
 _CENTERS: dict[o.Center, Any] = {
     o.Center.columns: True,
     o.Center.grand: "grand",
@@ -282,4 +284,8 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
         raise
     for sentence in analysis.summary(result):
         talk.say(sentence)
+    counts = analysis.classes_in_clusters(result)
+    if counts is not None and counts.size <= _MOST_CELLS:
+        rows = [[name, *row] for name, row in zip(counts.index, counts.to_numpy(), strict=True)]
+        talk.show([str(counts.index.name), *counts.columns], rows)
     talk.say(f"The results lie in {out}")
