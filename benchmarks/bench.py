@@ -39,6 +39,7 @@ GROWTH = {
 }
 # Others are measured on one core too: ours sees to it itself.
 ONE_BLAS_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+PEERS = ("mrshc", "peer")  # what others use: pandas' and scikit-learn's
 SHC_SIZES = [(60, 500), (320, 2000), (1000, 20_000)]
 
 
@@ -130,7 +131,24 @@ def start_up():
     return call("start_up")
 
 
-PARTS = (end_to_end, profile, growth, large, shc, early_stopping, convergence, start_up)
+def reading():
+    table = {"rows": 20_000, "columns": 500}
+    return [
+        {"digits": digits}
+        | {name: call("reading", **table, digits=digits, ours=name == "mrshc") for name in PEERS}
+        for digits in (5, 17)
+    ]
+
+
+def imputation():
+    size = {"n": 100, "p": 20_000, "share": 0.05}
+    return {name: call("imputation", **size, ours=name == "mrshc") for name in PEERS}
+
+
+PARTS = (
+    *(end_to_end, profile, growth, large, shc, early_stopping, convergence, start_up),
+    *(reading, imputation),
+)
 
 
 def show_end_to_end(rows):
@@ -259,6 +277,32 @@ def show_convergence(rows):
 
 def show_start_up(seconds):
     return markdown_table(list(seconds), [[f"{s:.2f} s" for s in seconds.values()]])
+
+
+def show_reading(rows):
+    cells = []
+    for row in rows:
+        ours, theirs = row["mrshc"], row["peer"]
+        cells.append(
+            [
+                f"{row['digits']} digits",
+                f"{ours['seconds']:.1f} s",
+                f"{ours['multiple_of_x']:.1f}",
+                f"{theirs['seconds']:.1f} s",
+                f"{theirs['multiple_of_x']:.1f}",
+            ]
+        )
+    headings = ["20,000 x 500, TSV", "mrshc", "peak, as copies of X", "pandas", "peak"]
+    return markdown_table(headings, cells)
+
+
+def show_imputation(rows):
+    ours, theirs = rows["mrshc"], rows["peer"]
+    ratio = f"{theirs['seconds'] / ours['seconds']:.0f} times"
+    cells = [f"{ours['seconds']:.1f} s", f"{ours['peak_mb']:.0f} MB"]
+    cells += [f"{theirs['seconds']:.1f} s", f"{theirs['peak_mb']:.0f} MB", ratio]
+    headings = ["n = 100, p = 20,000, 5 % missing", "peak", "KNNImputer", "peak", "faster"]
+    return markdown_table(headings, [cells])
 
 
 def render(results):

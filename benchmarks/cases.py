@@ -3,16 +3,22 @@
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from sklearn.impute import KNNImputer
 
 from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
 from mrshc.datasets import make_noise, make_simulation_1, make_simulation_2
+from mrshc.io import read_table
 from mrshc.metrics import feature_recall
+from mrshc.preprocessing import NeighborImputer
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -245,6 +251,38 @@ def start_up():
         - of(python, "-c", base),
         "mrshc --help": of(str(Path(python).with_name("mrshc")), "--help"),
     }
+
+
+def reading(rows, columns, digits, ours):
+    """Read a table of text, with ours or with pandas; the peak as a multiple of the numbers."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table.tsv")
+        rng = np.random.default_rng(0)
+        with path.open("w") as file:
+            file.write("\t".join(["gene", *(f"s{i}" for i in range(columns))]) + "\n")
+            for i in range(rows):
+                cells = (f"{x:.{digits}g}" for x in rng.normal(size=columns))
+                file.write("\t".join([f"g{i}", *cells]) + "\n")
+        read = read_table if ours else partial(pd.read_csv, sep="\t", index_col=0)
+        before = _forget_peak()
+        seconds = seconds_of(lambda: read(path))
+        peak = _memory_mb("VmHWM") - before
+    return {"seconds": seconds, "multiple_of_x": peak * 2**20 / (8 * rows * columns)}
+
+
+def imputation(n, p, share, ours):
+    """Fill gaps from the 5 nearest features, with ours or with scikit-learn's imputer."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p))
+    X[rng.random(X.shape) < share] = np.nan
+    fill = NeighborImputer().fit_transform if ours else _impute_transposed
+    before = _forget_peak()
+    seconds = seconds_of(lambda: fill(X))
+    return {"seconds": seconds, "peak_mb": _memory_mb("VmHWM") - before}
+
+
+def _impute_transposed(X):
+    return KNNImputer().fit_transform(X.T).T
 
 
 def _forget_peak():

@@ -43,8 +43,10 @@ def test_cases_run(monkeypatch):
     assert cases.end_to_end("I", known=True, n_jobs=1, draws=1) > 0
     assert cases.classical("I", draws=1) > 0
     assert cases.fit_of_size(**size)["multiple_of_x"] >= 1
-    for explicit in (True, False):
-        assert cases.shc(20, 60, explicit)["seconds"] > 0
+    for either in (True, False):
+        assert cases.shc(20, 60, explicit=either)["seconds"] > 0
+        assert cases.reading(30, 5, digits=5, ours=either)["seconds"] > 0
+        assert cases.imputation(20, 30, share=0.1, ours=either)["seconds"] > 0
 
 
 def test_early_stopping_hardly_ever_decides_otherwise(results):
