@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 # pytest-xdist's own default counts every core; two is what the checks are planned for.
 WORKERS ?= 2
 
-.PHONY: demo test lint study bench tutorial clean
+.PHONY: demo test lint browser study bench tutorial clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -25,8 +25,17 @@ bench: $(INSTALLED)
 tutorial: $(INSTALLED)
 	$(BIN)/python examples/tutorial.py $(DATA)
 
-test: lint
+test: lint browser
 	$(BIN)/pytest -n $(WORKERS)
+
+# The report is tested in Chromium. Where it is missing and can be had, it is installed; where it
+# cannot, those tests say so and are skipped.
+browser:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null \
+	  || command -v google-chrome > /dev/null \
+	  || if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium > /dev/null; \
+	  else echo "No Chromium, and it cannot be installed here: the report will not be tested."; fi
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

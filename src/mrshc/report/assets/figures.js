@@ -1,0 +1,146 @@
+"use strict";
+// Figures, drawn by Plotly: colours follow the page, text of users stays text.
+
+const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
+const HEAT = [
+  [0, "#053061"], [0.1, "#2166ac"], [0.2, "#4393c3"], [0.3, "#92c5de"], [0.4, "#d1e5f0"],
+  [0.5, "#f7f7f7"], [0.6, "#fddbc7"], [0.7, "#f4a582"], [0.8, "#d6604d"], [0.9, "#b2182b"],
+  [1, "#67001f"],
+];
+const FAR = 3; // standard deviations at which colours end
+
+function theme() {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(name).trim();
+  return {
+    paper: of("--paper"), ink: of("--ink"), soft: of("--soft"), line: of("--line"),
+    accent: of("--accent"), mark: of("--mark"), missing: of("--missing"), panel: of("--panel"),
+  };
+}
+
+// Dark colours are lightened on a dark page.
+function adapted(colour) {
+  if (!window.matchMedia("(prefers-color-scheme: dark)").matches) return colour;
+  const channels = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  const share = Math.max(0, 0.45 - (0.6 * (0.3 * channels[0] + 0.59 * channels[1] + 0.11 * channels[2])) / 255);
+  return `#${channels.map((c) => Math.round(c + (255 - c) * share).toString(16).padStart(2, "0")).join("")}`;
+}
+
+// Plotly reads some markup in labels; what users wrote is not markup.
+function literal(text) {
+  return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+function shortened(text, length = 16) {
+  const letters = [...String(text)];
+  if (letters.length <= length) return letters.join("");
+  const half = Math.floor((length - 1) / 2);
+  return `${letters.slice(0, length - 1 - half).join("")}…${letters.slice(-half).join("")}`;
+}
+
+function baseLayout(more) {
+  const t = theme();
+  return {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: "system-ui, sans-serif", size: 12, color: t.ink },
+    showlegend: false, dragmode: "zoom", hovermode: "closest", ...more,
+  };
+}
+
+function axis(more) {
+  const t = theme();
+  return { showgrid: false, zeroline: false, linecolor: t.soft, tickcolor: t.soft, ...more };
+}
+
+// One row of colours, as a trace.
+function barTrace(colours, order, row, yaxis) {
+  const levels = [...new Set(colours)];
+  const scale = levels.flatMap((colour, i) => [[i / levels.length, colour], [(i + 1) / levels.length, colour]]);
+  return {
+    type: "heatmap", x: order.map((_, at) => at), y: [row], yaxis, hoverinfo: "none",
+    z: [order.map((sample) => levels.indexOf(colours[sample]) + 0.5)],
+    zmin: 0, zmax: levels.length, colorscale: scale, showscale: false, ygap: 2,
+  };
+}
+
+// Labels that fit: every so many, none closer than a line of text.
+function thinned(names, from, to, pixels, { space, length }) {
+  const first = Math.max(0, Math.ceil(from)), last = Math.min(names.length - 1, Math.floor(to));
+  const step = Math.max(1, Math.ceil((space * Math.max(1, to - from)) / Math.max(1, pixels)));
+  const places = [];
+  for (let at = Math.ceil(first / step) * step; at <= last; at += step) places.push(at);
+  return { tickvals: places, ticktext: places.map((at) => literal(shortened(names[at], length))) };
+}
+
+function curveFigure(id, curve) {
+  const t = theme();
+  const looks = {
+    kept: { symbol: "circle", color: t.accent },
+    removed: { symbol: "circle-open", color: t.accent },
+    "screened out": { symbol: "x-thin-open", color: t.soft },
+  };
+  const at = curve.values.map((_, i) => i);
+  const marker = {
+    size: at.map((i) => (i === curve.chosen ? 16 : 9)),
+    symbol: at.map((i) => (i === curve.chosen ? "star" : looks[curve.states[i]].symbol)),
+    color: at.map((i) => (i === curve.chosen ? t.mark : looks[curve.states[i]].color)),
+    line: { width: 2, color: at.map((i) => (i === curve.chosen ? t.mark : looks[curve.states[i]].color)) },
+  };
+  const kept = at.filter((i) => curve.states[i] === "kept" || i === curve.chosen);
+  const traces = [
+    { type: "scatter", mode: "lines", x: kept, y: kept.map((i) => curve.values[i]), hoverinfo: "skip", line: { color: t.line, width: 1.5 } },
+    {
+      type: "scatter", mode: "markers", x: at, y: curve.values, marker,
+      error_y: curve.errors ? { array: curve.errors, color: t.soft } : undefined,
+      text: at.map((i) => literal(`${curve.x_name} ${curve.ticks[i]}${curve.notes[i] ? `, ${curve.notes[i]}` : ""}\u2003${i === curve.chosen ? "chosen" : curve.states[i]}`)),
+      hovertemplate: "%{text}<br>" + literal(curve.y_name) + " %{y:.3f}<extra></extra>",
+    },
+  ];
+  Plotly.react(id, traces, baseLayout({
+    height: 300, margin: { l: 55, r: 15, t: 10, b: 50 },
+    xaxis: axis({ tickvals: at, ticktext: curve.ticks.map(literal), title: { text: literal(curve.x_name) } }),
+    yaxis: axis({ title: { text: literal(curve.y_name) }, showline: true }),
+  }), CONFIG);
+}
+
+// Each tested node: what splitting it gains, beside what it gains in data without clusters.
+function splitsFigure(id, splits) {
+  const t = theme();
+  const rows = splits.map((_, i) => splits.length - 1 - i);
+  const reference = { x: [], y: [] };
+  splits.forEach((split, i) => split.reference_drops.forEach((drop, j) => {
+    reference.x.push(drop);
+    reference.y.push(rows[i] + (((j * 7) % 11) / 11 - 0.5) * 0.5);
+  }));
+  const verdict = (s) => (s.split ? "split" : s.supported ? "supported, not made: enough clusters" : "not split");
+  Plotly.react(id, [
+    { type: "scatter", mode: "markers", x: reference.x, y: reference.y, name: "without clusters", hoverinfo: "skip", marker: { size: 4, color: t.soft, opacity: 0.5 } },
+    { type: "scatter", mode: "markers", x: splits.map((s) => s.expected_drop + s.standard_error), y: rows, hoverinfo: "skip", marker: { symbol: "line-ns-open", size: 22, color: t.ink, line: { width: 2 } } },
+    {
+      type: "scatter", mode: "markers", x: splits.map((s) => s.drop), y: rows,
+      marker: { size: 12, symbol: splits.map((s) => (s.split ? "diamond" : "diamond-open")), color: t.mark, line: { width: 2, color: t.mark } },
+      text: splits.map((s) => `${s.n_samples} samples: ${verdict(s)}`),
+      hovertemplate: "%{text}<br>gain %{x:.3f}<extra></extra>",
+    },
+  ], baseLayout({
+    height: Math.max(160, 70 + 34 * splits.length), margin: { l: 120, r: 15, t: 10, b: 50 },
+    xaxis: axis({ title: { text: "gain of the split (drop of the log dispersion)" }, showline: true }),
+    yaxis: axis({ tickvals: rows, ticktext: splits.map((s) => `${s.n_samples} samples`), range: [-0.7, splits.length - 0.3] }),
+  }), CONFIG);
+}
+
+function loadingsFigure(id, loadings, names, title) {
+  const t = theme();
+  const top = loadings.map((value, i) => [value, i]).filter(([value]) => value !== 0 && value !== null)
+    .sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 25).reverse();
+  Plotly.react(id, [{
+    type: "bar", orientation: "h", x: top.map(([value]) => value), y: top.map((_, at) => at),
+    marker: { color: top.map(([value]) => (value > 0 ? t.accent : t.mark)) },
+    text: top.map(([, i]) => literal(names[i])), textposition: "none",
+    hovertemplate: "%{text}: %{x:.3f}<extra></extra>",
+  }], baseLayout({
+    height: 60 + 19 * Math.max(4, top.length), margin: { l: 150, r: 10, t: 10, b: 45 },
+    xaxis: axis({ title: { text: title }, showline: true }),
+    yaxis: axis({ tickvals: top.map((_, at) => at), ticktext: top.map(([, i]) => literal(shortened(names[i], 20))) }),
+  }), CONFIG);
+}

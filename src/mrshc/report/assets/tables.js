@@ -1,0 +1,150 @@
+"use strict";
+// Tables that sort, filter, copy and download.
+
+function shown(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "";
+  if (typeof value !== "number") return String(value);
+  if (Number.isInteger(value)) return value.toLocaleString("en");
+  const size = Math.abs(value);
+  return size >= 0.001 && size < 1e6 ? value.toLocaleString("en", { maximumSignificantDigits: 4 })
+    : value.toExponential(2);
+}
+
+function csvCell(value) {
+  const text = value === null || value === undefined || Number.isNaN(value) ? "" : String(value);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+class DataTable {
+  // columns: [{ title, numeric, value(row), draw(cell, row)?, }]; rows are numbers 0..n-1.
+  constructor(id, { columns, n, onPick, fileName }) {
+    this.id = id;
+    this.n = n;
+    this.columns = columns;
+    this.onPick = onPick;
+    this.sorted = { column: null, down: false };
+    this.marked = null;
+    this.table = document.querySelector(`#${id} table`);
+    this.said = document.querySelector(`#${id} .said`);
+    this.filter = document.querySelector(`#${id} input`);
+    this.filter.addEventListener("input", () => this.render());
+    document.querySelector(`#${id} .copy`).addEventListener("click", () => this.copy());
+    document.querySelector(`#${id} .download`).addEventListener("click", () => this.download(fileName));
+    this.render();
+  }
+
+  rows() {
+    const wanted = this.filter.value.trim().toLowerCase();
+    let rows = [...Array(this.n).keys()];
+    if (wanted) {
+      rows = rows.filter((row) => this.columns.some(
+        (c) => !c.draw && String(shown(c.value(row))).toLowerCase().includes(wanted)));
+    }
+    const { column, down } = this.sorted;
+    if (column !== null) {
+      const value = this.columns[column].value, sign = down ? -1 : 1;
+      const empty = (v) => v === null || v === undefined || Number.isNaN(v);
+      rows.sort((a, b) => {
+        const [x, y] = [value(a), value(b)];
+        if (empty(x) || empty(y)) return empty(x) - empty(y) || a - b;
+        const order = typeof x === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
+        return sign * order || a - b;
+      });
+    }
+    return rows;
+  }
+
+  sort(column) {
+    const same = this.sorted.column === column;
+    // Numbers are most often wanted from the largest.
+    this.sorted = { column, down: same ? !this.sorted.down : this.columns[column].numeric };
+    this.render();
+    this.table.querySelectorAll("thead button")[column].focus();
+  }
+
+  render() {
+    const head = document.createElement("tr");
+    this.columns.forEach((column, at) => {
+      const cell = document.createElement("th");
+      cell.scope = "col";
+      cell.className = column.numeric ? "number" : "";
+      const here = this.sorted.column === at;
+      cell.setAttribute("aria-sort", here ? (this.sorted.down ? "descending" : "ascending") : "none");
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = column.title + (here ? (this.sorted.down ? " ▾" : " ▴") : "");
+      button.addEventListener("click", () => this.sort(at));
+      cell.append(button);
+      head.append(cell);
+    });
+    this.table.tHead.replaceChildren(head);
+    const body = document.createDocumentFragment();
+    const rows = this.rows();
+    rows.forEach((row) => body.append(this.line(row)));
+    this.table.tBodies[0].replaceChildren(body);
+    this.said.textContent = rows.length === this.n
+      ? `${this.n.toLocaleString("en")} rows` : `${rows.length.toLocaleString("en")} of ${this.n.toLocaleString("en")} rows`;
+  }
+
+  line(row) {
+    const line = document.createElement("tr");
+    line.dataset.row = row;
+    if (row === this.marked) line.className = "marked";
+    this.columns.forEach((column, at) => {
+      const cell = document.createElement(at === 0 ? "th" : "td");
+      if (at === 0) cell.scope = "row";
+      if (column.numeric) cell.className = "number";
+      if (column.draw) column.draw(cell, row);
+      else {
+        cell.textContent = shown(column.value(row));
+        cell.title = cell.textContent;
+      }
+      line.append(cell);
+    });
+    line.addEventListener("click", () => this.onPick && this.onPick(row));
+    return line;
+  }
+
+  mark(row) {
+    this.marked = row;
+    this.table.querySelectorAll("tr.marked").forEach((line) => line.classList.remove("marked"));
+    const line = this.table.querySelector(`tbody tr[data-row="${row}"]`);
+    if (line) {
+      line.classList.add("marked");
+      const box = line.closest(".scroll");
+      box.scrollTop = line.offsetTop - box.clientHeight / 2;
+    }
+  }
+
+  csv() {
+    const columns = this.columns.filter((column) => !column.draw);
+    const lines = [columns.map((column) => csvCell(column.title))];
+    this.rows().forEach((row) => lines.push(columns.map((column) => csvCell(column.value(row)))));
+    return lines.map((cells) => cells.join(",")).join("\n") + "\n";
+  }
+
+  async copy() {
+    const text = this.csv();
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // A page opened from disk may not use the clipboard: the old way still works.
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    this.said.textContent = "Copied.";
+  }
+
+  download(fileName) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([this.csv()], { type: "text/csv" }));
+    link.download = fileName;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    this.said.textContent = `Saved as ${fileName}.`;
+  }
+}

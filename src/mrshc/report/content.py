@@ -1,0 +1,126 @@
+"""What the report shows, as plain data: prepared here, drawn in the browser."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mrshc.core.tree import Tree
+from mrshc.io.result import Result
+from mrshc.plotting.colours import annotation_bars, cluster_colours
+from mrshc.plotting.evidence import search_story
+from mrshc.plotting.features import feature_tree
+
+# The slider ends here: colours of more clusters cannot be told apart.
+MOST_CLUSTERS = 20
+
+
+def result_data(result: Result) -> dict[str, Any]:
+    """Return what the page of a result draws."""
+    selected, features = _drawn(result)
+    tree, n = Tree(linkage_matrix=result.linkage_matrix_), len(result.samples)
+    return {
+        "kind": "result",
+        "samples": {
+            "names": [str(name) for name in result.samples.index],
+            "order": tree.leaf_order.tolist(),
+            "found": result.labels_.tolist(),
+            "silhouette": _numbers(result.samples["silhouette"]),
+            "annotations": _columns(result.sample_annotations),
+            "bars": [asdict(bar) for bar in annotation_bars(result.shown_annotations, n)],
+        },
+        "features": {
+            "names": [str(name) for name in features.index],
+            "annotations": _columns(
+                features[[entry["name"] for entry in result.about["annotations"]["features"]]]
+            ),
+            "effect": _numbers(features["effect_size"]),
+            "loadings": [_numbers(features[name]) for name in result.loadings.columns],
+            "means": [
+                _numbers(features[f"mean_cluster_{k}"]) for k in range(1, result.n_clusters_ + 1)
+            ],
+            "tree": feature_tree(selected.to_numpy()).tolist() if selected.shape[1] > 1 else [],
+        },
+        "values": _packed(selected.to_numpy()),
+        "linkage": result.linkage_matrix_.tolist(),
+        "colours": list(cluster_colours(MOST_CLUSTERS)),
+        "most_clusters": min(MOST_CLUSTERS, n),
+        "metric": result.about["parameters"]["metric"],
+        "weights": "loadings" if result.about["method"] == "shc" else None,
+        "search": _story(result),
+        "splits": result.about["splits"],
+        "loading_name": "weight" if result.about["method"] == "shc" else "loading",
+    }
+
+
+def _drawn(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return values and description of the selected features, those of largest effect first."""
+    names = [name for name in result.features.index if name in set(result.selected.columns)]
+    return result.selected[names], result.features.loc[names]
+
+
+def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
+    """Return what the page of a comparison draws."""
+    n = len(about["samples"])
+    bars = annotation_bars(about["annotations"], n)
+    return {
+        "kind": "comparison",
+        "samples": {"names": about["samples"], "bars": [asdict(bar) for bar in bars]},
+        "methods": [
+            {"name": name, "linkage": linkage, "order": _leaf_order(linkage)}
+            for name, linkage in about["methods"].items()
+        ],
+        "colours": list(cluster_colours(MOST_CLUSTERS)),
+        "most_clusters": min(MOST_CLUSTERS, n),
+        "n_clusters": about["n_clusters"],
+    }
+
+
+def _leaf_order(linkage: list[list[float]]) -> list[int]:
+    return Tree(linkage_matrix=np.array(linkage)).leaf_order.tolist()
+
+
+def _story(result: Result) -> dict[str, Any]:
+    story = search_story(result.search_results_)
+    curves = [
+        asdict(curve) | {"values": _numbers(curve.values), "errors": _numbers_or_none(curve.errors)}
+        for curve in story.curves
+    ]
+    return {
+        "verdict": story.verdict,
+        "rule": story.rule,
+        "screened_out": story.screened_out,
+        "curves": curves,
+    }
+
+
+def _columns(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": str(name),
+            "numeric": frame[name].dtype.kind == "f",
+            "values": _numbers(frame[name])
+            if frame[name].dtype.kind == "f"
+            else [None if pd.isna(value) else str(value) for value in frame[name]],
+        }
+        for name in frame.columns
+    ]
+
+
+def _numbers(values: Any) -> list[float | None]:
+    """Return numbers as JSON holds them, with all their digits; None where there is none."""
+    return [float(v) if np.isfinite(v) else None for v in np.asarray(values, dtype=np.float64)]
+
+
+def _numbers_or_none(values: Any) -> list[float | None] | None:
+    return None if values is None else _numbers(values)
+
+
+def _packed(values: NDArray[np.float64]) -> str:
+    """Return values, a sample after the other, in single precision as text."""
+    return b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")

@@ -1,0 +1,98 @@
+"""What the report says in sentences, and how the run can be repeated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mrshc.io.result import Result
+
+METHOD_NAMES = {
+    "mrshc": "Multi-rank sparse hierarchical clustering (MrSHC)",
+    "shc": "Sparse hierarchical clustering of Witten and Tibshirani (SHC)",
+    "hc": "Classical hierarchical clustering",
+    "hmv": "Hierarchical clustering on the features of highest variance",
+}
+_CLASSES = {"mrshc": "MrSHC", "shc": "SHC", "hc": "HighVarianceHC", "hmv": "HighVarianceHC"}
+CITATION = (
+    "Zhang, H. and Zamar, R. H. Multi-rank sparse hierarchical clustering. "
+    "Clustered with mrshc {version}."
+)
+
+
+def how_sure(result: Result) -> str:
+    """Say how well the clusters separate, and how close the next best choice came."""
+    chosen = result.about["chosen"]
+    width = chosen["silhouette"]
+    words = "clearly apart" if width >= 0.5 else "apart" if width >= 0.25 else "hardly apart"
+    sentence = (
+        f"The average silhouette is {width:.2f}: the clusters are {words} (1 would be far apart, "
+        "0 or less not separate)."
+    )
+    return f"{sentence} {_next_best(result)}".strip()
+
+
+def _next_best(result: Result) -> str:
+    """Say which other candidate came closest."""
+    rows = [row for row in result.about["search"] if not row["chosen"]]
+    if result.about["method"] != "mrshc" or not rows:
+        return ""
+    rivals = [row for row in rows if not row["screened_out"]]
+    k = result.n_clusters_
+    if not rivals:
+        return f"None of the other {len(rows)} candidates shows {k} clusters."
+    best = max(rivals, key=lambda row: row["silhouette"])
+    return (
+        f"Among the {len(rivals)} other candidates with {k} clusters the best separated, "
+        f"{best['n_features']:,} features with rank {best['rank']}, has {best['silhouette']:.2f}."
+    )
+
+
+def concerns(result: Result) -> list[str]:
+    """Say what a reader should know before believing the result."""
+    found = list(result.about["warnings"])
+    chosen = next((row for row in result.about["search"] if row["chosen"]), {})
+    if chosen.get("reached") is False:
+        found.append(
+            f"No bound gives exactly {chosen['n_features_target']:,} features: the closest, "
+            f"{chosen['n_features']:,}, were taken."
+        )
+    alone = [k for k, size in enumerate(result.about["cluster_sizes"], start=1) if size == 1]
+    if alone:
+        which = ", ".join(map(str, alone))
+        found.append(f"A cluster of a single sample ({which}) may be an outlier, not a group.")
+    return found
+
+
+def snippet(result: Result) -> str:
+    """Return Python code that repeats the fit."""
+    about = result.about
+    kind = _CLASSES[about["method"]]
+    given = ", ".join(f"{name}={value!r}" for name, value in about["parameters"].items())
+    reading = "".join(f", {name}={value!r}" for name, value in about["data"]["reading"].items())
+    lines = [f"from mrshc import {kind}", "from mrshc.io import read_table"]
+    if about["preprocessing"]:
+        steps = [step["step"] for step in about["preprocessing"]]
+        names = sorted({step.partition("(")[0] for step in steps})
+        lines.append(f"from mrshc.preprocessing import {', '.join(names)}, prepare")
+    lines += ["", f"table = read_table({about['data']['source']!r}{reading})"]
+    data = "table.X"
+    if about["preprocessing"]:
+        lines += [f"prepared = prepare(table.X, [{', '.join(steps)}])"]
+        data = "prepared.X"
+    return "\n".join([*lines, f"model = {kind}({given}).fit({data})"])
+
+
+def facts(result: Result) -> list[tuple[str, Any]]:
+    """Return the numbers that matter most."""
+    about, chosen = result.about, result.about["chosen"]
+    found = [
+        ("samples", f"{about['data']['n_samples']:,}"),
+        ("features", f"{about['data']['n_features']:,}"),
+        ("selected features (q)", f"{chosen['n_features']:,}"),
+        ("rank (r)", chosen["rank"]),
+        ("clusters (K)", chosen["n_clusters"]),
+        ("average silhouette", f"{chosen['silhouette']:.2f}"),
+    ]
+    if scores := about["scores"]:
+        found.append((f"error rate against {scores['truth']}", f"{scores['cer']:.3f}"))
+    return [(name, value) for name, value in found if value is not None]

@@ -1,0 +1,256 @@
+"""Makes the report of a result or of a comparison."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from mrshc.errors import UserError
+from mrshc.files import write_text
+from mrshc.io.result import Result, load_result
+from mrshc.plotting.evidence import Curve, search_story
+from mrshc.report import words
+from mrshc.report.content import MOST_CLUSTERS, comparison_data, result_data
+from mrshc.report.page import (
+    asset,
+    code,
+    data_table,
+    fact_list,
+    page,
+    paragraphs,
+    plot,
+    table,
+)
+
+REPORT = "report.html"
+ABOUT_COMPARISON = "comparison.json"
+COMPARISON_VERSION = 1
+_NAMED = 10
+
+
+def write_report(folder: Path) -> Path:
+    """Write the report of a folder that `mrshc cluster` or `mrshc compare` has made."""
+    if (folder / ABOUT_COMPARISON).exists():
+        html = comparison_report(_comparison(folder))
+    else:
+        html = result_report(load_result(folder))
+    write_text(folder / REPORT, html)
+    return folder / REPORT
+
+
+def _comparison(folder: Path) -> dict[str, Any]:
+    try:
+        about: dict[str, Any] = json.loads((folder / ABOUT_COMPARISON).read_text(encoding="utf-8"))
+        version = about["format_version"]
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{folder / ABOUT_COMPARISON} is damaged. Compare again.") from None
+    if version != COMPARISON_VERSION:
+        raise UserError(
+            f"{folder} is written in version {version} of the format, this mrshc reads version "
+            f"{COMPARISON_VERSION}. Install a newer mrshc, or compare again."
+        )
+    return about
+
+
+def result_report(result: Result) -> str:
+    """Return the page of a result."""
+    about = result.about
+    n, k = about["data"]["n_samples"], about["chosen"]["n_clusters"]
+    method = words.METHOD_NAMES[about["method"]]
+    lead = paragraphs([f"{method} of {about['data']['source']}"], kind="soft")
+    sections = [
+        ("answer", "The answer", _answer(result)),
+        ("look", "Tree and heat map", _look(result)),
+        ("why", "Why this many features and clusters", _why(result)),
+        ("features", "Selected features", _about_features() + data_table("features", "features")),
+        ("samples", "Samples", data_table("samples", "samples")),
+        ("how", "How it was made", _how(result)),
+    ]
+    title = f"{n:,} samples in {k} {'cluster' if k == 1 else 'clusters'}"
+    return page(title, sections=sections, lead=lead, data=result_data(result))
+
+
+def _answer(result: Result) -> str:
+    sizes = enumerate(result.about["cluster_sizes"], start=1)
+    clusters = ", ".join(f"cluster {k} with {_counted(size, 'sample')}" for k, size in sizes)
+    best = [str(name) for name in result.features.index[: min(_NAMED, result.n_features_selected_)]]
+    sentences = [
+        f"Found: {clusters}.",
+        words.how_sure(result),
+        f"The features that separate them most: {', '.join(best)}.",
+    ]
+    if scores := result.about["scores"]:
+        sentences.append(
+            f"Against the known {scores['truth']}, the classification error rate (share of pairs "
+            f"of samples on which clusters and classes disagree) is {scores['cer']:.3f}, the "
+            f"purity {scores['purity']:.3f}."
+        )
+    warned = "".join(
+        f'<p class="warning" role="note">{escape(text)}</p>' for text in words.concerns(result)
+    )
+    return fact_list(words.facts(result)) + paragraphs(sentences) + warned
+
+
+def _look(result: Result) -> str:
+    loading = "weight" if result.about["method"] == "shc" else "loading"
+    n, q, k = len(result.samples), result.n_features_selected_, result.n_clusters_
+    most = min(MOST_CLUSTERS, n)
+    controls = asset("controls.html").format(most=most, k=min(k, most), loading=loading)
+    hint = (
+        "The tree joins samples that are alike; colours mark the clusters. Below, each column is a "
+        "sample, each row a selected feature. Drag to zoom, double-click to see all; click where "
+        "branches join to highlight what is below."
+    )
+    return (
+        paragraphs([hint], kind="note")
+        + controls
+        + plot("tree", f"Tree of {n} samples in {k} clusters, with bars of annotations below")
+        + plot("heat", f"Heat map of {q} selected features in {n} samples, ordered as the tree")
+        + '<div id="legend"></div>'
+    )
+
+
+def _why(result: Result) -> str:
+    story = search_story(result.search_results_)
+    parts = [paragraphs([story.verdict + "."])]
+    curves = [
+        f"<div><h3>{escape(curve.heading)}</h3>{plot(f'curve-{i}', _curve_words(curve))}</div>"
+        for i, curve in enumerate(story.curves)
+    ]
+    if curves:
+        parts.append(f'<div class="two">{"".join(curves)}</div>')
+        looks = "Star: chosen. Filled: compared to the end. Hollow: removed as a dip. Cross: set "
+        parts.append(paragraphs([f"{looks}aside, {story.screened_out}. {story.rule}"], kind="note"))
+    else:
+        parts.append(paragraphs(["There was a single candidate: nothing to choose from."]))
+    if result.about["splits"]:
+        parts.append(
+            "<h3>Is a branch one cluster or two?</h3>"
+            + plot("splits", _splits_words(result.about["splits"]))
+            + paragraphs([_SPLITS], kind="note")
+        )
+    if result.loadings.shape[1]:
+        figures = "".join(
+            "<div>" + plot(f"loadings-{i}", f"Largest loadings of component {i + 1}") + "</div>"
+            for i in range(result.loadings.shape[1])
+        )
+        parts.append(f'<h3>Which features carry it?</h3><div class="two">{figures}</div>')
+    return "".join(parts)
+
+
+_SPLITS = (
+    "For each branch that was tested: how much splitting it gains (diamond), how much splitting "
+    "gains in random samples of the same spread without clusters (dots), and what had to be "
+    "exceeded (line: their mean plus one standard error). Filled diamonds: split."
+)
+
+
+def _curve_words(curve: Curve) -> str:
+    chosen = f"{curve.x_name} {curve.ticks[curve.chosen]}"
+    return f"{curve.y_name} over {curve.x_name}; chosen: {chosen}"
+
+
+def _splits_words(splits: list[dict[str, Any]]) -> str:
+    made = sum(split["split"] for split in splits)
+    return f"Gap test of {len(splits)} branches; {made} of them were split"
+
+
+def _about_features() -> str:
+    sentence = (
+        "Effect size: share of the variance between the clusters. The dots show the samples, a row "
+        "for each cluster. A feature was selected because it separates samples: its effect size is "
+        "not evidence on its own."
+    )
+    return paragraphs([sentence], kind="note")
+
+
+def _how(result: Result) -> str:
+    about = result.about
+    parts = [paragraphs(["Read: " + " ".join(about["data"]["notes"])])]
+    if about["preprocessing"]:
+        rows = [
+            [s["description"], f"{s['n_features_before']:,}", f"{s['n_features_after']:,}"]
+            for s in about["preprocessing"]
+        ]
+        headings = ["step", "features before", "after"]
+        parts.append("<h3>Preprocessing</h3>" + table(headings, rows, caption="Preprocessing"))
+    rows = [[name, _said(value)] for name, value in about["parameters"].items()]
+    parts.append("<h3>Parameters</h3>" + table(["parameter", "value"], rows, caption="Parameters"))
+    if about["command"]:
+        parts.append("<h3>Again on the command line</h3>" + code(about["command"]))
+    parts.append("<h3>Again in Python</h3>" + code(words.snippet(result)))
+    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    parts.append(_provenance(about, versions))
+    return "".join(parts)
+
+
+def _provenance(about: dict[str, Any], versions: str) -> str:
+    citation = words.CITATION.format(version=about["versions"]["mrshc"])
+    return (
+        "<h3>Where it comes from</h3>"
+        + paragraphs([f"Fingerprint of the data (SHA-256): {about['data']['fingerprint']}"])
+        + paragraphs([f"Versions: {versions}.", f"Cite: {citation}"])
+    )
+
+
+def comparison_report(about: dict[str, Any]) -> str:
+    """Return the page of a comparison."""
+    names = list(about["methods"])
+    n = len(about["samples"])
+    sections = [("scores", "Scores", _scores(about))]
+    trees = "".join(
+        f"<h3>{escape(_method_heading(name, about))}</h3>"
+        + plot(f"tree-{i}", f"Tree of {n} samples by {name}")
+        for i, name in enumerate(names)
+    )
+    slider = (
+        '<div class="controls"><label>Number of clusters '
+        f'<input type="range" id="cut" min="1" max="{min(MOST_CLUSTERS, n)}" step="1" '
+        f'value="{about["n_clusters"]}"> <output id="cut-said" for="cut"></output></label></div>'
+    )
+    hint = "All trees are cut into the same number of clusters; colours count within each tree."
+    sections.append(("look", "Trees", paragraphs([hint], kind="note") + slider + trees))
+    sections.append(("how", "How it was made", _how_compared(about)))
+    lead = paragraphs([about["data"]["source"]], kind="soft")
+    title = f"{n:,} samples, {len(names)} methods side by side"
+    return page(title, sections=sections, lead=lead, data=comparison_data(about))
+
+
+def _method_heading(name: str, about: dict[str, Any]) -> str:
+    row = next(row for row in about["scores"] if row["method"] == name)
+    rank = "" if row.get("rank") is None else f", rank {row['rank']}"
+    return f"{name}: {row['n_features']:,} features{rank}"
+
+
+def _scores(about: dict[str, Any]) -> str:
+    headings = list(about["scores"][0])
+    rows = [[_said(row[name]) for name in headings] for row in about["scores"]]
+    said = (
+        f"Each tree is cut into {about['n_clusters']} clusters and compared with {about['truth']}. "
+        "cer: share of pairs of samples on which clusters and classes disagree; purity: share of "
+        "samples that belong to the majority class of their cluster."
+        if about["truth"]
+        else "Without known classes there are no scores; the trees can be looked at."
+    )
+    return paragraphs([said]) + table(headings, rows, caption="Scores")
+
+
+def _how_compared(about: dict[str, Any]) -> str:
+    parts = [paragraphs(["Read: " + " ".join(about["data"]["notes"])])]
+    parts += [paragraphs([f"{s['description']}." for s in about["preprocessing"]])]
+    parts.append("<h3>Again on the command line</h3>" + code(about["command"]))
+    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    return "".join([*parts, _provenance(about, versions)])
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def _said(value: Any) -> str:
+    """Return a value for people."""
+    if value is None:
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

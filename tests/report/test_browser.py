@@ -1,0 +1,427 @@
+"""The report in a real browser: it loads, shows the truth, and follows what people do."""
+
+import csv
+import io
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mrshc.analysis import fit, plan_of
+from mrshc.core.tree import Tree
+from mrshc.datasets import make_simulation_1
+from mrshc.io import Table
+from mrshc.report import result_report
+
+DATA = Path(os.environ.get("MRSHC_DATA", Path(__file__).parents[3] / "shared" / "data"))
+HOSTILE = [
+    *(
+        "<script>alert(1)</script>",
+        "</script>",
+        "<b>bold</b>",
+        '"quoted" & <i>',
+        "a\u2028b",
+        "$x_1$",
+    ),
+    *("<img src=x onerror=alert(1)>", "{{7*7}}", "\\u003c", "&lt;", "'; alert(1); '"),
+]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    found = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI must have a browser: make test installs chromium")
+        pytest.skip("no Chromium: install it to test the report")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        running = started.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+def table_of(X, *, samples=None, features=None, **annotations):
+    n, p = X.shape
+    samples = np.array(samples or [f"s{i}" for i in range(n)], dtype=object)
+    features = np.array(features or [f"g{j}" for j in range(p)], dtype=object)
+    return Table(
+        X=X,
+        sample_names=samples,
+        feature_names=features,
+        sample_annotations=pd.DataFrame(annotations, index=samples),
+        feature_annotations=pd.DataFrame({"locus": ["1p", "Xq"] * (p // 2)}, index=features),
+        source="a test",
+        notes=("Made up.",),
+    )
+
+
+def simulated():
+    data = make_simulation_1(1, mu=1.5)
+    classes = [f"C{label + 1}" for label in data.labels]
+    table = table_of(data.X, **{"class": classes, "age": np.linspace(20, 80, 60)})
+    parameters = {"random_state": 1, "n_features_to_select": [20, 40], "n_references": 20}
+    return fit(plan_of(table, parameters=parameters, truth="class"))
+
+
+def lymphoma():
+    if not (DATA / "lymphoma.npz").exists():
+        pytest.skip("needs the data set lymphoma.npz; set MRSHC_DATA to the folder that has it")
+    with np.load(DATA / "lymphoma.npz", allow_pickle=False) as content:
+        table = table_of(content["X"], **{"class": content["y"].astype(object)})
+    parameters = {"random_state": 0, "n_features_to_select": 140, "rank": 2}
+    return fit(plan_of(table, parameters=parameters, truth="class"))
+
+
+def large():
+    X = make_simulation_1(0, sizes=(400, 300, 300)).X
+    parameters = {"n_features_to_select": 500, "n_clusters": 3}
+    return fit(plan_of(table_of(X), method="hmv", parameters=parameters))
+
+
+def hostile():
+    X = make_simulation_1(3, mu=2.0).X[:, :60]
+    names = [*HOSTILE, *(f"s{i}" for i in range(60 - len(HOSTILE)))]
+    features = [*HOSTILE, *(f"g{j}" for j in range(60 - len(HOSTILE)))]
+    classes = [HOSTILE[i % 3] for i in range(60)]
+    table = table_of(X, samples=names, features=features, **{"</script>class": classes})
+    return fit(plan_of(table, parameters={"n_features_to_select": 30, "random_state": 0}))
+
+
+RESULTS = {"simulated": simulated, "lymphoma": lymphoma, "large": large, "hostile": hostile}
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Return a result and its report, made once."""
+    known = {}
+
+    def of(name):
+        if name not in known:
+            result = RESULTS[name]()
+            path = tmp_path_factory.mktemp("reports") / f"{name}.html"
+            path.write_text(result_report(result), encoding="utf-8")
+            known[name] = result, path
+        return known[name]
+
+    return of
+
+
+class Visit:
+    """A page that is open, and what went wrong on it."""
+
+    def __init__(self, browser, path, **options):
+        self.context = browser.new_context(viewport={"width": 1440, "height": 900}, **options)
+        self.page = self.context.new_page()
+        self.troubles = []
+        self.page.on("console", lambda m: self.troubles.append(f"{m.type}: {m.text}"))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.troubles.append(f"dialog {dialog.message}"))
+        self.page.on("request", self._request)
+        self.page.goto(path.as_uri())
+        self.page.wait_for_function("window.page && document.querySelector('#tree .main-svg')")
+
+    def _request(self, request):
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            self.troubles.append(f"request {request.url}")
+
+    def js(self, code, *arguments):
+        return self.page.evaluate(code, *arguments)
+
+    def slide(self, k):
+        self.page.locator("#cut").fill(str(k))
+
+    def cells(self, table, column):
+        """Return the texts of one column of a table."""
+        heads = self.page.locator(f"#{table} thead th").all_inner_texts()
+        at = [head.rstrip(" ▴▾") for head in heads].index(column) + 1
+        return self.page.locator(f"#{table} tbody tr > :nth-child({at})").all_inner_texts()
+
+    def csv(self, table):
+        """Press the button and read what was saved."""
+        with self.page.expect_download() as download:
+            self.page.locator(f"#{table} .download").click()
+        text = Path(download.value.path()).read_text(encoding="utf-8")
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+@pytest.fixture
+def visit(browser, made):
+    opened = []
+
+    def of(name, **options):
+        result, path = made(name)
+        opened.append(Visit(browser, path, **options))
+        return result, opened[-1]
+
+    yield of
+    for each in opened:
+        assert each.troubles == []
+        each.context.close()
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_page_loads_without_errors_and_without_a_network(visit, name):
+    result, seen = visit(name)
+    found = f"{len(result.samples):,} samples in {result.n_clusters_} clusters"
+    assert seen.page.title() == found
+    assert seen.page.locator("h1").inner_text() == found
+    assert seen.page.locator("#cut-said").inner_text() == f"{result.n_clusters_} clusters, as found"
+    assert len(seen.cells("samples", "sample")) == len(result.samples)
+    assert len(seen.cells("features", "feature")) == result.n_features_selected_
+
+
+@pytest.mark.parametrize("name", ["simulated", "lymphoma", "large"])
+def test_the_slider_moves_tree_bar_legend_and_tables_together(visit, name):
+    result, seen = visit(name)
+    tree = Tree(linkage_matrix=result.linkage_matrix_)
+    for k in (2, 7, 1, 4):
+        seen.slide(k)
+        labels = tree.cut(k)
+        assert seen.js("page.state.labels") == labels.tolist()
+        shown = [int(cell) - 1 for cell in seen.cells("samples", "cluster")]
+        assert shown == labels.tolist()
+        lines = seen.js(
+            "document.getElementById('tree').data.filter(t => t.mode === 'lines')"
+            ".map(t => t.line.color)"
+        )
+        grey = seen.js("theme().soft")
+        single = sum(np.bincount(labels) == 1)  # a lone sample has no fork to colour
+        assert len(set(lines) - {grey}) == k - single
+        bar = seen.js(
+            "document.getElementById('tree').data.find(t => t.type === 'heatmap' && t.y[0] === 0)"
+            ".z[0].map(Math.floor)"
+        )
+        in_order = labels[tree.leaf_order]
+        assert len(set(zip(bar, in_order.tolist(), strict=True))) == k
+        assert seen.page.locator("#legend .legend").first.locator("span").count() == k
+        means = [
+            head for head in seen.js("page.featureColumns().map(c => c.title)") if "mean" in head
+        ]
+        assert len(means) == k
+    seen.page.locator("#as-found").click()
+    assert seen.js("page.state.labels") == result.labels_.tolist()
+    assert "as found" in seen.page.locator("#cut-said").inner_text()
+
+
+def test_what_the_page_computes_is_what_python_computes(visit):
+    from sklearn.metrics import silhouette_samples
+
+    result, seen = visit("simulated")
+    seen.slide(5)
+    labels = Tree(linkage_matrix=result.linkage_matrix_).cut(5)
+    X = result.selected.to_numpy()
+    widths = silhouette_samples(X, labels, metric="sqeuclidean")
+    np.testing.assert_allclose(seen.js("page.silhouette"), widths, atol=1e-4)
+    columns = [
+        result.selected.columns.get_loc(name) for name in seen.js("page.data.features.names")
+    ]
+    means = np.array([X[labels == k].mean(axis=0) for k in range(5)])[:, columns]
+    np.testing.assert_allclose(seen.js("page.means"), means, atol=1e-5)
+    total = ((X - X.mean(axis=0)) ** 2).sum(axis=0)
+    within = sum(
+        ((X[labels == k] - X[labels == k].mean(axis=0)) ** 2).sum(axis=0) for k in range(5)
+    )
+    np.testing.assert_allclose(seen.js("page.effect"), (1 - within / total)[columns], atol=1e-5)
+
+
+def test_search_finds_samples_and_features(visit):
+    result, seen = visit("simulated")
+    seen.page.locator("#find").fill("S17")
+    assert seen.page.locator("#search-said").inner_text().startswith("Sample s17, cluster")
+    assert seen.page.locator("#samples tr.marked th").inner_text() == "s17"
+    feature = result.selected.columns[3]
+    seen.page.locator("#find").fill(feature)
+    assert seen.page.locator("#search-said").inner_text().startswith(f"Feature {feature}, effect")
+    assert seen.page.locator("#features tr.marked th").inner_text() == feature
+    seen.page.locator("#find").fill("nothing like it")
+    assert (
+        seen.page.locator("#search-said").inner_text().startswith("No sample or selected feature")
+    )
+
+
+def test_tables_sort_and_filter(visit):
+    _, seen = visit("simulated")
+    heads = seen.page.locator("#samples thead button")
+    heads.nth(2).click()
+    widths = [float(text) for text in seen.cells("samples", "silhouette")]
+    assert widths == sorted(widths, reverse=True)
+    assert seen.page.locator("#samples thead th").nth(2).get_attribute("aria-sort") == "descending"
+    heads.nth(2).click()
+    widths = [float(text) for text in seen.cells("samples", "silhouette")]
+    assert widths == sorted(widths)
+    heads.nth(0).click()
+    assert seen.cells("samples", "sample") == [f"s{i}" for i in range(60)]
+    seen.page.locator("#samples-filter").fill("C2")
+    assert set(seen.cells("samples", "class")) == {"C2"}
+    assert seen.page.locator("#samples .said").inner_text() == "20 of 60 rows"
+    assert len(seen.csv("samples")) == 20
+
+
+@pytest.mark.parametrize("name", ["simulated", "hostile"])
+def test_downloads_equal_the_data(visit, name):
+    result, seen = visit(name)
+    rows = seen.csv("features")
+    expected = result.features[result.features["selected"]]
+    assert [row["feature"] for row in rows] == list(expected.index)
+    for column in ["effect_size", *result.loadings.columns, "mean_cluster_1"]:
+        title = "loading" if result.loadings.shape[1] == 1 and "loading" in column else column
+        assert [float(row[title]) for row in rows] == expected[column].tolist()
+    assert [row["locus"] for row in rows] == expected["locus"].tolist()
+    rows = seen.csv("samples")
+    assert [row["sample"] for row in rows] == list(result.samples.index)
+    assert [int(row["cluster"]) for row in rows] == result.samples["cluster"].tolist()
+    assert [float(row["silhouette"]) for row in rows] == result.samples["silhouette"].tolist()
+
+
+def test_hostile_names_stay_text(visit):
+    _, seen = visit("hostile")
+    assert seen.cells("samples", "sample")[: len(HOSTILE)] == HOSTILE
+    assert seen.page.locator("b", has_text="bold").count() == 0
+    assert seen.page.locator("img").count() == 0
+    for name in HOSTILE:
+        seen.page.locator("#find").fill(name)
+        assert name in seen.page.locator("#search-said").inner_text()
+    labels = seen.page.locator("#heat .xtick text").all_text_contents()
+    for name in ("</script>", "<b>bold</b>", "&lt;", "$x_1$"):
+        assert name in labels
+    assert "</script>class" in seen.page.locator("#legend").inner_text()
+
+
+def _pixel(seen, plot, x, y):
+    """Return where a point of a figure is on the screen."""
+    return seen.js(
+        "([plot, x, y]) => { const gd = document.getElementById(plot), l = gd._fullLayout,"
+        " box = gd.getBoundingClientRect();"
+        " return [box.left + l.xaxis._offset + l.xaxis.l2p(x), box.top + l.yaxis._offset + l.yaxis.l2p(y)]; }",
+        [plot, x, y],
+    )
+
+
+def test_a_click_on_a_branch_highlights_its_samples(visit):
+    result, seen = visit("simulated")
+    tree = Tree(linkage_matrix=result.linkage_matrix_)
+    node = tree.children(tree.root)[0]
+    seen.page.locator("#tree").scroll_into_view_if_needed()
+    place, height = seen.js(f"[page.tree.place[{node}], page.tree.height({node})]")
+    seen.page.mouse.click(*_pixel(seen, "tree", place, height))
+    members = tree.members(node)
+    seen.page.wait_for_function(f"page.state.node === {node}")
+    assert f"{members.size} samples" in seen.page.locator("#branch-said").inner_text()
+    inside = [text == "yes" for text in seen.cells("samples", "in_branch")]
+    assert np.flatnonzero(inside).tolist() == members.tolist()
+    seen.page.locator("#branch-up").click()
+    assert "60 samples" in seen.page.locator("#branch-said").inner_text()
+    seen.page.locator("#branch-none").click()
+    assert seen.page.locator("#branch-said").inner_text() == "no branch picked"
+
+
+def test_hovering_a_cell_tells_sample_feature_value_and_cluster(visit):
+    result, seen = visit("simulated")
+    seen.page.locator("#heat").scroll_into_view_if_needed()
+    sample = int(Tree(linkage_matrix=result.linkage_matrix_).leaf_order[5])
+    feature = seen.js("page.data.features.names[page.rows[3]]")
+    seen.page.mouse.move(*_pixel(seen, "heat", 5, 3))
+    tip = seen.page.locator("#tip")
+    tip.wait_for(state="visible")
+    name, of, value, cluster = tip.inner_text().split("\n")
+    assert (name, of) == (result.samples.index[sample], feature)
+    assert float(value.removeprefix("value ")) == pytest.approx(
+        result.selected.loc[name, feature], rel=1e-3
+    )
+    assert cluster == f"cluster {result.labels_[sample] + 1}"
+
+
+def test_zoom_and_pan_move_both_figures(visit):
+    _, seen = visit("simulated")
+    both = "['tree', 'heat'].map(id => document.getElementById(id)._fullLayout.xaxis.range)"
+    seen.page.locator("#zoom-in").click()
+    seen.page.wait_for_function(f"(r => r[0][1] - r[0][0] < 31)({both})")
+    tree, heat = seen.js(both)
+    assert tree == heat
+    seen.page.locator("#pan-right").click()
+    seen.page.wait_for_function(f"(r => r[0][0] > {tree[0]})({both})")
+    assert len({tuple(each) for each in seen.js(both)}) == 1
+    seen.page.locator("#zoom-all").click()
+    seen.page.wait_for_function(f"(r => r[0][1] - r[0][0] === 60)({both})")
+    seen.page.locator("#heat").scroll_into_view_if_needed()
+    seen.page.mouse.move(*_pixel(seen, "heat", 10, 2))
+    seen.page.mouse.down()
+    seen.page.mouse.move(*_pixel(seen, "heat", 30, 12), steps=5)
+    seen.page.mouse.up()
+    seen.page.wait_for_function(f"(r => r[0][1] - r[0][0] < 30)({both})")
+    tree, heat = seen.js(both)
+    assert tree == pytest.approx(heat)
+
+
+def test_features_can_be_ordered(visit):
+    result, seen = visit("simulated")
+    names = "page.rows.map(j => page.data.features.names[j])"
+    assert sorted(seen.js(names)) == sorted(result.selected.columns)
+    seen.page.locator("#order").select_option("effect")
+    expected = result.features[result.features["selected"]].index
+    assert seen.js(names) == list(expected)
+    seen.page.locator("#order").select_option("loading")
+    largest = result.loadings.abs().max(axis=1)[expected].to_numpy()
+    shown = result.loadings.abs().max(axis=1)[seen.js(names)].to_numpy()
+    np.testing.assert_array_equal(shown, np.sort(largest)[::-1])
+
+
+def test_the_keyboard_reaches_every_control(visit):
+    _, seen = visit("simulated")
+    wanted = set(
+        seen.js(
+            "[...document.querySelectorAll('a[href], button:not(:disabled), input, select, [tabindex]')]"
+            ".map((e, i) => { e.dataset.stop = i; return i; })"
+        )
+    )
+    reached = set()
+    for _ in range(len(wanted) + 5):
+        seen.page.keyboard.press("Tab")
+        stop = seen.js("document.activeElement.dataset.stop ?? null")
+        reached.add(None if stop is None else int(stop))
+    assert wanted <= reached
+    seen.page.locator("#cut").focus()
+    before = seen.page.locator("#cut-said").inner_text()
+    seen.page.keyboard.press("ArrowRight")
+    assert seen.page.locator("#cut-said").inner_text() != before
+    seen.page.locator("#branch-top").focus()
+    seen.page.keyboard.press("Enter")
+    assert "60 samples" in seen.page.locator("#branch-said").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["simulated", "lymphoma"])
+def test_nothing_serious_for_people_who_see_or_move_differently(visit, name, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    _, seen = visit(name, color_scheme=scheme)
+    found = axe.Axe().run(seen.page).response["violations"]
+    serious = [v for v in found if v["impact"] in ("serious", "critical")]
+    assert [(v["id"], [node["target"] for node in v["nodes"]]) for v in serious] == []
+
+
+@pytest.mark.parametrize("width", [400, 768, 1440])
+def test_nothing_sticks_out_of_the_page(visit, width):
+    _, seen = visit("lymphoma")
+    seen.page.set_viewport_size({"width": width, "height": 800})
+    seen.page.wait_for_timeout(400)
+    assert seen.js("document.documentElement.scrollWidth") <= width
+
+
+def test_printing_leaves_the_controls_out(visit):
+    _, seen = visit("simulated")
+    seen.page.emulate_media(media="print")
+    assert not seen.page.locator("#cut").is_visible()
+    assert seen.page.locator("#tree").is_visible()
+    assert len(seen.page.pdf()) > 50_000
+
+
+def test_the_file_is_small_enough_to_mail():
+    X = make_simulation_1(0, sizes=(40, 30, 30)).X
+    plan = plan_of(table_of(X), method="hmv", parameters={"n_features_to_select": 200})
+    assert len(result_report(fit(plan)).encode()) < 6e6
