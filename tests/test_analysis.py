@@ -162,7 +162,7 @@ def test_the_same_work_is_known_again_and_other_work_is_not():
         ({"method": "hmv"}, "Method hmv needs a number of features"),
         ({"method": "hc", "parameters": {"n_features_to_select": 5}}, "hc takes all features"),
         ({"method": "hc", "parameters": {"rank": 2}}, "--rank has no meaning for method hc"),
-        ({"steps": chain(top_variance=500)}, r"n_features must be a whole number in \[1, 80\]"),
+        ({"steps": chain(top_variance=500)}, r"--top-variance must be a whole number in \[1, 80\]"),
         ({"steps": chain(log2=True)}, "logarithm"),
     ],
 )

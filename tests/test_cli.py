@@ -68,7 +68,8 @@ def test_demo_says_what_it_found_and_where_it_lies(demo):
     assert done.stderr == "", "no progress bar where there is no terminal"
     assert re.search(r"Chose q = \d+ of 500 features, rank r = \d, K = 3 clusters", done.stdout)
     assert re.search(r"Against 'true class': classification error rate [01]\.\d+", done.stdout)
-    assert done.stdout.strip().splitlines()[-1] == "The results lie in mrshc-demo"
+    last = done.stdout.strip().splitlines()[-1]
+    assert last == "The results lie in mrshc-demo; look at mrshc-demo/report.html"
     result = load_result(folder / "mrshc-demo")
     assert result.n_clusters_ == 3
     kinds = result.features.groupby("kind")["selected"].sum()
@@ -93,7 +94,7 @@ def test_cluster_says_what_it_understood_and_found(main, table, tmp_path):
     assert "120 features and 60 samples; features in rows" in lines[0]
     assert any("40 features removed, 80 left." in line for line in lines)
     assert any("Chose q =" in line and "of 80 features" in line for line in lines)
-    assert lines[-1] == f"The results lie in {out}"
+    assert lines[-1] == f"The results lie in {out}; look at {out / 'report.html'}"
     result = load_result(out)
     assert result.about["parameters"]["n_features_to_select"] == [10, 20, 40]
     assert "--top-variance 80" in result.about["command"]
@@ -143,10 +144,12 @@ def test_compare_leaves_scores_and_trees(main, table, tmp_path):
     for name in ("HC", "SHC", "MrSHC", "HC-HMV"):
         assert name in said
     scores = pd.read_csv(out / "scores.csv", index_col="method")
-    assert list(scores.columns) == ["n_features", "rank", "cer", "purity"]
+    assert list(scores.columns) == ["n_features", "rank", "cluster_sizes", "cer", "purity"]
     assert scores.loc["MrSHC", "cer"] < 0.1
     files = {f.name for f in out.iterdir()}
-    assert files == {"scores.csv", "comparison.json", "dendrograms.png", "dendrograms.svg"}
+    assert files == {
+        *("scores.csv", "comparison.json", "report.html", "dendrograms.png", "dendrograms.svg")
+    }
     code, _, sentence = main("compare", file, "--out", out)
     assert (code, sentence.count("\n")) == (2, 1)
     assert "exists already" in sentence
@@ -211,7 +214,15 @@ MISTAKES = {
     ),
     "too strict a filter": (GOOD, ("--min-difference", "1000"), "removed 12 of 12 features"),
     "q in words": (GOOD, ("-q", "many"), "--n-features must be a whole number, several"),
-    "no workers": (GOOD, ("--jobs", "0"), "n_jobs must be a whole number of workers"),
+    "no workers": (GOOD, ("--jobs", "0"), "--jobs must be a whole number of workers"),
+    "infinity": (GOOD.replace("g3,3", "g3,inf"), (), "inf .first in sample 'a', feature 'g3'."),
+    "a sample without values": (
+        re.sub(r"(?m)^(g\d+),-?\d+", r"\1,", GOOD),
+        (),
+        "Every sample needs a value, but sample 'a' has none",
+    ),
+    "a floor above the ceiling": (GOOD, ("--floor", "3", "--ceiling", "1"), "--floor must not lie"),
+    "a strange separator": (GOOD, ("--separator", "ab"), "A separator must be a single character"),
     "no such samples": (GOOD, ("--samples", "none.csv"), "There is no file none.csv"),
     "missing values": (GOOD.replace("g3,3", "g3,NA"), (), "Add --impute features"),
 }
@@ -255,6 +266,45 @@ def test_a_place_that_cannot_be_written_to(main, table, tmp_path):
     assert (code, said.count("\n")) == (2, 1)
 
 
+def test_a_refused_run_leaves_no_folder_above(main, table, tmp_path):
+    code, _, said = main(
+        "cluster", table[0], "--out", tmp_path / "a" / "b", "-q", "9999", "--quiet"
+    )
+    assert (code, list(tmp_path.iterdir())) == (2, [])
+    assert "--n-features must be a whole number in [1, 120], got 9999" in said
+
+
+def test_the_demo_replaces_only_its_own_result(main, table, tmp_path):
+    out = tmp_path / "out"
+    assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
+    code, _, said = main("demo", "--out", out)
+    assert code == 2
+    assert "exists already" in said
+
+
+def test_resume_does_not_replace_another_result(main, table, tmp_path):
+    out = tmp_path / "out"
+    assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
+    before = (out / "result.json").read_bytes()
+    code, _, said = main("cluster", table[0], "-q", "30", "--out", out, "--resume", "--quiet")
+    assert code == 2
+    assert "exists already" in said
+    assert (out / "result.json").read_bytes() == before
+
+
+def test_the_report_can_be_made_again(main, table, tmp_path):
+    out = tmp_path / "out"
+    assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
+    first = (out / "report.html").read_bytes()
+    (out / "report.html").unlink()
+    code, said, _ = main("report", out)
+    assert (code, said) == (0, f"The report lies in {out / 'report.html'}\n")
+    assert (out / "report.html").read_bytes() == first
+    code, _, said = main("report", tmp_path)
+    assert (code, said.count("\n")) == (2, 1)
+    assert "holds no result" in said
+
+
 def test_a_full_disk_leaves_no_folder_and_the_search_can_go_on(table, tmp_path):
     command = ("cluster", table[0], "-q", "20", "--out", "out", "--quiet")
 
@@ -272,7 +322,7 @@ def test_a_full_disk_leaves_no_folder_and_the_search_can_go_on(table, tmp_path):
 def test_help_teaches_by_example(main):
     code, said, _ = main("--help")
     assert code == 0
-    for command in ("demo", "cluster", "compare", "study"):
+    for command in ("demo", "cluster", "compare", "report", "study"):
         assert command in said
         code, told, _ = main(command, "--help")
         assert code == 0

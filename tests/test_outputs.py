@@ -1,6 +1,7 @@
 """The folder of a run: whole or not at all, and readable by programs that others wrote."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ ALWAYS = {
     *("result.json", "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr"),
     *("dendrogram.svg", "dendrogram.png", "heatmap.png", "search.png", "silhouettes.png"),
+    "report.html",
 }
 
 
@@ -55,6 +57,7 @@ def folder(tmp_path_factory):
 
 def test_all_files_are_there(folder):
     assert {f.name for f in folder.iterdir()} == ALWAYS | {"splits.png", "loadings.png"}
+    assert {f.name for f in folder.iterdir()} <= outputs.NAMES
     assert not folder.with_name("result.partial").exists()
 
 
@@ -183,8 +186,10 @@ def test_interrupted_work_leaves_the_old_result_and_what_can_be_resumed(tmp_path
         make(out, "half", steps=STEPS, error=error, overwrite=True)
     assert content(out) == "old"
     assert [f.name for f in sorted((tmp_path / "out.partial").iterdir())] == ["lock", CHECKPOINT]
-    with pytest.raises(UserError, match="exists already"):
-        make(out)
+    for options in ({}, {"resume": True}):
+        with pytest.raises(UserError, match="exists already"):
+            make(out, **options)
+    assert (tmp_path / "out.partial" / CHECKPOINT).exists()
     make(out, "new", resume=True, overwrite=True)
     assert content(out) == "new"
     assert not (tmp_path / "out.partial").exists()
@@ -208,8 +213,38 @@ def test_unfinished_work_is_not_thrown_away_by_accident(tmp_path):
 
 def test_mistakes_of_the_user_leave_nothing(tmp_path):
     with pytest.raises(UserError, match="no"):
-        make(tmp_path / "out", steps=STEPS, error=UserError("no"))
+        make(tmp_path / "deep" / "out", error=UserError("no"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_others_are_never_removed(tmp_path):
+    out, work = tmp_path / "out", tmp_path / "out.partial"
+    work.mkdir()
+    (work / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"partial holds a file that is not ours, 'notes\.txt'"):
+        make(out)
+    (work / "notes.txt").rename(tmp_path / "notes.txt")
+    make(out)
+    (tmp_path / "notes.txt").rename(out / "notes.txt")
+    with pytest.raises(UserError, match="holds a file that is not ours"):
+        make(out, overwrite=True)
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_an_exchange_that_fails_puts_the_old_result_back(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    make(out, "old")
+    rename = Path.rename
+
+    def stop(self, target):
+        if self.name == "result":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(KeyboardInterrupt):
+        make(out, "new", overwrite=True)
+    assert content(out) == "old"
 
 
 def test_without_a_finished_step_nothing_is_left(tmp_path):

@@ -6,26 +6,32 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from mrshc import plotting
-from mrshc.analysis import Plan, about_data, versions
+from mrshc.analysis import Plan, about_comparison
 from mrshc.comparison import Comparison
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
 from mrshc.files import OtherWorkError, locked
 from mrshc.io.result import ABOUT, Result, write_result
+from mrshc.report import ABOUT_COMPARISON, REPORT, write_report
 
-# What a comparison is known by.
-ABOUT_COMPARISON = "comparison.json"
+# Every file that is ever written, with the pictures.
+_PICTURES = ("dendrogram", "heatmap", "search", "silhouettes", "splits", "loadings")
+NAMES = {
+    *(ABOUT, "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),
+    *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", "dendrogram.svg", REPORT),
+    *(f"{name}.png" for name in _PICTURES),
+    *(ABOUT_COMPARISON, "scores.csv", "dendrograms.svg", "dendrograms.png"),
+}
 # Where a search keeps its finished steps.
 CHECKPOINT = "search.jsonl"
-# Bars beside a tree, and features in a heat map, that a reader can still take in.
-_MOST_BARS, _MOST_LEVELS, _MOST_ROWS = 5, 20, 1000
+# Features in a heat map that a reader can still take in.
+_MOST_ROWS = 1000
 
 
 @contextmanager
@@ -36,45 +42,66 @@ def new_folder(
 
     The work lies beside `out`, in a folder that ends with `.partial`. It stays if it was
     interrupted, so that it can be resumed. An earlier `out` is replaced only if asked for, and
-    only if it holds a `marker`, the file by which a result is known.
+    only if it holds a `marker`, the file by which a result is known, and nothing but outputs.
     """
-    refuse_existing(out, marker=marker, overwrite=overwrite or resume)
+    refuse_existing(out, marker=marker, overwrite=overwrite)
     work = _work(out)
-    old, new = work / "old", work / "result"
     if can_resume(out) and not (overwrite or resume):
         raise UserError(
             f"{work} holds the unfinished work of an earlier run. Add --resume to go on with it, "
             "or --overwrite to begin anew."
         )
-    work.mkdir(parents=True, exist_ok=True)
-    with locked(work / "lock") as mine:
+    _refuse_strangers(work, {"lock", "old", "result", CHECKPOINT})
+    with _made(work), locked(work / "lock") as mine:
         if not mine:
             raise UserError(f"Another process is at work in {work}. Wait for it, or stop it.")
-        if old.exists() and not out.exists():  # killed in the middle of the exchange
-            old.rename(out)
+        _restore(out)  # the process may have been killed in the middle of an exchange
         if not resume:
             (work / CHECKPOINT).unlink(missing_ok=True)
-        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(work / "result", ignore_errors=True)
         try:
-            new.mkdir()
+            (work / "result").mkdir()
             yield work
             refuse_existing(out, marker=marker, overwrite=overwrite)
-            if out.exists():
-                shutil.rmtree(old, ignore_errors=True)
-                out.rename(old)
-            new.rename(out)
+            _exchange(work / "result", out)
         except OtherWorkError:
             raise UserError(
                 f"{work} holds unfinished work on other data or with other options. Leave out "
                 "--resume and add --overwrite to begin anew, or give another folder."
             ) from None
-        except UserError:
-            shutil.rmtree(work, ignore_errors=True)
-            raise
         except BaseException:
+            _restore(out)
             _keep_finished_steps(work)
             raise
         shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def _made(work: Path) -> Iterator[None]:
+    """Make a folder; if nothing is left in it at the end, nothing that was made stays."""
+    missing = [folder for folder in (work, *work.parents) if not folder.exists()]
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        for folder in missing:
+            if folder.exists() and not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def _exchange(new: Path, out: Path) -> None:
+    if out.exists():
+        old = _work(out) / "old"
+        shutil.rmtree(old, ignore_errors=True)
+        out.rename(old)
+    new.rename(out)
+
+
+def _restore(out: Path) -> None:
+    """Put the old result back if an exchange was interrupted."""
+    old = _work(out) / "old"
+    if old.exists() and not out.exists():
+        old.rename(out)
 
 
 def can_resume(out: Path) -> bool:
@@ -92,19 +119,37 @@ def refuse_existing(out: Path, *, marker: str = ABOUT, overwrite: bool) -> None:
         return
     if not out.is_dir():
         raise UserError(f"{out} is a file, but a folder for the results was wanted. Name another.")
-    is_ours = (out / marker).exists() or not any(out.iterdir())
-    if not is_ours:
+    if not any(out.iterdir()):
+        return
+    if not (out / marker).exists():
         raise UserError(f"{out} exists and holds other files than results. Name another folder.")
-    if not overwrite and any(out.iterdir()):
+    if not overwrite:
         raise UserError(f"{out} exists already. Add --overwrite to replace it, or name another.")
+    _refuse_strangers(out, NAMES)
+
+
+def _refuse_strangers(folder: Path, known: set[str]) -> None:
+    """Refuse to replace a folder in which somebody keeps files of their own."""
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if strange := sorted(there - known):
+        raise UserError(
+            f"{folder} holds a file that is not ours, {strange[0]!r}, and would be replaced. Move "
+            "it away, or name another folder."
+        )
 
 
 def is_complete(out: Path, work: str) -> bool:
     """Tell whether a folder holds the result of the same work."""
+    return about_of(out).get("work") == work
+
+
+def about_of(out: Path) -> dict[str, Any]:
+    """Return what a result says of itself; nothing if there is none."""
     try:
-        return bool(json.loads((out / ABOUT).read_text(encoding="utf-8"))["work"] == work)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+        about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return about if isinstance(about, dict) else {}
 
 
 def _keep_finished_steps(work: Path) -> None:
@@ -120,12 +165,14 @@ def write_outputs(
 ) -> None:
     """Write everything that a run leaves into a folder."""
     pictures = _pictures(result)
-    total = 2 + len(pictures)
+    total = 3 + len(pictures)
     write_result(result, folder)
     progress(1, total)
     _write_exports(result, folder)
     progress(2, total)
-    for done, (name, draw) in enumerate(pictures.items(), start=3):
+    write_report(folder)
+    progress(3, total)
+    for done, (name, draw) in enumerate(pictures.items(), start=4):
         drawn = draw()
         figure = getattr(drawn, "figure", drawn)
         for suffix in (".svg", ".png") if name == "dendrogram" else (".png",):
@@ -163,7 +210,7 @@ def _shown(result: Result) -> pd.DataFrame:
 def _pictures(result: Result) -> dict[str, Callable[[], Any]]:
     """Return how to draw each picture, by the name of its file."""
     names = list(result.samples.index)
-    bars = shown_annotations(result)
+    bars = result.shown_annotations
     heat, title = _shown(result), heading(result)
     rows = f", {heat.shape[1]:,} shown" if heat.shape[1] < result.n_features_selected_ else ""
     pictures: dict[str, Callable[[], Any]] = {
@@ -174,10 +221,11 @@ def _pictures(result: Result) -> dict[str, Callable[[], Any]]:
             result, heat, annotations=bars, names=names, title=title + rows
         ),
         "search": lambda: plotting.search_curves(result),
-        "silhouettes": lambda: plotting.silhouettes(
-            result.samples["silhouette"].to_numpy(), result.labels_, names=names
-        ),
     }
+    if result.n_clusters_ > 1:
+        pictures["silhouettes"] = lambda: plotting.silhouettes(
+            result.samples["silhouette"].to_numpy(), result.labels_, names=names
+        )
     if result.about["splits"]:
         pictures["splits"] = lambda: plotting.gap_tests(result)
     if result.loadings.shape[1]:
@@ -196,41 +244,18 @@ def heading(result: Result) -> str:
     )
 
 
-def shown_annotations(result: Result) -> dict[str, Any]:
-    """Return the annotations to draw: the truth first, then others with few levels."""
-    annotations = result.sample_annotations
-    truth = (result.about["scores"] or {}).get("truth")
-    few = [
-        name
-        for name in annotations
-        if annotations[name].dtype.kind == "f" or annotations[name].nunique() <= _MOST_LEVELS
-    ]
-    first = [name for name in annotations if name == truth]
-    wanted = [*first, *(name for name in few if name != truth)][:_MOST_BARS]
-    return {str(name): annotations[name].to_numpy() for name in wanted}
-
-
-def write_comparison(plan: Plan, comparison: Comparison, folder: Path) -> None:
+def write_comparison(
+    plan: Plan, comparison: Comparison, folder: Path, *, n_clusters: int | None
+) -> None:
     """Write the scores of several methods, and their trees in one picture."""
-    truth = plan.truth
-    about = {
-        "format": "mrshc comparison",
-        "format_version": 1,
-        "command": plan.command,
-        "data": about_data(plan.table),
-        "preprocessing": [asdict(step) for step in plan.prepared.log],
-        "truth": truth,
-        "methods": {
-            name: {"linkage_matrix": model.linkage_matrix_.tolist()}
-            for name, model in comparison.models.items()
-        },
-        "versions": versions(),
-    }
+    # Counts stay whole where some are missing.
+    scores = comparison.scores.convert_dtypes()
+    scores.to_csv(folder / "scores.csv")
+    about = about_comparison(plan, comparison, n_clusters=n_clusters)
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
     (folder / ABOUT_COMPARISON).write_text(text + "\n", encoding="utf-8")
-    # Counts stay whole where some are missing.
-    comparison.scores.convert_dtypes().to_csv(folder / "scores.csv")
-    classes = None if truth is None else {truth: plan.table.sample_annotations[truth].to_numpy()}
+    classes = None if plan.truth is None else plan.table.sample_annotations[[plan.truth]]
     figure = plotting.dendrograms(comparison.models, annotations=classes)
     for suffix in (".svg", ".png"):
         plotting.write_picture(figure, folder / f"dendrograms{suffix}")
+    write_report(folder)

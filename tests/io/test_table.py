@@ -14,7 +14,7 @@ import pytest
 
 from mrshc.exports import gct
 from mrshc.io import TableError, read_table
-from mrshc.io.table import unique
+from mrshc.io.grid import unique
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 X = np.array([[1.5, -2.0, 3.25, 0.1], [4.0, 5e-7, 6.0, 1e10], [7.0, 8.0, 9.125, -0.3]])
@@ -394,3 +394,141 @@ def test_formats_without_their_extra_name_it(write, monkeypatch, module, file, e
         TableError, match=rf"needs the extra '{extra}': pip install 'mrshc\[{extra}\]'"
     ):
         read_table(path)
+
+
+@pytest.mark.parametrize("corner", ["gene", "", "Probe ID"])
+def test_fractions_below_a_title_are_names_of_samples(write, corner):
+    table = read_table(
+        write(
+            f"{corner}\t0\t0.5\t1\t1.1\na\t1\t2\t3\t4\nb\t1\t2.5\t3\t4\nc\t1\t1\t1\t2\nd\t1\t1\t0\t0\ne\t3\t1\t0\t0\n"
+        )
+    )
+    assert list(table.sample_names) == ["0", "0.5", "1", "1.1"]
+    assert list(table.feature_names) == list("abcde")
+
+
+@pytest.mark.parametrize("title", ["ID_REF", "GeneID", "ENTREZID", "CLID", "spot", "X", "whatever"])
+def test_whole_numbers_beside_fractions_name_the_rows(write, title):
+    rows = "".join(f"{1000 + 7 * i}\t{i / 3:.3f}\t{i / 7:.3f}\t{i / 11:.3f}\n" for i in range(1, 9))
+    table = read_table(write(f"{title}\ta\tb\tc\n{rows}"))
+    assert list(table.sample_names) == ["a", "b", "c"]
+    assert table.feature_names[0] == "1007"
+
+
+def test_known_descriptions_of_features_are_set_aside_and_said(write):
+    rows = "".join(
+        f"g{i}\t{100 + i}\t{i % 3}\t{i / 3:.3f}\t{i / 7:.3f}\t{i}.5\n" for i in range(1, 9)
+    )
+    table = read_table(write(f"Hugo_Symbol\tEntrez_Gene_Id\tgrade\ta\tb\tc\n{rows}"))
+    assert list(table.sample_names) == ["grade", "a", "b", "c"]
+    assert table.feature_annotations["Entrez_Gene_Id"].tolist() == list(range(101, 109))
+    assert "Annotations of the features: Entrez_Gene_Id." in table.notes
+    assert any("Only whole numbers in 'grade'" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("cell", ["<0.1", '"1,234.5"', "12 %", ">1e5"])
+def test_columns_that_were_meant_as_numbers_are_not_set_aside(write, cell):
+    rows = "".join(f"g{i}\t{i}.5\t{cell}\t{i}.25\n" for i in range(1, 9))
+    with pytest.raises(TableError, match=r"where a number should be: line 2, row 'g1', column 'b'"):
+        read_table(write(f"gene\ta\tb\tc\n{rows}"))
+
+
+def test_a_minus_is_a_minus(write):
+    rows = "".join(f"g{i}\t{i}.5\t\N{MINUS SIGN}{i}.5\t{i}.25\n" for i in range(1, 9))
+    assert read_table(write(f"gene\ta\tb\tc\n{rows}")).X[1, 0] == -1.5
+
+
+def test_thousands_are_not_decimals(write):
+    text = "gene\ta\tb\tc\nx\t1,234\t567\t12,345\ny\t1,000\t2\t3\nz\t5\t6\t7\nw\t5\t6\t7\n"
+    with pytest.raises(TableError, match=r"such as '1,234', whose comma may mark thousands or dec"):
+        read_table(write(text))
+    assert read_table(write(text), decimal=",").X[0, 0] == 1.234
+
+
+def test_rows_that_begin_like_remarks_are_rows(write):
+    rows = "".join(
+        f"{name}\t{i}.5\t1.5\t2.5\n" for i, name in enumerate(["a", "#N/A", "#REF!", "b"])
+    )
+    table = read_table(write(f"gene\tx\ty\tz\n{rows}"))
+    assert list(table.feature_names) == ["a", "#N/A", "#REF!", "b"]
+
+
+def test_annotations_that_look_like_numbers_are_not_changed(write):
+    meta = (
+        "sample;barcode;number;size;score;class\n"
+        "a;12345678901234567890;001;3;1,5;1\nb;12345678901234567891;002;4;;2\nc;x;010;5;2,25;1\n"
+    ).replace("c;x;", "c;12345678901234567892;")
+    about = read_table(write(features_in_rows()), samples=write(meta, "m.csv")).sample_annotations
+    assert about["barcode"].tolist()[0] == "12345678901234567890"
+    assert about["number"].tolist() == ["001", "002", "010"]
+    assert about["size"].tolist() == [3, 4, 5]
+    assert about["size"].dtype.kind == "i"
+    np.testing.assert_array_equal(about["score"], [1.5, np.nan, 2.25])
+
+
+@pytest.mark.parametrize("separator", ["tab", r"\t", "\t"])
+def test_a_separator_can_be_named(write, separator):
+    assert_read(read_table(write(features_in_rows()), separator=separator))
+
+
+@pytest.mark.parametrize(
+    ("mark", "sentence"),
+    [
+        ({"separator": "ab"}, "A separator must be a single character or 'tab', got 'ab'"),
+        ({"separator": ""}, "A separator must be a single character"),
+        ({"decimal": "x"}, "A decimal mark must be . or , got 'x'"),
+    ],
+)
+def test_marks_that_cannot_be(write, mark, sentence):
+    with pytest.raises(TableError, match=sentence):
+        read_table(write(features_in_rows()), **mark)
+
+
+def test_parquet_with_gaps_and_a_class_at_the_end(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(X, columns=FEATURES).astype("Float64")
+    frame.iloc[1, 2] = pd.NA
+    frame["class"] = ["u", "v", "u"]
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", truth="class")
+    assert np.isnan(table.X[1, 2])
+    assert list(table.sample_names) == ["sample 1", "sample 2", "sample 3"]
+    assert table.sample_annotations["class"].tolist() == ["u", "v", "u"]
+
+
+def test_line_breaks_and_controls_in_names(write):
+    text = 'gene,a,"b\nb",c\n"x\ny",1,2,3\ny,4,5,6\nz,7,8,9\nw,1,2,2\n'
+    table = read_table(write(text))
+    assert list(table.sample_names) == ["a", "b b", "c"]
+    assert table.feature_names[0] == "x y"
+
+
+def test_decimal_commas_below_a_very_long_header(write):
+    n = 30_000
+    header = ";".join(["sample", *(f"gene{j}" for j in range(n))])
+    rows = "\n".join(";".join([f"s{i}", *(f"{j % 7},5" for j in range(n))]) for i in range(3))
+    assert read_table(write(f"{header}\n{rows}\n")).X[0, 1] == 1.5
+
+
+def test_names_with_semicolons_do_not_decide_on_the_separator(write):
+    rows = "".join(f"k__B;p__F;c__{i},{i}.5,{i}.25,{i}.75\n" for i in range(9))
+    table = read_table(write(f"taxon;x;y,a,b,c\n{rows}"))
+    assert table.X.shape == (3, 9)
+
+
+def test_annotations_as_r_writes_them(write):
+    meta = write('"class" "age"\n"a" "x" 5\n"b" "y" 6\n"c" "x" 7\n', "meta.txt")
+    about = read_table(write(features_in_rows()), samples=meta).sample_annotations
+    assert about["class"].tolist() == ["x", "y", "x"]
+
+
+def test_annotations_of_one_name_are_all_kept(write):
+    rows = "".join(f"g{i},u{i},v{i},{i}.5,{i}.25,{i}.75\n" for i in range(5))
+    table = read_table(write(f"gene,note,note,a,b,c\n{rows}"))
+    assert list(table.feature_annotations.columns) == ["note", "note.2"]
+
+
+def test_genes_with_several_probes_keep_their_names(write):
+    rows = "".join(f"gene{i // 3},{i}.5,{i}.25,{i}.75\n" for i in range(60))
+    table = read_table(write(f"symbol,a,b,c\n{rows}"))
+    assert list(table.feature_names[:4]) == ["gene0", "gene0.2", "gene0.3", "gene1"]

@@ -298,7 +298,8 @@ def _pixel(seen, plot, x, y):
     return seen.js(
         "([plot, x, y]) => { const gd = document.getElementById(plot), l = gd._fullLayout,"
         " box = gd.getBoundingClientRect();"
-        " return [box.left + l.xaxis._offset + l.xaxis.l2p(x), box.top + l.yaxis._offset + l.yaxis.l2p(y)]; }",
+        " return [box.left + l.xaxis._offset + l.xaxis.l2p(x),"
+        " box.top + l.yaxis._offset + l.yaxis.l2p(y)]; }",
         [plot, x, y],
     )
 
@@ -376,7 +377,8 @@ def test_the_keyboard_reaches_every_control(visit):
     _, seen = visit("simulated")
     wanted = set(
         seen.js(
-            "[...document.querySelectorAll('a[href], button:not(:disabled), input, select, [tabindex]')]"
+            "[...document.querySelectorAll("
+            "'a[href], button:not(:disabled), input, select, [tabindex]')]"
             ".map((e, i) => { e.dataset.stop = i; return i; })"
         )
     )

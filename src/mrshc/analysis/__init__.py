@@ -1,19 +1,19 @@
 """From a table to a result: what is to be done, doing it, what was found, what to say of it."""
 
-from mrshc.analysis.found import about_data, versions
+from mrshc.analysis.found import about_comparison
 from mrshc.analysis.plan import METHODS, Plan, plan_of
-from mrshc.analysis.run import compare_methods, fit
+from mrshc.analysis.run import clusters_compared, compare_methods, fit
 from mrshc.analysis.said import classes_in_clusters, preparation, summary
 
 __all__ = [
     "METHODS",
     "Plan",
-    "about_data",
+    "about_comparison",
     "classes_in_clusters",
+    "clusters_compared",
     "compare_methods",
     "fit",
     "plan_of",
     "preparation",
     "summary",
-    "versions",
 ]

@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 
 from mrshc.analysis.plan import Plan
 from mrshc.checkpoint import fingerprint
+from mrshc.comparison import Comparison
 from mrshc.core.silhouette import average_silhouette, silhouette_widths
 from mrshc.core.tree import Tree, pairwise_distances
+from mrshc.io.grid import unique
 from mrshc.io.result import FORMAT, FORMAT_VERSION, Result
-from mrshc.io.table import Table, unique
+from mrshc.io.table import Table
 from mrshc.metrics import classification_error_rate, purity
 
 _PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
 # Methods without a rule for the number of clusters are cut where the silhouette is best, within
 # what a reader can still tell apart.
 _MOST_CLUSTERS = 10
+_KINDS = {"f": "number", "i": "whole"}
 
 
 def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
@@ -145,7 +148,7 @@ def _samples(
 
 def _kinds(frame: pd.DataFrame, *, skip: int) -> list[dict[str, str]]:
     return [
-        {"name": str(name), "kind": "number" if frame[name].dtype.kind == "f" else "text"}
+        {"name": str(name), "kind": _KINDS.get(frame[name].dtype.kind, "text")}
         for name in frame.columns[skip:]
     ]
 
@@ -190,6 +193,7 @@ def about_data(table: Table) -> dict[str, Any]:
     """Say which data were clustered."""
     return {
         "source": table.source,
+        "reading": table.reading,
         "n_samples": int(table.X.shape[0]),
         "n_features": int(table.X.shape[1]),
         "n_missing": int(np.isnan(table.X).sum()),
@@ -203,24 +207,55 @@ def versions() -> dict[str, str]:
     return {p: version(p) for p in _PACKAGES} | {"python": platform.python_version()}
 
 
-def _scores(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[str, Any] | None:
-    """Compare with the true classes, where they are known."""
+def known_classes(plan: Plan) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Return which samples have a known class, and those classes."""
     if plan.truth is None:
-        return None
+        return np.zeros(len(plan.table.sample_names), dtype=bool), np.array([])
     classes = plan.table.sample_annotations[plan.truth]
     known = classes.notna().to_numpy()
-    true = classes[known].astype(str).to_numpy()
+    return known, classes[known].astype(str).to_numpy()
+
+
+def _scores(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[str, Any] | None:
+    """Compare with the true classes, where they are known."""
+    known, classes = known_classes(plan)
     if not known.any():
         return None
-    n_classes = len(set(true))
+    n_classes = len(set(classes))
     at_classes = model.cut(min(n_classes, len(labels)))[known]
     return {
         "truth": plan.truth,
         "n_samples": int(known.sum()),
         "n_classes": n_classes,
-        "cer": classification_error_rate(true, labels[known]),
-        "purity": purity(true, labels[known]),
-        "cer_at_n_classes": classification_error_rate(true, at_classes),
+        "cer": classification_error_rate(classes, labels[known]),
+        "purity": purity(classes, labels[known]),
+        "cer_at_n_classes": classification_error_rate(classes, at_classes),
+    }
+
+
+def about_comparison(
+    plan: Plan, comparison: Comparison, *, n_clusters: int | None
+) -> dict[str, Any]:
+    """Say what was compared, and all that is needed to draw it again."""
+    scores = comparison.scores.reset_index()
+    annotations = plan.table.sample_annotations
+    classes = {} if plan.truth is None else {plan.truth: annotations[plan.truth].tolist()}
+    return {
+        "format": "mrshc comparison",
+        "format_version": 1,
+        "command": plan.command,
+        "data": about_data(plan.table),
+        "preprocessing": [asdict(step) for step in plan.prepared.log],
+        "samples": [str(name) for name in plan.table.sample_names],
+        "truth": plan.truth,
+        "annotations": {n: [_plain(v) for v in values] for n, values in classes.items()},
+        "n_clusters": n_clusters,
+        "scores": [
+            {name: None if pd.isna(value) else _plain(value) for name, value in row.items()}
+            for row in scores.convert_dtypes().to_dict("records")
+        ],
+        "methods": {name: m.linkage_matrix_.tolist() for name, m in comparison.models.items()},
+        "versions": versions(),
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
@@ -15,14 +16,37 @@ from numpy.typing import NDArray
 from mrshc.checkpoint import fingerprint
 from mrshc.errors import UserError
 from mrshc.estimators import SHC, HighVarianceHC, MrSHC
+from mrshc.estimators.base import feature_targets
 from mrshc.io.table import Table
-from mrshc.preprocessing import Prepared, prepare
+from mrshc.preprocessing import ObservedFilter, Prepared, prepare
 
 METHODS: dict[str, Any] = {
     "mrshc": MrSHC,
     "shc": SHC,
     "hc": HighVarianceHC,  # on all features
     "hmv": HighVarianceHC,
+}
+# How refusals call parameters, and how the command line does; longer ones first.
+_OPTIONS = {
+    "n_features_to_select": "--n-features",
+    "feature_tolerance": "--feature-tolerance",
+    "n_permutations": "--n-permutations",
+    "n_references": "--n-references",
+    "min_difference": "--min-difference",
+    "n_neighbors": "--neighbors",
+    "n_features": "--top-variance",
+    "n_clusters": "--n-clusters",
+    "pseudocount": "--pseudocount",
+    "min_ratio": "--min-ratio",
+    "max_rank": "--max-rank",
+    "l1_bound": "--l1-bound",
+    "n_jobs": "--jobs",
+    "Thresholds(floor=100)": "--floor 100",
+    "Thresholds(floor=...)": "--floor",
+    "floor must not lie above ceiling": "--floor must not lie above --ceiling",
+    "linkage=": "--linkage ",
+    "metric=": "--metric ",
+    "or None, got": "got",
 }
 # What a fit does not depend on.
 _WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")
@@ -91,16 +115,21 @@ def plan_of(
         there = ", ".join(map(str, table.sample_annotations.columns)) or "none"
         raise UserError(f"There is no annotation {truth!r} of the samples; there are: {there}.")
     given = {name: v for name, v in (parameters or {}).items() if v is not None}
-    try:
+    _refuse_bad_values(table)
+    if np.isnan(table.X).all(axis=0).any():
+        steps = [ObservedFilter(), *steps]
+    with options_in_words():
         prepared = prepare(table.X, steps, feature_names=list(table.feature_names))
-    except ValueError as error:
-        raise UserError(str(error)) from None
     if method != "shc" and (n_missing := int(np.isnan(prepared.X).sum())):
         raise UserError(
             f"Method {method} needs complete data, but {n_missing:,} of {prepared.X.size:,} values "
             "are missing. Add --impute features, or choose --method shc."
         )
-    estimator = _estimator(method, given, n_features=prepared.X.shape[1])
+    p = prepared.X.shape[1]
+    estimator = _estimator(method, given, n_features=p)
+    if "n_features_to_select" in given:  # as the fit would, but before anything is written
+        with options_in_words():
+            feature_targets(given["n_features_to_select"], n_features=p, n_constant=0)
     n_clusters = given.get("n_clusters")
     return Plan(
         table=table,
@@ -111,6 +140,38 @@ def plan_of(
         truth=truth,
         command=command,
     )
+
+
+def _refuse_bad_values(table: Table) -> None:
+    """Refuse what no method can use, by the names that the table has."""
+    infinite = np.isinf(table.X)
+    if infinite.any():
+        i, j = np.unravel_index(int(infinite.argmax()), infinite.shape)
+        raise UserError(
+            f"Values must be finite, but {table.source} holds inf (first in sample "
+            f"{table.sample_names[i]!r}, feature {table.feature_names[j]!r}). Mend the "
+            "transformation that made it, such as a logarithm of zero."
+        )
+    empty = np.flatnonzero(np.isnan(table.X).all(axis=1))
+    if empty.size:
+        raise UserError(
+            f"Every sample needs a value, but sample {table.sample_names[empty[0]]!r} has none. "
+            f"Remove it from {table.source}."
+        )
+
+
+@contextmanager
+def options_in_words() -> Iterator[None]:
+    """Turn a refusal of a parameter into one of the option that sets it."""
+    try:
+        yield
+    except UserError:
+        raise
+    except ValueError as error:
+        sentence = str(error)
+        for word, option in _OPTIONS.items():
+            sentence = sentence.replace(word, option)
+        raise UserError(sentence) from None
 
 
 def _estimator(method: str, given: dict[str, Any], *, n_features: int) -> Any:

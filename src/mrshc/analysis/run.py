@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from mrshc.analysis.found import result_of
-from mrshc.analysis.plan import Plan
+from mrshc.analysis.found import known_classes, result_of
+from mrshc.analysis.plan import Plan, options_in_words
 from mrshc.comparison import Comparison, compare, default_methods
-from mrshc.errors import UserError
 from mrshc.io.result import Result
+from mrshc.metrics import classification_error_rate, purity
+from mrshc.validation import check_integer
 
 
 def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) -> Result:
@@ -21,39 +24,50 @@ def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) ->
         estimator.set_params(checkpoint=checkpoint)
     if plan.method in ("mrshc", "shc"):
         estimator.set_params(verbose=verbose)
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, options_in_words():
         warnings.simplefilter("always")
-        try:
-            # With names, so that refusals can name the feature.
-            model = estimator.fit(pd.DataFrame(plan.prepared.X, columns=plan.feature_names))
-        except UserError:
-            raise
-        except ValueError as error:
-            raise UserError(_in_words_of_options(str(error))) from None
-    said = tuple(str(w.message) for w in caught if issubclass(w.category, UserWarning))
+        # With names, so that refusals can name the feature.
+        model = estimator.fit(pd.DataFrame(plan.prepared.X, columns=plan.feature_names))
+    # Their first sentence says what happened, the others what to do in Python.
+    said = tuple(
+        str(w.message).partition(". ")[0].rstrip(".") + "."
+        for w in caught
+        if issubclass(w.category, UserWarning)
+    )
     return result_of(plan, model, said)
 
 
-def _in_words_of_options(sentence: str) -> str:
-    """Call parameters by the names of their options."""
-    return sentence.replace("n_features_to_select", "--n-features")
-
-
 def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
-    """Cluster a table by the methods that the paper compares."""
+    """Cluster a table by the methods that the paper compares; score where classes are known."""
     X = pd.DataFrame(plan.prepared.X, columns=plan.feature_names)
-    truth = None if plan.truth is None else plan.table.sample_annotations[plan.truth].to_numpy()
     own = plan.estimator.get_params()
     shared = {name: own[name] for name in ("linkage", "metric", "random_state", "n_jobs")}
     methods = default_methods(X, n_features_to_select=own["n_features_to_select"], **shared)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a method that failed has a row
-            comparison = compare(X, methods=methods, truth=truth, n_clusters=n_clusters)
-    except ValueError as error:
-        raise UserError(_in_words_of_options(str(error))) from None
-    errors = comparison.scores["error"].dropna() if "error" in comparison.scores else []
-    refused = [text for text in errors if text.startswith("ValueError: ")]
-    if refused:  # what was asked for, not the data, made a method fail
-        raise UserError(_in_words_of_options(refused[0].removeprefix("ValueError: ")))
+    k = clusters_compared(plan, n_clusters)
+    with options_in_words(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a method that failed has a row
+        if k is not None:
+            limits: Any = {"low": 1, "high": X.shape[0], "advice": "It is where trees are cut."}
+            check_integer("n_clusters", k, **limits)
+        comparison = compare(X, methods=methods)
+        errors = comparison.scores["error"].dropna() if "error" in comparison.scores else []
+        for text in errors:
+            if text.startswith("ValueError: "):  # what was asked for made the method fail
+                raise ValueError(text.removeprefix("ValueError: "))
+    if k is not None:
+        known, classes = known_classes(plan)
+        for name, model in comparison.models.items():
+            labels = model.cut(k)
+            sizes = ", ".join(map(str, np.bincount(labels)))
+            comparison.scores.loc[name, "cluster_sizes"] = sizes
+            if known.any():
+                cer = classification_error_rate(classes, labels[known])
+                comparison.scores.loc[name, "cer"] = cer
+                comparison.scores.loc[name, "purity"] = purity(classes, labels[known])
     return comparison
+
+
+def clusters_compared(plan: Plan, n_clusters: int | None) -> int | None:
+    """Return where trees are cut: as asked for, or into as many clusters as there are classes."""
+    known, classes = known_classes(plan)
+    return n_clusters or (len(set(classes)) if known.any() else None)

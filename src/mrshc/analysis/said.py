@@ -31,20 +31,22 @@ def classes_in_clusters(result: Result) -> pd.DataFrame | None:
 
 def summary(result: Result) -> list[str]:
     """Say what was found."""
-    about, chosen = result.about, result.about["chosen"]
+    about, chosen, k = result.about, result.about["chosen"], result.n_clusters_
     rank = "" if chosen["rank"] is None else f", rank r = {chosen['rank']}"
-    best = [str(name) for name in result.features.index[: min(_NAMED, chosen["n_features"])]]
-    sizes = ", ".join(f"{k} ({size})" for k, size in enumerate(about["cluster_sizes"], start=1))
+    clusters = "one cluster: no groups were found" if k == 1 else f"K = {k} clusters"
     sentences = [
-        f"Chose q = {chosen['n_features']:,} of {len(result.features):,} features{rank}, "
-        f"K = {chosen['n_clusters']} clusters; average silhouette {chosen['silhouette']:.2f}.",
-        f"Clusters (samples): {sizes}.",
-        f"Features that separate them most: {', '.join(best)}.",
+        f"Chose q = {chosen['n_features']:,} of {len(result.features):,} features{rank}, {clusters}"
+        + ("." if k == 1 else f"; average silhouette {chosen['silhouette']:.2f}.")
     ]
+    if k > 1:
+        best = [str(name) for name in result.features.index[: min(_NAMED, chosen["n_features"])]]
+        sizes = ", ".join(f"{k} ({size})" for k, size in enumerate(about["cluster_sizes"], start=1))
+        sentences.append(f"Clusters (samples): {sizes}.")
+        sentences.append(f"Features that separate them most: {', '.join(best)}.")
     if scores := about["scores"]:
         sentences.append(
             f"Against {scores['truth']!r}: classification error rate {scores['cer']:.3f}, purity "
             f"{scores['purity']:.3f}; cut into {scores['n_classes']} clusters, as many as there "
             f"are classes, {scores['cer_at_n_classes']:.3f}."
         )
-    return sentences + [f"Note: {warning}" for warning in about["warnings"]]
+    return sentences + [f"Note: {concern}" for concern in result.concerns]

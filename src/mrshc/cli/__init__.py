@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from mrshc.cli.analyse import cluster, compare
+from mrshc.cli.analyse import cluster, compare, report
 from mrshc.cli.demonstrate import demo
 from mrshc.cli.stopping import leave
 from mrshc.cli.studies import study
@@ -28,7 +28,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, cluster, compare, study):
+for command in (demo, cluster, compare, report, study):
     app.command()(command)
 
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from mrshc.cli import options as o
 from mrshc.cli.analyse import run
+from mrshc.cli.options import Out
 from mrshc.cli.talk import Talk
 
 
 def demo(
-    out: o.Out = Path("mrshc-demo"),
+    out: Out = Path("mrshc-demo"),
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 1, help="Seed of the simulation and the search.")
     ] = 1,
@@ -28,6 +28,7 @@ def demo(
     import numpy as np
     import pandas as pd
 
+    from mrshc import outputs
     from mrshc.analysis import plan_of
     from mrshc.datasets import make_simulation_1
     from mrshc.io import Table
@@ -56,4 +57,6 @@ def demo(
         truth="true class",
         command=f"mrshc demo --seed {seed}",
     )
-    run(plan, out, talk, resume=False, overwrite=True)
+    # Another run of the demo may be replaced, a result of the user's may not.
+    made_here = str(outputs.about_of(out).get("command", "")).startswith("mrshc demo")
+    run(plan, out, talk, resume=False, overwrite=made_here)

@@ -1,16 +1,22 @@
-"""Options that several commands share, with what they mean."""
+"""Options that several commands share, in groups, with what they mean."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from mrshc.errors import UserError
 
-_READ, _PREPARE, _METHOD, _RUN = "Reading", "Preparing the data", "Method", "Running"
+if TYPE_CHECKING:
+    from mrshc.cli.talk import Talk
+    from mrshc.io import Table
 
 
 class Side(StrEnum):
@@ -77,21 +83,17 @@ class Center(StrEnum):
     none = "none"
 
 
-def _read(*names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
-    return typer.Option(*names, help=help, rich_help_panel=_READ)
+def _in(panel: str) -> Callable[..., Any]:
+    """Return what makes options of one panel of the help."""
+
+    def option(*names: str, **about: Any) -> Any:
+        return typer.Option(*names, rich_help_panel=panel, **about)
+
+    return option
 
 
-def _prepare(*names: str, **about: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=_PREPARE, **about)
-
-
-def _method(*names: str, **about: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=_METHOD, **about)
-
-
-def _run(*names: str, **about: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=_RUN, **about)
-
+_read, _prepare = _in("Reading"), _in("Preparing the data")
+_fit, _run = _in("Method"), _in("Running")
 
 File = Annotated[
     str,
@@ -101,128 +103,241 @@ File = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
-
-Features = Annotated[
-    Side | None,
-    _read("--features", help="Where the features are, if the guess (the longer side) is wrong."),
-]
-Samples = Annotated[
-    Path | None,
-    _read("--samples", help="Second table with annotations of the samples, joined by name."),
-]
-Annotation = Annotated[
-    list[str] | None,
-    _read("--annotation", help="Column that is not data although it holds numbers; repeatable."),
-]
-Separator = Annotated[
-    str | None, _read("--separator", help="What separates cells; found out by default.")
-]
-Decimal = Annotated[
-    str | None, _read("--decimal", help="Decimal mark, . or ,; found out by default.")
-]
-Truth = Annotated[
-    str | None,
-    _read("--truth", help="Annotation with true classes: for scores and colours, never to fit."),
-]
-
-PresetName = Annotated[
-    Preset | None,
-    _prepare(
-        "--preset",
-        help="Steps with a name. dudoit2002: floor 100, ceiling 16000, max/min above 5, max-min "
-        "above 500, log2, for raw Affymetrix intensities.",
-    ),
-]
-Impute = Annotated[
-    Over | None,
-    _prepare("--impute", help="Fill gaps from the nearest features or samples. Done first."),
-]
-Neighbors = Annotated[int, _prepare("--neighbors", min=1, help="Neighbours to fill gaps from.")]
-Floor = Annotated[float | None, _prepare("--floor", help="Raise lower values to this.")]
-Ceiling = Annotated[float | None, _prepare("--ceiling", help="Lower higher values to this.")]
-MinRatio = Annotated[
-    float | None, _prepare("--min-ratio", help="Keep features with max/min above this.")
-]
-MinDifference = Annotated[
-    float | None, _prepare("--min-difference", help="Keep features with max-min above this.")
-]
-Log2 = Annotated[bool, _prepare("--log2", help="Take logarithms.")]
-Pseudocount = Annotated[
-    float | None, _prepare("--pseudocount", help="Add this before the logarithm, as 1 for counts.")
-]
-Standardize = Annotated[
-    Scaled | None,
-    _prepare("--standardize", help="Give samples or features mean 0 and standard deviation 1."),
-]
-TopVariance = Annotated[
-    int | None, _prepare("--top-variance", help="Keep so many features of highest variance.")
-]
-
-MethodName = Annotated[
-    Method,
-    _method(
-        "--method",
-        help="mrshc; shc: sparse clustering of Witten and Tibshirani; hc: classical, all features; "
-        "hmv: classical, features of highest variance.",
-    ),
-]
 NFeatures = Annotated[
     str | None,
-    _method(
+    _fit(
         "--n-features",
         "--n-features-to-select",
         "-q",
         help="Number of features, several to choose from (10,20,40), or auto.",
     ),
 ]
+LinkageName = Annotated[Linkage, _fit("--linkage", help="Distance between clusters.")]
+MetricName = Annotated[Metric, _fit("--metric", help="Distance between samples.")]
 NCut = Annotated[
     int | None,
-    _method("--n-clusters", "-k", min=1, help="Where to cut for scores; the number of classes."),
+    _fit("--n-clusters", "-k", min=1, help="Where to cut; by default the number of classes."),
 ]
-Rank = Annotated[str | None, _method("--rank", "-r", help="Number of sparse components, or auto.")]
-MaxRank = Annotated[int | None, _method("--max-rank", help="Largest rank tried.  [default: 5]")]
-NClusters = Annotated[
-    str | None, _method("--n-clusters", "-k", help="Number of clusters, or auto.")
-]
-LinkageName = Annotated[Linkage, _method("--linkage", help="Distance between clusters.")]
-MetricName = Annotated[Metric, _method("--metric", help="Distance between samples.")]
-NReferences = Annotated[
-    int | None,
-    _method("--n-references", help="Reference samples of a gap statistic.  [default: 50]"),
-]
-StopEarly = Annotated[
-    bool | None,
-    _method(
-        "--stop-early/--all-references",
-        help="Draw no more reference samples once the verdict is clear, or always all.",
-        show_default="stop early",
-    ),
-]
-FeatureTolerance = Annotated[
-    int | None,
-    _method("--feature-tolerance", help="Accept so many features more or fewer.  [default: 0]"),
-]
-CenterName = Annotated[
-    Center | None,
-    _method(
-        "--center",
-        help="Subtract before components are sought: means of columns, one grand mean, or none.  "
-        "[default: columns]",
-    ),
-]
-L1Bound = Annotated[
-    str | None, _method("--l1-bound", help="shc: bound on the weights, several, or auto.")
-]
-NPermutations = Annotated[
-    int | None, _method("--n-permutations", help="shc: permutations to choose by.  [default: 10]")
-]
-
-Seed = Annotated[int, _run("--seed", min=0, max=2**32 - 1, help="Seed of all random draws.")]
-Jobs = Annotated[int, _run("--jobs", "--n-jobs", "-j", help="Workers; -1 takes every core.")]
-Quiet = Annotated[bool, _run("--quiet", help="Say nothing but errors.")]
 Json = Annotated[bool, _run("--json", help="Print result.json instead of sentences.")]
 Resume = Annotated[bool, _run("--resume", help="Go on with a run that was interrupted.")]
-Overwrite = Annotated[bool, _run("--overwrite", help="Replace an earlier result.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the table is read."""
+
+    features: Annotated[
+        Side | None,
+        _read("--features", help="Where the features are, if the guess (longer side) is wrong."),
+    ] = None
+    samples: Annotated[
+        Path | None,
+        _read("--samples", help="Second table with annotations of the samples, joined by name."),
+    ] = None
+    truth: Annotated[
+        str | None,
+        _read(
+            "--truth", help="Annotation with known classes, for scores and colours; never to fit."
+        ),
+    ] = None
+    annotation: Annotated[
+        list[str] | None,
+        _read("--annotation", help="Column that is not data though it holds numbers; repeatable."),
+    ] = None
+    separator: Annotated[
+        str | None, _read("--separator", help="What separates cells; found out by default.")
+    ] = None
+    decimal: Annotated[
+        str | None, _read("--decimal", help="Decimal mark, . or ,; found out by default.")
+    ] = None
+
+    def table(self, file: str, talk: Talk) -> Table:
+        """Read the table, and say what was understood."""
+        from mrshc.io import read_table
+
+        with talk.working(f"Reading {file}"):
+            table = read_table(
+                file,
+                features=None if self.features is None else self.features.value,
+                samples=self.samples,
+                truth=self.truth,
+                annotations=self.annotation or (),
+                separator=self.separator,
+                decimal=self.decimal,
+            )
+        talk.say(f"Read {table.source}: {table.notes[0]}")
+        for note in table.notes[1:]:
+            talk.say(f"  {note}")
+        return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparing:
+    """What is done to the data before they are clustered."""
+
+    preset: Annotated[
+        Preset | None,
+        _prepare(
+            "--preset",
+            help="Steps with a name. dudoit2002: floor 100, ceiling 16000, max/min above 5, "
+            "max-min above 500, log2, for raw Affymetrix intensities.",
+        ),
+    ] = None
+    impute: Annotated[
+        Over | None,
+        _prepare("--impute", help="Fill gaps from the nearest features or samples. Done first."),
+    ] = None
+    neighbors: Annotated[
+        int, _prepare("--neighbors", min=1, help="Neighbours to fill gaps from.")
+    ] = 5
+    floor: Annotated[float | None, _prepare("--floor", help="Raise lower values to this.")] = None
+    ceiling: Annotated[float | None, _prepare("--ceiling", help="Lower higher values to this.")] = (
+        None
+    )
+    min_ratio: Annotated[
+        float | None, _prepare("--min-ratio", help="Keep features with max/min above this.")
+    ] = None
+    min_difference: Annotated[
+        float | None, _prepare("--min-difference", help="Keep features with max-min above this.")
+    ] = None
+    log2: Annotated[bool, _prepare("--log2", help="Take logarithms.")] = False
+    pseudocount: Annotated[
+        float | None,
+        _prepare("--pseudocount", help="Add this before the logarithm, as 1 for counts."),
+    ] = None
+    standardize: Annotated[
+        Scaled | None,
+        _prepare("--standardize", help="Give samples or features mean 0 and deviation 1."),
+    ] = None
+    top_variance: Annotated[
+        int | None, _prepare("--top-variance", help="Keep so many features of highest variance.")
+    ] = None
+
+    def steps(self) -> list[Any]:
+        """Return the steps; what is given by hand goes before the preset."""
+        from mrshc.preprocessing import PRESETS, chain
+
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "preset"}
+        given["log2"] = self.log2 or self.pseudocount is not None or None
+        chosen = {} if self.preset is None else PRESETS[self.preset.value]
+        return chain(**chosen | {name: _plain(v) for name, v in given.items() if v is not None})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitting:
+    """The method and its parameters."""
+
+    method: Annotated[
+        Method,
+        _fit(
+            "--method",
+            help="mrshc; shc: sparse clustering of Witten and Tibshirani; hc: classical, all "
+            "features; hmv: classical, features of highest variance.",
+        ),
+    ] = Method.mrshc
+    n_features: NFeatures = None
+    rank: Annotated[
+        str | None, _fit("--rank", "-r", help="Number of sparse components, or auto.")
+    ] = None
+    max_rank: Annotated[int | None, _fit("--max-rank", help="Largest rank tried (5).")] = None
+    n_clusters: Annotated[
+        str | None, _fit("--n-clusters", "-k", help="Number of clusters, or auto.")
+    ] = None
+    linkage: LinkageName = Linkage.complete
+    metric: MetricName = Metric.sqeuclidean
+    n_references: Annotated[
+        int | None, _fit("--n-references", help="Reference samples of a gap statistic (50).")
+    ] = None
+    stop_early: Annotated[
+        bool | None,
+        _fit(
+            "--stop-early/--all-references",
+            help="Draw no more reference samples once the verdict is clear (so by default), or "
+            "always all.",
+        ),
+    ] = None
+    feature_tolerance: Annotated[
+        int | None, _fit("--feature-tolerance", help="Accept so many features more or fewer (0).")
+    ] = None
+    center: Annotated[
+        Center | None,
+        _fit(
+            "--center",
+            help="Subtract before components are sought: means of columns (so by default), one "
+            "grand mean, or none.",
+        ),
+    ] = None
+    l1_bound: Annotated[
+        str | None, _fit("--l1-bound", help="shc: bound on the weights, several, or auto.")
+    ] = None
+    n_permutations: Annotated[
+        int | None, _fit("--n-permutations", help="shc: permutations to choose by (10).")
+    ] = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the estimator; None: not given."""
+        centers = {None: None, Center.columns: True, Center.grand: "grand", Center.none: False}
+        return {
+            "n_features_to_select": numbers_or_auto("--n-features", self.n_features),
+            "rank": number_or_auto("--rank", self.rank),
+            "max_rank": self.max_rank,
+            "n_clusters": number_or_auto("--n-clusters", self.n_clusters),
+            "linkage": self.linkage.value,
+            "metric": self.metric.value,
+            "n_references": self.n_references,
+            "stop_early": self.stop_early,
+            "feature_tolerance": self.feature_tolerance,
+            "center": centers[self.center],
+            "l1_bound": numbers_or_auto("--l1-bound", self.l1_bound, float),
+            "n_permutations": self.n_permutations,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How the run goes."""
+
+    seed: Annotated[int, _run("--seed", min=0, max=2**32 - 1, help="Seed of all random draws.")] = 0
+    jobs: Annotated[
+        int, _run("--jobs", "--n-jobs", "-j", help="Workers; -1 takes every core.")
+    ] = -1
+    quiet: Annotated[bool, _run("--quiet", help="Say nothing but errors.")] = False
+    overwrite: Annotated[bool, _run("--overwrite", help="Replace an earlier result.")] = False
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the estimator that they are."""
+        return {"random_state": self.seed, "n_jobs": self.jobs}
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups: typer sees the options in them one by one."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {}
+    shown: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        kind = hints[name]
+        if is_dataclass(kind):
+            groups[name] = kind
+            of = get_type_hints(kind, include_extras=True)
+            options = {f.name: (of[f.name], f.default) for f in fields(kind)}
+        else:
+            options = {name: (kind, parameter.default)}
+        shown += [
+            Parameter(n, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for n, (annotation, default) in options.items()
+        ]
+
+    @wraps(command)
+    def grouped(**given: Any) -> None:
+        packed = {
+            name: kind(**{f.name: given.pop(f.name) for f in fields(kind)})
+            for name, kind in groups.items()
+        }
+        command(**given, **packed)
+
+    grouped.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    grouped.__annotations__ = {p.name: p.annotation for p in shown}
+    return grouped
 
 
 def number_or_auto(option: str, text: str | None) -> int | str | None:
@@ -247,3 +362,7 @@ def numbers_or_auto(option: str, text: str | None, kind: type = int) -> Any:
             f"{option} must be {what}, several with commas between them, or auto, got {text!r}."
         ) from None
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, StrEnum) else value

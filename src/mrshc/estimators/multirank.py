@@ -251,8 +251,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         seen = "a single cluster" if found == 1 else f"only {found} clusters"
         asked = "" if self.n_clusters == "auto" else f" of the {wanted} asked for"
         warnings.warn(
-            f"The gap statistic supports {seen}{asked}, whatever the features: labels_ holds no "
-            f"more. Use cut({wanted}) to cut the tree all the same.",
+            f"The gap statistic supports {seen}{asked}, whatever the features. labels_ holds no "
+            f"more: use cut({wanted}) to cut the tree all the same.",
             UnsupportedClustersWarning,
             stacklevel=5,  # the caller of fit, which scikit-learn wraps
         )

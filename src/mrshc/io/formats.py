@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.io.grid import Grid, is_missing, number_of
+from mrshc.io.grid import Grid, is_missing, number_of, unique
 from mrshc.io.source import FlawError
-from mrshc.io.text import Row, ragged, rows_of
+from mrshc.io.text import Row, kept_apart, ragged, rows_of
 
 _GCT_VERSIONS = ("#1.2", "#1.3")
 
@@ -24,7 +24,7 @@ def is_gct(head: str) -> bool:
 
 def read_gct(text: TextIO) -> Grid:
     """Read GCT 1.2 or 1.3: features in rows, annotations of both."""
-    rows = rows_of(text, "\t")
+    rows = rows_of(text, "\t", quoted=False)
     version, sizes = next(rows)[1][0].strip(), next(rows, (2, []))[1]
     numbers = [int(cell.strip()) for cell in sizes if cell.strip().isdecimal()]
     if len(numbers) != (2 if version == "#1.2" else 4):
@@ -41,7 +41,8 @@ def read_gct(text: TextIO) -> Grid:
     column_annotations: dict[str, list[Any]] = {}
     for _ in range(n_sample_rows):
         cells = _gct_row(next(rows, None), width)[1]
-        column_annotations[cells[0]] = cells[1 + n_notes :]
+        title = unique([*column_annotations, cells[0]], "annotation")[-1]
+        column_annotations[title] = cells[1 + n_notes :]
     content = [_gct_row(row, width) for row in rows]
     if len(content) != n_rows:
         raise FlawError(
@@ -53,7 +54,8 @@ def read_gct(text: TextIO) -> Grid:
         row_names=[cells[0] for _, cells in content],
         column_names=header[1 + n_notes :],
         row_annotations={
-            header[j]: [cells[j] for _, cells in content] for j in range(1, 1 + n_notes)
+            title: [cells[j] for _, cells in content]
+            for j, title in enumerate(unique(header[1 : 1 + n_notes], "annotation"), start=1)
         },
         column_annotations=column_annotations,
         features_in="rows",
@@ -178,14 +180,25 @@ def _of_frame(frame: pd.DataFrame, *, annotations: Collection[str]) -> Grid:
     names = None
     if not isinstance(frame.index, pd.RangeIndex):
         names = [str(name) for name in frame.index]
-    elif texts and columns[texts[0]] not in annotations:
-        names = [str(name) for name in frame.iloc[:, texts.pop(0)]]
+    elif texts[:1] == [0] and columns[0] not in annotations:
+        names = [str(name) for name in frame.iloc[:, 0]]
+        if kept_apart(names):
+            names = None
+        else:
+            del texts[0]
     return Grid(
-        values=floats(frame.iloc[:, numeric].to_numpy()),
+        values=_values(frame.iloc[:, numeric]),
         row_names=names,
         column_names=[columns[j] for j in numeric],
         row_annotations={columns[j]: _plain(frame.iloc[:, j]) for j in texts},
     )
+
+
+def _values(frame: pd.DataFrame) -> NDArray[Any]:
+    """Return numbers, NaN where there is none; single precision stays if all columns have it."""
+    single = all(str(dtype).lower() == "float32" for dtype in frame.dtypes)
+    dtype = np.float32 if single else np.float64
+    return frame.to_numpy(dtype=dtype, na_value=np.nan)
 
 
 def _plain(column: pd.Series[Any]) -> list[Any]:

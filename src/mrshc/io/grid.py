@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,6 +14,9 @@ from numpy.typing import NDArray
 Orientation = Literal["rows", "columns"]
 
 # How tables write that a value is missing, in small letters.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+# A number that is written as numbers are: no zeros in front, no more digits than it can hold.
+_CANONICAL = re.compile(r"\s*-?(0|[1-9]\d{0,14})(\.\d{1,20})?([eE][+-]?\d{1,3})?\s*")
 MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "<na>", "null"})
 
 
@@ -25,6 +30,7 @@ class Grid:
     row_annotations: dict[str, list[Any]] = field(default_factory=dict)
     column_annotations: dict[str, list[Any]] = field(default_factory=dict)
     features_in: Orientation | None = None  # None: the format does not say
+    decimal: str = "."  # in annotations
     notes: list[str] = field(default_factory=list)  # sentences on what was understood
 
 
@@ -37,6 +43,7 @@ def number_of(cell: str, decimal: str) -> float | None:
     """Return the number in a cell; None if it is not one."""
     if "_" in cell:
         return None
+    cell = cell.replace("\N{MINUS SIGN}", "-")
     if decimal != ".":
         if "." in cell:
             return None
@@ -53,15 +60,36 @@ def all_numbers(cells: Iterable[str], decimal: str) -> bool:
     return bool(given) and all(number_of(cell, decimal) is not None for cell in given)
 
 
-def tidy(column: Iterable[Any]) -> NDArray[Any]:
-    """Return an annotation as numbers if all its values are, else as text with None for missing."""
-    cells = [None if value is None else str(value) for value in column]
-    given = [cell for cell in cells if cell is not None and not is_missing(cell)]
-    numbers = [number_of(cell, ".") for cell in given]
-    if given and None not in numbers:
-        found = iter(numbers)
-        absent = (cell is None or is_missing(cell) for cell in cells)
-        return np.array([np.nan if a else next(found) for a in absent], dtype=np.float64)
+def unique(names: Sequence[str], kind: str) -> list[str]:
+    """Return names that differ: a number is added to those that were there before.
+
+    Control characters, which no format carries safely, become blanks.
+    """
+    plain = [_CONTROL.sub(" ", name).strip() for name in names]
+    plain = [name or f"{kind} {i + 1}" for i, name in enumerate(plain)]
+    counts, taken, found = Counter[str](), set(plain), list[str]()
+    for name in plain:
+        counts[name] += 1
+        candidate = name
+        while counts[name] > 1 and candidate in taken:
+            candidate = f"{name}.{counts[name]}"
+            counts[name] += candidate in taken
+        taken.add(candidate)
+        found.append(candidate)
+    return found
+
+
+def tidy(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
+    """Return an annotation as numbers if all its values are, else as text with None for missing.
+
+    What a number would not give back, such as "007" or a barcode of twenty digits, stays text.
+    """
+    cells = [None if v is None or is_missing(str(v)) else str(v) for v in column]
+    given = [cell for cell in cells if cell is not None]
+    if given and all(_CANONICAL.fullmatch(cell.replace(decimal, ".")) for cell in given):
+        numbers = [np.nan if c is None else float(c.replace(decimal, ".")) for c in cells]
+        whole = all(number.is_integer() for number in numbers)
+        return np.array(numbers, dtype=np.int64 if whole else np.float64)
     text = np.empty(len(cells), dtype=object)
-    text[:] = [None if cell is None or is_missing(cell) else cell for cell in cells]
+    text[:] = cells
     return text

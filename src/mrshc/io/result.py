@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ ABOUT = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
 _LINKAGE = ["left", "right", "height", "size"]
 _COUNTS = ("cluster", "leaf", "position")
+# Bars beside a tree, and their levels, that a reader can still take in.
+_MOST_BARS, _MOST_LEVELS = 5, 20
 
 
 class ResultError(UserError):
@@ -85,9 +88,40 @@ class Result:
         return self.samples[[entry["name"] for entry in self.about["annotations"]["samples"]]]
 
     @property
+    def concerns(self) -> list[str]:
+        """What a reader should know before believing the result, in sentences."""
+        found = list(self.about["warnings"])
+        chosen: dict[str, Any] = next((row for row in self.about["search"] if row["chosen"]), {})
+        if chosen.get("reached") is False:
+            found.append(
+                f"No bound gives exactly {chosen['n_features_target']:,} features: the closest, "
+                f"{chosen['n_features']:,}, were taken."
+            )
+        alone = [k for k, size in enumerate(self.about["cluster_sizes"], start=1) if size == 1]
+        if alone and self.n_clusters_ > 1:
+            found.append(
+                f"A cluster of a single sample ({', '.join(map(str, alone))}) may be an outlier, "
+                "not a group."
+            )
+        return found
+
+    @property
+    def shown_annotations(self) -> dict[str, NDArray[Any]]:
+        """Annotations worth drawing: the truth first, then others with few levels."""
+        annotations = self.sample_annotations
+        truth = (self.about["scores"] or {}).get("truth")
+        few = [
+            name
+            for name in annotations
+            if annotations[name].dtype.kind in "fi" or annotations[name].nunique() <= _MOST_LEVELS
+        ]
+        wanted = [*(name for name in annotations if name == truth), *few]
+        return {str(n): annotations[n].to_numpy() for n in dict.fromkeys(wanted[: _MOST_BARS + 1])}
+
+    @property
     def loadings(self) -> pd.DataFrame:
         """Loadings (or weights) of the features, a column for each component."""
-        return self.features[[c for c in self.features if str(c).startswith("loading_")]]
+        return self.features[[c for c in self.features if re.fullmatch(r"loading_\d+", str(c))]]
 
 
 def write_result(result: Result, folder: Path) -> None:
@@ -180,17 +214,18 @@ def _table(path: Path, annotations: Iterable[dict[str, str]] = ()) -> pd.DataFra
     Names and annotations may look like anything, "NA" and "001" included, and numbers must read
     back exactly: pandas' own reader does not see to both.
     """
-    texts = {entry["name"] for entry in annotations if entry["kind"] == "text"}
+    kinds = {entry["name"]: entry["kind"] for entry in annotations}
     with path.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     names, *columns = zip(*rows, strict=True)
     content: dict[str, Any] = {}
     for title, cells in zip(header[1:], columns, strict=True):
-        if title in texts:
+        kind = kinds.get(title, "count" if title in _COUNTS else title)
+        if kind == "text":
             content[title] = np.array([cell or None for cell in cells], dtype=object)
-        elif title in _COUNTS:
+        elif kind in ("count", "whole"):
             content[title] = np.array(cells, dtype=np.int64)
-        elif title == "selected":
+        elif kind == "selected":
             content[title] = np.array(cells) == "True"
         else:
             content[title] = np.array([float(cell) if cell else np.nan for cell in cells])

@@ -20,8 +20,8 @@ from mrshc.errors import UserError
 
 STANDARD_INPUT = "-"
 
-# Enough to tell formats apart and to see some lines of most tables.
-_HEAD = 1 << 16
+# Enough to see some lines even of tables with features in columns.
+_HEAD = 1 << 22
 
 _COMPRESSED: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.io import formats
-from mrshc.io.grid import Grid, Orientation, tidy
+from mrshc.io.grid import Grid, Orientation, tidy, unique
 from mrshc.io.source import (
     FlawError,
     TableError,
@@ -40,6 +40,7 @@ class Table:
     feature_annotations: pd.DataFrame  # (p, any), indexed by feature
     source: str
     notes: tuple[str, ...]  # sentences on what was understood
+    reading: dict[str, Any] = field(default_factory=dict)  # options that were not the default
 
     def to_frame(self) -> pd.DataFrame:
         """Return the values with their names."""
@@ -95,13 +96,15 @@ def read_table(
     >>> folder.cleanup()
     """
     name = shown(path)
+    marks = {"separator": _separator(separator), "decimal": _decimal(decimal)}
     try:
-        grid = _read_grid(
-            path, annotations=annotations, truth=truth, separator=separator, decimal=decimal
-        )
+        grid = _read_grid(path, annotations=annotations, truth=truth, **marks)
         notes_on_samples = None if samples is None else _read_annotations(samples)
         table = _oriented(grid, features=features, truth=truth, known=notes_on_samples)
-        table = replace(table, source=name)
+        given: dict[str, Any] = {"features": features, "truth": truth}
+        given |= {"samples": None if samples is None else os.fspath(samples)}
+        given |= {"annotations": list(annotations), "separator": separator, "decimal": decimal}
+        table = replace(table, source=name, reading={k: v for k, v in given.items() if v})
         if notes_on_samples is not None:
             table = _joined(table, notes_on_samples, shown(samples or ""))
     except FlawError as flaw:
@@ -109,6 +112,19 @@ def read_table(
     except MemoryError:
         raise TableError(f"{name} does not fit into memory.") from None
     return table
+
+
+def _separator(given: str | None) -> str | None:
+    separator = {"tab": "\t", r"\t": "\t", "space": " "}.get(given or "", given)
+    if separator is not None and len(separator) != 1:
+        raise TableError(f"A separator must be a single character or 'tab', got {given!r}.")
+    return separator
+
+
+def _decimal(given: str | None) -> str | None:
+    if given not in (None, ".", ","):
+        raise TableError(f"A decimal mark must be . or , got {given!r}.")
+    return given
 
 
 def _read_grid(
@@ -145,10 +161,12 @@ def _read_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a table in which every column is an annotation."""
     try:
         with opened(path) as stream, as_text(stream) as text:
-            header, rows = read_cells(*text)
+            dialect, header, rows = read_cells(*text)
     except FlawError as flaw:
         raise TableError(f"{shown(path)} {flaw}.") from None
-    return pd.DataFrame(rows, columns=unique(header, "column"), dtype=object)
+    found = pd.DataFrame(rows, columns=unique(header, "column"), dtype=object)
+    found.attrs["decimal"] = dialect.decimal
+    return found
 
 
 def _oriented(
@@ -178,14 +196,17 @@ def _oriented(
         finished.append(np.array(once, dtype=object))
     of_rows, of_columns = grid.row_annotations, grid.column_annotations
     of_samples, of_features = (of_columns, of_rows) if in_rows else (of_rows, of_columns)
+    for kind, columns in (("samples", of_samples), ("features", of_features)):
+        if columns:
+            notes.append(f"Annotations of the {kind}: {', '.join(columns)}.")
     if n_missing := int(np.isnan(X).sum()):
         notes.append(f"{n_missing:,} of {X.size:,} values are missing.")
     return Table(
         X=X,
         sample_names=finished[0],
         feature_names=finished[1],
-        sample_annotations=_annotations(of_samples, finished[0]),
-        feature_annotations=_annotations(of_features, finished[1]),
+        sample_annotations=_annotations(of_samples, finished[0], decimal=grid.decimal),
+        feature_annotations=_annotations(of_features, finished[1], decimal=grid.decimal),
         source="",
         notes=tuple(notes),
     )
@@ -224,24 +245,11 @@ def _refuse_too_few(counts: tuple[int, int], side: str) -> None:
         )
 
 
-def unique(names: Sequence[str], kind: str) -> list[str]:
-    """Return names that differ: a number is added to those that were there before."""
-    counts, taken, found = Counter[str](), set(names), []
-    for i, given in enumerate(names):
-        name = given.strip() or f"{kind} {i + 1}"
-        counts[name] += 1
-        candidate = name
-        while counts[name] > 1 and candidate in taken:
-            candidate = f"{name}.{counts[name]}"
-            counts[name] += candidate in taken
-        taken.add(candidate)
-        found.append(candidate)
-    return found
-
-
-def _annotations(columns: dict[str, list[Any]], names: NDArray[Any]) -> pd.DataFrame:
+def _annotations(
+    columns: dict[str, list[Any]], names: NDArray[Any], *, decimal: str
+) -> pd.DataFrame:
     titles = unique(list(columns), "column")
-    content = {t: tidy(values) for t, values in zip(titles, columns.values(), strict=True)}
+    content = {t: tidy(v, decimal) for t, v in zip(titles, columns.values(), strict=True)}
     return pd.DataFrame(content, index=pd.Index(names, dtype=object))
 
 
@@ -265,10 +273,13 @@ def _joined(table: Table, annotations: pd.DataFrame, source: str) -> Table:
         )
     found = annotations.set_index(key).loc[list(table.sample_names)]
     both = table.sample_annotations.copy()
+    replaced = [title for title in found.columns if title in both]
     for title in found.columns:
-        both[title] = tidy(found[title])
+        both[title] = tidy(found[title], annotations.attrs["decimal"])
     spare = len(annotations) - len(names)
     note = f"Annotations from {source}: {', '.join(map(str, found.columns)) or 'none'}" + (
         f"; {spare:,} of its rows are of other samples." if spare else "."
     )
+    if replaced:
+        note += f" They replace the table's own: {', '.join(replaced)}."
     return replace(table, sample_annotations=both, notes=(*table.notes, note))

@@ -13,7 +13,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.io.grid import Grid, all_numbers, is_missing, number_of
+from mrshc.io.grid import Grid, all_numbers, is_missing, number_of, unique
 from mrshc.io.source import FlawError
 
 # In this order: a tab or a semicolon is seldom part of a name, a comma may be a decimal mark, and
@@ -21,11 +21,23 @@ from mrshc.io.source import FlawError
 _SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas", "|": "bars", " ": "blanks"}
 # Lines from which the separator is found out, and rows that are looked at before it is decided
 # which columns hold numbers.
-_LINES, _ROWS = 20, 200
+_LINES, _ROWS = 21, 200
+_MOST_CLASSES = 10
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 _DECIMAL_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
-# Columns of this name hold names even if those are numbers.
-_NAMING = re.compile(r"(.*[_. ])?(id|gene|probe|probeset|name|sample)s?", re.IGNORECASE)
+_THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+\s*")
+# Text that was meant as a number: a limit of detection, a percentage, thousands set apart.
+_NEARLY_A_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*[+-]?\d[\d.,' ]*([eE][+-]?\d+)?\s*%?\s*")
+# Columns of this name hold names even if those are numbers, and whole numbers in columns of those
+# names describe features: as GEO, cBioPortal, featureCounts and Cluster 3.0 write them.
+_NAMING = re.compile(
+    r".*(id|id_ref|gene|probe|probeset|name|sample|symbol|entrez|accession|locus|clone|spot)s?",
+    re.IGNORECASE,
+)
+_DESCRIBING = re.compile(
+    r"entrez.*|.*gene_?ids?|chr|chrom|chromosome|start|end|stop|strand|length|pos|position|gweight",
+    re.IGNORECASE,
+)
 
 Row = tuple[int, list[str]]  # the number of its line, and its cells
 
@@ -38,35 +50,61 @@ class Dialect:
     decimal: str
 
 
-def dialect_of(lines: Sequence[str], *, separator: str | None, decimal: str | None) -> Dialect:
+def dialect_of(head: str, *, separator: str | None, decimal: str | None) -> Dialect:
     """Find out the dialect from the first lines of a file."""
-    lines = [line for line in lines if line.strip() and not _is_remark(line)][:_LINES]
+    lines = head.splitlines(keepends=True)
+    while lines and (not lines[0].strip() or _is_remark(lines[0])):
+        del lines[0]
     if separator is None:
         separator = max(_SEPARATORS, key=lambda s: _agreement(lines, s))
     if decimal is None:
-        cells = [cell for line in lines for cell in _cells(line, separator)]
-        commas = sum(bool(_DECIMAL_COMMA.fullmatch(cell)) for cell in cells)
-        points = sum(bool(_DECIMAL_POINT.fullmatch(cell)) for cell in cells)
-        decimal = "," if commas > points else "."
+        cells = [cell for row in _rows(lines, separator) for cell in row]
+        decimal = _decimal_mark(cells)
     return Dialect(separator=separator, decimal=decimal)
 
 
-def _agreement(lines: Sequence[str], separator: str) -> tuple[bool, float]:
-    """Tell how well a separator explains lines: several cells, the same number in most."""
-    counts = Counter(len(_cells(line, separator)) for line in lines[1:] or lines)
+def _decimal_mark(cells: list[str]) -> str:
+    with_comma = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
+    points = sum(bool(_DECIMAL_POINT.fullmatch(cell)) for cell in cells)
+    if len(with_comma) <= points:
+        return "."
+    if all(_THOUSANDS.fullmatch(cell) for cell in with_comma):
+        raise FlawError(
+            f"holds numbers such as {with_comma[0].strip()!r}, whose comma may mark thousands or "
+            "decimals. Remove the commas, or say that they mark decimals with --decimal ,"
+        )
+    return ","
+
+
+def _agreement(lines: Sequence[str], separator: str) -> tuple[bool, float, float]:
+    """Tell how well a separator explains lines: several cells, as many in most, and numbers."""
+    rows = _rows(lines, separator)
+    rows = rows[1:] or rows
+    counts = Counter(map(len, rows))
     (width, agreeing), *_ = counts.most_common(1) or [(1, 0)]
-    return width > 1, agreeing / max(1, len(lines))
+    cells = [cell for row in rows for cell in row[1:]]
+    numbers = sum(_is_number_of_some_kind(cell) for cell in cells)
+    return width > 1, agreeing / max(1, len(rows)), numbers / max(1, len(cells))
 
 
-def _cells(line: str, separator: str) -> list[str]:
-    return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+def _is_number_of_some_kind(cell: str) -> bool:
+    return is_missing(cell) or any(number_of(cell, mark) is not None for mark in ".,")
 
 
-def rows_of(text: TextIO, separator: str) -> Iterator[Row]:
+def _rows(lines: Sequence[str], separator: str) -> list[list[str]]:
+    """Return the first rows; a quoted cell may go over several lines."""
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    try:
+        return [row for row in islice(reader, _LINES) if any(cell.strip() for cell in row)]
+    except csv.Error:
+        return []
+
+
+def rows_of(text: TextIO, separator: str, *, quoted: bool = True) -> Iterator[Row]:
     """Yield the rows of a text that are not blank."""
     lines = _Lines(text)
     for line in lines:
-        if '"' in line:
+        if quoted and '"' in line:
             cells = _quoted_cells(line, lines, separator)
         elif separator == " ":
             cells = line.split()
@@ -112,16 +150,18 @@ def ragged(row: Row, n_cells: int) -> FlawError:
     )
 
 
-def read_cells(text: TextIO, head: str) -> tuple[list[str], list[list[str]]]:
+def read_cells(text: TextIO, head: str) -> tuple[Dialect, list[str], list[list[str]]]:
     """Read a table of texts that begins with the lines of `head`: its header and its rows."""
-    dialect = dialect_of(head.splitlines(), separator=None, decimal=None)
-    header, *rows = [*rows_of(text, dialect.separator)] or [(0, [])]
+    dialect = dialect_of(head, separator=None, decimal=None)
+    (_, header), *rows = [*rows_of(text, dialect.separator)] or [(0, [])]
+    if rows and all(len(cells) == len(header) + 1 for _, cells in rows):
+        header = ["", *header]  # as R writes it: no name above the names
     for row in rows:
-        if len(row[1]) != len(header[1]):
-            raise ragged(row, len(header[1]))
+        if len(row[1]) != len(header):
+            raise ragged(row, len(header))
     if not rows:
         raise FlawError("must hold a header and rows below it")
-    return [cell.strip() for cell in header[1]], [[c.strip() for c in cells] for _, cells in rows]
+    return dialect, header, [[c.strip() for c in cells] for _, cells in rows]
 
 
 def read_text(
@@ -136,20 +176,23 @@ def read_text(
 
     Columns named in `annotations` are taken as such even if they hold numbers.
     """
-    dialect = dialect_of(head.splitlines(), separator=separator, decimal=decimal)
+    dialect = dialect_of(head, separator=separator, decimal=decimal)
     rows = _without_remarks(rows_of(text, dialect.separator))
     first = next(rows, None)
     if first is None:
         raise FlawError("holds no table, only blanks or remarks")
     looked_at = list(islice(rows, _ROWS))
-    columns, looked_at = _columns(first, looked_at, dialect)
+    columns, looked_at, has_header = _columns(first, looked_at, dialect)
     if not looked_at:
         raise FlawError("holds a header only: there are no rows with numbers below it")
     layout = _layout(columns, looked_at, decimal=dialect.decimal, annotations=annotations)
     grid = _read_rows(chain(looked_at, rows), layout)
     separated = _SEPARATORS.get(dialect.separator, repr(dialect.separator))
     marks = ", numbers have decimal commas" if dialect.decimal == "," else ""
-    grid.notes.append(f"Cells are separated by {separated}{marks}.")
+    grid.notes.insert(0, f"Cells are separated by {separated}{marks}.")
+    if not has_header:
+        grid.notes.append("There is no header: the first line holds numbers.")
+    grid.decimal = dialect.decimal
     return grid
 
 
@@ -159,20 +202,25 @@ def _is_remark(line: str) -> bool:
 
 
 def _without_remarks(rows: Iterator[Row]) -> Iterator[Row]:
-    """Leave out remarks, but not a header that begins like one."""
+    """Leave out remarks above the table, but not a header that begins like one."""
     remark: Row | None = None
+    begun = False
     for line, cells in rows:
-        if _is_remark(cells[0]):
+        if not begun and _is_remark(cells[0]):
             remark = (line, cells) if cells[0].startswith("#") else None
             continue
-        if remark is not None and len(remark[1]) == len(cells) > 1:
+        if not begun and remark is not None and len(remark[1]) == len(cells) > 1:
             yield remark[0], [remark[1][0].lstrip("# "), *remark[1][1:]]
-        remark = None
+        begun = True
+        if len(cells) == 1 and cells[0].startswith("!"):  # how GEO ends a table
+            continue
         yield line, cells
 
 
-def _columns(first: Row, looked_at: list[Row], dialect: Dialect) -> tuple[list[str], list[Row]]:
-    """Return the names of all columns, and the rows that hold data."""
+def _columns(
+    first: Row, looked_at: list[Row], dialect: Dialect
+) -> tuple[list[str], list[Row], bool]:
+    """Return the names of all columns, the rows that hold data, and whether there is a header."""
     header = first[1]
     widths = Counter(len(cells) for _, cells in looked_at).most_common(1)
     n_columns = widths[0][0] if widths else len(header)
@@ -184,20 +232,23 @@ def _columns(first: Row, looked_at: list[Row], dialect: Dialect) -> tuple[list[s
     if len(header) == n_columns and _is_data(header, dialect.decimal):
         named = not all_numbers(header[:1], dialect.decimal)
         numbers = [str(j + 1) for j in range(n_columns - named)]
-        return [""] * named + numbers, [first, *looked_at]
+        return [""] * named + numbers, [first, *looked_at], False
     if n_columns == len(header) + 1 and not all(cells[-1] == "" for _, cells in looked_at):
-        return ["", *header], looked_at  # as R writes it: no name above the names
-    return header, looked_at
+        return ["", *header], looked_at, True  # as R writes it: no name above the names
+    return header, looked_at, True
 
 
 def _is_data(header: list[str], decimal: str) -> bool:
-    """Tell whether the first row holds numbers; whole ones after a text may be names of samples."""
+    """Tell whether the first row holds numbers that are not names of columns."""
     counted = [str(j) for j in range(len(header) + 1)]
     if header in (counted[1:], counted[:-1]):  # columns that have been numbered
         return False
-    numbers = header if all_numbers(header[:1], decimal) else header[1:]
-    fractions = any(decimal in cell for cell in numbers)
-    return all_numbers(numbers, decimal) and (len(numbers) == len(header) or fractions)
+    if all_numbers(header[:1], decimal):
+        return all_numbers(header, decimal)
+    # Below a title or a blank corner, numbers are names too: doses, times, patients.
+    if is_missing(header[0]) or _NAMING.fullmatch(header[0].strip()):
+        return False
+    return all_numbers(header[1:], decimal) and any(decimal in cell for cell in header[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +260,7 @@ class _Layout:
     naming: bool  # the first column names the rows
     annotating: list[int]
     numeric: list[int]
+    odd: list[str]  # columns of whole numbers among others
     decimal: str
 
     def numbers(self, cells: list[str]) -> list[str]:
@@ -233,9 +285,12 @@ def _layout(
     by_column = list(zip(*whole, strict=True))
     kinds = [_kind(cells, decimal) for cells in by_column]
     named_by_hand = [name in annotations for name in columns]
-    naming = not named_by_hand[0] and _names_rows(columns, kinds[0], by_column[0])
+    naming = not named_by_hand[0] and _names_rows(columns, kinds, by_column[0])
     others = range(1 if naming else 0, len(columns))
-    annotating = [j for j in others if kinds[j] == "text" or named_by_hand[j]]
+    describes = [
+        k == "whole" and bool(_DESCRIBING.fullmatch(c)) for k, c in zip(kinds, columns, strict=True)
+    ]
+    annotating = [j for j in others if kinds[j] == "text" or named_by_hand[j] or describes[j]]
     empty = [j for j in others if kinds[j] == "missing" and not columns[j]]
     numeric = sorted(set(others) - {*annotating, *empty})
     if not numeric:
@@ -243,7 +298,10 @@ def _layout(
             "holds no column of numbers. If its numbers look unusual, name the decimal mark or the "
             "separator"
         )
+    fractions = sum(kinds[j] == "numbers" for j in numeric)
+    odd = [columns[j] for j in numeric if kinds[j] == "whole" and fractions > len(numeric) / 2]
     return _Layout(
+        odd=odd,
         columns=columns,
         n_cells=n_cells,
         naming=naming,
@@ -258,18 +316,26 @@ def _kind(cells: Sequence[str], decimal: str) -> str:
     given = [cell for cell in cells if not is_missing(cell)]
     if not given:
         return "missing"
-    n_numbers = sum(number_of(cell, decimal) is not None for cell in given)
-    return "numbers" if 2 * n_numbers > len(given) else "text"
+    numbers = [number_of(cell, decimal) for cell in given]
+    meant = sum(
+        n is not None or bool(_NEARLY_A_NUMBER.fullmatch(cell))
+        for n, cell in zip(numbers, given, strict=True)
+    )
+    if 2 * meant <= len(given):
+        return "text"
+    return "whole" if all(n is not None and n.is_integer() for n in numbers) else "numbers"
 
 
-def _names_rows(columns: list[str], kind: str, first: Sequence[str]) -> bool:
+def _names_rows(columns: list[str], kinds: list[str], first: Sequence[str]) -> bool:
     """Tell whether the first column names the rows."""
     if len(columns) < 2:
         return False
-    if columns[0] == "" or kind == "text":
+    if columns[0] == "" or kinds[0] == "text":
         return True
-    whole = all(cell.strip().isdigit() for cell in first)
-    return whole and len(set(first)) == len(first) and bool(_NAMING.fullmatch(columns[0]))
+    if len(set(first)) < len(first):
+        return False
+    beside_fractions = kinds[1:].count("numbers") > len(columns) / 2
+    return bool(_NAMING.fullmatch(columns[0])) or (kinds[0] == "whole" and beside_fractions)
 
 
 def _read_rows(rows: Iterable[Row], layout: _Layout) -> Grid:
@@ -285,18 +351,31 @@ def _read_rows(rows: Iterable[Row], layout: _Layout) -> Grid:
         for column, j in zip(annotations, layout.annotating, strict=True):
             column.append(cells[j].strip())
         values.append(_numbers(row, layout))
-    titles = [layout.columns[j] or f"column {j + 1}" for j in layout.annotating]
+    titles = unique([layout.columns[j] for j in layout.annotating], "column")
     grid = Grid(
         values=np.array(values),
         row_names=names if layout.naming else None,
         column_names=[layout.columns[j] for j in layout.numeric],
         row_annotations=dict(zip(titles, annotations, strict=True)),
     )
-    if layout.naming and 2 * len(set(names)) < len(names):
-        # What repeats so often is a class, not a name.
-        grid.row_annotations = {layout.columns[0] or "column 1": names, **grid.row_annotations}
+    if layout.naming and kept_apart(names):
+        title = unique([*titles, layout.columns[0] or "column 1"], "column")[-1]
+        grid.row_annotations = {title: names, **grid.row_annotations}
         grid.row_names = None
+        grid.notes.append(f"The first column, {title!r}, repeats itself: it is an annotation.")
+    if layout.odd:
+        shown = ", ".join(map(repr, layout.odd[:3])) + (", ..." if len(layout.odd) > 3 else "")
+        grid.notes.append(
+            f"Only whole numbers in {shown}, unlike the other columns: --annotation would set such "
+            "a column aside."
+        )
     return grid
+
+
+def kept_apart(names: Sequence[str]) -> bool:
+    """Tell whether what stands in place of names are classes: few, and each of them often."""
+    distinct = len(set(names))
+    return distinct <= _MOST_CLASSES and 2 * distinct < len(names)
 
 
 def _numbers(row: Row, layout: _Layout) -> NDArray[np.float64]:

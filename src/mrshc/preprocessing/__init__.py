@@ -7,12 +7,20 @@ passes through, infinity is refused. What comes in is never changed in place.
 
 from mrshc.preprocessing.chain import PRESETS, Prepared, StepReport, chain, dudoit2002, prepare
 from mrshc.preprocessing.imputation import NeighborImputer
-from mrshc.preprocessing.steps import Log2, RangeFilter, Standardize, Thresholds, VarianceFilter
+from mrshc.preprocessing.steps import (
+    Log2,
+    ObservedFilter,
+    RangeFilter,
+    Standardize,
+    Thresholds,
+    VarianceFilter,
+)
 
 __all__ = [
     "PRESETS",
     "Log2",
     "NeighborImputer",
+    "ObservedFilter",
     "Prepared",
     "RangeFilter",
     "Standardize",

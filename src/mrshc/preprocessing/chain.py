@@ -39,6 +39,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 class StepReport:
     """What one step did."""
 
+    step: str  # as Python writes it
     description: str  # in words, such as "floor 100, ceiling 16000"
     n_features_before: int
     n_features_after: int
@@ -200,6 +201,7 @@ def _run(
     same = before if len(left) == p else before[:, left]
     changed = (same != after) & ~(np.isnan(same) & np.isnan(after))
     report = StepReport(
+        step=repr(step),
         description=description,
         n_features_before=p,
         n_features_after=len(left),

@@ -87,8 +87,8 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         high = _number_or("ceiling", self.ceiling, default=np.inf)
         if low > high:
             raise ValueError(
-                f"floor must not lie above ceiling, got floor={self.floor!r} and "
-                f"ceiling={self.ceiling!r}. Exchange them."
+                f"floor must not lie above ceiling, got {self.floor!r} and {self.ceiling!r}. "
+                "Exchange them."
             )
         return low, high
 
@@ -266,6 +266,31 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return the step in words."""
         what = {"both": "samples, then features,"}.get(self.over, self.over)
         return f"{what} standardised to mean 0 and standard deviation 1"
+
+
+class ObservedFilter(Step, SelectorMixin, BaseEstimator):
+    """Keeps the features that have at least one value.
+
+    Examples
+    --------
+    >>> from mrshc.preprocessing import ObservedFilter
+    >>> nan = float("nan")
+    >>> ObservedFilter().fit_transform([[1.0, nan], [nan, nan]]).shape
+    (2, 1)
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the features with a value."""
+        self._observed = ~np.isnan(self._checked(X, reset=True)).all(axis=0)
+        return self
+
+    def describe(self) -> str:
+        """Say what the step does."""
+        return "features without any value"
+
+    def _get_support_mask(self) -> Mask:
+        check_is_fitted(self)
+        return self._observed
 
 
 class VarianceFilter(Step, SelectorMixin, BaseEstimator):

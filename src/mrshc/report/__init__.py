@@ -1,5 +1,11 @@
 """The report: one HTML file that lets people look at a result."""
 
-from mrshc.report.write import comparison_report, result_report, write_report
+from mrshc.report.write import (
+    ABOUT_COMPARISON,
+    REPORT,
+    comparison_report,
+    result_report,
+    write_report,
+)
 
-__all__ = ["comparison_report", "result_report", "write_report"]
+__all__ = ["ABOUT_COMPARISON", "REPORT", "comparison_report", "result_report", "write_report"]

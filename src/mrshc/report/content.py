@@ -77,7 +77,7 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
         ],
         "colours": list(cluster_colours(MOST_CLUSTERS)),
         "most_clusters": min(MOST_CLUSTERS, n),
-        "n_clusters": about["n_clusters"],
+        "n_clusters": about["n_clusters"] or 2,
     }
 
 

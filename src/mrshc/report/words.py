@@ -47,22 +47,6 @@ def _next_best(result: Result) -> str:
     )
 
 
-def concerns(result: Result) -> list[str]:
-    """Say what a reader should know before believing the result."""
-    found = list(result.about["warnings"])
-    chosen = next((row for row in result.about["search"] if row["chosen"]), {})
-    if chosen.get("reached") is False:
-        found.append(
-            f"No bound gives exactly {chosen['n_features_target']:,} features: the closest, "
-            f"{chosen['n_features']:,}, were taken."
-        )
-    alone = [k for k, size in enumerate(result.about["cluster_sizes"], start=1) if size == 1]
-    if alone:
-        which = ", ".join(map(str, alone))
-        found.append(f"A cluster of a single sample ({which}) may be an outlier, not a group.")
-    return found
-
-
 def snippet(result: Result) -> str:
     """Return Python code that repeats the fit."""
     about = result.about

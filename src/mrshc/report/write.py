@@ -88,7 +88,7 @@ def _answer(result: Result) -> str:
             f"purity {scores['purity']:.3f}."
         )
     warned = "".join(
-        f'<p class="warning" role="note">{escape(text)}</p>' for text in words.concerns(result)
+        f'<p class="warning" role="note">{escape(text)}</p>' for text in result.concerns
     )
     return fact_list(words.facts(result)) + paragraphs(sentences) + warned
 
@@ -205,10 +205,11 @@ def comparison_report(about: dict[str, Any]) -> str:
         + plot(f"tree-{i}", f"Tree of {n} samples by {name}")
         for i, name in enumerate(names)
     )
+    most, k = min(MOST_CLUSTERS, n), about["n_clusters"] or 2
     slider = (
         '<div class="controls"><label>Number of clusters '
-        f'<input type="range" id="cut" min="1" max="{min(MOST_CLUSTERS, n)}" step="1" '
-        f'value="{about["n_clusters"]}"> <output id="cut-said" for="cut"></output></label></div>'
+        f'<input type="range" id="cut" min="1" max="{most}" step="1" value="{k}"> '
+        '<output id="cut-said" for="cut"></output></label></div>'
     )
     hint = "All trees are cut into the same number of clusters; colours count within each tree."
     sections.append(("look", "Trees", paragraphs([hint], kind="note") + slider + trees))

@@ -28,7 +28,7 @@ function adapted(colour) {
 
 // Plotly reads some markup in labels; what users wrote is not markup.
 function literal(text) {
-  return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("$", "&#36;");
 }
 
 function shortened(text, length = 16) {
