@@ -125,6 +125,7 @@ class Visit:
         self.page.on("request", self._request)
         self.page.goto(path.as_uri())
         self.page.wait_for_function("window.page && document.querySelector('#tree .main-svg')")
+        self.settle()
 
     def _request(self, request):
         if not request.url.startswith(("file:", "data:", "blob:")):
@@ -133,8 +134,13 @@ class Visit:
     def js(self, code, *arguments):
         return self.page.evaluate(code, *arguments)
 
+    def settle(self):
+        """Wait until everything on the page shows the same."""
+        self.page.evaluate("page.settled.then(() => true)")
+
     def slide(self, k):
         self.page.locator("#cut").fill(str(k))
+        self.settle()
 
     def cells(self, table, column):
         """Return the texts of one column of a table."""
@@ -205,6 +211,7 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(visit, name):
         ]
         assert len(means) == k
     seen.page.locator("#as-found").click()
+    seen.settle()
     assert seen.js("page.state.labels") == result.labels_.tolist()
     assert "as found" in seen.page.locator("#cut-said").inner_text()
 

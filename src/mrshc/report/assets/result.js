@@ -2,6 +2,7 @@
 // The page of one result: what is chosen on it, and what follows from that everywhere.
 
 const LEFT = 0.13; // share of the width for the feature tree
+const NEAR = 7; // pixels within which the mouse finds a branch
 const NARROW = 700; // pixels below which the feature tree is left out
 
 class ResultPage {
@@ -16,10 +17,12 @@ class ResultPage {
     this.found = groupSizes(data.samples.found).length;
     this.scale = this.standardised();
     this.describe();
-    this.makeTables();
     this.listen();
-    this.drawAll();
+    this.drawTree();
+    this.drawHeat();
     this.watch();
+    // What lies further down can wait for the first look.
+    this.settled = afterFrame(() => { this.makeTables(); this.say(); this.drawWhy(); });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawAll());
     window.addEventListener("resize", () => { clearTimeout(this.resizing); this.resizing = setTimeout(() => this.drawAll(), 200); });
   }
@@ -52,10 +55,11 @@ class ResultPage {
   setCut(k) {
     this.state.k = k;
     this.state.labels = k === null ? this.data.samples.found : this.tree.cut(k);
-    this.describe();
+    this.sizes = groupSizes(this.state.labels);
     this.drawTree();
-    this.tables();
     this.say();
+    // While the slider moves on, only the last cut needs tables.
+    this.settled = afterFrame(() => { if (this.state.k === k) { this.describe(); this.tables(); } });
   }
 
   // Means of the clusters and the share of variance between them; exact as found, else from what
@@ -135,7 +139,6 @@ class ResultPage {
     this.drawHeat();
     this.drawWhy();
     this.say();
-    this.legends();
   }
 
   narrow() { return document.getElementById("tree").clientWidth < NARROW; }
@@ -158,11 +161,6 @@ class ResultPage {
   drawTree() {
     const t = theme(), tree = this.tree, bars = this.bars();
     const traces = branchTraces(tree, this.state.labels, this.data.colours, t.soft);
-    const nodes = [...Array(tree.root - tree.n + 1).keys()].map((i) => tree.n + i);
-    traces.push({
-      type: "scatter", mode: "markers", x: nodes.map((node) => tree.place[node]), y: nodes.map((node) => tree.height(node)),
-      customdata: nodes, marker: { size: 12, opacity: 0 }, hoverinfo: "none", name: "nodes",
-    });
     if (this.state.node !== null) traces.push(this.highlight(t));
     const names = bars.map((bar) => literal(shortened(bar.name, this.narrow() ? 8 : 12)));
     bars.forEach((bar, row) => traces.push(barTrace(bar.colours, tree.order, row, "y2")));
@@ -532,11 +530,18 @@ class ResultPage {
       plot.on("plotly_relayout", (change) => { if (!this.moving) this.follow(change); });
       plot.on("plotly_unhover", hide);
     }
-    tree.on("plotly_hover", (e) => this.tip(e.event, this.aboutTree(e.points[0])));
-    tree.on("plotly_click", (e) => {
-      const point = e.points[0];
-      if (point.customdata !== undefined) this.pickNode(point.customdata);
-      else this.pickSample(this.tree.order[point.x]);
+    tree.on("plotly_hover", (e) => this.tip(e.event, this.aboutSample(this.tree.order[e.points[0].x])));
+    tree.on("plotly_click", (e) => this.pickSample(this.tree.order[e.points[0].x]));
+    let pressed = [0, 0];
+    tree.addEventListener("mousedown", (e) => { pressed = [e.clientX, e.clientY]; }, true);
+    tree.addEventListener("click", (e) => {
+      const node = this.nodeAt(e), still = Math.hypot(e.clientX - pressed[0], e.clientY - pressed[1]) < 4;
+      if (node !== null && still) this.pickNode(node);
+    });
+    tree.addEventListener("mousemove", (e) => {
+      const node = this.nodeAt(e);
+      if (node !== null) this.tip(e, this.aboutNode(node));
+      else if (e.clientY < this.barsTop()) hide();
     });
     heat.on("plotly_hover", (e) => this.tip(e.event, this.aboutCell(e.points[0])));
     heat.on("plotly_click", (e) => {
@@ -545,12 +550,32 @@ class ResultPage {
     });
   }
 
-  aboutTree(point) {
-    const node = point.customdata;
-    if (node !== undefined) {
-      return `${this.tree.members(node).length} samples below\nmerged at height ${shown(this.tree.height(node))}\nclick to highlight`;
+  // The node whose fork is under the mouse; thousands of invisible points would be slow.
+  nodeAt(event) {
+    const plot = document.getElementById("tree"), box = plot.getBoundingClientRect();
+    const { xaxis, yaxis } = plot._fullLayout;
+    const x = event.clientX - box.left - xaxis._offset, y = event.clientY - box.top - yaxis._offset;
+    if (y < -NEAR || y > yaxis._length + NEAR) return null;
+    let found = null, best = NEAR;
+    for (let node = this.tree.n; node <= this.tree.root; node++) {
+      const [left, right] = this.tree.children(node).map((c) => xaxis.l2p(this.tree.place[c]));
+      const aside = Math.max(0, Math.min(left, right) - x, x - Math.max(left, right));
+      const distance = Math.hypot(aside, y - yaxis.l2p(this.tree.height(node)));
+      if (distance < best) [best, found] = [distance, node];
     }
-    const i = this.tree.order[point.x];
+    return found;
+  }
+
+  barsTop() {
+    const plot = document.getElementById("tree"), { yaxis } = plot._fullLayout;
+    return plot.getBoundingClientRect().top + yaxis._offset + yaxis._length;
+  }
+
+  aboutNode(node) {
+    return `${this.tree.members(node).length} samples below\nmerged at height ${shown(this.tree.height(node))}\nclick to highlight`;
+  }
+
+  aboutSample(i) {
     const about = this.data.samples.annotations.map((a) => `${a.name}: ${shown(a.values[i])}`);
     return [this.names[i], `cluster ${this.state.labels[i] + 1}`, ...about].join("\n");
   }
@@ -562,6 +587,12 @@ class ResultPage {
 }
 
 function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   return new Float32Array(bytes.buffer);
+}
+
+// Let the browser show what was drawn, then go on.
+function afterFrame(work) {
+  return new Promise((done) => requestAnimationFrame(() => setTimeout(() => { work(); done(); })));
 }
