@@ -25,6 +25,7 @@ import pandas as pd
 from mrshc.study.tables import published
 
 ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
 MRSHC = Path(sys.executable).with_name("mrshc")
 
 READ = "mrshc cluster lymphoma.tsv --samples classes.csv --truth class"
@@ -81,6 +82,21 @@ def outputs_of(folder: Path) -> dict[str, str]:
     return blocks
 
 
+def photograph(report: Path, picture: Path) -> None:
+    """Open a report in Chromium and save what a reader sees first."""
+    from playwright.sync_api import sync_playwright
+
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 1250})
+        page.goto(report.as_uri())
+        page.wait_for_function("window.page")
+        page.evaluate("page.settled.then(() => true)")
+        page.screenshot(path=picture)
+        browser.close()
+
+
 def main() -> None:
     """Run everything and renew the pages."""
     with tempfile.TemporaryDirectory() as name:
@@ -93,7 +109,8 @@ def main() -> None:
                 text = published(text, mark, block)
             page.write_text(text)
         for picture, made in PICTURES.items():
-            shutil.copy(folder / made, ROOT / "docs" / "images" / picture)
+            shutil.copy(folder / made, IMAGES / picture)
+        photograph(folder / "lymphoma140" / "report.html", IMAGES / "report.png")
 
 
 if __name__ == "__main__":

@@ -532,3 +532,31 @@ def test_genes_with_several_probes_keep_their_names(write):
     rows = "".join(f"gene{i // 3},{i}.5,{i}.25,{i}.75\n" for i in range(60))
     table = read_table(write(f"symbol,a,b,c\n{rows}"))
     assert list(table.feature_names[:4]) == ["gene0", "gene0.2", "gene0.3", "gene1"]
+
+
+def test_both_ways_of_reading_rows_give_the_same(write, monkeypatch):
+    """Regular rows are read many at a time; any oddity sends the rest through cell by cell."""
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(600, 4)) * 10.0 ** rng.integers(-20, 20, size=(600, 4))
+    rows = [
+        "\t".join(
+            [f"g{i}", f'"note, {i}"', *(repr(x) if rng.random() > 0.02 else "NA" for x in row)]
+        )
+        for i, row in enumerate(values.tolist())
+    ]
+    text = "\n".join(["gene\tabout\ta\tb\tc\td", *rows]) + "\n"
+    fast = read_table(write(text))
+    monkeypatch.setattr("mrshc.io.body.Body._is_regular", lambda *_: False)
+    slow = read_table(write(text))
+    np.testing.assert_array_equal(fast.X, slow.X)
+    pd.testing.assert_frame_equal(fast.feature_annotations, slow.feature_annotations)
+    assert np.isnan(fast.X).any()
+    monkeypatch.undo()
+    for odd, sentence in [
+        ("g\tx\t1\t2\t3\toops\n", "the text 'oops' where a number should be: line 602, row 'g'"),
+        ("g\tx\t1\t2\t3\n", "has 5 cells in line 602 where 6 were expected"),
+    ]:
+        with pytest.raises(TableError, match=sentence):
+            read_table(write(text + odd))
+    spelled = read_table(write(text + "\ng\tx\t1\t Na \t\N{MINUS SIGN}3\t4\n"))
+    np.testing.assert_array_equal(spelled.X[:, -1], [1, np.nan, -3, 4])

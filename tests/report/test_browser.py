@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import shutil
 from pathlib import Path
@@ -10,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mrshc.analysis import fit, plan_of
+from mrshc.analysis import about_comparison, compare_methods, fit, plan_of
 from mrshc.core.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.io import Table
-from mrshc.report import result_report
+from mrshc.report import comparison_report, result_report
 
 DATA = Path(os.environ.get("MRSHC_DATA", Path(__file__).parents[3] / "shared" / "data"))
 HOSTILE = [
@@ -115,7 +116,7 @@ def made(tmp_path_factory):
 class Visit:
     """A page that is open, and what went wrong on it."""
 
-    def __init__(self, browser, path, **options):
+    def __init__(self, browser, path, *, tree="#tree", **options):
         self.context = browser.new_context(viewport={"width": 1440, "height": 900}, **options)
         self.page = self.context.new_page()
         self.troubles = []
@@ -124,7 +125,7 @@ class Visit:
         self.page.on("dialog", lambda dialog: self.troubles.append(f"dialog {dialog.message}"))
         self.page.on("request", self._request)
         self.page.goto(path.as_uri())
-        self.page.wait_for_function("window.page && document.querySelector('#tree .main-svg')")
+        self.page.wait_for_function(f"window.page && document.querySelector('{tree} .main-svg')")
         self.settle()
 
     def _request(self, request):
@@ -136,7 +137,7 @@ class Visit:
 
     def settle(self):
         """Wait until everything on the page shows the same."""
-        self.page.evaluate("page.settled.then(() => true)")
+        self.page.evaluate("Promise.resolve(page.settled).then(() => true)")
 
     def slide(self, k):
         self.page.locator("#cut").fill(str(k))
@@ -434,3 +435,32 @@ def test_the_file_is_small_enough_to_mail():
     X = make_simulation_1(0, sizes=(40, 30, 30)).X
     plan = plan_of(table_of(X), method="hmv", parameters={"n_features_to_select": 200})
     assert len(result_report(fit(plan)).encode()) < 6e6
+
+
+def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
+    data = make_simulation_1(2, mu=2.0)
+    classes = [f"<b>{label}</b>" for label in data.labels]
+    plan = plan_of(
+        table_of(data.X[:, :100], **{"class": classes}),
+        parameters={"random_state": 0, "n_features_to_select": 30},
+        truth="class",
+    )
+    comparison = compare_methods(plan, n_clusters=None)
+    path = tmp_path / "comparison.html"
+    about = json.loads(json.dumps(about_comparison(plan, comparison, n_clusters=3)))
+    path.write_text(comparison_report(about), encoding="utf-8")
+    seen = Visit(browser, path, tree="#tree-0")
+    headings = seen.page.locator("#look h3").all_inner_texts()
+    assert [text.partition(":")[0] for text in headings] == ["HC", "SHC", "MrSHC", "HC-HMV"]
+    cells = seen.page.locator("#scores tbody tr").first.locator("td").all_inner_texts()
+    assert cells[0] == "HC"
+    assert f"{comparison.scores.loc['HC', 'cer']:.3f}" in cells
+    seen.page.locator("#cut").fill("5")
+    assert seen.page.locator("#cut-said").inner_text() == "5 clusters"
+    colours = "document.getElementById('tree-2').data.filter(t => t.mode === 'lines').length"
+    assert seen.js(colours) == 6  # five clusters, and what lies above
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    found = axe.Axe().run(seen.page).response["violations"]
+    assert [v["id"] for v in found if v["impact"] in ("serious", "critical")] == []
+    assert seen.troubles == []
+    seen.context.close()

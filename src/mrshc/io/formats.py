@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mrshc.io.dialect import Lines, Row, ragged, rows_of
 from mrshc.io.grid import Grid, is_missing, number_of, unique
+from mrshc.io.layout import kept_apart
 from mrshc.io.source import FlawError
-from mrshc.io.text import Row, kept_apart, ragged, rows_of
 
 _GCT_VERSIONS = ("#1.2", "#1.3")
 
@@ -24,7 +25,7 @@ def is_gct(head: str) -> bool:
 
 def read_gct(text: TextIO) -> Grid:
     """Read GCT 1.2 or 1.3: features in rows, annotations of both."""
-    rows = rows_of(text, "\t", quoted=False)
+    rows = rows_of(Lines(text), "\t", quoted=False)
     version, sizes = next(rows)[1][0].strip(), next(rows, (2, []))[1]
     numbers = [int(cell.strip()) for cell in sizes if cell.strip().isdecimal()]
     if len(numbers) != (2 if version == "#1.2" else 4):
@@ -164,9 +165,11 @@ def read_parquet(content: io.BufferedReader, *, annotations: Collection[str]) ->
         ) from None
     try:
         frame = pyarrow.parquet.read_table(content).to_pandas()
+        return _of_frame(frame, annotations=annotations)
+    except FlawError:
+        raise
     except Exception as error:  # of many kinds: the file may hold anything
         raise FlawError(f"is not a whole Parquet file: {_brief(error)}") from None
-    return _of_frame(frame, annotations=annotations)
 
 
 def _of_frame(frame: pd.DataFrame, *, annotations: Collection[str]) -> Grid:

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from mrshc.analysis import classes_in_clusters
 from mrshc.errors import UserError
 from mrshc.files import write_text
 from mrshc.io.result import Result, load_result
@@ -28,6 +29,7 @@ REPORT = "report.html"
 ABOUT_COMPARISON = "comparison.json"
 COMPARISON_VERSION = 1
 _NAMED = 10
+_MOST_CELLS = 150
 
 
 def write_report(folder: Path) -> Path:
@@ -90,7 +92,13 @@ def _answer(result: Result) -> str:
     warned = "".join(
         f'<p class="warning" role="note">{escape(text)}</p>' for text in result.concerns
     )
-    return fact_list(words.facts(result)) + paragraphs(sentences) + warned
+    counts = classes_in_clusters(result)
+    known = ""
+    if counts is not None and counts.size <= _MOST_CELLS:
+        rows = [[name, *row] for name, row in zip(counts.index, counts.to_numpy(), strict=True)]
+        headings = [str(counts.index.name), *counts.columns]
+        known = table(headings, rows, caption="Samples of each class in each cluster")
+    return fact_list(words.facts(result)) + paragraphs(sentences) + known + warned
 
 
 def _look(result: Result) -> str:
@@ -106,9 +114,9 @@ def _look(result: Result) -> str:
     return (
         paragraphs([hint], kind="note")
         + controls
+        + '<div id="legend"></div>'
         + plot("tree", f"Tree of {n} samples in {k} clusters, with bars of annotations below")
         + plot("heat", f"Heat map of {q} selected features in {n} samples, ordered as the tree")
-        + '<div id="legend"></div>'
     )
 
 
