@@ -123,6 +123,11 @@ def compare(
     return Comparison(models=models, scores=scores)
 
 
+def whole_counts(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return scores for a reader: counts stay whole where some are missing."""
+    return scores.astype({"n_features": "Int64", "rank": "Int64"})
+
+
 def _is_method(method: Any) -> bool:
     return isinstance(method, TreeClusterer) or (callable(method) and not isinstance(method, type))
 

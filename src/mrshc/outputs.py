@@ -13,7 +13,7 @@ import pandas as pd
 
 from mrshc import plotting
 from mrshc.analysis import Plan, about_comparison
-from mrshc.comparison import Comparison
+from mrshc.comparison import Comparison, whole_counts
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
 from mrshc.files import OtherWorkError, locked
@@ -248,9 +248,7 @@ def write_comparison(
     plan: Plan, comparison: Comparison, folder: Path, *, n_clusters: int | None
 ) -> None:
     """Write the scores of several methods, and their trees in one picture."""
-    # Counts stay whole where some are missing.
-    scores = comparison.scores.convert_dtypes()
-    scores.to_csv(folder / "scores.csv")
+    whole_counts(comparison.scores).to_csv(folder / "scores.csv")
     about = about_comparison(plan, comparison, n_clusters=n_clusters)
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
     (folder / ABOUT_COMPARISON).write_text(text + "\n", encoding="utf-8")

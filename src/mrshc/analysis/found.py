@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mrshc.analysis.plan import Plan
 from mrshc.checkpoint import fingerprint
-from mrshc.comparison import Comparison
+from mrshc.comparison import Comparison, whole_counts
 from mrshc.core.silhouette import average_silhouette, silhouette_widths
 from mrshc.core.tree import Tree, pairwise_distances
 from mrshc.io.grid import unique
@@ -237,7 +237,7 @@ def about_comparison(
     plan: Plan, comparison: Comparison, *, n_clusters: int | None
 ) -> dict[str, Any]:
     """Say what was compared, and all that is needed to draw it again."""
-    scores = comparison.scores.reset_index()
+    scores = whole_counts(comparison.scores).reset_index()
     annotations = plan.table.sample_annotations
     classes = {} if plan.truth is None else {plan.truth: annotations[plan.truth].tolist()}
     return {
@@ -252,7 +252,7 @@ def about_comparison(
         "n_clusters": n_clusters,
         "scores": [
             {name: None if pd.isna(value) else _plain(value) for name, value in row.items()}
-            for row in scores.convert_dtypes().to_dict("records")
+            for row in scores.to_dict("records")
         ],
         "methods": {name: m.linkage_matrix_.tolist() for name, m in comparison.models.items()},
         "versions": versions(),

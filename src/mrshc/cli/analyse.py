@@ -107,6 +107,7 @@ def compare(
     Example: mrshc compare raw.csv.gz --preset dudoit2002 --samples clinic.csv --truth subtype
     """
     from mrshc import analysis, outputs
+    from mrshc.comparison import whole_counts
     from mrshc.report import ABOUT_COMPARISON
 
     outputs.refuse_existing(out, marker=ABOUT_COMPARISON, overwrite=running.overwrite)
@@ -128,7 +129,7 @@ def compare(
         with talk.working("Drawing"):
             k = analysis.clusters_compared(plan, n_clusters)
             outputs.write_comparison(plan, comparison, work / "result", n_clusters=k)
-    scores = comparison.scores.reset_index().convert_dtypes().astype(object).fillna("")
+    scores = whole_counts(comparison.scores).reset_index().astype(object).fillna("")
     talk.show(scores.columns, scores.map(_cell).to_numpy())
     talk.say(f"The results lie in {out}; look at {out / 'report.html'}")
 
