@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 _ASSETS = Path(__file__).with_name("assets")
-_SCRIPTS = ("tree.js", "tables.js", "figures.js", "result.js", "comparison.js", "main.js")
+_SCRIPTS = (
+    *("tree.js", "values.js", "tables.js", "figures.js"),
+    *("result.js", "comparison.js", "main.js"),
+)
 
 
 def page(title: str, *, sections: Sequence[tuple[str, str, str]], lead: str, data: Any) -> str:

@@ -12,10 +12,10 @@ class ResultPage {
     this.n = this.names.length;
     this.q = data.features.names.length;
     this.tree = new Tree(data.linkage, data.samples.order);
-    this.values = unpacked(data.values);
+    this.ofFeatures = this.q > 1 ? new Tree(data.features.tree, leafOrder(data.features.tree)) : null;
+    this.values = new Values(data);
     this.state = { k: null, labels: data.samples.found, node: null, sample: null, feature: null, order: "tree" };
     this.found = groupSizes(data.samples.found).length;
-    this.scale = this.standardised();
     this.describe();
     this.listen();
     this.drawTree();
@@ -27,28 +27,7 @@ class ResultPage {
     window.addEventListener("resize", () => { clearTimeout(this.resizing); this.resizing = setTimeout(() => this.drawAll(), 200); });
   }
 
-  value(sample, feature) { return this.values[sample * this.q + feature]; }
-
   colour(label) { return adapted(this.data.colours[label % this.data.colours.length]); }
-
-  // Mean and standard deviation of each feature, for colours.
-  standardised() {
-    const scale = [];
-    for (let j = 0; j < this.q; j++) {
-      let sum = 0, square = 0, count = 0;
-      for (let i = 0; i < this.n; i++) {
-        const v = this.value(i, j);
-        if (!Number.isNaN(v)) { sum += v; count += 1; }
-      }
-      const mean = sum / Math.max(1, count);
-      for (let i = 0; i < this.n; i++) {
-        const v = this.value(i, j);
-        if (!Number.isNaN(v)) square += (v - mean) ** 2;
-      }
-      scale.push([mean, Math.sqrt(square / Math.max(1, count - 1)) || 1]);
-    }
-    return scale;
-  }
 
   // ---- clusters and what follows from them
 
@@ -62,73 +41,18 @@ class ResultPage {
     this.settled = afterFrame(() => { if (this.state.k === k) { this.describe(); this.tables(); } });
   }
 
-  // Means of the clusters and the share of variance between them; exact as found, else from what
-  // the page holds.
+  // Exact as found; for other cuts from what the page holds.
   describe() {
-    const labels = this.state.labels, sizes = groupSizes(labels);
-    this.sizes = sizes;
+    const labels = this.state.labels;
+    this.sizes = groupSizes(labels);
     if (this.state.k === null) {
       this.means = this.data.features.means;
       this.effect = this.data.features.effect;
       this.silhouette = this.data.samples.silhouette;
       return;
     }
-    this.means = sizes.map(() => new Array(this.q));
-    this.effect = new Array(this.q);
-    for (let j = 0; j < this.q; j++) {
-      const sums = sizes.map(() => 0), counts = sizes.map(() => 0);
-      let total = 0, sum = 0, count = 0;
-      for (let i = 0; i < this.n; i++) {
-        const v = this.value(i, j);
-        if (Number.isNaN(v)) continue;
-        sums[labels[i]] += v; counts[labels[i]] += 1; sum += v; count += 1;
-      }
-      const mean = sum / Math.max(1, count);
-      for (let i = 0; i < this.n; i++) {
-        const v = this.value(i, j);
-        if (!Number.isNaN(v)) total += (v - mean) ** 2;
-      }
-      let between = 0;
-      sizes.forEach((_, c) => {
-        this.means[c][j] = counts[c] ? sums[c] / counts[c] : null;
-        if (counts[c]) between += counts[c] * (this.means[c][j] - mean) ** 2;
-      });
-      this.effect[j] = total > 0 ? Math.min(1, between / total) : null;
-    }
-    this.silhouette = this.silhouettes(labels, sizes);
-  }
-
-  distances() {
-    if (this.between) return this.between;
-    const n = this.n, q = this.q, city = this.data.metric === "cityblock";
-    const weights = this.data.weights ? this.data.features.loadings[0] : null;
-    const between = new Float32Array(n * n);
-    for (let a = 0; a < n; a++) {
-      for (let b = 0; b < a; b++) {
-        let sum = 0;
-        for (let j = 0; j < q; j++) {
-          const gap = this.values[a * q + j] - this.values[b * q + j];
-          sum += (city ? Math.abs(gap) : gap * gap) * (weights ? weights[j] : 1);
-        }
-        between[a * n + b] = between[b * n + a] = sum;
-      }
-    }
-    this.between = between;
-    return between;
-  }
-
-  silhouettes(labels, sizes) {
-    if (sizes.length < 2) return labels.map(() => 0);
-    const between = this.distances();
-    return labels.map((own, a) => {
-      if (sizes[own] === 1) return 0;
-      const sums = sizes.map(() => 0);
-      for (let b = 0; b < this.n; b++) sums[labels[b]] += between[a * this.n + b];
-      const within = sums[own] / (sizes[own] - 1);
-      const nearest = Math.min(...sums.map((sum, c) => (c === own ? Infinity : sum / sizes[c])));
-      const larger = Math.max(within, nearest);
-      return larger > 0 ? (nearest - within) / larger : larger === 0 ? 0 : null;
-    });
+    Object.assign(this, this.values.separation(labels, this.sizes));
+    this.silhouette = this.values.silhouettes(labels, this.sizes);
   }
 
   // ---- tree and heat map
@@ -196,38 +120,20 @@ class ResultPage {
     const size = (j) => Math.max(...this.data.features.loadings.map((l) => Math.abs(l[j] || 0)), 0);
     if (this.state.order === "loading") return all.sort((a, b) => size(b) - size(a) || a - b);
     if (this.state.order === "effect") return all.sort((a, b) => (this.effect[b] || 0) - (this.effect[a] || 0) || a - b);
-    if (this.q < 2) return all;
-    return this.featureTree().order;
-  }
-
-  featureTree() {
-    if (!this.ofFeatures) {
-      const linkage = this.data.features.tree, q = this.q, starts = new Array(2 * q - 1), sizes = new Array(2 * q - 1).fill(1);
-      linkage.forEach(([l, r], m) => { sizes[q + m] = sizes[l] + sizes[r]; });
-      starts[2 * q - 2] = 0;
-      for (let m = linkage.length - 1; m >= 0; m--) {
-        const [l, r] = linkage[m];
-        starts[l] = starts[q + m];
-        starts[r] = starts[q + m] + sizes[l];
-      }
-      const order = new Array(q);
-      for (let j = 0; j < q; j++) order[starts[j]] = j;
-      this.ofFeatures = new Tree(linkage, order);
-    }
-    return this.ofFeatures;
+    return this.q < 2 ? all : this.ofFeatures.order;
   }
 
   drawHeat() {
     const t = theme(), order = this.featureOrder(), samples = this.tree.order;
     this.rows = order;
-    const z = order.map((j) => Float32Array.from(samples, (i) => (this.value(i, j) - this.scale[j][0]) / this.scale[j][1]));
+    const z = order.map((j) => Float32Array.from(samples, (i) => this.values.standard(i, j)));
     const traces = [{
       type: "heatmap", x: samples.map((_, at) => at), y: order.map((_, at) => at), z,
       zmin: -FAR, zmax: FAR, colorscale: HEAT, hoverinfo: "none", showscale: false,
     }];
     const [left] = this.domain();
     if (left > 0 && this.state.order === "tree" && this.q > 1) {
-      const tree = this.featureTree(), line = { x: [], y: [] };
+      const tree = this.ofFeatures, line = { x: [], y: [] };
       for (let node = tree.n; node <= tree.root; node++) {
         const fork = tree.fork(node);
         line.x.push(...fork.y.map((h) => (h === null ? null : -h)));
@@ -473,14 +379,14 @@ class ResultPage {
     pen.scale(ratio, ratio);
     let low = Infinity, high = -Infinity;
     for (let i = 0; i < this.n; i++) {
-      const v = this.value(i, j);
+      const v = this.values.at(i, j);
       if (v < low) low = v;
       if (v > high) high = v;
     }
     const width = high - low || 1;
     pen.globalAlpha = this.n > 200 ? 0.35 : 0.7;
     for (let i = 0; i < this.n; i++) {
-      const v = this.value(i, j), c = this.state.labels[i];
+      const v = this.values.at(i, j), c = this.state.labels[i];
       if (Number.isNaN(v)) continue;
       pen.fillStyle = this.colour(c);
       pen.beginPath();
@@ -581,15 +487,9 @@ class ResultPage {
   }
 
   aboutCell(point) {
-    const i = this.tree.order[point.x], j = this.rows[point.y], v = this.value(i, j);
+    const i = this.tree.order[point.x], j = this.rows[point.y], v = this.values.at(i, j);
     return [this.names[i], this.data.features.names[j], `value ${Number.isNaN(v) ? "missing" : shown(v)}`, `cluster ${this.state.labels[i] + 1}`].join("\n");
   }
-}
-
-function unpacked(text) {
-  const letters = atob(text), bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
-  return new Float32Array(bytes.buffer);
 }
 
 // Let the browser show what was drawn, then go on.

@@ -78,6 +78,21 @@ class Tree {
   }
 }
 
+// Leaves from left to right.
+function leafOrder(linkage) {
+  const n = linkage.length + 1, starts = new Array(2 * n - 1), sizes = new Array(2 * n - 1).fill(1);
+  linkage.forEach(([left, right], merge) => { sizes[n + merge] = sizes[left] + sizes[right]; });
+  starts[2 * n - 2] = 0;
+  for (let merge = linkage.length - 1; merge >= 0; merge--) {
+    const [left, right] = linkage[merge];
+    starts[left] = starts[n + merge];
+    starts[right] = starts[n + merge] + sizes[left];
+  }
+  const order = new Array(n);
+  for (let leaf = 0; leaf < n; leaf++) order[starts[leaf]] = leaf;
+  return order;
+}
+
 // Lines of a tree, one trace for each colour.
 function branchTraces(tree, labels, colours, plainColour) {
   const clusters = tree.clusters(labels);
