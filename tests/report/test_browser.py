@@ -368,6 +368,41 @@ def test_zoom_and_pan_move_both_figures(visit):
     assert tree == pytest.approx(heat)
 
 
+def test_a_double_click_shows_everything_again(visit):
+    _, seen = visit("simulated")
+    width = "(r => r[1] - r[0])(document.getElementById('tree')._fullLayout.xaxis.range)"
+    for plot in ("heat", "tree"):
+        seen.page.locator("#zoom-in").click()
+        seen.page.wait_for_function(f"{width} < 31")
+        seen.page.locator(f"#{plot}").scroll_into_view_if_needed()
+        height = 10 if plot == "heat" else seen.js("page.tree.height(page.tree.root) * 0.97")
+        seen.page.mouse.dblclick(*_pixel(seen, plot, 31, height))
+        seen.page.wait_for_function(f"{width} === 60")
+
+
+def test_sorting_survives_columns_that_come_and_go(visit):
+    _, seen = visit("simulated")
+    seen.slide(8)
+    seen.page.locator("#features thead button").last.click()
+    seen.slide(2)
+    assert set(seen.cells("samples", "cluster")) == {"1", "2"}
+    seen.page.locator("#samples thead button", has_text="class").click()
+    seen.page.locator("#branch-top").click()
+    classes = seen.cells("samples", "class")
+    assert classes == sorted(classes)
+    seen.page.locator("#branch-none").click()
+    assert seen.cells("samples", "class") == classes
+
+
+def test_clearing_the_search_takes_the_mark_away(visit):
+    _, seen = visit("simulated")
+    seen.page.locator("#find").fill("s17")
+    assert seen.js("page.state.sample") == 17
+    seen.page.locator("#find").fill("")
+    assert seen.js("page.state.sample") is None
+    assert seen.page.locator("#samples tr.marked").count() == 0
+
+
 def test_features_can_be_ordered(visit):
     result, seen = visit("simulated")
     names = "page.rows.map(j => page.data.features.names[j])"

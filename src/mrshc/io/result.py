@@ -116,7 +116,7 @@ class Result:
             if annotations[name].dtype.kind in "fi" or annotations[name].nunique() <= _MOST_LEVELS
         ]
         wanted = [*(name for name in annotations if name == truth), *few]
-        return {str(n): annotations[n].to_numpy() for n in dict.fromkeys(wanted[: _MOST_BARS + 1])}
+        return {str(n): annotations[n].to_numpy() for n in list(dict.fromkeys(wanted))[:_MOST_BARS]}
 
     @property
     def loadings(self) -> pd.DataFrame:

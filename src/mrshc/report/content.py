@@ -49,10 +49,9 @@ def result_data(result: Result) -> dict[str, Any]:
         "values": _packed(selected.to_numpy()),
         "linkage": result.linkage_matrix_.tolist(),
         "colours": list(cluster_colours(MOST_CLUSTERS)),
-        "most_clusters": min(MOST_CLUSTERS, n),
         "metric": result.about["parameters"]["metric"],
         "weights": "loadings" if result.about["method"] == "shc" else None,
-        "search": _story(result),
+        "curves": _curves(result),
         "splits": result.about["splits"],
         "loading_name": "weight" if result.about["method"] == "shc" else "loading",
     }
@@ -76,7 +75,6 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
             for name, linkage in about["methods"].items()
         ],
         "colours": list(cluster_colours(MOST_CLUSTERS)),
-        "most_clusters": min(MOST_CLUSTERS, n),
         "n_clusters": about["n_clusters"] or 2,
     }
 
@@ -85,27 +83,20 @@ def _leaf_order(linkage: list[list[float]]) -> list[int]:
     return Tree(linkage_matrix=np.array(linkage)).leaf_order.tolist()
 
 
-def _story(result: Result) -> dict[str, Any]:
-    story = search_story(result.search_results_)
-    curves = [
+def _curves(result: Result) -> list[dict[str, Any]]:
+    return [
         asdict(curve) | {"values": _numbers(curve.values), "errors": _numbers_or_none(curve.errors)}
-        for curve in story.curves
+        for curve in search_story(result.search_results_).curves
     ]
-    return {
-        "verdict": story.verdict,
-        "rule": story.rule,
-        "screened_out": story.screened_out,
-        "curves": curves,
-    }
 
 
 def _columns(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {
             "name": str(name),
-            "numeric": frame[name].dtype.kind == "f",
+            "numeric": frame[name].dtype.kind in "fi",
             "values": _numbers(frame[name])
-            if frame[name].dtype.kind == "f"
+            if frame[name].dtype.kind in "fi"
             else [None if pd.isna(value) else str(value) for value in frame[name]],
         }
         for name in frame.columns

@@ -21,8 +21,9 @@ CITATION = (
 
 def how_sure(result: Result) -> str:
     """Say how well the clusters separate, and how close the next best choice came."""
-    chosen = result.about["chosen"]
-    width = chosen["silhouette"]
+    if result.n_clusters_ == 1:
+        return "No groups were found: no split of the tree is larger than chance makes it."
+    width = result.about["chosen"]["silhouette"]
     words = "clearly apart" if width >= 0.5 else "apart" if width >= 0.25 else "hardly apart"
     sentence = (
         f"The average silhouette is {width:.2f}: the clusters are {words} (1 would be far apart, "
@@ -36,14 +37,14 @@ def _next_best(result: Result) -> str:
     rows = [row for row in result.about["search"] if not row["chosen"]]
     if result.about["method"] != "mrshc" or not rows:
         return ""
-    rivals = [row for row in rows if not row["screened_out"]]
     k = result.n_clusters_
+    rivals = [row for row in rows if row["n_leaves"] == k]
     if not rivals:
-        return f"None of the other {len(rows)} candidates shows {k} clusters."
+        return f"No other candidate shows {k} clusters."
     best = max(rivals, key=lambda row: row["silhouette"])
     return (
-        f"Among the {len(rivals)} other candidates with {k} clusters the best separated, "
-        f"{best['n_features']:,} features with rank {best['rank']}, has {best['silhouette']:.2f}."
+        f"Of the other candidates with {k} clusters the best separated, {best['n_features']:,} "
+        f"features with rank {best['rank']}, has {best['silhouette']:.2f}."
     )
 
 
@@ -51,7 +52,10 @@ def snippet(result: Result) -> str:
     """Return Python code that repeats the fit."""
     about = result.about
     kind = _CLASSES[about["method"]]
-    given = ", ".join(f"{name}={value!r}" for name, value in about["parameters"].items())
+    parameters = about["parameters"]
+    if about["method"] != "mrshc":  # which finds the number itself
+        parameters = parameters | {"n_clusters": about["chosen"]["n_clusters"]}
+    given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
     reading = "".join(f", {name}={value!r}" for name, value in about["data"]["reading"].items())
     lines = [f"from mrshc import {kind}", "from mrshc.io import read_table"]
     if about["preprocessing"]:
@@ -75,7 +79,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("selected features (q)", f"{chosen['n_features']:,}"),
         ("rank (r)", chosen["rank"]),
         ("clusters (K)", chosen["n_clusters"]),
-        ("average silhouette", f"{chosen['silhouette']:.2f}"),
+        ("average silhouette", f"{chosen['silhouette']:.2f}" if chosen["n_clusters"] > 1 else None),
     ]
     if scores := about["scores"]:
         found.append((f"error rate against {scores['truth']}", f"{scores['cer']:.3f}"))

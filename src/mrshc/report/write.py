@@ -67,7 +67,7 @@ def result_report(result: Result) -> str:
         ("look", "Tree and heat map", _look(result)),
         ("why", "Why this many features and clusters", _why(result)),
         ("features", "Selected features", _about_features() + data_table("features", "features")),
-        ("samples", "Samples", data_table("samples", "samples")),
+        ("samples", "Samples", _about_samples(result) + data_table("samples", "samples")),
         ("how", "How it was made", _how(result)),
     ]
     title = f"{n:,} samples in {k} {'cluster' if k == 1 else 'clusters'}"
@@ -78,16 +78,16 @@ def _answer(result: Result) -> str:
     sizes = enumerate(result.about["cluster_sizes"], start=1)
     clusters = ", ".join(f"cluster {k} with {_counted(size, 'sample')}" for k, size in sizes)
     best = [str(name) for name in result.features.index[: min(_NAMED, result.n_features_selected_)]]
-    sentences = [
-        f"Found: {clusters}.",
-        words.how_sure(result),
-        f"The features that separate them most: {', '.join(best)}.",
-    ]
+    sentences = [words.how_sure(result)]
+    if result.n_clusters_ > 1:
+        sentences.insert(0, f"Found: {clusters}.")
+        sentences.append(f"The features that separate them most: {', '.join(best)}.")
     if scores := result.about["scores"]:
         sentences.append(
             f"Against the known {scores['truth']}, the classification error rate (share of pairs "
-            f"of samples on which clusters and classes disagree) is {scores['cer']:.3f}, the "
-            f"purity {scores['purity']:.3f}."
+            f"of samples on which clusters and classes disagree, also where one class is found in "
+            f"several clusters) is {scores['cer']:.3f}; {scores['purity']:.1%} of the samples lie "
+            "with the majority of their cluster."
         )
     warned = "".join(
         f'<p class="warning" role="note">{escape(text)}</p>' for text in result.concerns
@@ -111,6 +111,9 @@ def _look(result: Result) -> str:
         "sample, each row a selected feature. Drag to zoom, double-click to see all; click where "
         "branches join to highlight what is below."
     )
+    shown, there = len(result.shown_annotations), result.sample_annotations.shape[1]
+    if shown < there:
+        hint += f" Bars show {shown} of {there} annotations; the table of samples has all."
     return (
         paragraphs([hint], kind="note")
         + controls
@@ -129,10 +132,22 @@ def _why(result: Result) -> str:
     ]
     if curves:
         parts.append(f'<div class="two">{"".join(curves)}</div>')
-        looks = "Star: chosen. Filled: compared to the end. Hollow: removed as a dip. Cross: set "
-        parts.append(paragraphs([f"{looks}aside, {story.screened_out}. {story.rule}"], kind="note"))
+        states = {state for curve in story.curves for state in curve.states}
+        looks = {
+            "removed": "Hollow: removed, since both neighbours separate better.",
+            "screened out": f"Cross: set aside, {story.screened_out}.",
+        }
+        seen = [looks[state] for state in looks if state in states]
+        parts.append(paragraphs([" ".join(["Star: chosen.", *seen, story.rule])], kind="note"))
     else:
         parts.append(paragraphs(["There was a single candidate: nothing to choose from."]))
+    if result.about["method"] != "mrshc" and result.about["parameters"]["n_clusters"] is None:
+        k = result.n_clusters_
+        parts.append(
+            paragraphs(
+                [f"The tree is cut into {k} clusters, where the average silhouette is largest."]
+            )
+        )
     if result.about["splits"]:
         parts.append(
             "<h3>Is a branch one cluster or two?</h3>"
@@ -171,6 +186,15 @@ def _about_features() -> str:
         "for each cluster. A feature was selected because it separates samples: its effect size is "
         "not evidence on its own."
     )
+    return paragraphs([sentence], kind="note")
+
+
+def _about_samples(result: Result) -> str:
+    sentence = "Silhouette: how well a sample fits its cluster, from 1 down to below 0."
+    if result.selected.isna().to_numpy().any():
+        sentence += (
+            " With missing values it is known for the clusters found only, not for other cuts."
+        )
     return paragraphs([sentence], kind="note")
 
 
@@ -235,7 +259,7 @@ def _method_heading(name: str, about: dict[str, Any]) -> str:
 
 def _scores(about: dict[str, Any]) -> str:
     headings = list(about["scores"][0])
-    rows = [[_said(row[name]) for name in headings] for row in about["scores"]]
+    rows = [["" if row[n] is None else _score(row[n]) for n in headings] for row in about["scores"]]
     said = (
         f"Each tree is cut into {about['n_clusters']} clusters and compared with {about['truth']}. "
         "cer: share of pairs of samples on which clusters and classes disagree; purity: share of "
@@ -261,5 +285,9 @@ def _counted(count: int, what: str) -> str:
 def _said(value: Any) -> str:
     """Return a value for people."""
     if value is None:
-        return ""
+        return "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _score(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)

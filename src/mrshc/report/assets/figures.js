@@ -18,9 +18,15 @@ function theme() {
   };
 }
 
+// Paper is light, whatever the screen.
+function isDark() {
+  const printing = document.documentElement.classList.contains("printing");
+  return window.matchMedia("(prefers-color-scheme: dark)").matches && !printing;
+}
+
 // Dark colours are lightened on a dark page.
 function adapted(colour) {
-  if (!window.matchMedia("(prefers-color-scheme: dark)").matches) return colour;
+  if (!isDark()) return colour;
   const channels = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   const share = Math.max(0, 0.45 - (0.6 * (0.3 * channels[0] + 0.59 * channels[1] + 0.11 * channels[2])) / 255);
   return `#${channels.map((c) => Math.round(c + (255 - c) * share).toString(16).padStart(2, "0")).join("")}`;
@@ -49,11 +55,12 @@ function baseLayout(more) {
 
 function axis(more) {
   const t = theme();
-  return { showgrid: false, zeroline: false, linecolor: t.soft, tickcolor: t.soft, ...more };
+  return { showgrid: false, zeroline: false, automargin: true, linecolor: t.soft, tickcolor: t.soft, ...more };
 }
 
 // One row of colours, as a trace.
 function barTrace(colours, order, row, yaxis) {
+  colours = colours.map(adapted);
   const levels = [...new Set(colours)];
   const scale = levels.flatMap((colour, i) => [[i / levels.length, colour], [(i + 1) / levels.length, colour]]);
   return {
@@ -81,6 +88,7 @@ function curveFigure(id, curve) {
   };
   const at = curve.values.map((_, i) => i);
   const marker = {
+    opacity: 1,
     size: at.map((i) => (i === curve.chosen ? 16 : 9)),
     symbol: at.map((i) => (i === curve.chosen ? "star" : looks[curve.states[i]].symbol)),
     color: at.map((i) => (i === curve.chosen ? t.mark : looks[curve.states[i]].color)),

@@ -2,6 +2,7 @@
 // The page of one result: what is chosen on it, and what follows from that everywhere.
 
 const LEFT = 0.13; // share of the width for the feature tree
+const FEWEST = 4; // samples that a view holds
 const NEAR = 7; // pixels within which the mouse finds a branch
 const NARROW = 700; // pixels below which the feature tree is left out
 
@@ -24,6 +25,10 @@ class ResultPage {
     // What lies further down can wait for the first look.
     this.settled = afterFrame(() => { this.makeTables(); this.say(); this.drawWhy(); });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawAll());
+    // On paper everything is light, and no strip waits to be scrolled to.
+    const print = (on) => { document.documentElement.classList.toggle("printing", on); this.drawAll(); };
+    window.addEventListener("beforeprint", () => { print(true); document.querySelectorAll("canvas.strip").forEach((c) => this.paintStrip(c)); });
+    window.addEventListener("afterprint", () => print(false));
     window.addEventListener("resize", () => { clearTimeout(this.resizing); this.resizing = setTimeout(() => this.drawAll(), 200); });
   }
 
@@ -38,7 +43,15 @@ class ResultPage {
     this.drawTree();
     this.say();
     // While the slider moves on, only the last cut needs tables.
-    this.settled = afterFrame(() => { if (this.state.k === k) { this.describe(); this.tables(); } });
+    this.settled = afterFrame(() => { if (this.state.k === k) this.follows(); });
+  }
+
+  // What takes longer than the eye.
+  follows() {
+    this.describe();
+    this.tables();
+    if (this.state.order === "effect") this.drawHeat();
+    this.search(document.getElementById("find").value);
   }
 
   // Exact as found; for other cuts from what the page holds.
@@ -62,6 +75,7 @@ class ResultPage {
     this.drawTree();
     this.drawHeat();
     this.drawWhy();
+    this.tables();
     this.say();
   }
 
@@ -177,6 +191,8 @@ class ResultPage {
   follow(change) {
     const has = (key) => change[key] !== undefined;
     if (has("xaxis.range[0]")) this.view = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+    if (has("xaxis.range")) this.view = change["xaxis.range"];
+    if (has("yaxis.range")) this.rowView = change["yaxis.range"];
     if (has("yaxis.range[0]")) this.rowView = [change["yaxis.range[0]"], change["yaxis.range[1]"]];
     if (has("xaxis.autorange")) this.view = null;
     if (has("yaxis.autorange")) this.rowView = null;
@@ -200,6 +216,7 @@ class ResultPage {
 
   zoom(factor) {
     const [from, to] = this.range(), middle = (from + to) / 2, half = ((to - from) / 2) * factor;
+    if (factor && 2 * half < FEWEST) return;
     this.view = factor === 0 || 2 * half >= this.n ? null
       : [Math.max(-0.5, middle - half), Math.min(this.n - 0.5, middle + half)];
     if (factor === 0) this.rowView = null;
@@ -219,12 +236,15 @@ class ResultPage {
     this.state.node = node;
     this.drawTree();
     this.say();
-    this.tables();
+    this.samplesTable.columns = this.sampleColumns();
+    this.samplesTable.render();
   }
 
   pickSample(sample) {
     this.state.sample = sample;
     this.samplesTable.mark(sample);
+    const at = sample === null ? null : this.tree.place[sample], [from, to] = this.range();
+    if (at !== null && (at < from || at > to)) { this.view = null; this.applyView(); }
     this.drawTree();
     Plotly.relayout("heat", { shapes: this.heatShapes() });
     this.say();
@@ -233,6 +253,8 @@ class ResultPage {
   pickFeature(feature) {
     this.state.feature = feature;
     this.featuresTable.mark(feature);
+    const at = this.rows.indexOf(feature), view = this.rowView;
+    if (view && at >= 0 && (at < Math.min(...view) || at > Math.max(...view))) { this.rowView = null; this.applyView(); }
     Plotly.relayout("heat", { shapes: this.heatShapes() });
     this.say();
   }
@@ -240,20 +262,25 @@ class ResultPage {
   search(text) {
     const wanted = text.trim().toLowerCase();
     const said = document.getElementById("search-said");
-    if (!wanted) { said.textContent = ""; return; }
-    const best = (names) => {
-      const small = names.map((name) => name.toLowerCase());
-      const exact = small.indexOf(wanted);
-      return exact >= 0 ? exact : small.findIndex((name) => name.includes(wanted));
-    };
-    const sample = best(this.names), feature = best(this.data.features.names);
+    if (!wanted) {
+      if (said.textContent) { this.pickSample(null); this.pickFeature(null); }
+      said.textContent = "";
+      return;
+    }
+    // Names that are it first, then names that hold it.
+    const hits = (names) => names.map((name, i) => [name.toLowerCase(), i]).filter(([name]) => name.includes(wanted))
+      .sort((a, b) => (b[0] === wanted) - (a[0] === wanted) || a[1] - b[1]).map(([, i]) => i);
+    const samples = hits(this.names), features = hits(this.data.features.names);
     const exactly = this.data.features.names.some((name) => name.toLowerCase() === wanted);
-    if (sample >= 0 && !exactly) {
-      this.pickSample(sample);
-      said.textContent = `Sample ${this.names[sample]}, cluster ${this.state.labels[sample] + 1}`;
-    } else if (feature >= 0) {
-      this.pickFeature(feature);
-      said.textContent = `Feature ${this.data.features.names[feature]}, effect ${shown(this.effect[feature])}`;
+    const n = samples.length + features.length, first = n > 1 ? `, first of ${n}` : "";
+    if (samples.length && !exactly) {
+      const [sample] = samples;
+      if (sample !== this.state.sample) this.pickSample(sample);
+      said.textContent = `Sample ${this.names[sample]}, cluster ${this.state.labels[sample] + 1}${first}`;
+    } else if (features.length) {
+      const [feature] = features;
+      if (feature !== this.state.feature) this.pickFeature(feature);
+      said.textContent = `Feature ${this.data.features.names[feature]}, effect ${shown(this.effect[feature])}${first}`;
     } else {
       said.textContent = "No sample or selected feature has this in its name.";
     }
@@ -278,6 +305,9 @@ class ResultPage {
       document.getElementById(`branch-${side}`).disabled = child === null;
     }
     document.getElementById("branch-none").disabled = node === null;
+    document.getElementById("tree").setAttribute("aria-label", `Tree of ${this.n} samples in ${k} clusters, with bars of annotations below`);
+    // A button that was just pressed may have nothing more to do.
+    if (document.activeElement.disabled) document.getElementById(node === null ? "cut" : "branch-top").focus();
     this.legends();
   }
 
@@ -302,7 +332,7 @@ class ResultPage {
     };
     const title = (text) => { const b = document.createElement("b"); b.textContent = text; return b; };
     const lines = [[title("clusters"), ...this.sizes.map((size, c) => entry(`${c + 1} (${size})`, this.colour(c)))]];
-    this.data.samples.bars.forEach((bar) => lines.push([title(bar.name), ...bar.legend.map(([text, colour]) => entry(text, colour))]));
+    this.data.samples.bars.forEach((bar) => lines.push([title(bar.name), ...bar.legend.map(([text, colour]) => entry(text, colour && adapted(colour)))]));
     const steps = HEAT.map(([, colour]) => colour).join(", ");
     const ramp = entry(`${FAR} standard deviations above the feature's mean`);
     const gradient = document.createElement("i");
@@ -396,7 +426,7 @@ class ResultPage {
   }
 
   drawWhy() {
-    this.data.search.curves.forEach((curve, i) => curveFigure(`curve-${i}`, curve));
+    this.data.curves.forEach((curve, i) => curveFigure(`curve-${i}`, curve));
     if (this.data.splits.length) splitsFigure("splits", this.data.splits);
     this.data.features.loadings.forEach((loadings, k) => loadingsFigure(`loadings-${k}`, loadings, this.data.features.names, `${this.data.loading_name} in component ${k + 1}`));
   }
@@ -435,6 +465,10 @@ class ResultPage {
     for (const plot of [tree, heat]) {
       plot.on("plotly_relayout", (change) => { if (!this.moving) this.follow(change); });
       plot.on("plotly_unhover", hide);
+    }
+    for (const plot of [tree, heat]) {
+      plot.addEventListener("mouseleave", hide);
+      plot.on("plotly_doubleclick", () => this.zoom(0));
     }
     tree.on("plotly_hover", (e) => this.tip(e.event, this.aboutSample(this.tree.order[e.points[0].x])));
     tree.on("plotly_click", (e) => this.pickSample(this.tree.order[e.points[0].x]));
@@ -494,5 +528,5 @@ class ResultPage {
 
 // Let the browser show what was drawn, then go on.
 function afterFrame(work) {
-  return new Promise((done) => requestAnimationFrame(() => setTimeout(() => { work(); done(); })));
+  return new Promise((done) => requestAnimationFrame(() => setTimeout(() => { try { work(); } finally { done(); } })));
 }

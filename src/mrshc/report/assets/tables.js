@@ -15,6 +15,8 @@ function csvCell(value) {
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
+const MOST_ROWS = 1000; // more would make the page slow; filters and downloads see all
+
 class DataTable {
   // columns: [{ title, numeric, value(row), draw(cell, row)?, }]; rows are numbers 0..n-1.
   constructor(id, { columns, n, onPick, fileName }) {
@@ -22,7 +24,7 @@ class DataTable {
     this.n = n;
     this.columns = columns;
     this.onPick = onPick;
-    this.sorted = { column: null, down: false };
+    this.sorted = { title: null, down: false };
     this.marked = null;
     this.table = document.querySelector(`#${id} table`);
     this.said = document.querySelector(`#${id} .said`);
@@ -40,9 +42,9 @@ class DataTable {
       rows = rows.filter((row) => this.columns.some(
         (c) => !c.draw && String(shown(c.value(row))).toLowerCase().includes(wanted)));
     }
-    const { column, down } = this.sorted;
-    if (column !== null) {
-      const value = this.columns[column].value, sign = down ? -1 : 1;
+    const { title, down } = this.sorted, column = this.columns.find((c) => c.title === title);
+    if (column) {
+      const value = column.value, sign = down ? -1 : 1;
       const empty = (v) => v === null || v === undefined || Number.isNaN(v);
       rows.sort((a, b) => {
         const [x, y] = [value(a), value(b)];
@@ -54,12 +56,12 @@ class DataTable {
     return rows;
   }
 
-  sort(column) {
-    const same = this.sorted.column === column;
+  sort(at) {
+    const { title, numeric } = this.columns[at], same = this.sorted.title === title;
     // Numbers are most often wanted from the largest.
-    this.sorted = { column, down: same ? !this.sorted.down : this.columns[column].numeric };
+    this.sorted = { title, down: same ? !this.sorted.down : numeric };
     this.render();
-    this.table.querySelectorAll("thead button")[column].focus();
+    this.table.querySelectorAll("thead button")[at].focus();
   }
 
   render() {
@@ -68,7 +70,7 @@ class DataTable {
       const cell = document.createElement("th");
       cell.scope = "col";
       cell.className = column.numeric ? "number" : "";
-      const here = this.sorted.column === at;
+      const here = this.sorted.title === column.title;
       cell.setAttribute("aria-sort", here ? (this.sorted.down ? "descending" : "ascending") : "none");
       const button = document.createElement("button");
       button.type = "button";
@@ -80,10 +82,11 @@ class DataTable {
     this.table.tHead.replaceChildren(head);
     const body = document.createDocumentFragment();
     const rows = this.rows();
-    rows.forEach((row) => body.append(this.line(row)));
+    rows.slice(0, MOST_ROWS).forEach((row) => body.append(this.line(row)));
     this.table.tBodies[0].replaceChildren(body);
-    this.said.textContent = rows.length === this.n
-      ? `${this.n.toLocaleString("en")} rows` : `${rows.length.toLocaleString("en")} of ${this.n.toLocaleString("en")} rows`;
+    const all = this.n.toLocaleString("en"), left = rows.length.toLocaleString("en");
+    this.said.textContent = (rows.length === this.n ? `${all} rows` : `${left} of ${all} rows`)
+      + (rows.length > MOST_ROWS ? `, the first ${MOST_ROWS.toLocaleString("en")} shown` : "");
   }
 
   line(row) {
