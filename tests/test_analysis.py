@@ -141,6 +141,14 @@ def test_warnings_are_told_and_kept():
     assert any(sentence.startswith("Note: The gap") for sentence in summary(result))
 
 
+def test_one_cluster_separates_nothing():
+    noise = np.random.default_rng(0).normal(size=(40, 60))
+    result = run(values=noise, n_features_to_select=20)
+    assert result.n_clusters_ == 1
+    assert result.features["effect_size"].isna().all()
+    assert "one cluster: no groups were found" in summary(result)[0]
+
+
 def test_the_same_work_is_known_again_and_other_work_is_not():
     plan = plan_of(table(), parameters={"random_state": 0, "n_jobs": 1})
     same = plan_of(table(), parameters={"random_state": 0, "n_jobs": 2})

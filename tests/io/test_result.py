@@ -106,12 +106,14 @@ def test_result_json_is_valid_against_its_schema(result, tmp_path):
             "is written in version 2 of the format, this mrshc reads version 1",
         ),
         ({"format": "something"}, "is not about a result of mrshc"),
+        ({"splits": None}, "lacks 'splits'"),
     ],
 )
 def test_other_formats_are_refused_with_a_reason(result, tmp_path, change, sentence):
     write_result(result, tmp_path)
     path = tmp_path / "result.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    about = json.loads(path.read_text()) | change
+    path.write_text(json.dumps({name: v for name, v in about.items() if v is not None}))
     with pytest.raises(UserError, match=sentence):
         load_result(tmp_path)
 

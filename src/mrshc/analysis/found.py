@@ -123,7 +123,7 @@ def _separation(
     total = np.zeros(X.shape[1])
     for row in X:  # a row at a time: the data may be large
         total += np.nan_to_num((row - centre) ** 2)
-    varies = total > 0
+    varies = (total > 0) & (len(groups) > 1)  # one cluster separates nothing
     effect = np.divide(between, total, out=np.full(X.shape[1], np.nan), where=varies)
     return means, np.minimum(effect, 1.0)
 

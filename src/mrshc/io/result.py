@@ -205,6 +205,9 @@ def _about(folder: Path) -> dict[str, Any]:
             f"{folder} is written in version {version} of the format, this mrshc reads version "
             f"{FORMAT_VERSION}. Install a newer mrshc, or make the result again."
         )
+    required = json.loads(SCHEMA.read_text(encoding="utf-8"))["required"]
+    if lost := [name for name in required if name not in about]:
+        raise ResultError(f"{folder / ABOUT} lacks {lost[0]!r}. Make the result again.")
     return about
 
 

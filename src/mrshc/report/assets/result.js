@@ -92,7 +92,7 @@ class ResultPage {
   }
 
   bars() {
-    const clusters = this.state.labels.map((label) => this.colour(label));
+    const clusters = this.state.labels.map((label) => this.data.colours[label % this.data.colours.length]);
     return [{ name: "cluster", colours: clusters }, ...this.data.samples.bars];
   }
 
