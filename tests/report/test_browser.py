@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -477,7 +478,7 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     classes = [f"<b>{label}</b>" for label in data.labels]
     plan = plan_of(
         table_of(data.X[:, :100], **{"class": classes}),
-        parameters={"random_state": 0, "n_features_to_select": 30},
+        parameters={"random_state": 0, "n_features_to_select": [20, 30]},
         truth="class",
     )
     comparison = compare_methods(plan, n_clusters=None)
@@ -490,11 +491,20 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     cells = seen.page.locator("#scores tbody tr").first.locator("td").all_inner_texts()
     assert cells[0] == "HC"
     assert f"{comparison.scores.loc['HC', 'cer']:.3f}" in cells
+    for why in seen.page.locator("summary").all():
+        why.click()
+    seen.page.wait_for_function("document.querySelector('#curve-2-0 .main-svg')")
     seen.page.locator("#cut").fill("5")
     assert seen.page.locator("#cut-said").inner_text() == "5 clusters"
     lines = "document.getElementById('tree-2').data.filter(t => t.mode === 'lines').length"
     sizes = np.bincount(comparison.models["MrSHC"].cut(5))
     assert seen.js(lines) == 1 + (sizes > 1).sum()  # what lies above, and clusters with a fork
+    seen.page.locator("#tree-0").scroll_into_view_if_needed()
+    box = seen.page.locator("#tree-0").bounding_box()
+    seen.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 18)
+    tip = seen.page.locator("#tip")
+    tip.wait_for(state="visible")
+    assert re.search(r"s\d+\ncluster \d\nclass: <b>\d</b>", tip.inner_text())
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     found = axe.Axe().run(seen.page).response["violations"]
     assert [v["id"] for v in found if v["impact"] in ("serious", "critical")] == []

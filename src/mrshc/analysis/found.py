@@ -69,11 +69,7 @@ def _clusters(
     model: Any, distances: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], list[dict[str, Any]]]:
     """Return the clusters, and the table of what was tried."""
-    tried = getattr(model, "search_results_", {})
-    search = [
-        {name: _plain(column[i]) for name, column in tried.items()}
-        for i in range(len(next(iter(tried.values()), ())))
-    ]
+    search = _search(model)
     given = int(model.labels_.max()) + 1 if hasattr(model, "labels_") else None
     if given is not None and search:
         return model.labels_, search
@@ -86,6 +82,15 @@ def _clusters(
             for k, width in widths.items()
         ]
     return model.cut(best), search
+
+
+def _search(model: Any) -> list[dict[str, Any]]:
+    """Return what a method tried, a row for each candidate."""
+    tried = getattr(model, "search_results_", {})
+    return [
+        {name: _plain(column[i]) for name, column in tried.items()}
+        for i in range(len(next(iter(tried.values()), ())))
+    ]
 
 
 def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
@@ -254,7 +259,10 @@ def about_comparison(
             {name: None if pd.isna(value) else _plain(value) for name, value in row.items()}
             for row in scores.to_dict("records")
         ],
-        "methods": {name: m.linkage_matrix_.tolist() for name, m in comparison.models.items()},
+        "methods": {
+            name: {"linkage": model.linkage_matrix_.tolist(), "search": _search(model)}
+            for name, model in comparison.models.items()
+        },
         "versions": versions(),
     }
 

@@ -51,7 +51,7 @@ def result_data(result: Result) -> dict[str, Any]:
         "colours": list(cluster_colours(MOST_CLUSTERS)),
         "metric": result.about["parameters"]["metric"],
         "weights": "loadings" if result.about["method"] == "shc" else None,
-        "curves": _curves(result),
+        "curves": curves_of(result.search_results_),
         "splits": result.about["splits"],
         "loading_name": "weight" if result.about["method"] == "shc" else "loading",
     }
@@ -69,10 +69,19 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
     bars = annotation_bars(about["annotations"], n)
     return {
         "kind": "comparison",
-        "samples": {"names": about["samples"], "bars": [asdict(bar) for bar in bars]},
+        "samples": {
+            "names": about["samples"],
+            "bars": [asdict(bar) for bar in bars],
+            "annotations": [{"name": n, "values": v} for n, v in about["annotations"].items()],
+        },
         "methods": [
-            {"name": name, "linkage": linkage, "order": _leaf_order(linkage)}
-            for name, linkage in about["methods"].items()
+            {
+                "name": name,
+                "linkage": method["linkage"],
+                "order": _leaf_order(method["linkage"]),
+                "curves": curves_of(columns(method["search"])),
+            }
+            for name, method in about["methods"].items()
         ],
         "colours": list(cluster_colours(MOST_CLUSTERS)),
         "n_clusters": about["n_clusters"] or 2,
@@ -83,10 +92,16 @@ def _leaf_order(linkage: list[list[float]]) -> list[int]:
     return Tree(linkage_matrix=np.array(linkage)).leaf_order.tolist()
 
 
-def _curves(result: Result) -> list[dict[str, Any]]:
+def columns(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Return rows of a table as columns."""
+    return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
+
+
+def curves_of(search: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    """Return the curves that tell why a candidate was chosen; none if nothing was tried."""
     return [
         asdict(curve) | {"values": _numbers(curve.values), "errors": _numbers_or_none(curve.errors)}
-        for curve in search_story(result.search_results_).curves
+        for curve in (search_story(search).curves if search else ())
     ]
 
 

@@ -13,7 +13,7 @@ from mrshc.files import write_text
 from mrshc.io.result import Result, load_result
 from mrshc.plotting.evidence import Curve, search_story
 from mrshc.report import words
-from mrshc.report.content import MOST_CLUSTERS, comparison_data, result_data
+from mrshc.report.content import MOST_CLUSTERS, columns, comparison_data, result_data
 from mrshc.report.page import (
     asset,
     code,
@@ -235,6 +235,7 @@ def comparison_report(about: dict[str, Any]) -> str:
     trees = "".join(
         f"<h3>{escape(_method_heading(name, about))}</h3>"
         + plot(f"tree-{i}", f"Tree of {n} samples by {name}")
+        + _curves_of(about, name, i)
         for i, name in enumerate(names)
     )
     most, k = min(MOST_CLUSTERS, n), about["n_clusters"] or 2
@@ -249,6 +250,20 @@ def comparison_report(about: dict[str, Any]) -> str:
     lead = paragraphs([about["data"]["source"]], kind="soft")
     title = f"{n:,} samples, {len(names)} methods side by side"
     return page(title, sections=sections, lead=lead, data=comparison_data(about))
+
+
+def _curves_of(about: dict[str, Any], name: str, m: int) -> str:
+    """Return the places of the curves that tell why a method chose as it did."""
+    search = columns(about["methods"][name]["search"])
+    curves = search_story(search).curves if search else ()
+    places = "".join(
+        "<div>" + plot(f"curve-{m}-{i}", _curve_words(curve)) + "</div>"
+        for i, curve in enumerate(curves)
+    )
+    if not places:
+        return ""
+    inside = f'<div class="two">{places}</div>'
+    return f"<details><summary>Why {escape(name)} chose these features</summary>{inside}</details>"
 
 
 def _method_heading(name: str, about: dict[str, Any]) -> str:

@@ -58,6 +58,15 @@ function axis(more) {
   return { showgrid: false, zeroline: false, automargin: true, linecolor: t.soft, tickcolor: t.soft, ...more };
 }
 
+// Words beside the mouse.
+function showTip(event, text) {
+  const tip = document.getElementById("tip");
+  tip.textContent = text;
+  tip.style.display = "block";
+  tip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8)}px`;
+  tip.style.top = `${Math.min(event.clientY + 14, window.innerHeight - tip.offsetHeight - 8)}px`;
+}
+
 // One row of colours, as a trace.
 function barTrace(colours, order, row, yaxis) {
   colours = colours.map(adapted);

@@ -431,15 +431,6 @@ class ResultPage {
     this.data.features.loadings.forEach((loadings, k) => loadingsFigure(`loadings-${k}`, loadings, this.data.features.names, `${this.data.loading_name} in component ${k + 1}`));
   }
 
-  tip(event, text) {
-    const tip = document.getElementById("tip");
-    tip.textContent = text;
-    tip.style.display = "block";
-    const x = event.clientX, y = event.clientY;
-    tip.style.left = `${Math.min(x + 14, window.innerWidth - tip.offsetWidth - 8)}px`;
-    tip.style.top = `${Math.min(y + 14, window.innerHeight - tip.offsetHeight - 8)}px`;
-  }
-
   listen() {
     const on = (id, kind, what) => document.getElementById(id).addEventListener(kind, what);
     on("cut", "input", (e) => this.setCut(Number(e.target.value)));
@@ -470,7 +461,7 @@ class ResultPage {
       plot.addEventListener("mouseleave", hide);
       plot.on("plotly_doubleclick", () => this.zoom(0));
     }
-    tree.on("plotly_hover", (e) => this.tip(e.event, this.aboutSample(this.tree.order[e.points[0].x])));
+    tree.on("plotly_hover", (e) => showTip(e.event, this.aboutSample(this.tree.order[e.points[0].x])));
     tree.on("plotly_click", (e) => this.pickSample(this.tree.order[e.points[0].x]));
     let pressed = [0, 0];
     tree.addEventListener("mousedown", (e) => { pressed = [e.clientX, e.clientY]; }, true);
@@ -480,10 +471,10 @@ class ResultPage {
     });
     tree.addEventListener("mousemove", (e) => {
       const node = this.nodeAt(e);
-      if (node !== null) this.tip(e, this.aboutNode(node));
+      if (node !== null) showTip(e, this.aboutNode(node));
       else if (e.clientY < this.barsTop()) hide();
     });
-    heat.on("plotly_hover", (e) => this.tip(e.event, this.aboutCell(e.points[0])));
+    heat.on("plotly_hover", (e) => showTip(e.event, this.aboutCell(e.points[0])));
     heat.on("plotly_click", (e) => {
       this.pickSample(this.tree.order[e.points[0].x]);
       this.pickFeature(this.rows[e.points[0].y]);
