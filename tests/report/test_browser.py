@@ -486,6 +486,7 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     about = json.loads(json.dumps(about_comparison(plan, comparison, n_clusters=3)))
     path.write_text(comparison_report(about), encoding="utf-8")
     seen = Visit(browser, path, tree="#tree-0")
+    assert "<b>2</b>" in seen.page.locator("#legend").inner_text()
     headings = seen.page.locator("#look h3").all_inner_texts()
     assert [text.partition(":")[0] for text in headings] == ["HC", "SHC", "MrSHC", "HC-HMV"]
     cells = seen.page.locator("#scores tbody tr").first.locator("td").all_inner_texts()

@@ -244,8 +244,9 @@ def comparison_report(about: dict[str, Any]) -> str:
         f'<input type="range" id="cut" min="1" max="{most}" step="1" value="{k}"> '
         '<output id="cut-said" for="cut"></output></label></div>'
     )
+    legend = '<div id="legend"></div>'
     hint = "All trees are cut into the same number of clusters; colours count within each tree."
-    sections.append(("look", "Trees", paragraphs([hint], kind="note") + slider + trees))
+    sections.append(("look", "Trees", paragraphs([hint], kind="note") + slider + legend + trees))
     sections.append(("how", "How it was made", _how_compared(about)))
     lead = paragraphs([about["data"]["source"]], kind="soft")
     title = f"{n:,} samples, {len(names)} methods side by side"

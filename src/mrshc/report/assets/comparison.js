@@ -19,6 +19,7 @@ class ComparisonPage {
     document.getElementById("cut-said").textContent = `${this.k} ${this.k === 1 ? "cluster" : "clusters"}`;
     document.getElementById("cut").setAttribute("aria-valuetext", `${this.k} clusters`);
     this.labels = this.trees.map((tree) => tree.cut(this.k));
+    document.getElementById("legend").replaceChildren(...this.data.samples.bars.map(barLegend));
     this.trees.forEach((tree, m) => this.drawTree(tree, m));
   }
 

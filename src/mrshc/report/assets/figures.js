@@ -67,6 +67,30 @@ function showTip(event, text) {
   tip.style.top = `${Math.min(event.clientY + 14, window.innerHeight - tip.offsetHeight - 8)}px`;
 }
 
+// A line of a legend: what colours (or ramps of colours) mean.
+function legendLine(title, entries) {
+  const line = document.createElement("div"), heading = document.createElement("b");
+  line.className = "legend";
+  heading.textContent = title;
+  line.append(heading);
+  entries.forEach(([text, colour]) => {
+    const entry = document.createElement("span");
+    if (colour) {
+      const patch = document.createElement("i");
+      patch.style.background = colour;
+      if (colour.startsWith("linear")) patch.style.width = "9rem";
+      entry.append(patch);
+    }
+    entry.append(document.createTextNode(text));
+    line.append(entry);
+  });
+  return line;
+}
+
+function barLegend(bar) {
+  return legendLine(bar.name, bar.legend.map(([text, colour]) => [text, colour && adapted(colour)]));
+}
+
 // One row of colours, as a trace.
 function barTrace(colours, order, row, yaxis) {
   colours = colours.map(adapted);

@@ -319,32 +319,17 @@ class ResultPage {
   }
 
   legends() {
-    const box = document.getElementById("legend");
-    const entry = (text, colour) => {
-      const span = document.createElement("span");
-      if (colour) {
-        const patch = document.createElement("i");
-        patch.style.background = colour;
-        span.append(patch);
-      }
-      span.append(document.createTextNode(text));
-      return span;
-    };
-    const title = (text) => { const b = document.createElement("b"); b.textContent = text; return b; };
-    const lines = [[title("clusters"), ...this.sizes.map((size, c) => entry(`${c + 1} (${size})`, this.colour(c)))]];
-    this.data.samples.bars.forEach((bar) => lines.push([title(bar.name), ...bar.legend.map(([text, colour]) => entry(text, colour && adapted(colour)))]));
     const steps = HEAT.map(([, colour]) => colour).join(", ");
-    const ramp = entry(`${FAR} standard deviations above the feature's mean`);
-    const gradient = document.createElement("i");
-    gradient.style.cssText = `width: 9rem; background: linear-gradient(90deg, ${steps})`;
-    ramp.prepend(gradient);
-    lines.push([title("values"), entry(`${FAR} below`), ramp, entry("missing", theme().missing)]);
-    box.replaceChildren(...lines.map((parts) => {
-      const line = document.createElement("div");
-      line.className = "legend";
-      line.append(...parts);
-      return line;
-    }));
+    const lines = [
+      legendLine("clusters", this.sizes.map((size, c) => [`${c + 1} (${size})`, this.colour(c)])),
+      ...this.data.samples.bars.map(barLegend),
+      legendLine("values", [
+        [`${FAR} below`, null],
+        [`${FAR} standard deviations above the feature's mean`, `linear-gradient(90deg, ${steps})`],
+        ["missing", theme().missing],
+      ]),
+    ];
+    document.getElementById("legend").replaceChildren(...lines);
   }
 
   makeTables() {
