@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -127,10 +128,8 @@ def _numbers(row: Row, layout: Layout) -> NDArray[np.float64]:
     cells = layout.numbers(row[1])
     # Python reads 1_000 as a number; a table that holds it means something else.
     if layout.decimal == "." and "_" not in "".join(cells):
-        try:
+        with suppress(ValueError):  # a gap, or a cell to be named below
             return np.array(list(map(float, cells)))
-        except ValueError:
-            pass  # missing, or to be named
     numbers = np.empty(len(cells))
     for i, cell in enumerate(cells):
         number = np.nan if is_missing(cell) else number_of(cell, layout.decimal)

@@ -68,8 +68,7 @@ class Result:
     @property
     def search_results_(self) -> dict[str, NDArray[Any]]:
         """What was tried: a column for each property, an entry for each candidate."""
-        rows = self.about["search"]
-        return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
+        return columns(self.about["search"])
 
     @property
     def split_tests_(self) -> dict[str, NDArray[Any]]:
@@ -122,6 +121,11 @@ class Result:
     def loadings(self) -> pd.DataFrame:
         """Loadings (or weights) of the features, a column for each component."""
         return self.features[[c for c in self.features if re.fullmatch(r"loading_\d+", str(c))]]
+
+
+def columns(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Return the rows of a table as its columns."""
+    return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
 
 
 def write_result(result: Result, folder: Path) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.core.tree import Tree
-from mrshc.io.result import Result
+from mrshc.io.result import Result, columns
 from mrshc.plotting.colours import annotation_bars, cluster_colours
 from mrshc.plotting.evidence import search_story
 from mrshc.plotting.features import feature_tree
@@ -90,11 +90,6 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
 
 def _leaf_order(linkage: list[list[float]]) -> list[int]:
     return Tree(linkage_matrix=np.array(linkage)).leaf_order.tolist()
-
-
-def columns(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Return rows of a table as columns."""
-    return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
 
 
 def curves_of(search: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:

@@ -10,10 +10,10 @@ from typing import Any
 from mrshc.analysis import classes_in_clusters
 from mrshc.errors import UserError
 from mrshc.files import write_text
-from mrshc.io.result import Result, load_result
+from mrshc.io.result import Result, columns, load_result
 from mrshc.plotting.evidence import Curve, search_story
 from mrshc.report import words
-from mrshc.report.content import MOST_CLUSTERS, columns, comparison_data, result_data
+from mrshc.report.content import MOST_CLUSTERS, comparison_data, result_data
 from mrshc.report.page import (
     asset,
     code,
