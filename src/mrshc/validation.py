@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, validate_data
 
 # Squares of larger values overflow, of smaller ones vanish.
 _LARGEST, _SMALLEST = 1e150, 1e-150
 
 
-def check_samples(estimator: Any, X: Any) -> NDArray[Any]:
-    """Return the finite, numeric data that an estimator is fitted to.
+def check_samples(estimator: Any, X: Any, *, reset: bool = True) -> NDArray[Any]:
+    """Return the finite, numeric data that an estimator is fitted to, or was (without `reset`).
 
-    NaN is let through if the estimator's tags allow it.
+    NaN marks a missing cell; every sample and every feature must have one that is not.
     """
     X = _numbers(X)
     _refuse_duplicate_names(X)
@@ -30,6 +29,7 @@ def check_samples(estimator: Any, X: Any) -> NDArray[Any]:
         array = validate_data(
             estimator,
             X,
+            reset=reset,
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
             ensure_min_samples=3,
@@ -38,12 +38,6 @@ def check_samples(estimator: Any, X: Any) -> NDArray[Any]:
     except ValueError as error:
         raise _text_error(X) or error from None
     if np.isnan(array.min()):
-        if not get_tags(estimator).input_tags.allow_nan:
-            raise ValueError(
-                f"{type(estimator).__name__} needs complete data, but X holds NaN (first at "
-                f"{_first_cell(np.isnan(array), X)}). Impute the missing values first, for "
-                "instance with sklearn.impute.KNNImputer; SHC and sparse_components accept them."
-            )
         _refuse_unobserved(array, X)
     check_scale(array, X)
     return array

@@ -68,8 +68,26 @@ class Matrix:
         return out
 
     def columns(self, indices: Index) -> Float:
-        """Return some columns as they came, not centred, in double precision."""
-        return np.ascontiguousarray(self.values[:, indices], dtype=np.float64)
+        """Return some columns as they came, not centred, in double precision, NaN if missing."""
+        out = np.ascontiguousarray(self.values[:, indices], dtype=np.float64)
+        if self.missing is not None:
+            cells = self._missing_by_column[:, indices].tocoo()
+            out[cells.coords] = np.nan
+        return out
+
+    @cached_property
+    def _missing_by_column(self) -> sparse.csc_array:
+        assert self.missing is not None  # who asks has looked
+        return self.missing.tocsc()
+
+    @cached_property
+    def fill_error(self) -> Float | None:
+        """What the fill of each missing cell lost to single precision; None: nothing."""
+        if self.missing is None or self.values.dtype == np.float64:
+            return None
+        rows, columns = self.missing.coords
+        error: Float = self.offsets[columns] + self.fill - self.values[rows, columns]
+        return error
 
     def gram(self) -> Float:
         """Return X X', (n, n)."""
@@ -121,7 +139,7 @@ def centred_matrix(X: NDArray[Any], *, center: Center, drop_constant: bool) -> M
     missing = None
     if n_observed < X.size:
         rows, cols = np.nonzero(np.isnan(X))
-        X = X.astype(np.float64, order="K")  # a copy, and wide enough for the fill
+        X = X.copy(order="K")
         X[rows, cols] = offsets[cols] + fill
         missing = sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=X.shape)
     return Matrix(
@@ -135,11 +153,17 @@ def n_constant_columns(X: NDArray[Any]) -> int:
 
 
 def column_variances(X: NDArray[Any]) -> Float:
-    """Return the variance of each column, exactly zero where the column is constant."""
+    """Return the variance of the observed cells of each column, exactly zero where it is constant.
+
+    A single observed cell does not vary.
+    """
     variances = np.empty(X.shape[1])
     for block in column_blocks(*X.shape):
-        # Shifting by the first row makes constant columns exact and large offsets harmless.
-        variances[block] = np.var(X[:, block] - X[0, block].astype(np.float64), axis=0, ddof=1)
+        # Shifting by an observed cell makes constant columns exact and large offsets harmless.
+        part, observed = _shifted(X[:, block])[:2]
+        counts = observed.sum(axis=0)
+        part -= np.nansum(part, axis=0) / np.maximum(counts, 1)
+        variances[block] = np.nansum(np.square(part), axis=0) / np.maximum(counts - 1, 1)
     return variances
 
 
@@ -148,15 +172,22 @@ def _column_summary(X: NDArray[Any]) -> tuple[Float, Float, Mask]:
     p = X.shape[1]
     means, counts, constant = np.empty(p), np.empty(p), np.empty(p, dtype=bool)
     for block in column_blocks(*X.shape):
-        part = X[:, block].astype(np.float64)
-        observed = ~np.isnan(part)
-        counts[block] = observed.sum(axis=0)
         # Shifted by an observed cell, so that a constant column has exactly its value as mean.
-        shift = part[observed.argmax(axis=0), np.arange(part.shape[1])]
-        part -= shift
-        means[block] = shift + np.nansum(part, axis=0) / counts[block]
+        part, observed, shift = _shifted(X[:, block])
+        counts[block] = observed.sum(axis=0)
+        means[block] = shift + np.nansum(part, axis=0) / np.maximum(counts[block], 1)
         constant[block] = ~np.any((np.abs(part) > _SMALLEST) & observed, axis=0)
     return means, counts, constant
+
+
+def _shifted(X: NDArray[Any]) -> tuple[Float, Mask, Float]:
+    """Return columns less their first observed cell, which cells are observed, and that cell."""
+    part = X.astype(np.float64)
+    observed = ~np.isnan(part)
+    # A column without any is taken to hold zeros.
+    shift = np.nan_to_num(part[observed.argmax(axis=0), np.arange(part.shape[1])])
+    part -= shift
+    return part, observed, shift
 
 
 def column_blocks(n: int, p: int) -> Iterator[slice]:

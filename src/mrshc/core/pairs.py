@@ -38,15 +38,23 @@ class PairDistances:
         # draws away, the differences of all other samples would drown.
         blocks = column_blocks(*X.shape)
         self._center = np.concatenate([np.nanmedian(X[:, block], axis=0) for block in blocks])
-        shared = _shared_features(X) if np.isnan(np.min(X)) else None
-        self._scale = None if shared is None else X.shape[1] / np.maximum(shared, 1.0)
-        self.strangers = _strangers(shared)  # two samples with no feature in common, if any
+        # For each pair of samples the features that both have; None: all.
+        self.shared = _shared_features(X) if np.isnan(np.min(X)) else None
+        self._scale = None if self.shared is None else X.shape[1] / np.maximum(self.shared, 1.0)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of samples and of features."""
         n, p = self._X.shape
         return n, p
+
+    @property
+    def strangers(self) -> tuple[int, int] | None:
+        """Two samples with no feature in common, if there are any."""
+        if self.shared is None or self.shared.min() > 0:
+            return None
+        i, j = np.unravel_index(int(self.shared.argmin()), self.shared.shape)
+        return int(i), int(j)
 
     def weighted(self, indices: Index, weights: Float) -> Float:
         """Return Dw as (n, n) distances, for the w that is `weights` at `indices`."""
@@ -100,13 +108,6 @@ def _shared_features(X: NDArray[Any]) -> Float:
         observed = (~np.isnan(X[:, block])).astype(np.float64)
         shared += observed @ observed.T
     return shared
-
-
-def _strangers(shared: Float | None) -> tuple[int, int] | None:
-    if shared is None or shared.min() > 0:
-        return None
-    i, j = np.unravel_index(int(shared.argmin()), shared.shape)
-    return int(i), int(j)
 
 
 def _weighted_squares(part: Float, observed: Float | None, weights: Float) -> Float:

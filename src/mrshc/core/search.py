@@ -12,15 +12,17 @@ from typing import cast
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Labels
+from mrshc.core.arrays import Float, Index, Labels
+from mrshc.core.completion import completed
 from mrshc.core.gap import GapSettings
 from mrshc.core.matrix import Matrix
 from mrshc.core.pruning import PrunedTree, prune
+from mrshc.core.refine import Refined, RefineSettings, refine
 from mrshc.core.selection import iterative_choice, reference_number_of_clusters
 from mrshc.core.silhouette import average_silhouette
 from mrshc.core.sparsity import FeatureSet, SparsityPath
 from mrshc.core.spc import Component
-from mrshc.core.tree import agglomerate, pairwise_distances
+from mrshc.core.tree import agglomerate
 from mrshc.core.workers import Progress, Steps, one_blas_thread, results_of
 
 # Finished steps by name, so that a search that was interrupted can go on.
@@ -44,6 +46,7 @@ class SearchPlan:
     # number of features jump more as the bound moves: q is missed more often, recall falls.
     max_iter: int = 20
     tol: float = 1e-7
+    refine: RefineSettings | None = None  # None: the chosen features are left as they are
 
     @property
     def grid(self) -> list[tuple[int, int]]:
@@ -53,7 +56,7 @@ class SearchPlan:
     @property
     def n_steps(self) -> int:
         """Number of steps that the search reports: features, then tree, for each (q, rank)."""
-        return 2 * len(self.grid)
+        return 2 * len(self.grid) + (self.refine is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,12 +76,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchResult:
-    """All candidates, one of them chosen."""
+    """All candidates, one of them chosen, and the tree that comes of it."""
 
     candidates: tuple[Candidate, ...]
-    n_clusters: int  # reference number of clusters K
+    n_clusters: int  # wanted: the reference number of clusters K
     components: tuple[Component, ...]  # behind the chosen features
-    fell_back: bool  # no candidate had K leaves
+    refined: Refined | None
+    features: Index  # of the tree
+    pruned: PrunedTree
+    n_leaves: int  # clusters found; fewer than wanted if nothing supports as many
 
     @property
     def chosen(self) -> Candidate:
@@ -87,8 +93,8 @@ class SearchResult:
 
     @property
     def labels(self) -> Labels:
-        """Clusters of the chosen candidate."""
-        return self.chosen.pruned.labels(self.n_clusters)
+        """The cluster of each sample."""
+        return self.pruned.labels(self.n_leaves)
 
 
 def search(
@@ -124,13 +130,41 @@ def _search(
         n_clusters = reference_number_of_clusters(list(leaf_counts.values()))
     evaluations.add(sets, max_leaves=n_clusters)
     candidates = [_candidate(q, s, evaluations[s], n_clusters) for (q, _), s in sets.items()]
-    candidates, fell_back = _judged(candidates)
-    features = next(c for c in candidates if c.chosen).features
-    return SearchResult(
+    candidates = _judged(candidates)
+    chosen = next(c for c in candidates if c.chosen)
+    result = SearchResult(
         candidates=tuple(candidates),
         n_clusters=n_clusters,
-        components=tuple(path.components(features.l1_bound, features.rank)),
-        fell_back=fell_back,
+        components=tuple(path.components(chosen.features.l1_bound, chosen.features.rank)),
+        refined=None,
+        features=chosen.features.indices,
+        pruned=chosen.pruned,
+        n_leaves=chosen.n_leaves,
+    )
+    if plan.refine is not None:
+        result = _refined(matrix, plan, plan.refine, result)
+        steps.advance(1)
+    return result
+
+
+def _refined(
+    matrix: Matrix, plan: SearchPlan, settings: RefineSettings, result: SearchResult
+) -> SearchResult:
+    """Build the tree anew on the features that are associated with what the chosen ones show."""
+    refined = refine(matrix, result.features, settings)
+    if not refined.supported:
+        return replace(result, refined=refined, n_leaves=1)
+    columns = matrix.columns(refined.features)
+    found = evaluate(
+        columns, settings=plan.gap, entropy=plan.entropy, max_leaves=plan.n_clusters
+    ).pruned
+    return replace(
+        result,
+        n_clusters=plan.n_clusters or max(2, found.n_leaves),
+        refined=refined,
+        features=refined.features,
+        pruned=found,
+        n_leaves=found.n_leaves,
     )
 
 
@@ -164,8 +198,8 @@ def _candidate(q: int, features: FeatureSet, evaluation: Evaluation, k: int) -> 
     )
 
 
-def _judged(candidates: Sequence[Candidate]) -> tuple[list[Candidate], bool]:
-    """Return the candidates, one of them chosen, and whether the screen left none."""
+def _judged(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates, one of them chosen."""
     survivors = [i for i, c in enumerate(candidates) if not c.screened_out]
     best_ranks, removed = list[int](), set[int]()
 
@@ -185,7 +219,7 @@ def _judged(candidates: Sequence[Candidate]) -> tuple[list[Candidate], bool]:
     return [
         replace(c, best_rank=i in best_ranks, removed=i in removed, chosen=i == chosen)
         for i, c in enumerate(candidates)
-    ], not survivors
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -200,10 +234,15 @@ def evaluate(
     X: Float, *, settings: GapSettings, entropy: int, max_leaves: int | None
 ) -> Evaluation:
     """Build, prune and judge the tree of samples on the columns of X."""
-    distances = pairwise_distances(X, settings.metric)
-    tree = agglomerate(distances, settings.linkage)
+    samples = completed(X)
+    distances = samples.distances(settings.metric)
     pruned = prune(
-        tree, X, distances=distances, settings=settings, entropy=entropy, max_leaves=max_leaves
+        agglomerate(distances, settings.linkage),
+        samples.values,
+        distances=distances,
+        settings=settings,
+        entropy=entropy,
+        max_leaves=max_leaves,
     )
     silhouettes = [
         average_silhouette(distances, pruned.labels(k)) for k in range(1, pruned.n_leaves + 1)

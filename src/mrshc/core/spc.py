@@ -101,10 +101,11 @@ def next_component(
         scores[row] = c.u
         loadings[row, c.indices] = c.scale * c.weights
     v, image = starts.vectors[k], starts.images[k]
-    rows, columns, patch = _missing_patch(matrix, earlier, deflated=not orthogonal)
+    rows, columns, patch = _missing_patch(matrix, () if orthogonal else earlier)
     if not orthogonal:
         image = image - scores.T @ (loadings @ v)
-        np.add.at(image, rows, patch * v[columns])
+    if rows.size:
+        image = image + np.bincount(rows, weights=patch * v[columns], minlength=n)
     residual = compiled.Residual(*matrix.layout, scores, loadings, orthogonal, rows, columns, patch)
     u, indices, weights, scale, n_iter, converged = compiled.alternate(
         residual,
@@ -140,25 +141,27 @@ def new_trace(matrix: Matrix, n_iter: int) -> Trace:
     return trace
 
 
-def _missing_patch(
-    matrix: Matrix, earlier: Sequence[Component], *, deflated: bool
-) -> tuple[Index, Index, Float]:
+def _missing_patch(matrix: Matrix, earlier: Sequence[Component]) -> tuple[Index, Index, Float]:
     """Return what the missing cells need on top of X - L, L being the earlier components.
 
     There the cell must hold the mean of the observed cells of X - L, while X - L itself holds X's
-    own fill minus L.
+    own fill, as precisely as X can, minus L.
     """
-    if matrix.missing is None or not earlier or not deflated:
+    error = matrix.fill_error
+    if matrix.missing is None or (not earlier and error is None):
         return np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0)
     n, p = matrix.shape
     rows, columns = (axis.astype(np.intp) for axis in matrix.missing.coords)
-    fill = matrix.fill
-    observed_sum = matrix.total() - fill * rows.size
-    low_rank = np.zeros(rows.size)
-    for c in earlier:
-        v = np.zeros(p)
-        v[c.indices] = c.weights
-        low_rank += c.scale * c.u[rows] * v[columns]
-        observed_sum -= c.scale * c.u.sum() * v.sum()
-    mean = (observed_sum + low_rank.sum()) / (n * p - rows.size)
-    return rows, columns, low_rank + mean - fill
+    patch = np.zeros(rows.size) if error is None else error
+    if earlier:
+        fill = matrix.fill
+        observed_sum = matrix.total() - fill * rows.size + patch.sum()
+        low_rank = np.zeros(rows.size)
+        for c in earlier:
+            v = np.zeros(p)
+            v[c.indices] = c.weights
+            low_rank += c.scale * c.u[rows] * v[columns]
+            observed_sum -= c.scale * c.u.sum() * v.sum()
+        mean = (observed_sum + low_rank.sum()) / (n * p - rows.size)
+        patch = patch + low_rank + mean - fill
+    return rows, columns, patch

@@ -88,6 +88,28 @@ class Tree:
         order, starts, ends = self._spans
         return np.sort(order[starts[node] : ends[node]])
 
+    def label_ranges(self, labels: Labels) -> tuple[Index, Index]:
+        """Return the smallest and the largest label of the samples below each node."""
+        n = self.n_samples
+        low, high = (np.concatenate([labels, np.empty(n - 1, labels.dtype)]) for _ in range(2))
+        for node, (a, b) in enumerate(self.linkage_matrix[:, :2].astype(np.intp), start=n):
+            low[node], high[node] = min(low[a], low[b]), max(high[a], high[b])
+        return low, high
+
+    def branch_like(self, samples: Index, *, at_least: float) -> Index:
+        """Return the members of the node that has most in common with some samples.
+
+        What they have in common is counted as a share of what either has; if no node reaches
+        `at_least`, there are no members.
+        """
+        order, starts, ends = self._spans
+        wanted = np.zeros(self.n_samples + 1)
+        wanted[1:] = np.cumsum(np.isin(order, samples))
+        common = wanted[ends] - wanted[starts]
+        shares = common / (ends - starts + samples.size - common)
+        best = int(shares.argmax())
+        return self.members(best) if shares[best] >= at_least else np.empty(0, np.intp)
+
     def nodes_at(self, k: int, *, below: int | None = None) -> list[int]:
         """Return the k nodes left after undoing the last k - 1 merges below a node (the root).
 

@@ -1,6 +1,7 @@
 """scikit-learn faces of the algorithms: validate, call core once, keep the results."""
 
-from mrshc.estimators.multirank import MrSHC, UnsupportedClustersWarning
+from mrshc.estimators.multirank import MrSHC
+from mrshc.estimators.refinement import UnsupportedClustersWarning
 from mrshc.estimators.shc import SHC
 from mrshc.estimators.variance import HighVarianceHC
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Tags
 
 from mrshc.core.arrays import Float
-from mrshc.core.matrix import n_constant_columns
+from mrshc.core.completion import completed
+from mrshc.core.matrix import centred_matrix, n_constant_columns
 from mrshc.core.pairs import PairDistances
+from mrshc.core.refine import refine
 from mrshc.core.shc import PermutationGap, SparseWeights, WeightPath, permutation_gap
 from mrshc.core.tree import agglomerate
 from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.base import TreeCutter, feature_targets, linkage_and_metric, seed_of
+from mrshc.estimators.refinement import (
+    NO_SUPPORT,
+    UnsupportedClustersWarning,
+    keep_refined,
+    refine_settings,
+)
 from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
 from mrshc.validation import (
     check_dissimilarity,
@@ -65,6 +73,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Seed of the permutations.
     verbose : bool, default=False
         Show a progress bar on stderr if that is a terminal.
+    refine : bool, default=False
+        As in :class:`MrSHC`. The weights stay those that were found; the tree is built on the
+        refined features, all of them with the same weight.
 
     Attributes
     ----------
@@ -82,6 +93,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
         One entry for each candidate: `l1_bound`, `n_features`, `criterion`, `chosen`; where the
         candidates are numbers of features, `n_features_target` and `reached`; where there was a
         choice, `gap` and `gap_sd`.
+    supported_, associated_features_, feature_qvalues_
+        With `refine`, as in :class:`MrSHC`.
     labels_, linkage_matrix_, children_, distances_, n_leaves_, n_features_selected_
         As in :class:`HighVarianceHC`.
 
@@ -115,6 +128,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
+        refine: bool = False,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.l1_bound = l1_bound
@@ -128,6 +142,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.refine = refine
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -165,7 +180,45 @@ class SHC(CallbackSupportMixin, TreeCutter):
         np.fill_diagonal(distances, 0.0)
         self._keep_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
         self._keep_cut(n_clusters)
+        self._keep_refined(X)
         return self
+
+    def _keep_refined(self, X: NDArray[Any]) -> None:
+        """Put the tree on the refined features in the place of the one on the weighted ones."""
+        settings = refine_settings(self)
+        refined = None
+        if settings is not None:
+            matrix = centred_matrix(X, center="columns", drop_constant=True)
+            with one_blas_thread():
+                refined = refine(matrix, np.flatnonzero(self._support), settings)
+                columns = matrix.columns(refined.features)
+                distances = completed(columns).distances(settings.metric)
+        keep_refined(self, refined)
+        if settings is None or refined is None:
+            return
+        if refined.supported:
+            support = np.isin(np.arange(X.shape[1]), refined.features)
+            self._keep_tree(agglomerate(distances, settings.linkage), support)
+            self._keep_cut(self.n_clusters)
+            return
+        if hasattr(self, "labels_"):
+            self.labels_ = self.cut(1)
+        warnings.warn(NO_SUPPORT, UnsupportedClustersWarning, stacklevel=5)
+
+    @property
+    def _on_weights(self) -> bool:
+        """Whether the tree is that of the weighted features, which refinement may have replaced."""
+        return not getattr(self, "supported_", False)
+
+    def sample_distances(self, X: Any) -> Float:
+        """Return the distances between samples that the tree is built on.
+
+        That is `dissimilarity_`, unless the features were refined.
+        """
+        return self.dissimilarity_ if self._on_weights else super().sample_distances(X)
+
+    def _weights(self) -> Float | None:
+        return self.feature_weights_[self._support] if self._on_weights else None
 
     def _candidates(self, X: NDArray[Any]) -> tuple[tuple[float, ...], tuple[int, ...]]:
         """Return bounds or numbers of features to try; one of the two is empty."""
@@ -250,11 +303,6 @@ class SHC(CallbackSupportMixin, TreeCutter):
         self.l1_bound_ = solution.l1_bound
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def _refuse_strangers(pairs: PairDistances) -> None:

@@ -6,8 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from mrshc.core.completion import completed
 from mrshc.core.matrix import column_variances
-from mrshc.core.tree import agglomerate, pairwise_distances
+from mrshc.core.tree import agglomerate
+from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.base import ALL_CONSTANT, TreeCutter, linkage_and_metric
 from mrshc.validation import check_integer, check_samples
 
@@ -60,7 +62,7 @@ class HighVarianceHC(TreeCutter):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples in rows. At least 3 samples and 2 features, complete and finite.
+            Samples in rows, at least 3, and at least 2 features; NaN marks a missing value.
         y : ignored
             There for scikit-learn.
 
@@ -84,8 +86,8 @@ class HighVarianceHC(TreeCutter):
             raise ValueError(ALL_CONSTANT.format(p))
         support = np.zeros(p, dtype=bool)
         support[np.argsort(-variances, kind="stable")[:q]] = True
-        selected = X[:, support].astype(np.float64)
-        tree = agglomerate(pairwise_distances(selected, metric), linkage)
-        self._keep_tree(tree, support)
+        with one_blas_thread():
+            distances = completed(X[:, support].astype(np.float64)).distances(metric)
+        self._keep_tree(agglomerate(distances, linkage), support)
         self._keep_cut(n_clusters)
         return self

@@ -13,6 +13,7 @@ from mrshc.core.kernels.alternation import (
     transposed_times,
     union,
 )
+from mrshc.core.kernels.association import consolidated, rank_shares
 from mrshc.core.kernels.gap import dispersion, gap_test, top_dispersions
 from mrshc.core.kernels.pairs import absolute_forms, add_absolute
 from mrshc.core.kernels.tree import starts_of_nodes
@@ -24,8 +25,10 @@ __all__ = [
     "add_absolute",
     "alternate",
     "column_lengths",
+    "consolidated",
     "dispersion",
     "gap_test",
+    "rank_shares",
     "sparse_direction",
     "starts_of_nodes",
     "times",

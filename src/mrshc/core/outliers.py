@@ -1,0 +1,177 @@
+"""Outlying cells and outlying samples: the first are pulled in, the second set apart.
+
+A cell is pulled to the nearest value that is not unusual for its feature. A sample is outlying if
+it is alone: a small cluster is no outlier, however far it lies from the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrshc.core.arrays import Float, Index
+from mrshc.core.matrix import column_blocks
+from mrshc.core.pairs import PairDistances
+from mrshc.core.pruning import PrunedTree
+from mrshc.core.tree import Linkage, Metric, Tree
+
+# Median absolute deviations times this estimate the standard deviation of a normal feature.
+_MAD_TO_SD = 1.4826
+_USUAL = 2.5  # standard deviations from the median
+
+# A sample is alone if its third neighbour is unusually far: four samples are a cluster.
+_NEIGHBOUR = 3
+_ALONE = 4.0  # standard deviations of the logarithm of that distance, from the median
+_FEWEST = 10  # of fewer samples, nobody can say what is usual
+
+
+def winsorised(X: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy of the data in which no cell is unusual for its feature.
+
+    A feature that has the same value in more than half of the samples is left as it is: its median
+    absolute deviation is zero, and says nothing.
+    """
+    out = X.copy(order="K")
+    for block in column_blocks(*X.shape):
+        part = X[:, block].astype(np.float64)
+        median = np.nanmedian(part, axis=0)
+        deviation = _MAD_TO_SD * np.nanmedian(np.abs(part - median), axis=0)
+        reach = np.where(deviation > 0, _USUAL * deviation, np.inf)
+        out[:, block] = np.clip(part, median - reach, median + reach)
+    return out
+
+
+def outlying_samples(X: NDArray[Any], metric: Metric) -> Index:
+    """Return the samples that are alone, by the distances in all features."""
+    n, p = X.shape
+    if n < _FEWEST:
+        return np.empty(0, np.intp)
+    pairs = PairDistances(X, metric)
+    distances = pairs.weighted(np.arange(p), np.ones(p))
+    np.fill_diagonal(distances, np.inf)
+    if pairs.shared is not None:
+        distances[pairs.shared == 0] = np.inf
+    third = np.partition(distances, _NEIGHBOUR - 1, axis=1)[:, _NEIGHBOUR - 1]
+    # Rounding leaves no distance between copies: the smallest that there is stands for none.
+    logs = np.log(np.maximum(third, third[third > 0].min(initial=np.inf)))
+    median = np.median(logs)
+    spread = _MAD_TO_SD * np.median(np.abs(logs - median))
+    return np.flatnonzero(logs - median > _ALONE * spread) if spread > 0 else np.empty(0, np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an outlying sample joins the tree."""
+
+    node: int  # becomes its sibling
+    height: float
+    before: int  # the merge of the old tree that comes next
+
+
+def attached(
+    pruned: PrunedTree, distances: Float, outlying: Index, *, n_clusters: int, linkage: Linkage
+) -> PrunedTree:
+    """Return the tree of all samples: outlying ones join the branch of their nearest neighbour.
+
+    `distances` are those of all samples; the tree is that of the others. An outlying sample joins
+    where its distance to the branch fits between the heights of the tree, at most on top of the
+    cluster that the branch belongs to: no cut into `n_clusters` or fewer falls on it.
+    """
+    n = distances.shape[0]
+    kept = np.setdiff1d(np.arange(n), outlying, assume_unique=True)
+    tree = pruned.tree
+    parents = _parents(tree)
+    clusters = set(pruned.nodes(n_clusters))
+    made = [tree.height(node) for node in pruned.splits[: n_clusters - 1]]
+    lid = min(made, default=np.inf)
+    places = dict[int, list[tuple[_Place, int]]]()
+    for sample in outlying:
+        near = distances[sample, kept]
+        place = _place(tree, parents, clusters, near, distances[np.ix_(kept, kept)], lid, linkage)
+        places.setdefault(place.before, []).append((place, int(sample)))
+    return _rebuilt(pruned, places, kept)
+
+
+def _place(
+    tree: Tree,
+    parents: Index,
+    clusters: set[int],
+    near: Float,
+    among: Float,
+    lid: float,
+    linkage: Linkage,
+) -> _Place:
+    node = int(near.argmin())
+    apart = _linkage_distance(near, among, tree.members(node), linkage)
+    while node not in clusters and tree.height(int(parents[node])) < apart:
+        node = int(parents[node])
+        apart = _linkage_distance(near, among, tree.members(node), linkage)
+    height = max(tree.height(node), min(apart, lid))
+    # Merges are undone from the last to the first, so this one goes where its height belongs,
+    # after those below it and before the one above.
+    first = max(node - tree.n_samples + 1, 0)
+    last = parents[node] - tree.n_samples if node != tree.root else tree.n_samples - 1
+    heights = tree.linkage_matrix[first:last, 2]
+    higher = np.flatnonzero(heights >= height)
+    return _Place(node, height, int(first + higher[0]) if higher.size else int(last))
+
+
+def _linkage_distance(near: Float, among: Float, members: Index, linkage: Linkage) -> float:
+    """Return the height at which a sample would join the samples of a node."""
+    to_members = near[members]
+    if linkage == "single":
+        return float(to_members.min())
+    if linkage == "complete":
+        return float(to_members.max())
+    if linkage in ("average", "weighted"):
+        return float(to_members.mean())
+    m = members.size
+    squared = max(float(to_members.mean() - among[np.ix_(members, members)].mean() / 2), 0.0)
+    return float(np.sqrt(squared * 2 * m / (m + 1) if linkage == "ward" else squared))
+
+
+def _parents(tree: Tree) -> Index:
+    parents = np.full(2 * tree.n_samples - 1, -1)
+    parents[tree.linkage_matrix[:, :2].astype(np.intp)] = (
+        tree.n_samples + np.arange(tree.n_samples - 1)
+    )[:, None]
+    return parents
+
+
+def _rebuilt(
+    pruned: PrunedTree, places: dict[int, list[tuple[_Place, int]]], kept: Index
+) -> PrunedTree:
+    """Return the tree with all merges numbered anew, the new ones in their places."""
+    tree = pruned.tree
+    old = tree.linkage_matrix
+    n = kept.size + sum(map(len, places.values()))
+    merges = list[tuple[int, int, float, int]]()
+    # The node of the new tree that stands for a node of the old one, as it grows.
+    stands_for = {i: int(sample) for i, sample in enumerate(kept)}
+    made = dict[int, int]()  # where the old merge itself went
+
+    def size(node: int) -> int:
+        return 1 if node < n else merges[node - n][3]
+
+    def merge(a: int, b: int, height: float) -> int:
+        merges.append((min(a, b), max(a, b), height, size(a) + size(b)))
+        return n + len(merges) - 1
+
+    for position in range(kept.size):
+        for place, sample in sorted(
+            places.get(position, ()), key=lambda entry: (entry[0].height, entry[1])
+        ):
+            stands_for[place.node] = merge(stands_for[place.node], sample, place.height)
+        if position < old.shape[0]:
+            a, b = (stands_for[int(child)] for child in old[position, :2])
+            node = kept.size + position
+            stands_for[node] = made[node] = merge(a, b, float(old[position, 2]))
+    return replace(
+        pruned,
+        tree=Tree(linkage_matrix=np.array(merges, dtype=np.float64)),
+        splits=tuple(made[node] for node in pruned.splits),
+        tests={made[node]: curve for node, curve in pruned.tests.items()},
+    )
