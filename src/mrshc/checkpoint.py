@@ -76,6 +76,7 @@ def _written(step: FeatureSet | Evaluation) -> dict[str, Any]:
         "splits": [int(node) for node in step.pruned.splits],
         "tests": [[int(node), _written_test(test)] for node, test in step.pruned.tests.items()],
         "silhouettes": step.silhouettes.tolist(),
+        "evidence": step.evidence.tolist(),
     }
 
 
@@ -98,7 +99,11 @@ def _read(content: dict[str, Any]) -> FeatureSet | Evaluation:
         splits=tuple(content["splits"]),
         tests={node: _read_test(test) for node, test in content["tests"]},
     )
-    return Evaluation(pruned=pruned, silhouettes=np.array(content["silhouettes"]))
+    return Evaluation(
+        pruned=pruned,
+        silhouettes=np.array(content["silhouettes"]),
+        evidence=np.array(content["evidence"], dtype=np.float64),
+    )
 
 
 def _read_test(test: dict[str, Any]) -> GapCurve:

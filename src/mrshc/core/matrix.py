@@ -89,14 +89,20 @@ class Matrix:
         error: Float = self.offsets[columns] + self.fill - self.values[rows, columns]
         return error
 
+    @cached_property
     def gram(self) -> Float:
-        """Return X X', (n, n)."""
+        """The inner products of the samples, X X', (n, n)."""
         n = self.shape[0]
         total = np.zeros((n, n))
         for block in column_blocks(*self.shape):
             part = self.values[:, block] - self.offsets[block]
             total += part @ part.T
         return total
+
+    def gram_without(self, indices: Index) -> Float:
+        """Return the inner products of the samples in all columns but some."""
+        part = self.values[:, indices] - self.offsets[indices]
+        return self.gram - part @ part.T
 
     def cross_product(self) -> Float:
         """Return X'X, (p, p). Only for p <= n."""

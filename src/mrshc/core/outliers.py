@@ -21,6 +21,8 @@ from mrshc.core.tree import Linkage, Metric, Tree
 # Median absolute deviations times this estimate the standard deviation of a normal feature.
 _MAD_TO_SD = 1.4826
 _USUAL = 2.5  # standard deviations from the median
+_FAR = 3.5
+_CROWD = 50  # one sample in so many, or three, are too few to be a group
 
 # A sample is alone if its third neighbour is unusually far: four samples are a cluster.
 _NEIGHBOUR = 3
@@ -28,23 +30,56 @@ _ALONE = 4.0  # standard deviations of the logarithm of that distance, from the 
 _FEWEST = 10  # of fewer samples, nobody can say what is usual
 
 
-def winsorised(X: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy of the data in which no cell is unusual for its feature.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tamed:
+    """Data without outlying cells, and the samples that are outlying as a whole."""
+
+    X: NDArray[Any]  # (n, p), a copy
+    outlying: Index  # increasing
+
+
+def tamed(X: NDArray[Any], metric: Metric) -> Tamed:
+    """Return the data with unusual cells pulled in, and which samples are outlying.
+
+    In the other samples, cells that are far out and alone on their side of a feature are taken
+    out, to be completed like missing ones; what is usual is learnt from these samples only, so
+    that an outlying sample changes nothing for them.
+    """
+    everyone = np.arange(X.shape[0])
+    pulled = _pulled_in(X, everyone, take_out=False)
+    outlying = _outlying_samples(pulled, metric)
+    others = np.setdiff1d(everyone, outlying, assume_unique=True)
+    return Tamed(
+        X=_pulled_in(X, others, take_out=X.shape[0] >= _FEWEST),
+        outlying=outlying,
+    )
+
+
+def _pulled_in(X: NDArray[Any], usual: Index, *, take_out: bool) -> NDArray[Any]:
+    """Return a copy in which cells are within bounds that are learnt from the usual samples.
 
     A feature that has the same value in more than half of the samples is left as it is: its median
     absolute deviation is zero, and says nothing.
     """
     out = X.copy(order="K")
+    few = max(_NEIGHBOUR, usual.size // _CROWD)
     for block in column_blocks(*X.shape):
         part = X[:, block].astype(np.float64)
-        median = np.nanmedian(part, axis=0)
-        deviation = _MAD_TO_SD * np.nanmedian(np.abs(part - median), axis=0)
-        reach = np.where(deviation > 0, _USUAL * deviation, np.inf)
-        out[:, block] = np.clip(part, median - reach, median + reach)
+        known = part[usual]
+        median = np.nanmedian(known, axis=0)
+        deviation = _MAD_TO_SD * np.nanmedian(np.abs(known - median), axis=0)
+        unit = np.where(deviation > 0, deviation, np.inf)
+        np.clip(part, median - _USUAL * unit, median + _USUAL * unit, out=part)
+        if take_out:
+            for far in (known > median + _FAR * unit, known < median - _FAR * unit):
+                alone = far & (far.sum(axis=0) <= few)
+                rows, columns = np.nonzero(alone)
+                part[usual[rows], columns] = np.nan
+        out[:, block] = part
     return out
 
 
-def outlying_samples(X: NDArray[Any], metric: Metric) -> Index:
+def _outlying_samples(X: NDArray[Any], metric: Metric) -> Index:
     """Return the samples that are alone, by the distances in all features."""
     n, p = X.shape
     if n < _FEWEST:

@@ -41,6 +41,11 @@ class PrunedTree:
         return self.tree.labels(self.nodes(max_leaves))
 
 
+def cut_tree(tree: Tree, k: int) -> PrunedTree:
+    """Return a tree split into k clusters by undoing its last merges, without any test."""
+    return PrunedTree(tree=tree, splits=tuple(range(tree.root, tree.root - k + 1, -1)), tests={})
+
+
 def prune(
     tree: Tree,
     X: Float,

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
-from typing import cast
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from mrshc.core.arrays import Float, Index, Labels
 from mrshc.core.completion import completed
+from mrshc.core.evidence import JUDGED_CUTS, MOST_CLUSTERS, SUPPORTED, shuffle_scores
 from mrshc.core.gap import GapSettings
 from mrshc.core.matrix import Matrix
-from mrshc.core.pruning import PrunedTree, prune
+from mrshc.core.pruning import PrunedTree, cut_tree, prune
 from mrshc.core.refine import Refined, RefineSettings, refine
 from mrshc.core.selection import iterative_choice, reference_number_of_clusters
 from mrshc.core.silhouette import average_silhouette
@@ -24,6 +25,11 @@ from mrshc.core.sparsity import FeatureSet, SparsityPath
 from mrshc.core.spc import Component
 from mrshc.core.tree import agglomerate
 from mrshc.core.workers import Progress, Steps, one_blas_thread, results_of
+
+# How to choose among candidates: as the paper does, by how well the clusters separate in the
+# features that made them, or by what the trees say about the other features.
+Selection = Literal["silhouette", "evidence"]
+SELECTIONS: tuple[Selection, ...] = get_args(Selection)
 
 # Finished steps by name, so that a search that was interrupted can go on.
 Memory = MutableMapping[str, "FeatureSet | Evaluation"]
@@ -46,6 +52,7 @@ class SearchPlan:
     # number of features jump more as the bound moves: q is missed more often, recall falls.
     max_iter: int = 20
     tol: float = 1e-7
+    selection: Selection = "silhouette"
     refine: RefineSettings | None = None  # None: the chosen features are left as they are
 
     @property
@@ -68,8 +75,9 @@ class Candidate:
     pruned: PrunedTree
     n_leaves: int  # at most K
     silhouette: float  # of these leaves; zero for a single one
+    evidence: float | None  # that the other features have for the tree; None: it was not asked for
     screened_out: bool  # fewer than K leaves
-    best_rank: bool = False  # Algorithm 3 chose it for its q
+    best_rank: bool = False  # this rank was chosen for its q
     removed: bool = False  # a local minimum that Algorithm 3 or 4 removed
     chosen: bool = False
 
@@ -119,18 +127,9 @@ def _search(
     steps = Steps(total=plan.n_steps, report=progress)
     path = SparsityPath(matrix, max_rank=plan.ranks[-1], max_iter=plan.max_iter, tol=plan.tol)
     sets = _feature_sets(path, plan, n_jobs, steps, memory)
-    evaluations = _Evaluations(matrix, plan, n_jobs=n_jobs, steps=steps, memory=memory)
-    if (n_clusters := plan.n_clusters) is None:
-        lowest = {key: s for key, s in sets.items() if key[1] in plan.ranks[:_RANKS_FOR_K]}
-        evaluations.add(lowest, max_leaves=None)
-        leaf_counts = {
-            q: max(evaluations[s].pruned.n_leaves for (_, s) in row)
-            for q, row in groupby(lowest.items(), key=lambda item: item[0][0])
-        }
-        n_clusters = reference_number_of_clusters(list(leaf_counts.values()))
-    evaluations.add(sets, max_leaves=n_clusters)
-    candidates = [_candidate(q, s, evaluations[s], n_clusters) for (q, _), s in sets.items()]
-    candidates = _judged(candidates)
+    evaluations = _Evaluations(n_jobs=n_jobs, steps=steps, memory=memory)
+    judged = _by_evidence if plan.selection == "evidence" else _by_silhouette
+    candidates, n_clusters = judged(matrix, plan, sets, evaluations)
     chosen = next(c for c in candidates if c.chosen)
     result = SearchResult(
         candidates=tuple(candidates),
@@ -158,9 +157,13 @@ def _refined(
     found = evaluate(
         columns, settings=plan.gap, entropy=plan.entropy, max_leaves=plan.n_clusters
     ).pruned
+    if found.n_leaves == 1:
+        # Other features support the structure, whatever the gap statistic says of its clusters:
+        # there are as many as the search was after.
+        found = replace(cut_tree(found.tree, result.n_clusters), tests=found.tests)
     return replace(
         result,
-        n_clusters=plan.n_clusters or max(2, found.n_leaves),
+        n_clusters=plan.n_clusters or found.n_leaves,
         refined=refined,
         features=refined.features,
         pruned=found,
@@ -186,20 +189,91 @@ def _feature_sets(
     return {key: cast(FeatureSet, memory[name]) for key, name in names.items()}
 
 
-def _candidate(q: int, features: FeatureSet, evaluation: Evaluation, k: int) -> Candidate:
-    n_leaves = min(evaluation.pruned.n_leaves, k)
+Sets = Mapping[tuple[int, int], FeatureSet]
+
+
+def _by_silhouette(
+    matrix: Matrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
+) -> tuple[list[Candidate], int]:
+    """Return the candidates, one of them chosen by Algorithms 3 and 4, and K."""
+
+    def prune_up_to(max_leaves: int | None) -> Callable[[FeatureSet], dict[str, Any]]:
+        return lambda features: {
+            "X": matrix.columns(features.indices),
+            "settings": plan.gap,
+            "entropy": plan.entropy,
+            "max_leaves": max_leaves,
+        }
+
+    if (n_clusters := plan.n_clusters) is None:
+        lowest = {key: s for key, s in sets.items() if key[1] in plan.ranks[:_RANKS_FOR_K]}
+        evaluations.add(lowest, evaluate, prune_up_to(None))
+        leaf_counts = {
+            q: max(evaluations[s].pruned.n_leaves for (_, s) in row)
+            for q, row in groupby(lowest.items(), key=lambda item: item[0][0])
+        }
+        n_clusters = reference_number_of_clusters(list(leaf_counts.values()))
+    evaluations.add(sets, evaluate, prune_up_to(n_clusters))
+    candidates = list[Candidate]()
+    for (q, _), features in sets.items():
+        found = evaluations[features]
+        n_leaves = min(found.pruned.n_leaves, n_clusters)
+        candidates.append(_candidate(q, features, found, n_leaves, n_leaves < n_clusters))
+    return _judged(candidates), n_clusters
+
+
+def _by_evidence(
+    matrix: Matrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
+) -> tuple[list[Candidate], int]:
+    """Return the candidates, one of them chosen by what it says of other features, and K.
+
+    First the rank that has most evidence on average, then the number of features that has most.
+    """
+    evaluations.add(
+        sets,
+        weigh,
+        lambda features: {
+            "X": matrix.columns(features.indices),
+            "others": matrix.gram_without(features.indices),
+            "settings": plan.gap,
+            "most": max(MOST_CLUSTERS, plan.n_clusters or 0),
+        },
+    )
+    candidates = list[Candidate]()
+    for (q, _), features in sets.items():
+        found = evaluations[features]
+        scores = found.evidence
+        best = int(scores[: MOST_CLUSTERS - 1].argmax())
+        supported = best + 2 if scores[best] >= SUPPORTED else 1
+        candidates.append(_candidate(q, features, found, plan.n_clusters or supported, False))
+    evidence = np.array([c.evidence for c in candidates])
+    ranks = np.array([c.features.rank for c in candidates])
+    rank = max(plan.ranks, key=lambda r: float(evidence[ranks == r].mean()))
+    chosen = int(np.where(ranks == rank, evidence, -np.inf).argmax())
+    n_clusters = plan.n_clusters or max(2, candidates[chosen].n_leaves)
+    return [
+        replace(c, best_rank=c.features.rank == rank, chosen=i == chosen)
+        for i, c in enumerate(candidates)
+    ], n_clusters
+
+
+def _candidate(
+    q: int, features: FeatureSet, found: Evaluation, n_leaves: int, screened_out: bool
+) -> Candidate:
+    judged = found.evidence[: JUDGED_CUTS - 1]
     return Candidate(
         target=q,
         features=features,
-        pruned=evaluation.pruned,
+        pruned=found.pruned,
         n_leaves=n_leaves,
-        silhouette=float(evaluation.silhouettes[n_leaves - 1]),
-        screened_out=n_leaves < k,
+        silhouette=float(found.silhouettes[n_leaves - 1]),
+        evidence=float(judged.mean()) if judged.size else None,
+        screened_out=screened_out,
     )
 
 
 def _judged(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates, one of them chosen."""
+    """Return the candidates, one of them chosen by Algorithms 3 and 4."""
     survivors = [i for i, c in enumerate(candidates) if not c.screened_out]
     best_ranks, removed = list[int](), set[int]()
 
@@ -228,6 +302,7 @@ class Evaluation:
 
     pruned: PrunedTree
     silhouettes: Float  # (n_leaves,), when pruned to 1, 2, ... leaves
+    evidence: Float  # that other features have for 2, 3, ... leaves; empty: it was not asked for
 
 
 def evaluate(
@@ -244,26 +319,35 @@ def evaluate(
         entropy=entropy,
         max_leaves=max_leaves,
     )
-    silhouettes = [
-        average_silhouette(distances, pruned.labels(k)) for k in range(1, pruned.n_leaves + 1)
-    ]
-    return Evaluation(pruned=pruned, silhouettes=np.array(silhouettes))
+    return Evaluation(
+        pruned=pruned, silhouettes=_silhouettes(distances, pruned), evidence=np.empty(0)
+    )
+
+
+def weigh(X: Float, *, others: Float, settings: GapSettings, most: int) -> Evaluation:
+    """Build the tree on the columns of X and see what other features say to its cuts.
+
+    `others` are the inner products of the samples in these; at most so many clusters are cut.
+    """
+    distances = completed(X).distances(settings.metric)
+    cuts = cut_tree(agglomerate(distances, settings.linkage), min(most, X.shape[0]))
+    partitions = [cuts.labels(k) for k in range(2, cuts.n_leaves + 1)]
+    return Evaluation(
+        pruned=cuts,
+        silhouettes=_silhouettes(distances, cuts),
+        evidence=shuffle_scores(partitions, others),
+    )
+
+
+def _silhouettes(distances: Float, pruned: PrunedTree) -> Float:
+    every = range(1, pruned.n_leaves + 1)
+    return np.array([average_silhouette(distances, pruned.labels(k)) for k in every])
 
 
 class _Evaluations:
     """Evaluations by feature set, each made once and in parallel with others."""
 
-    def __init__(
-        self,
-        matrix: Matrix,
-        plan: SearchPlan,
-        *,
-        n_jobs: int | None,
-        steps: Steps,
-        memory: Memory,
-    ) -> None:
-        self._matrix = matrix
-        self._plan = plan
+    def __init__(self, *, n_jobs: int | None, steps: Steps, memory: Memory) -> None:
         self._n_jobs = n_jobs
         self._steps = steps
         self._memory = memory
@@ -272,22 +356,19 @@ class _Evaluations:
     def __getitem__(self, features: FeatureSet) -> Evaluation:
         return cast(Evaluation, self._memory[_name_of(features)])
 
-    def add(self, sets: Mapping[tuple[int, int], FeatureSet], *, max_leaves: int | None) -> None:
+    def add(
+        self,
+        sets: Sets,
+        function: Callable[..., Evaluation],
+        arguments: Callable[[FeatureSet], dict[str, Any]],
+    ) -> None:
         """Evaluate the sets that are not known yet."""
         copies = Counter(_name_of(s) for key, s in sets.items() if key not in self._counted)
         self._counted.update(sets)
         distinct = {name: s for s in sets.values() if (name := _name_of(s)) not in self._memory}
         self._steps.advance(sum(n for name, n in copies.items() if name in self._memory))
-        arguments = (
-            {
-                "X": self._matrix.columns(s.indices),
-                "settings": self._plan.gap,
-                "entropy": self._plan.entropy,
-                "max_leaves": max_leaves,
-            }
-            for s in distinct.values()
-        )
-        with closing(results_of(evaluate, arguments, n_jobs=self._n_jobs)) as evaluations:
+        wanted = (arguments(features) for features in distinct.values())
+        with closing(results_of(function, wanted, n_jobs=self._n_jobs)) as evaluations:
             for name, evaluation in zip(distinct, evaluations, strict=True):
                 self._memory[name] = evaluation
                 self._steps.advance(copies[name])

@@ -50,7 +50,7 @@ def leading_starts(matrix: Matrix, n_components: int) -> Starts:
     """
     n, p = matrix.shape
     if p > n:
-        left = _leading_eigenvectors(matrix.gram(), n_components)
+        left = _leading_eigenvectors(matrix.gram, n_components)
         right = np.stack([matrix.transposed_times(u) for u in left])
     else:
         right = _leading_eigenvectors(matrix.cross_product(), n_components)

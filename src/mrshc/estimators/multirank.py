@@ -15,8 +15,9 @@ from mrshc.core.arrays import Index
 from mrshc.core.completion import completed
 from mrshc.core.gap import GapSettings
 from mrshc.core.matrix import Matrix, centred_matrix
-from mrshc.core.outliers import attached, outlying_samples, winsorised
-from mrshc.core.search import SearchPlan, SearchResult, search
+from mrshc.core.outliers import Tamed, attached, tamed
+from mrshc.core.search import SELECTIONS, SearchPlan, SearchResult, search
+from mrshc.core.tree import Metric
 from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.base import (
     TreeClusterer,
@@ -84,6 +85,14 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         File in which finished steps of the search are kept: a fit to the same data, with the same
         parameters and seed, that is started again after an interruption goes on there. It stays
         after the fit. Needs a `random_state` that is a number.
+    selection : {"silhouette", "evidence"}, default="silhouette"
+        How to choose the rank and the number of features. "silhouette" is the paper's: sets that
+        show K clusters by the gap statistic are compared by how well these separate in the
+        features that made them. "evidence" takes the tree that says most about the features that
+        were not selected, compared with shuffled samples, and cuts it where it says most. For
+        data such as gene expression, where the clusters show in many features: there it finds
+        known classes much better. Where all the useful features are few it needs `refine`, or is
+        worse. It does without gap statistics, and takes less time.
     refine : bool, default=False
         After the search, look for all features that are associated with what the chosen ones show,
         each tested against trees that never saw it, and build the tree on them (at most 200, the
@@ -111,8 +120,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     search_results_ : dict of ndarray
         One entry for each (q, rank) tried: `n_features_target`, `n_features`, `reached`, `rank`,
         `l1_bound`, `n_leaves`, `silhouette` (zero for a single leaf), `screened_out` (fewer than
-        K leaves), `best_rank` (Algorithm 3 chose this rank for its q), `removed` (a local minimum
-        that Algorithm 3 or 4 removed), `chosen`.
+        K leaves), `best_rank` (this rank was chosen for its q), `removed` (a local minimum that
+        Algorithm 3 or 4 removed), `chosen`; with `selection="evidence"` also `evidence`, in
+        standard deviations of shuffled samples.
     split_tests_ : dict of ndarray
         One entry for each node of the tree that the gap statistic tested: `node` (scipy's
         number), `n_samples`, `height`, `drop` (by how much splitting the node lowers the log
@@ -172,6 +182,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         random_state: Any = None,
         verbose: bool = False,
         checkpoint: Any = None,
+        selection: str = "silhouette",
         refine: bool = False,
         robust: bool = False,
     ) -> None:
@@ -189,6 +200,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
+        self.selection = selection
         self.refine = refine
         self.robust = robust
 
@@ -210,25 +222,27 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         X = check_samples(self, X)
         gap = self._gap_settings()
         n_jobs = check_jobs(self.n_jobs)
-        seen, outlying = X, np.empty(0, np.intp)
-        if check_option("robust", self.robust, (False, True)):
-            with one_blas_thread():
-                seen = winsorised(X)
-                outlying = outlying_samples(seen, gap.metric)
-        others = seen if not outlying.size else np.delete(seen, outlying, axis=0)
+        seen = self._seen(X, gap.metric)
+        others = np.delete(seen.X, seen.outlying, axis=0) if seen.outlying.size else seen.X
         matrix = centred_matrix(others, center=center_of(self.center), drop_constant=True)
         plan = self._plan(matrix, gap)
         memory = None if self.checkpoint is None else self._memory(others, plan)
         with reported(self, n_steps=plan.n_steps, X=X, verbose=self.verbose) as progress:
             result = search(matrix, plan, n_jobs=n_jobs, progress=progress, memory=memory)
-        if outlying.size:
-            result = _with_outliers(result, seen, outlying, gap)
-        self._keep(result, outlying, n_features=X.shape[1])
+        if seen.outlying.size:
+            result = _with_outliers(result, seen, gap)
+        self._keep(result, seen.outlying, n_features=X.shape[1])
         return self
 
+    def _seen(self, X: NDArray[Any], metric: Metric) -> Tamed:
+        """Return the data as the search sees them."""
+        if not check_option("robust", self.robust, (False, True)):
+            return Tamed(X=X, outlying=np.empty(0, np.intp))
+        with one_blas_thread():
+            return tamed(X, metric)
+
     def _same_samples(self, X: Any) -> NDArray[Any]:
-        X = super()._same_samples(X)
-        return winsorised(X) if self.robust else X
+        return self._seen(super()._same_samples(X), self.metric).X
 
     def _plan(self, matrix: Matrix, gap: GapSettings) -> SearchPlan:
         n, p = matrix.shape
@@ -267,6 +281,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             ),
             gap=gap,
             entropy=seed_of(self.random_state),
+            selection=check_option("selection", self.selection, SELECTIONS),
             refine=refine_settings(self),
         )
 
@@ -309,6 +324,11 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             _warn(self._shortfall(result.n_leaves, result.n_clusters))
 
     def _shortfall(self, found: int, wanted: int) -> str:
+        if self.selection == "evidence":
+            return (
+                "The features that were not selected support no clusters. labels_ holds a single "
+                f"one: use cut({wanted}) to cut the tree all the same."
+            )
         seen = "a single cluster" if found == 1 else f"only {found} clusters"
         asked = "" if self.n_clusters == "auto" else f" of the {wanted} asked for"
         return (
@@ -322,16 +342,14 @@ def _warn(sentence: str) -> None:
     warnings.warn(sentence, UnsupportedClustersWarning, stacklevel=5)
 
 
-def _with_outliers(
-    result: SearchResult, X: NDArray[Any], outlying: Index, gap: GapSettings
-) -> SearchResult:
+def _with_outliers(result: SearchResult, seen: Tamed, gap: GapSettings) -> SearchResult:
     """Return the result with outlying samples attached to its tree."""
     with one_blas_thread():
-        samples = completed(X[:, result.features].astype(np.float64))
+        samples = completed(seen.X[:, result.features].astype(np.float64))
         pruned = attached(
             result.pruned,
             samples.distances(gap.metric),
-            outlying,
+            seen.outlying,
             n_clusters=result.n_leaves,
             linkage=gap.linkage,
         )
@@ -364,6 +382,7 @@ def _test_table(result: SearchResult, outlying: Index) -> dict[str, NDArray[Any]
 
 def _search_table(result: SearchResult) -> dict[str, NDArray[Any]]:
     rows = result.candidates
+    weighed = rows[0].evidence is not None
     return {
         "n_features_target": np.array([c.target for c in rows]),
         "n_features": np.array([c.features.indices.size for c in rows]),
@@ -372,6 +391,7 @@ def _search_table(result: SearchResult) -> dict[str, NDArray[Any]]:
         "l1_bound": np.array([c.features.l1_bound for c in rows]),
         "n_leaves": np.array([c.n_leaves for c in rows]),
         "silhouette": np.array([c.silhouette for c in rows]),
+        **({"evidence": np.array([c.evidence for c in rows])} if weighed else {}),
         "screened_out": np.array([c.screened_out for c in rows]),
         "best_rank": np.array([c.best_rank for c in rows]),
         "removed": np.array([c.removed for c in rows]),
