@@ -1,16 +1,17 @@
-"""The simulated designs of the paper, and harder variants of them."""
+"""The simulated designs of the paper, harder variants of them, and ways to spoil them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-Noise = Literal["normal", "t3"]
+Noise = Literal["normal", "t3", "t5"]
+Spread = Literal["one direction", "every feature"]
 
 _BLOCK = 10  # features of a correlated block
 
@@ -24,6 +25,7 @@ class SimulatedData:
     support: NDArray[np.bool_]  # (p,), True: a feature that makes the clusters
     sample_names: tuple[str, ...]  # (n,)
     feature_names: tuple[str, ...]  # (p,), V1, V2, ... as in the paper
+    outlying: tuple[int, ...] = ()  # samples that were made outlying
 
 
 def make_section2_example(random_state: Any = None, *, noise_sd: float = 0.1) -> SimulatedData:
@@ -72,9 +74,9 @@ def make_simulation_1(
         Distance between neighbouring cluster means in each useful feature, in units of the noise.
     sizes : sequence of int
         Samples in each of the three clusters.
-    noise : {"normal", "t3"}
-        Distribution around the means: normal, or Student's t with 3 degrees of freedom, scaled to
-        the same variance so that only the tails differ.
+    noise : {"normal", "t3", "t5"}
+        Distribution around the means: normal, or Student's t with 3 or 5 degrees of freedom,
+        scaled to the same variance so that only the tails differ.
     noise_correlation : float
         Correlation of the other features within blocks of ten.
 
@@ -147,7 +149,7 @@ def make_noise(
         Seed of the noise.
     n_samples, n_features : int
         Size of the data.
-    noise : {"normal", "t3"}
+    noise : {"normal", "t3", "t5"}
         As in :func:`make_simulation_1`.
 
     Examples
@@ -158,6 +160,90 @@ def make_noise(
     """
     errors = _errors(check_random_state(random_state), (n_samples, n_features), noise)
     return _clustered(np.empty((1, 0)), [n_samples], errors)
+
+
+def with_missing_cells(
+    data: SimulatedData, random_state: Any = None, *, share: float
+) -> SimulatedData:
+    """Return data of which a share of the cells, taken at random, is missing (NaN).
+
+    Examples
+    --------
+    >>> from mrshc.datasets import make_simulation_1, with_missing_cells
+    >>> spoilt = with_missing_cells(make_simulation_1(0), 0, share=0.05)
+    >>> round(float(np.isnan(spoilt.X).mean()), 2)
+    0.05
+    """
+    missing = check_random_state(random_state).uniform(size=data.X.shape) < _checked_share(share)
+    return replace(data, X=np.where(missing, np.nan, data.X))
+
+
+def with_outlying_cells(
+    data: SimulatedData, random_state: Any = None, *, share: float, sd: float
+) -> SimulatedData:
+    """Return data of which a share of the cells, taken at random, is replaced by N(0, sd^2).
+
+    Examples
+    --------
+    >>> from mrshc.datasets import make_simulation_1, with_outlying_cells
+    >>> spoilt = with_outlying_cells(make_simulation_1(0), 0, share=0.02, sd=10.0)
+    >>> float(abs(spoilt.X).max()) > 20
+    True
+    """
+    rng = check_random_state(random_state)
+    spoilt = rng.uniform(size=data.X.shape) < _checked_share(share)
+    return replace(data, X=np.where(spoilt, rng.normal(0.0, sd, size=data.X.shape), data.X))
+
+
+def with_outlying_samples(
+    data: SimulatedData,
+    random_state: Any = None,
+    *,
+    share: float,
+    shift: float,
+    spread: Spread = "one direction",
+) -> SimulatedData:
+    """Return data of which a share of the samples is shifted, each in a direction of its own.
+
+    Parameters
+    ----------
+    data : SimulatedData
+        What to spoil.
+    random_state : int, RandomState instance or None
+        Seed of the samples taken and of their directions.
+    share : float
+        Share of the samples.
+    shift : float
+        Length of the shift along a random direction; with `spread="every feature"` the shift in
+        each single feature, up or down at random.
+    spread : {"one direction", "every feature"}
+        What `shift` measures.
+
+    Examples
+    --------
+    >>> from mrshc.datasets import make_simulation_1, with_outlying_samples
+    >>> with_outlying_samples(make_simulation_1(0), 0, share=0.05, shift=10.0).outlying
+    (20, 34, 38)
+    """
+    if spread not in get_args(Spread):
+        raise ValueError(f"spread must be one of {get_args(Spread)}, got {spread!r}.")
+    rng = check_random_state(random_state)
+    n, p = data.X.shape
+    rows = np.sort(rng.choice(n, size=round(_checked_share(share) * n), replace=False))
+    directions = rng.normal(size=(rows.size, p))
+    if spread == "every feature":
+        directions = np.sign(directions)
+    else:
+        directions /= np.linalg.norm(directions, axis=1)[:, None]
+    X = data.X.copy()
+    X[rows] += shift * directions
+    return replace(data, X=X, outlying=tuple(rows.tolist()))
+
+
+def _checked_share(share: float) -> float:
+    if not 0 <= share < 1:
+        raise ValueError(f"share must lie in [0, 1), got {share!r}.")
+    return share
 
 
 def _errors(
@@ -177,7 +263,8 @@ def _errors(
     if noise == "normal":
         errors = rng.normal(size=shape)
     else:
-        errors = rng.standard_t(3, size=shape) / np.sqrt(3)  # the variance of t3 is 3
+        freedom = int(noise[1:])
+        errors = rng.standard_t(freedom, size=shape) / np.sqrt(freedom / (freedom - 2))
     if correlation > 0:
         common = rng.normal(size=(n, -(-(p - n_free) // _BLOCK)))
         shared = np.repeat(common, _BLOCK, axis=1)[:, : p - n_free]

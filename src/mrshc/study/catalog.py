@@ -7,14 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.impute import KNNImputer, SimpleImputer
+
 import mrshc
 from mrshc import datasets
 from mrshc.datasets import SimulatedData
 from mrshc.study.config import Study, StudyError
 
-# Entries of a method that are not for its estimator: whose number of features it takes over, and
-# what others report of it.
-_NOT_OPTIONS = ("name", "estimator", "as_many_as", "paper", "in_r")
+# Entries of a method that are not for its estimator: whose number of features it takes over, how
+# missing cells are filled in before it, and what others report of it.
+_NOT_OPTIONS = ("name", "estimator", "as_many_as", "impute", "paper", "in_r")
 
 
 def check_names(study: Study, *kinds: str) -> None:
@@ -38,17 +42,36 @@ def check_names(study: Study, *kinds: str) -> None:
 
 
 def simulated(study: Study, design: dict[str, Any], seed: int) -> SimulatedData:
-    """Return one draw of a design."""
-    make = getattr(datasets, str(design.get("make")), None)
-    known = sorted(name for name in vars(datasets) if name.startswith("make_"))
-    if design.get("make") not in known:
-        raise _unknown(study, "make", design.get("make"), known)
-    options = {k: v for k, v in design.items() if k not in ("name", "make")}
+    """Return one draw of a design, spoilt where the design says so."""
+    options = {k: v for k, v in design.items() if k not in ("name", "make", "spoil")}
+    make = _function(study, "make", design.get("make"), prefix="make_")
+    spoil = dict(design.get("spoil", {}))
+    how = _function(study, "spoil", spoil.pop("how"), prefix="with_") if spoil else None
     try:
-        data: SimulatedData = make(seed, **options)  # type: ignore[misc]
+        data: SimulatedData = make(seed, **options)
+        # A stream of its own: spoilt or not, the draw is the same.
+        return data if how is None else how(data, np.random.RandomState([seed, 1]), **spoil)
     except (TypeError, ValueError) as error:
         raise StudyError(f"{study.name}.toml, design {design.get('name')!r}: {error}") from None
-    return data
+
+
+def _function(study: Study, entry: str, name: Any, *, prefix: str) -> Any:
+    known = sorted(known for known in vars(datasets) if known.startswith(prefix))
+    if name not in known:
+        raise _unknown(study, entry, name, known)
+    return getattr(datasets, name)
+
+
+def imputed(study: Study, method: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
+    """Return the data as a method gets them: with missing cells filled in, if it asks for it."""
+    how = method.get("impute")
+    imputers = {"mean": SimpleImputer, "neighbors": KNNImputer}
+    if how is None:
+        return X
+    if how not in imputers:
+        raise _unknown(study, "impute", how, sorted(imputers))
+    filled: NDArray[Any] = imputers[how]().fit_transform(X)
+    return filled
 
 
 def estimator_of(study: Study, method: dict[str, Any], seed: int, **more: Any) -> Any:

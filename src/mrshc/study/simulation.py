@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mrshc.comparison import score
+from mrshc.datasets import SimulatedData
+from mrshc.metrics import classification_error_rate, feature_precision, feature_recall
 from mrshc.study.catalog import (
     check_names,
     estimator_of,
+    imputed,
     simulated,
     unsupported_clusters_allowed,
 )
@@ -38,18 +45,56 @@ def identity(study: Study, task: Task) -> Row:
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
     """Return the scores of one method on one draw."""
     row = identity(study, task)
+    method = study.entries("method")[task[2]]
     data = simulated(study, study.entries("design")[task[0]], row["seed"])
     # Pure noise has no truth to be right about: what is found in it is counted.
     known = data.support.any()
     with unsupported_clusters_allowed():
-        model = estimator_of(study, study.entries("method")[task[2]], row["seed"]).fit(data.X)
+        X = imputed(study, method, data.X)
+        model = estimator_of(study, method, row["seed"]).fit(X)
         row |= score(
             model,
             truth=data.labels if known else None,
             support=data.support if known else None,
             n_clusters=data.labels.max() + 1,
         )
-    return [row | {"n_clusters": getattr(model, "n_clusters_", None)}]
+    row |= {"n_clusters": getattr(model, "n_clusters_", None)}
+    if data.outlying:
+        row |= _without(data, model)
+    if hasattr(model, "outlier_samples_"):
+        row |= _flagged(data, model.outlier_samples_)
+    if hasattr(model, "supported_"):
+        row |= _associated(data, model)
+    return [row]
+
+
+def _without(data: SimulatedData, model: Any) -> Row:
+    """Return the error on the samples that were left as they are."""
+    rest = np.delete(np.arange(data.labels.size), data.outlying)
+    labels = model.cut(data.labels.max() + 1)
+    return {"cer_others": classification_error_rate(data.labels[rest], labels[rest])}
+
+
+def _flagged(data: SimulatedData, flagged: NDArray[np.intp]) -> Row:
+    """Return the share of the outlying samples that were found, and of the others that were."""
+    hits = np.isin(data.outlying, flagged)
+    others = data.labels.size - len(data.outlying)
+    return {
+        "found_outliers": hits.mean() if hits.size else None,
+        "false_alarms": (flagged.size - hits.sum()) / others,
+    }
+
+
+def _associated(data: SimulatedData, model: Any) -> Row:
+    """Return how well the associated features, rather than those of the tree, meet the truth."""
+    found = np.isin(np.arange(data.support.size), model.associated_features_)
+    row: Row = {"supported": model.supported_, "n_features": int(found.sum())}
+    if data.support.any():
+        row |= {
+            "recall": feature_recall(data.support, found),
+            "precision": feature_precision(data.support, found),
+        }
+    return row
 
 
 def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:

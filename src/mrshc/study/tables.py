@@ -20,6 +20,9 @@ QUANTITIES = {
     "n_features": ("q", 1),
     "n_clusters": ("clusters", 2),
     "claimed": ("structure claimed", 2),
+    "cer_others": ("CER of the others", 3),
+    "found_outliers": ("outliers found", 2),
+    "false_alarms": ("false alarms", 4),
 }
 
 
