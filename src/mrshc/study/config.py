@@ -13,10 +13,13 @@ from typing import Any
 from mrshc.errors import UserError
 
 # Entries that change how results are shown, never the results.
-_SHOWN_ONLY = ("columns", "paper", "in_r")
+_SHOWN_ONLY = ("columns", "paper", "in_r", "against", "shown")
 
 # The part of the package that makes results.
-_COMPUTES = ("core", "estimators", "study", "comparison", "components", "datasets", "metrics")
+_COMPUTES = (
+    *("core", "estimators", "preprocessing", "study"),
+    *("comparison", "components", "datasets", "metrics"),
+)
 
 
 class StudyError(UserError):

@@ -16,7 +16,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from mrshc.files import write_text
-from mrshc.study import microarray, section2, simulation, timing
+from mrshc.study import microarray, realworld, section2, simulation, timing
 from mrshc.study.config import Folders, Study, StudyError, code_version, load_study
 from mrshc.study.journal import Journal, Row, Task, open_journal
 from mrshc.study.tables import publish
@@ -29,6 +29,7 @@ _KINDS: dict[str, ModuleType] = {
     "section2": section2,
     "timing": timing,
     "microarray": microarray,
+    "realworld": realworld,
 }
 _PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
 
