@@ -173,14 +173,27 @@ def default_methods(
     metric: str = "sqeuclidean",
     random_state: Any = None,
     n_jobs: int | None = None,
+    selection: str = "silhouette",
+    refine: bool = False,
+    robust: bool = False,
 ) -> dict[str, Method]:
-    """Return the methods that the paper compares, with the same linkage and metric."""
+    """Return the methods that the paper compares, with the same linkage and metric.
+
+    SHC and MrSHC can refine their features; `selection` and `robust` are MrSHC's.
+    """
     tree: dict[str, Any] = {"linkage": linkage, "metric": metric}
     drawn: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
     return {
         "HC": HighVarianceHC(_shape(X)[1], **tree),
-        "SHC": SHC(n_features_to_select, **tree, **drawn),
-        "MrSHC": MrSHC(n_features_to_select, **tree, **drawn),
+        "SHC": SHC(n_features_to_select, **tree, **drawn, refine=refine),
+        "MrSHC": MrSHC(
+            n_features_to_select,
+            **tree,
+            **drawn,
+            selection=selection,
+            refine=refine,
+            robust=robust,
+        ),
         "HC-HMV": lambda fitted: HighVarianceHC(fitted["MrSHC"].n_features_selected_, **tree),
     }
 

@@ -21,15 +21,17 @@ from mrshc.io.result import ABOUT, Result, write_result
 from mrshc.report import ABOUT_COMPARISON, REPORT, write_report
 
 # Every file that is ever written, with the pictures.
-_PICTURES = ("dendrogram", "heatmap", "search", "silhouettes", "splits", "loadings")
+_PICTURES = ("dendrogram", "heatmap", "search", "silhouettes", "splits", "loadings", "markers")
 NAMES = {
     *(ABOUT, "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),
+    *("silhouettes.csv", "markers.csv"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", "dendrogram.svg", REPORT),
     *(f"{name}.png" for name in _PICTURES),
     *(ABOUT_COMPARISON, "scores.csv", "dendrograms.svg", "dendrograms.png"),
 }
 # Where a search keeps its finished steps.
 CHECKPOINT = "search.jsonl"
+_MARKERS = "What marks each cluster: its samples against all others (q-values up to 0.05)"
 # Features in a heat map that a reader can still take in.
 _MOST_ROWS = 1000
 
@@ -220,19 +222,29 @@ def _pictures(result: Result) -> dict[str, Callable[[], Any]]:
         "heatmap": lambda: plotting.heatmap(
             result, heat, annotations=bars, names=names, title=title + rows
         ),
-        "search": lambda: plotting.search_curves(result),
+        "search": lambda: plotting.search_curves(result, title=_before_refining(result)),
     }
     if result.n_clusters_ > 1:
         pictures["silhouettes"] = lambda: plotting.silhouettes(
             result.samples["silhouette"].to_numpy(), result.labels_, names=names
         )
+        pictures["markers"] = lambda: plotting.markers(
+            result.markers, result.n_clusters_, title=_MARKERS
+        )
     if result.about["splits"]:
         pictures["splits"] = lambda: plotting.gap_tests(result)
     if result.loadings.shape[1]:
         pictures["loadings"] = lambda: plotting.loadings(
-            result.loadings.to_numpy().T, list(result.features.index)
+            result.loadings.to_numpy().T,
+            list(result.features.index),
+            title=_before_refining(result),
         )
     return pictures
+
+
+def _before_refining(result: Result) -> str | None:
+    """Return a heading for what refining has not changed; None if it changed nothing."""
+    return "The search, before the features were refined" if result.about["supported"] else None
 
 
 def heading(result: Result) -> str:

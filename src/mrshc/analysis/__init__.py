@@ -1,11 +1,19 @@
 """From a table to a result: what is to be done, doing it, what was found, what to say of it."""
 
-from mrshc.analysis.found import about_comparison
+from mrshc.analysis.found import COMPARISON_VERSION, about_comparison
 from mrshc.analysis.plan import METHODS, Plan, plan_of
 from mrshc.analysis.run import clusters_compared, compare_methods, fit
-from mrshc.analysis.said import classes_in_clusters, preparation, summary
+from mrshc.analysis.said import (
+    classes_in_clusters,
+    notes_on,
+    preparation,
+    refined,
+    summary,
+    weighed,
+)
 
 __all__ = [
+    "COMPARISON_VERSION",
     "METHODS",
     "Plan",
     "about_comparison",
@@ -13,7 +21,10 @@ __all__ = [
     "clusters_compared",
     "compare_methods",
     "fit",
+    "notes_on",
     "plan_of",
     "preparation",
+    "refined",
     "summary",
+    "weighed",
 ]

@@ -13,12 +13,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.analysis.plan import Plan
+from mrshc.analysis.said import notes_on
 from mrshc.checkpoint import fingerprint
 from mrshc.comparison import Comparison, whole_counts
 from mrshc.core.silhouette import average_silhouette, silhouette_widths
-from mrshc.core.tree import Tree, pairwise_distances
+from mrshc.core.tree import Tree
 from mrshc.io.grid import unique
-from mrshc.io.result import FORMAT, FORMAT_VERSION, Result
+from mrshc.io.result import FORMAT, FORMAT_VERSION, MOST_CUTS, Result
 from mrshc.io.table import Table
 from mrshc.metrics import classification_error_rate, purity
 
@@ -26,28 +27,26 @@ _PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matp
 # Methods without a rule for the number of clusters are cut where the silhouette is best, within
 # what a reader can still tell apart.
 _MOST_CLUSTERS = 10
+# To be raised when a comparison changes its meaning.
+COMPARISON_VERSION = 2
 _KINDS = {"f": "number", "i": "whole"}
 
 
 def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
     """Return what a fitted estimator found, with all that is worth knowing about it."""
-    X = plan.prepared.X
     support = model.get_support()
-    selected = X[:, support].astype(np.float64)
-    if plan.method == "shc":
-        distances = model.dissimilarity_
-    else:
-        distances = pairwise_distances(selected, model.metric)
+    distances = model.sample_distances(plan.data)
     labels, search = _clusters(model, distances)
     features = _features(plan, model, labels)
     samples = _samples(plan, model, labels, distances=distances)
     about = _about(plan, model, labels, search=search, said=said)
+    known = plan.table.sample_annotations
+    own = samples.shape[1] - known.shape[1]
     if about["scores"] is not None:  # the annotation may have had to change its name
-        renamed = dict(zip(plan.table.sample_annotations, samples.columns[3:], strict=True))
-        about["scores"]["truth"] = renamed[plan.truth]
+        about["scores"]["truth"] = dict(zip(known, samples.columns[own:], strict=True))[plan.truth]
     about["chosen"]["silhouette"] = average_silhouette(distances, labels)
     about["annotations"] = {
-        "samples": _kinds(samples, skip=3),
+        "samples": _kinds(samples, skip=own),
         "features": _kinds(features, skip=0)[: plan.table.feature_annotations.shape[1]],
     }
     return Result(
@@ -57,10 +56,18 @@ def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
             ["selected", "effect_size"], ascending=False, kind="stable", na_position="last"
         ),
         selected=pd.DataFrame(
-            selected,
-            index=pd.Index(plan.table.sample_names, name="sample", dtype=object),
+            plan.prepared.X[:, support].astype(np.float64),
+            index=samples.index,
             columns=pd.Index(plan.feature_names[support], name="feature", dtype=object),
         ),
+        silhouettes=pd.DataFrame(
+            {
+                f"cut_{k}": silhouette_widths(distances, model.cut(k))
+                for k in range(2, min(MOST_CUTS, len(samples)) + 1)
+            },
+            index=samples.index,
+        ),
+        markers=_markers(plan, model, labels),
         linkage_matrix_=model.linkage_matrix_,
     )
 
@@ -70,6 +77,8 @@ def _clusters(
 ) -> tuple[NDArray[np.intp], list[dict[str, Any]]]:
     """Return the clusters, and the table of what was tried."""
     search = _search(model)
+    if not getattr(model, "supported_", True):
+        return model.cut(1), search
     given = int(model.labels_.max()) + 1 if hasattr(model, "labels_") else None
     if given is not None and search:
         return model.labels_, search
@@ -106,6 +115,9 @@ def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
         "selected": model.get_support(),
         "effect_size": effect,
     }
+    if hasattr(model, "feature_qvalues_"):
+        columns["q_value"] = model.feature_qvalues_
+        columns["associated"] = np.isin(np.arange(X.shape[1]), model.associated_features_)
     columns |= {f"loading_{k}": row for k, row in enumerate(loadings, start=1)}
     columns |= {f"mean_cluster_{k}": row for k, row in enumerate(means, start=1)}
     titles = unique([*columns, *map(str, about.columns)], "annotation")[len(columns) :]
@@ -137,11 +149,13 @@ def _samples(
     plan: Plan, model: Any, labels: NDArray[np.intp], *, distances: NDArray[np.float64]
 ) -> pd.DataFrame:
     order = Tree(linkage_matrix=model.linkage_matrix_).leaf_order
-    columns = {
+    columns: dict[str, Any] = {
         "cluster": labels + 1,
         "leaf": np.argsort(order) + 1,
         "silhouette": silhouette_widths(distances, labels),
     }
+    if hasattr(model, "outlier_samples_"):
+        columns["outlying"] = np.isin(np.arange(labels.size), model.outlier_samples_)
     annotations = plan.table.sample_annotations
     titles = unique([*columns, *map(str, annotations.columns)], "annotation")[len(columns) :]
     found = pd.DataFrame(
@@ -149,6 +163,20 @@ def _samples(
     )
     renamed = annotations.set_axis(titles, axis=1).set_axis(found.index, axis=0)
     return pd.concat([found, renamed], axis=1)
+
+
+def _markers(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
+    """Return what marks clusters and splits: features by name, clusters counted from one."""
+    n_clusters = int(labels.max()) + 1
+    if n_clusters == 1:  # nothing to be told apart from: the table without its rows
+        return model.markers(plan.data, k=2).iloc[:0].drop(columns="name")
+    # The clusters of a method with a rule for their number need not be a cut of the tree.
+    found = model.markers(plan.data, k=None if hasattr(model, "labels_") else n_clusters)
+    for side in ("inside", "outside"):
+        found[side] = [
+            ", ".join(str(int(cluster) + 1) for cluster in text.split(", ")) for text in found[side]
+        ]
+    return found.assign(feature=found["name"]).drop(columns="name")
 
 
 def _kinds(frame: pd.DataFrame, *, skip: int) -> list[dict[str, str]]:
@@ -167,6 +195,8 @@ def _about(
     said: tuple[str, ...],
 ) -> dict[str, Any]:
     n_clusters = int(labels.max()) + 1
+    associated = getattr(model, "associated_features_", None)
+    outlying = getattr(model, "outlier_samples_", ())
     tests = getattr(model, "split_tests_", {})
     return {
         "format": FORMAT,
@@ -183,6 +213,9 @@ def _about(
             "n_clusters": n_clusters,
         },
         "cluster_sizes": np.bincount(labels, minlength=n_clusters).tolist(),
+        "supported": getattr(model, "supported_", None),
+        "n_associated": None if associated is None else len(associated),
+        "outliers": [str(plan.table.sample_names[i]) for i in outlying],
         "scores": _scores(plan, model, labels),
         "warnings": list(said),
         "search": search,
@@ -247,7 +280,7 @@ def about_comparison(
     classes = {} if plan.truth is None else {plan.truth: annotations[plan.truth].tolist()}
     return {
         "format": "mrshc comparison",
-        "format_version": 1,
+        "format_version": COMPARISON_VERSION,
         "command": plan.command,
         "data": about_data(plan.table),
         "preprocessing": [asdict(step) for step in plan.prepared.log],
@@ -255,12 +288,17 @@ def about_comparison(
         "truth": plan.truth,
         "annotations": {n: [_plain(v) for v in values] for n, values in classes.items()},
         "n_clusters": n_clusters,
+        "notes": notes_on(comparison, plan),
         "scores": [
             {name: None if pd.isna(value) else _plain(value) for name, value in row.items()}
             for row in scores.to_dict("records")
         ],
         "methods": {
-            name: {"linkage": model.linkage_matrix_.tolist(), "search": _search(model)}
+            name: {
+                "linkage": model.linkage_matrix_.tolist(),
+                "search": _search(model),
+                "outliers": [int(i) for i in getattr(model, "outlier_samples_", ())],
+            }
             for name, model in comparison.models.items()
         },
         "versions": versions(),

@@ -11,6 +11,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.checkpoint import fingerprint
@@ -70,6 +71,11 @@ class Plan:
         return self.table.feature_names[self.prepared.kept]
 
     @property
+    def data(self) -> pd.DataFrame:
+        """What is fitted: with names, so that refusals can name a feature."""
+        return pd.DataFrame(self.prepared.X, columns=self.feature_names)
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of the estimator on which the result depends."""
         given = self.estimator.get_params()
@@ -120,11 +126,7 @@ def plan_of(
         steps = [ObservedFilter(), *steps]
     with options_in_words():
         prepared = prepare(table.X, steps, feature_names=list(table.feature_names))
-    if method != "shc" and (n_missing := int(np.isnan(prepared.X).sum())):
-        raise UserError(
-            f"Method {method} needs complete data, but {n_missing:,} of {prepared.X.size:,} values "
-            "are missing. Add --impute features, or choose --method shc."
-        )
+    refuse_unknown_samples(prepared.X, table, shared=method == "shc")
     p = prepared.X.shape[1]
     estimator = _estimator(method, given, n_features=p)
     if "n_features_to_select" in given:  # as the fit would, but before anything is written
@@ -157,6 +159,28 @@ def _refuse_bad_values(table: Table) -> None:
         raise UserError(
             f"Every sample needs a value, but sample {table.sample_names[empty[0]]!r} has none. "
             f"Remove it from {table.source}."
+        )
+
+
+def refuse_unknown_samples(X: NDArray[Any], table: Table, *, shared: bool) -> None:
+    """Refuse samples without values in the features left and, if `shared`, pairs without any."""
+    observed = ~np.isnan(X)
+    if observed.all():
+        return
+    names = table.sample_names
+    empty = np.flatnonzero(~observed.any(axis=1))
+    if empty.size:
+        raise UserError(
+            f"Every sample needs a value, but sample {names[empty[0]]!r} has none in the "
+            f"{X.shape[1]:,} features that are left. Remove it from {table.source}, or relax the "
+            "filters."
+        )
+    counts = observed.astype(np.float32)
+    if shared and (strangers := np.argwhere(counts @ counts.T == 0)).size:
+        one, other = (names[i] for i in strangers[0])
+        raise UserError(
+            f"Every two samples must share an observed feature, but {one!r} and {other!r} have "
+            "none in common. Remove one of them, or add --impute features."
         )
 
 

@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from mrshc.analysis.found import known_classes, result_of
-from mrshc.analysis.plan import Plan, options_in_words
+from mrshc.analysis.plan import Plan, options_in_words, refuse_unknown_samples
 from mrshc.comparison import Comparison, compare, default_methods
 from mrshc.io.result import Result
 from mrshc.metrics import classification_error_rate, purity
 from mrshc.validation import check_integer
+
+# Parameters of a comparison: of all methods, or of those that know them.
+_SHARED = (
+    *("n_features_to_select", "linkage", "metric", "random_state", "n_jobs"),
+    *("selection", "refine", "robust"),
+)
 
 
 def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) -> Result:
@@ -26,8 +31,7 @@ def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) ->
         estimator.set_params(verbose=verbose)
     with warnings.catch_warnings(record=True) as caught, options_in_words():
         warnings.simplefilter("always")
-        # With names, so that refusals can name the feature.
-        model = estimator.fit(pd.DataFrame(plan.prepared.X, columns=plan.feature_names))
+        model = estimator.fit(plan.data)
     # Their first sentence says what happened, the others what to do in Python.
     said = tuple(
         str(w.message).partition(". ")[0].rstrip(".") + "."
@@ -39,10 +43,9 @@ def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) ->
 
 def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
     """Cluster a table by the methods that the paper compares; score where classes are known."""
-    X = pd.DataFrame(plan.prepared.X, columns=plan.feature_names)
-    own = plan.estimator.get_params()
-    shared = {name: own[name] for name in ("linkage", "metric", "random_state", "n_jobs")}
-    methods = default_methods(X, n_features_to_select=own["n_features_to_select"], **shared)
+    X, own = plan.data, plan.estimator.get_params()
+    methods = default_methods(X, **{name: own[name] for name in _SHARED})
+    refuse_unknown_samples(plan.prepared.X, plan.table, shared=True)
     k = clusters_compared(plan, n_clusters)
     with options_in_words(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a method that failed has a row

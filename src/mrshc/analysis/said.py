@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from mrshc.analysis.plan import Plan
-from mrshc.io.result import Result
+from mrshc.comparison import Comparison
+from mrshc.io.result import Result, outlying
+from mrshc.preprocessing import ObservedFilter
 
 _NAMED = 10  # features, in a sentence
 
@@ -13,9 +16,14 @@ _NAMED = 10  # features, in a sentence
 def preparation(plan: Plan) -> list[str]:
     """Say what preprocessing did."""
     sentences = []
+    empty = plan.table.feature_names[np.isnan(plan.table.X).all(axis=0)]
     for step in plan.prepared.log:
         removed = step.n_features_before - step.n_features_after
-        left = f", {removed:,} features removed, {step.n_features_after:,} left" if removed else ""
+        many = "feature" if removed == 1 else "features"
+        left = f", {removed:,} {many} removed, {step.n_features_after:,} left" if removed else ""
+        if removed and step.step == repr(ObservedFilter()):
+            rest = f" and {removed - _NAMED:,} more" if removed > _NAMED else ""
+            left += f": {', '.join(map(str, empty[:_NAMED]))}{rest}"
         sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{left}.")
     return sentences
 
@@ -29,15 +37,60 @@ def classes_in_clusters(result: Result) -> pd.DataFrame | None:
     return pd.crosstab(result.samples[scores["truth"]], clusters)
 
 
+def associated(n_associated: int, *, n_used: int) -> str:
+    """Say what refining the features found; none are associated if nothing supports them."""
+    if not n_associated:
+        return "No features are associated with what others show: the structure has no support."
+    used = "on them" if n_associated == n_used else f"on the {n_used:,} strongest"
+    return (
+        f"{n_associated:,} features are associated with the structure, at a false discovery rate "
+        f"of 5 %; the tree is built {used}."
+    )
+
+
+def refined(result: Result) -> str | None:
+    """Say what refining the features found; None if it was not asked for, or found nothing."""
+    found = result.about["n_associated"]
+    return associated(found, n_used=result.n_features_selected_) if found else None
+
+
+def notes_on(comparison: Comparison, plan: Plan) -> list[str]:
+    """Say what the scores of a comparison do not: what refining found, who was set apart."""
+    sentences = []
+    for name, model in comparison.models.items():
+        if (found := getattr(model, "associated_features_", None)) is not None:
+            words = associated(len(found), n_used=model.n_features_selected_)
+            sentences.append(f"{name}: {words}")
+        if len(outliers := getattr(model, "outlier_samples_", ())):
+            words = outlying([str(plan.table.sample_names[i]) for i in outliers])
+            sentences.append(f"{name}: {words}")
+    return sentences
+
+
+def weighed(result: Result) -> str | None:
+    """Say how much other features say for the chosen tree; None if they were not asked."""
+    if (evidence := result.evidence) is None:
+        return None
+    return (
+        f"Evidence of the features that were not selected: {evidence:.1f} standard deviations of "
+        "shuffled samples."
+    )
+
+
 def summary(result: Result) -> list[str]:
     """Say what was found."""
     about, chosen, k = result.about, result.about["chosen"], result.n_clusters_
+    searched = result.n_features_searched
     rank = "" if chosen["rank"] is None else f", rank r = {chosen['rank']}"
-    clusters = "one cluster: no groups were found" if k == 1 else f"K = {k} clusters"
-    sentences = [
-        f"Chose q = {chosen['n_features']:,} of {len(result.features):,} features{rank}, {clusters}"
-        + ("." if k == 1 else f"; average silhouette {chosen['silhouette']:.2f}.")
-    ]
+    clusters = "one cluster: no groups were found." if k == 1 else f"K = {k} clusters; "
+    if k > 1:
+        clusters += f"average silhouette {chosen['silhouette']:.2f}."
+    sentences = [f"Chose q = {searched:,} of {len(result.features):,} features{rank}"]
+    more = [text for text in (weighed(result), refined(result)) if text is not None]
+    if about["supported"]:  # the clusters are those of the features that were found last
+        sentences = [f"{sentences[0]}.", *more, f"Found {clusters}"]
+    else:
+        sentences = [f"{sentences[0]}, {clusters}", *more]
     if k > 1:
         best = [str(name) for name in result.features.index[: min(_NAMED, chosen["n_features"])]]
         sizes = ", ".join(f"{k} ({size})" for k, size in enumerate(about["cluster_sizes"], start=1))

@@ -22,8 +22,12 @@ from mrshc.cli.options import (
     Out,
     Preparing,
     Reading,
+    Refine,
     Resume,
+    Robust,
     Running,
+    SelectionName,
+    choices,
     numbers_or_auto,
     with_groups,
 )
@@ -58,6 +62,8 @@ def cluster(
     Example: mrshc cluster expression.tsv --out result
 
     Example: mrshc cluster raw.csv.gz --preset dudoit2002 --samples clinic.csv --truth subtype
+
+    Example: mrshc cluster expression.tsv --selection evidence --refine --robust
 
     Example: mrshc cluster expression.tsv --impute features --n-features 50,100,200 --linkage ward
 
@@ -95,6 +101,9 @@ def compare(
     n_clusters: NCut = None,
     linkage: LinkageName = Linkage.complete,
     metric: MetricName = Metric.sqeuclidean,
+    selection: SelectionName = None,
+    refine: Refine = False,
+    robust: Robust = False,
 ) -> None:
     """Cluster a table by four methods, side by side: HC, SHC, MrSHC and HC-HMV.
 
@@ -116,6 +125,7 @@ def compare(
         "n_features_to_select": numbers_or_auto("--n-features", n_features),
         "linkage": linkage.value,
         "metric": metric.value,
+        **choices(selection, refine, robust),
         **running.parameters(),
     }
     table = reading.table(file, talk)
@@ -131,6 +141,8 @@ def compare(
             outputs.write_comparison(plan, comparison, work / "result", n_clusters=k)
     scores = whole_counts(comparison.scores).reset_index().astype(object).fillna("")
     talk.show(scores.columns, scores.map(_cell).to_numpy())
+    for sentence in analysis.notes_on(comparison, plan):
+        talk.say(sentence)
     talk.say(f"The results lie in {out}; look at {out / 'report.html'}")
 
 

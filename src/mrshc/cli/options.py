@@ -83,6 +83,13 @@ class Center(StrEnum):
     none = "none"
 
 
+class Selection(StrEnum):
+    """How to choose the number of features and the rank."""
+
+    silhouette = "silhouette"
+    evidence = "evidence"
+
+
 def _in(panel: str) -> Callable[..., Any]:
     """Return what makes options of one panel of the help."""
 
@@ -114,6 +121,35 @@ NFeatures = Annotated[
 ]
 LinkageName = Annotated[Linkage, _fit("--linkage", help="Distance between clusters.")]
 MetricName = Annotated[Metric, _fit("--metric", help="Distance between samples.")]
+SelectionName = Annotated[
+    Selection | None,
+    _fit(
+        "--selection",
+        help="mrshc: how to choose features and rank. silhouette (so by default): as the paper "
+        "does, by how well the clusters separate in the features that make them. evidence: by "
+        "what the tree says of all other features; for gene expression and the like, where "
+        "clusters show in many features. Where the useful features are few, add --refine. Takes "
+        "less time.",
+    ),
+]
+Refine = Annotated[
+    bool,
+    _fit(
+        "--refine",
+        help="mrshc, shc: then find all features that go with the clusters, each tested against "
+        "trees that never saw it, and build the tree on them. Use it to get the complete list, "
+        "and to learn whether there are clusters at all. Costs some per cent more time.",
+    ),
+]
+Robust = Annotated[
+    bool,
+    _fit(
+        "--robust",
+        help="mrshc: pull in unusual cells, and set outlying samples apart: they are named, and "
+        "attached to the tree at the end. For heavy tails, spikes and failed arrays. Needs a "
+        "copy of the data.",
+    ),
+]
 NCut = Annotated[
     int | None,
     _fit("--n-clusters", "-k", min=1, help="Where to cut; by default the number of classes."),
@@ -185,7 +221,11 @@ class Preparing:
     ] = None
     impute: Annotated[
         Over | None,
-        _prepare("--impute", help="Fill gaps from the nearest features or samples. Done first."),
+        _prepare(
+            "--impute",
+            help="Fill gaps from the nearest features or samples, before anything else. Gaps may "
+            "also stay: distances are then those to be expected.",
+        ),
     ] = None
     neighbors: Annotated[
         int, _prepare("--neighbors", min=1, help="Neighbours to fill gaps from.")
@@ -273,6 +313,9 @@ class Fitting:
     n_permutations: Annotated[
         int | None, _fit("--n-permutations", help="shc: permutations to choose by (10).")
     ] = None
+    selection: SelectionName = None
+    refine: Refine = False
+    robust: Robust = False
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator; None: not given."""
@@ -290,6 +333,7 @@ class Fitting:
             "center": centers[self.center],
             "l1_bound": numbers_or_auto("--l1-bound", self.l1_bound, float),
             "n_permutations": self.n_permutations,
+            **choices(self.selection, self.refine, self.robust),
         }
 
 
@@ -307,6 +351,15 @@ class Running:
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator that they are."""
         return {"random_state": self.seed, "n_jobs": self.jobs}
+
+
+def choices(selection: Selection | None, refine: bool, robust: bool) -> dict[str, Any]:
+    """Return parameters that not every method has; None: not given."""
+    return {
+        "selection": None if selection is None else selection.value,
+        "refine": refine or None,
+        "robust": robust or None,
+    }
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -22,12 +22,18 @@ from mrshc.io.source import FlawError
 
 FORMAT = "mrshc result"
 # To be raised when files change their meaning; a reader refuses what is newer than itself.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 ABOUT = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
 _LINKAGE = ["left", "right", "height", "size"]
-_COUNTS = ("cluster", "leaf", "position")
+_COUNTS = ("cluster", "leaf", "position", "node", "n_inside", "n_outside")
+_FLAGS = ("selected", "associated", "outlying")
+_MARKER_TEXTS = [{"name": name, "kind": "text"} for name in ("inside", "outside", "feature")]
+# Clusters, up to which the silhouettes of cuts are kept: colours of more cannot be told apart.
+MOST_CUTS = 20
+# Names in a sentence, and the share of cells from which on their absence is worth one.
+_NAMED, _MANY_MISSING = 5, 0.2
 # Bars beside a tree, and their levels, that a reader can still take in.
 _MOST_BARS, _MOST_LEVELS = 5, 20
 
@@ -47,7 +53,9 @@ class Result:
     about: dict[str, Any]  # parameters, data, what was chosen and why: content of result.json
     samples: pd.DataFrame  # (n, any), by name: cluster (1, 2, ...), leaf, silhouette, annotations
     features: pd.DataFrame  # (p, any), by name, those that separate the clusters most first
-    selected: pd.DataFrame  # (n, q), values of the selected features as they were clustered
+    selected: pd.DataFrame  # (n, q), values of the selected features, NaN where missing
+    silhouettes: pd.DataFrame  # (n, any), of the samples if the tree is cut: cut_2, cut_3, ...
+    markers: pd.DataFrame  # (any, 13), features with q-values up to 0.05, clusters from one
     linkage_matrix_: NDArray[np.float64]  # (n - 1, 4), scipy's format
 
     @property
@@ -82,6 +90,33 @@ class Result:
         return {n: c if n in drops else np.array(c.tolist()) for n, c in table.items()}
 
     @property
+    def outlier_samples_(self) -> NDArray[np.intp]:
+        """Rows of the samples that were set apart; none unless that was asked for."""
+        outliers = set(self.about["outliers"])
+        return np.flatnonzero([name in outliers for name in self.samples.index])
+
+    @property
+    def chosen_row(self) -> dict[str, Any]:
+        """What the search chose, as it stands in its table."""
+        return next((row for row in self.about["search"] if row["chosen"]), {})
+
+    @property
+    def n_features_searched(self) -> int:
+        """Number of features that the search chose; refining may have found others."""
+        return int(self.chosen_row.get("n_features", self.n_features_selected_))
+
+    @property
+    def evidence(self) -> float | None:
+        """What the chosen tree says of other features; None if it was not chosen by that."""
+        value: float | None = self.chosen_row.get("evidence")
+        return value
+
+    @property
+    def n_missing(self) -> int:
+        """Cells of the selected features that are missing."""
+        return int(self.selected.isna().to_numpy().sum())
+
+    @property
     def sample_annotations(self) -> pd.DataFrame:
         """Annotations of the samples."""
         return self.samples[[entry["name"] for entry in self.about["annotations"]["samples"]]]
@@ -90,11 +125,18 @@ class Result:
     def concerns(self) -> list[str]:
         """What a reader should know before believing the result, in sentences."""
         found = list(self.about["warnings"])
-        chosen: dict[str, Any] = next((row for row in self.about["search"] if row["chosen"]), {})
+        chosen = self.chosen_row
         if chosen.get("reached") is False:
             found.append(
                 f"No bound gives exactly {chosen['n_features_target']:,} features: the closest, "
                 f"{chosen['n_features']:,}, were taken."
+            )
+        if outliers := self.about["outliers"]:
+            found.append(outlying(outliers))
+        if self.n_missing > _MANY_MISSING * self.selected.size:
+            found.append(
+                f"{self.n_missing / self.selected.size:.0%} of the cells of the selected features "
+                "are missing: distances rest on what is expected of them."
             )
         alone = [k for k, size in enumerate(self.about["cluster_sizes"], start=1) if size == 1]
         if alone and self.n_clusters_ > 1:
@@ -123,6 +165,16 @@ class Result:
         return self.features[[c for c in self.features if re.fullmatch(r"loading_\d+", str(c))]]
 
 
+def outlying(names: list[str]) -> str:
+    """Say which samples were set apart, the first few by name."""
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    subject = f"Sample {names[0]} is" if len(names) == 1 else "Samples {}{} are"
+    return (
+        subject.format(", ".join(names[:_NAMED]), rest)
+        + " outlying: set apart, and attached to the nearest cluster at the end."
+    )
+
+
 def columns(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
     """Return the rows of a table as its columns."""
     return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
@@ -135,6 +187,8 @@ def write_result(result: Result, folder: Path) -> None:
     result.samples.to_csv(folder / "clusters.csv", index_label="sample")
     result.features.to_csv(folder / "features.csv", index_label="feature")
     pd.DataFrame(result.about["search"]).to_csv(folder / "search.csv", index=False)
+    result.silhouettes.to_csv(folder / "silhouettes.csv", index_label="sample")
+    result.markers.to_csv(folder / "markers.csv", index=False)
     tree = pd.DataFrame(result.linkage_matrix_, columns=_LINKAGE)
     tree.astype({"left": int, "right": int, "size": int}).to_csv(
         folder / "linkage.csv", index=False
@@ -167,7 +221,7 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     Returns
     -------
     Result
-        With `about`, `samples`, `features`, `selected` and the tree; functions of
+        With `about`, `samples`, `features`, `selected`, `markers` and the tree; functions of
         :mod:`mrshc.plotting` take it in place of a fitted estimator.
     """
     folder = Path(folder)
@@ -176,6 +230,8 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     try:
         samples = _table(folder / "clusters.csv", annotations["samples"])
         features = _table(folder / "features.csv", annotations["features"])
+        silhouettes = _table(folder / "silhouettes.csv")
+        markers = _table(folder / "markers.csv", _MARKER_TEXTS).reset_index()
         tree = _table(folder / "linkage.csv").reset_index()
         with (folder / "selected.gct").open(encoding="utf-8", newline="") as file:
             values = read_gct(file).values.T
@@ -187,6 +243,8 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
         samples=samples,
         features=features,
         selected=pd.DataFrame(values, index=samples.index, columns=chosen),
+        silhouettes=silhouettes,
+        markers=markers,
         linkage_matrix_=tree[_LINKAGE].to_numpy(dtype=np.float64),
     )
 
@@ -224,7 +282,7 @@ def _table(path: Path, annotations: Iterable[dict[str, str]] = ()) -> pd.DataFra
     kinds = {entry["name"]: entry["kind"] for entry in annotations}
     with path.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
-    names, *columns = zip(*rows, strict=True)
+    names, *columns = zip(*rows, strict=True) if rows else [()] * len(header)
     content: dict[str, Any] = {}
     for title, cells in zip(header[1:], columns, strict=True):
         kind = kinds.get(title, "count" if title in _COUNTS else title)
@@ -232,7 +290,7 @@ def _table(path: Path, annotations: Iterable[dict[str, str]] = ()) -> pd.DataFra
             content[title] = np.array([cell or None for cell in cells], dtype=object)
         elif kind in ("count", "whole"):
             content[title] = np.array(cells, dtype=np.int64)
-        elif kind == "selected":
+        elif kind in _FLAGS:
             content[title] = np.array(cells) == "True"
         else:
             content[title] = np.array([float(cell) if cell else np.nan for cell in cells])

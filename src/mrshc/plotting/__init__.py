@@ -1,6 +1,6 @@
 """Pictures of results, and the data behind each, apart from its drawing."""
 
-from mrshc.plotting.bars import loadings, silhouettes
+from mrshc.plotting.bars import loadings, markers, silhouettes
 from mrshc.plotting.choice import search_curves
 from mrshc.plotting.colours import (
     CLUSTER_PALETTE,
@@ -12,10 +12,12 @@ from mrshc.plotting.colours import (
 )
 from mrshc.plotting.evidence import (
     Curve,
+    MarkerPanel,
     SearchStory,
     SilhouetteRows,
     SplitMark,
     largest_loadings,
+    marker_panels,
     search_story,
     silhouette_rows,
     split_marks,
@@ -42,6 +44,7 @@ __all__ = [
     "AnnotationBar",
     "Curve",
     "DendrogramLines",
+    "MarkerPanel",
     "SearchStory",
     "SilhouetteRows",
     "SplitMark",
@@ -60,6 +63,8 @@ __all__ = [
     "largest_loadings",
     "level_colours",
     "loadings",
+    "marker_panels",
+    "markers",
     "search_curves",
     "search_story",
     "shortened",

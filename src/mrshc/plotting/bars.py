@@ -16,13 +16,14 @@ from mrshc.plotting.colours import cluster_colours
 from mrshc.plotting.evidence import (
     SilhouetteRows,
     largest_loadings,
+    marker_panels,
     panels_of,
     silhouette_rows,
 )
 from mrshc.plotting.layout import counted, fitting_labels, in_order, shortened
 
 _POSITIVE, _NEGATIVE = "#0072B2", "#D55E00"
-_PANELS_PER_ROW = 4
+_PANELS_PER_ROW, _MOST_PANELS = 4, 20
 
 
 def silhouettes(
@@ -116,6 +117,62 @@ def _write_clusters(ax: Axes, rows: SilhouetteRows) -> None:
         )
 
 
+def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = None) -> Figure:
+    """Draw the strongest markers of each cluster with their effect sizes.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Such as `model.markers(X)`, or `markers` of a result.
+    n_clusters : int
+        Number of clusters.
+    top : int
+        Markers shown of each cluster, at most.
+    title : str or None
+        Heading of the picture.
+
+    Returns
+    -------
+    figure : matplotlib Figure
+        A panel for each of the first twenty clusters; one for both if there are two.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mrshc.plotting import markers
+    >>> table = pd.DataFrame({"contrast": ["cluster"], "inside": ["2"], "feature": ["gene 7"],
+    ...                       "effect_size": [-2.0]})
+    >>> figure = markers(table, 3)
+    >>> [ax.get_title(loc="left") for ax in figure.axes]
+    ['cluster 1', 'cluster 2', 'cluster 3']
+    """
+    panels = marker_panels(table, n_clusters, top=top)[:_MOST_PANELS]
+    n_rows, n_columns = panels_of(len(panels), widest=_PANELS_PER_ROW)
+    most = max(2, *(len(panel.features) for panel in panels), 0)
+    high = 0.18 * most
+    figure = style.new_figure(3.4 * n_columns + 1.3, (high + 0.8) * n_rows + 0.6)
+    grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
+    widest = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)
+    for ax, panel in zip(grid, panels, strict=False):
+        _draw_bars(ax, panel.effects, names=panel.features, inches=high, most=most)
+        if not panel.features:
+            ax.text(0.5, 0.5, "no feature marks it", ha="center", transform=ax.transAxes, size=9)
+            ax.set_yticks([])
+        ax.set_xlim(0.0, 1.05 * widest or 1.0)
+        ax.set_xlabel("difference, in standard deviations", fontsize=style.SMALL_TEXT)
+        n_shown = len(panel.features)
+        said = f": {n_shown} of {panel.n_all:,} markers" if panel.n_all > n_shown else ""
+        style.heading(ax, panel.heading + said)
+    for ax in grid[len(panels) :]:
+        ax.remove()
+    if title is not None:
+        style.figure_heading(figure, title)
+    where = "cluster 1" if n_clusters == 2 else "the cluster"
+    signs = [(f"higher in {where}", _POSITIVE), (f"lower in {where}", _NEGATIVE)]
+    style.beside(grid[n_columns - 1], [style.patches("mean of the feature", signs)])
+    return figure
+
+
 def loadings(
     components: ArrayLike,
     feature_names: Sequence[Any],
@@ -164,7 +221,8 @@ def loadings(
     for number, (ax, component, rows) in enumerate(
         zip(panels, values, picked, strict=False), start=1
     ):
-        _draw_loadings(ax, component[rows], names=[names[i] for i in rows], inches=high, most=most)
+        _draw_bars(ax, component[rows], names=[names[i] for i in rows], inches=high, most=most)
+        ax.set_xlabel("size of loading", fontsize=9)
         n_all = int(np.count_nonzero(component))
         said = f"{len(rows)} largest of {n_all}" if n_all > len(rows) else f"all {n_all}"
         style.heading(ax, f"component {number}\n{said} loadings")
@@ -177,13 +235,11 @@ def loadings(
     return figure
 
 
-def _draw_loadings(
-    ax: Axes, values: Float, *, names: Sequence[Any], inches: float, most: int
-) -> None:
+def _draw_bars(ax: Axes, values: Float, *, names: Sequence[Any], inches: float, most: int) -> None:
+    """Draw the sizes of numbers, their signs as colours."""
     colours = np.where(values > 0, _POSITIVE, _NEGATIVE)
     ax.barh(np.arange(values.size), np.abs(values), color=list(colours), height=0.8)
     ax.set_ylim(most - 0.4, -0.6)
-    ax.set_xlabel("size of loading", fontsize=9)
     ax.tick_params(axis="x", labelsize=style.SMALL_TEXT, labelbottom=True)
     style.name_ticks(ax.yaxis, names, fit=fitting_labels(most, inches=inches))
     ax.spines[["top", "right"]].set_visible(False)

@@ -21,6 +21,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 CLUSTER_PALETTE = ("#332288", "#CC6677", "#117733", "#AA4499", "#999933", "#882255", "#44AA99")
 MISSING = "#D9D9D9"
 NEUTRAL = "#737373"
+_OUTLYING, _NOTHING = "#000000", "none"
 # From low to high, in steps of lightness: anchors of viridis.
 _SEQUENTIAL = ("#FDE725", "#5EC962", "#21918C", "#3B528B", "#440154")
 # With more levels than the palette: towards white or black by these shares.
@@ -124,6 +125,21 @@ def annotation_bars(annotations: Any, n: int) -> tuple[AnnotationBar, ...]:
         bars.append(_level_bar(str(name), series, levels=levels, start=start))
         start += len(levels)
     return tuple(bars)
+
+
+def outlier_bar(model: Any, n: int) -> tuple[AnnotationBar, ...]:
+    """Return a bar that marks the samples that a model set apart; none if there are none."""
+    outlying = set(map(int, getattr(model, "outlier_samples_", ())))
+    if not outlying:
+        return ()
+    return (
+        AnnotationBar(
+            name="outlying",
+            colours=tuple(_OUTLYING if i in outlying else _NOTHING for i in range(n)),
+            legend=(("set apart, attached last", _OUTLYING),),
+            is_categorical=False,
+        ),
+    )
 
 
 def _columns(annotations: Any) -> dict[Any, Any]:

@@ -21,8 +21,18 @@ _RULE = (
     "How it is chosen: values that dip are removed until what is left only rises or only falls. "
     "Then the candidate just after the largest rise is taken, or the first if there is no rise."
 )
+_EVIDENCE_RULE = (
+    "How it is chosen: first the rank with the highest mean evidence over all numbers of features, "
+    "then the number of features with most evidence. Evidence: how much more the tree says of the "
+    "features that were not selected than it would if samples were shuffled, in standard "
+    "deviations of shuffled samples."
+)
 _FALLBACK = "No candidate shows as many clusters as were looked for: of those with most clusters, "
 _FALLBACK += "the one that separates them best is taken."
+
+
+_RANK, _NUMBER = "rank (number of sparse components)", "number of features q"
+_EVIDENCE = "evidence, in standard deviations"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,6 +76,8 @@ def search_story(table: Table) -> SearchStory:
     'Chosen: 3 clusters (average silhouette 0.60)'
     """
     columns = {name: np.asarray(column) for name, column in table.items()}
+    if "evidence" in columns:
+        return _evidence_story(columns)
     if "rank" in columns:
         return _multirank_story(columns)
     if "n_clusters" in columns:
@@ -76,11 +88,9 @@ def search_story(table: Table) -> SearchStory:
 def _multirank_story(table: Table) -> SearchStory:
     chosen = int(np.flatnonzero(table["chosen"])[0])
     q, rank = int(table["n_features_target"][chosen]), int(table["rank"][chosen])
-    got, k = int(table["n_features"][chosen]), int(table["n_leaves"][chosen])
-    wanted = "" if got == q else f" ({q} were wanted)"
-    clusters = counted(k, "cluster")
+    clusters = counted(int(table["n_leaves"][chosen]), "cluster")
     verdict = (
-        f"Chosen: q = {counted(got, 'feature')}{wanted}, rank {rank} "
+        f"Chosen: {_wanted(table, chosen)}, rank {rank} "
         f"(average silhouette {table['silhouette'][chosen]:.2f}, {clusters})"
     )
     fell_back = bool(np.all(table["screened_out"]))
@@ -104,6 +114,66 @@ def _multirank_story(table: Table) -> SearchStory:
     )
 
 
+def _evidence_story(table: Table) -> SearchStory:
+    chosen = int(np.flatnonzero(table["chosen"])[0])
+    rank, ranks = int(table["rank"][chosen]), np.unique(table["rank"])
+    evidence = np.asarray(table["evidence"], dtype=np.float64)
+    k = counted(int(table["n_leaves"][chosen]), "cluster")
+    verdict = (
+        f"Chosen: {_wanted(table, chosen)}, rank {rank} (evidence {evidence[chosen]:.1f}, {k})"
+    )
+    of_rank = np.flatnonzero(table["rank"] == rank)
+    curves = []
+    if ranks.size > 1:
+        mean = "Which rank?" + "\n(mean over all numbers of features)" * (of_rank.size > 1)
+        curves.append(
+            _plain_curve(
+                np.array([evidence[table["rank"] == r].mean() for r in ranks]),
+                heading=mean,
+                x_name=_RANK,
+                y_name=_EVIDENCE,
+                ticks=ranks,
+                chosen=int(np.flatnonzero(ranks == rank)[0]),
+            )
+        )
+    if of_rank.size > 1:
+        curves.append(
+            _plain_curve(
+                evidence[of_rank],
+                heading="Which number of features" + f", with rank {rank}" * (ranks.size > 1) + "?",
+                x_name=_NUMBER,
+                y_name=_EVIDENCE,
+                ticks=table["n_features_target"][of_rank],
+                chosen=int(np.flatnonzero(of_rank == chosen)[0]),
+            )
+        )
+    rule = _EVIDENCE_RULE * bool(curves)
+    return SearchStory(verdict=verdict, rule=rule, curves=tuple(curves), screened_out="")
+
+
+def _wanted(table: Table, chosen: int) -> str:
+    """Say how many features were chosen, and how many were wanted if that is another number."""
+    q, got = int(table["n_features_target"][chosen]), int(table["n_features"][chosen])
+    return f"q = {counted(got, 'feature')}" + ("" if got == q else f" ({q} were wanted)")
+
+
+def _plain_curve(
+    values: Float, *, heading: str, x_name: str, y_name: str, ticks: Any, chosen: int
+) -> Curve:
+    """Return a curve of candidates none of which was set aside."""
+    return Curve(
+        heading=heading,
+        x_name=x_name,
+        y_name=y_name,
+        ticks=tuple(str(tick) for tick in ticks),
+        values=values,
+        errors=None,
+        states=_all_kept(values.size),
+        notes=("",) * values.size,
+        chosen=chosen,
+    )
+
+
 def _best_of_each_target(table: Table) -> Index:
     """Return the candidate that speaks for each q: Algorithm 3's, or the least bad one."""
     targets = table["n_features_target"]
@@ -120,7 +190,7 @@ def _silhouettes(table: Table, rows: Index, *, over: str, chosen: int, heading: 
     silent = by_rank or np.unique(table["rank"]).size == 1
     return Curve(
         heading=heading,
-        x_name="rank (number of sparse components)" if by_rank else "number of features q",
+        x_name=_RANK if by_rank else _NUMBER,
         y_name="average silhouette",
         ticks=tuple(str(value) for value in table[over][rows]),
         values=np.asarray(table["silhouette"][rows], dtype=np.float64),
@@ -148,15 +218,12 @@ def _cut_story(table: Table) -> SearchStory:
     k = int(table["n_clusters"][chosen])
     clusters = counted(k, "cluster")
     values = np.asarray(table["silhouette"], dtype=np.float64)
-    curve = Curve(
+    curve = _plain_curve(
+        values,
         heading="Which number of clusters?",
         x_name="number of clusters",
         y_name="average silhouette",
-        ticks=tuple(str(value) for value in table["n_clusters"]),
-        values=values,
-        errors=None,
-        states=_all_kept(values.size),
-        notes=("",) * values.size,
+        ticks=table["n_clusters"],
         chosen=chosen,
     )
     several = values.size > 1
@@ -292,6 +359,58 @@ def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
         averages=np.array([values[order][m].mean() for m in members]),
         centres=np.array([places[m].mean() for m in members]),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MarkerPanel:
+    """The strongest markers of one cluster."""
+
+    heading: str
+    features: tuple[str, ...]  # the largest effect first
+    effects: Float  # positive: higher in the cluster
+    n_all: int
+
+
+def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]:
+    """Return the strongest markers of each cluster.
+
+    With two clusters what marks one marks the other, so that one panel tells both.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `markers` of an estimator, whose clusters are counted from zero, or of a result.
+    n_clusters : int
+        Number of clusters, also of those that nothing marks.
+    top : int
+        Markers of a cluster, at most.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mrshc.plotting import marker_panels
+    >>> table = pd.DataFrame({"contrast": ["cluster"], "inside": ["1"], "feature": ["gene 7"],
+    ...                       "effect_size": [-2.0]})
+    >>> [(panel.heading, panel.features) for panel in marker_panels(table, 3, top=5)]
+    [('cluster 1', ('gene 7',)), ('cluster 2', ()), ('cluster 3', ())]
+    """
+    counts_from_zero = "name" in table
+    names = table["name" if counts_from_zero else "feature"]
+    effects = table["effect_size"].to_numpy(dtype=np.float64)
+    panels = []
+    for k in range(1 if n_clusters == 2 else n_clusters):
+        own = (table["contrast"] == "cluster") & (table["inside"] == str(k + 1 - counts_from_zero))
+        rows = np.flatnonzero(own & np.isfinite(effects))
+        first = rows[np.argsort(-np.abs(effects[rows]), kind="stable")[:top]]
+        panels.append(
+            MarkerPanel(
+                heading="cluster 1 against cluster 2" if n_clusters == 2 else f"cluster {k + 1}",
+                features=tuple(str(names.iloc[i]) for i in first),
+                effects=effects[first],
+                n_all=int(own.sum()),
+            )
+        )
+    return panels
 
 
 def largest_loadings(component: ArrayLike, top: int) -> Index:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float, Index
 from mrshc.plotting import style
-from mrshc.plotting.colours import NEUTRAL, annotation_bars
+from mrshc.plotting.colours import NEUTRAL, annotation_bars, outlier_bar
 from mrshc.plotting.features import feature_tree, standardised
 from mrshc.plotting.layout import (
     counted,
@@ -47,7 +47,7 @@ def heatmap(
     Parameters
     ----------
     model : fitted estimator
-        With `linkage_matrix_`, such as :class:`mrshc.MrSHC`, or a result that carries it.
+        As in :func:`dendrogram`.
     selected : array-like of shape (n_samples, n_features)
         The selected features, such as `model.transform(X)`; NaN marks a missing value.
     annotations, names, title
@@ -75,7 +75,7 @@ def heatmap(
     X = _checked(selected, n)
     features = _feature_names(selected, feature_names, q=X.shape[1])
     samples = in_order("names", range(n) if names is None else names, order=lines.order)
-    bars = annotation_bars(annotations, n)
+    bars = (*outlier_bar(model, n), *annotation_bars(annotations, n))
     labels = getattr(model, "labels_", None)
     sections = tree_sections(bars, labels)
     if not np.isfinite(X).all():

@@ -21,6 +21,7 @@ from mrshc.plotting.colours import (
     annotation_bars,
     cluster_colours,
     cluster_legend,
+    outlier_bar,
 )
 from mrshc.plotting.evidence import SplitMark, Verdict, split_marks
 from mrshc.plotting.layout import (
@@ -81,7 +82,8 @@ def dendrogram(
     Parameters
     ----------
     model : fitted estimator
-        With `linkage_matrix_`, such as :class:`mrshc.MrSHC`, or a result that carries it.
+        With `linkage_matrix_`, such as :class:`mrshc.MrSHC`, or a result that carries it. Samples
+        of its `outlier_samples_` are marked by a bar of their own.
     annotations : mapping, DataFrame or None
         Values for each sample by the annotation's name, in the order of the samples. Each makes a
         bar under the leaves; names of samples take the colour of the first one with levels.
@@ -112,11 +114,10 @@ def dendrogram(
     ['class', 'a', 'b', '', 'found clusters', 'cluster 1', 'cluster 2']
     """
     lines = dendrogram_lines(model.linkage_matrix_, distances=distances)
-    bars = annotation_bars(annotations, lines.order.size)
+    n = lines.order.size
+    bars = (*outlier_bar(model, n), *annotation_bars(annotations, n))
     labels = getattr(model, "labels_", None) if colour_branches else None
-    shown = in_order(
-        "names", range(lines.order.size) if names is None else names, order=lines.order
-    )
+    shown = in_order("names", range(n) if names is None else names, order=lines.order)
     sections = tree_sections(bars, labels)
     if ax is None:
         ax = _new_axes(shown, n_bars=len(bars), sections=sections)

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from mrshc.analysis import classes_in_clusters
+from mrshc.analysis import COMPARISON_VERSION, classes_in_clusters
 from mrshc.errors import UserError
 from mrshc.files import write_text
 from mrshc.io.result import Result, columns, load_result
@@ -27,7 +27,6 @@ from mrshc.report.page import (
 
 REPORT = "report.html"
 ABOUT_COMPARISON = "comparison.json"
-COMPARISON_VERSION = 1
 _NAMED = 10
 _MOST_CELLS = 150
 
