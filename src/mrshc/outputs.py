@@ -187,7 +187,8 @@ def _write_exports(result: Result, folder: Path) -> None:
     tree = newick(result.linkage_matrix_, names)
     (folder / "tree.nwk").write_text(tree + "\n", encoding="utf-8")
     shown = _shown(result)
-    features = plotting.feature_tree(shown.to_numpy()) if shown.shape[1] > 1 else None
+    usual = plotting.usual_samples(shown, result.outlier_samples_)
+    features = plotting.feature_tree(usual) if usual.shape[1] > 1 else None
     files = treeview(
         shown.to_numpy(),
         sample_tree=result.linkage_matrix_,

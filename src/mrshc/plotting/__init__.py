@@ -22,7 +22,7 @@ from mrshc.plotting.evidence import (
     silhouette_rows,
     split_marks,
 )
-from mrshc.plotting.features import feature_tree, standardised
+from mrshc.plotting.features import feature_tree, standardised, usual_samples
 from mrshc.plotting.heat import heatmap
 from mrshc.plotting.layout import (
     DendrogramLines,
@@ -73,5 +73,6 @@ __all__ = [
     "silhouettes",
     "split_marks",
     "standardised",
+    "usual_samples",
     "write_picture",
 ]

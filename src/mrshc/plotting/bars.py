@@ -20,10 +20,11 @@ from mrshc.plotting.evidence import (
     panels_of,
     silhouette_rows,
 )
-from mrshc.plotting.layout import counted, fitting_labels, in_order, shortened
+from mrshc.plotting.layout import counted, fitting_labels, in_order, shortened, text_inches
 
 _POSITIVE, _NEGATIVE = "#0072B2", "#D55E00"
 _PANELS_PER_ROW, _MOST_PANELS = 4, 20
+_LONG, _LEGEND_INCHES = 30, 1.5
 
 
 def silhouettes(
@@ -147,19 +148,24 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
     ['cluster 1', 'cluster 2', 'cluster 3']
     """
     panels = marker_panels(table, n_clusters, top=top)[:_MOST_PANELS]
-    n_rows, n_columns = panels_of(len(panels), widest=_PANELS_PER_ROW)
-    most = max(2, *(len(panel.features) for panel in panels), 0)
+    most = max(2, *(len(panel.features) for panel in panels))
     high = 0.18 * most
-    figure = style.new_figure(3.4 * n_columns + 1.3, (high + 0.8) * n_rows + 0.6)
+    # Names of markers are what the picture is for: they have more room than elsewhere.
+    names = (shortened(name, length=_LONG) for panel in panels for name in panel.features)
+    wide = 2.7 + text_inches(names, size=style.SMALL_TEXT)
+    fitting = int((style.WIDEST - _LEGEND_INCHES) / wide)
+    n_rows, n_columns = panels_of(len(panels), widest=min(_PANELS_PER_ROW, fitting))
+    figure = style.new_figure(wide * n_columns + _LEGEND_INCHES, (high + 0.8) * n_rows + 0.6)
     grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
     widest = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)
     for ax, panel in zip(grid, panels, strict=False):
-        _draw_bars(ax, panel.effects, names=panel.features, inches=high, most=most)
+        shape: Any = {"inches": high, "most": most, "length": _LONG}
+        _draw_bars(ax, panel.effects, names=panel.features, **shape)
         if not panel.features:
             ax.text(0.5, 0.5, "no feature marks it", ha="center", transform=ax.transAxes, size=9)
             ax.set_yticks([])
         ax.set_xlim(0.0, 1.05 * widest or 1.0)
-        ax.set_xlabel("difference, in standard deviations", fontsize=style.SMALL_TEXT)
+        ax.set_xlabel("difference of means, in standard deviations", fontsize=style.SMALL_TEXT)
         n_shown = len(panel.features)
         said = f": {n_shown} of {panel.n_all:,} markers" if panel.n_all > n_shown else ""
         style.heading(ax, panel.heading + said)
@@ -235,11 +241,19 @@ def loadings(
     return figure
 
 
-def _draw_bars(ax: Axes, values: Float, *, names: Sequence[Any], inches: float, most: int) -> None:
+def _draw_bars(
+    ax: Axes,
+    values: Float,
+    *,
+    names: Sequence[Any],
+    inches: float,
+    most: int,
+    length: int = 18,
+) -> None:
     """Draw the sizes of numbers, their signs as colours."""
     colours = np.where(values > 0, _POSITIVE, _NEGATIVE)
     ax.barh(np.arange(values.size), np.abs(values), color=list(colours), height=0.8)
     ax.set_ylim(most - 0.4, -0.6)
     ax.tick_params(axis="x", labelsize=style.SMALL_TEXT, labelbottom=True)
-    style.name_ticks(ax.yaxis, names, fit=fitting_labels(most, inches=inches))
+    style.name_ticks(ax.yaxis, names, fit=fitting_labels(most, inches=inches), length=length)
     ax.spines[["top", "right"]].set_visible(False)

@@ -429,5 +429,5 @@ def largest_loadings(component: ArrayLike, top: int) -> Index:
 
 def panels_of(n: int, *, widest: int) -> Sequence[int]:
     """Return rows and columns of a grid that holds n panels."""
-    columns = min(n, widest)
-    return -(-n // columns), columns
+    rows = -(-n // widest)
+    return rows, -(-n // rows)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-from mrshc.core.arrays import Float, Mask
+from mrshc.core.arrays import Float, Index, Mask
 
 # Below this share of the scale, spread is rounding error.
 _NO_SPREAD = 1e-12
@@ -15,10 +15,11 @@ _NO_SPREAD = 1e-12
 _FEWEST_COMMON = 3
 
 
-def standardised(selected: ArrayLike) -> Float:
+def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float:
     """Return features with mean zero and standard deviation one.
 
     Constant features become zero; what is missing stays missing, and infinite counts as missing.
+    Outlying samples have no say in what mean and deviation are.
 
     Examples
     --------
@@ -31,12 +32,20 @@ def standardised(selected: ArrayLike) -> Float:
     scale = np.where(seen, np.abs(X), 0.0).max(axis=0, initial=0.0)
     # Scaled before it is squared, so that very large and very small numbers stay finite.
     X = np.where(seen, X, 0.0) / np.where(scale > 0, scale, 1.0)
-    n_seen = np.maximum(seen.sum(axis=0), 1)
-    X = np.where(seen, X - X.sum(axis=0) / n_seen, 0.0)
-    spread = np.sqrt((X**2).sum(axis=0) / n_seen)
+    counted = seen.copy()
+    counted[[] if outlying is None else outlying] = False
+    n_seen = np.maximum(counted.sum(axis=0), 1)
+    X = np.where(seen, X - X.sum(axis=0, where=counted) / n_seen, 0.0)
+    spread = np.sqrt((X**2).sum(axis=0, where=counted) / n_seen)
     varies = spread > _NO_SPREAD
     scaled: Float = np.where(seen, X * varies / np.where(varies, spread, 1.0), np.nan)
     return scaled
+
+
+def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
+    """Return the rows of all samples that are not outlying: they say which features go together."""
+    X = np.asarray(selected, dtype=np.float64)
+    return X if outlying is None else np.delete(X, outlying, axis=0)
 
 
 def correlation_distances(selected: ArrayLike) -> Float:

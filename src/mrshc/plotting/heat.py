@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from mrshc.core.arrays import Float, Index
 from mrshc.plotting import style
 from mrshc.plotting.colours import NEUTRAL, annotation_bars, outlier_bar
-from mrshc.plotting.features import feature_tree, standardised
+from mrshc.plotting.features import feature_tree, standardised, usual_samples
 from mrshc.plotting.layout import (
     counted,
     dendrogram_lines,
@@ -81,8 +81,10 @@ def heatmap(
     if not np.isfinite(X).all():
         sections.append(style.patches("cells", [("missing value", _MISSING_CELL)]))
     panels = _panels(samples, features, n_bars=len(bars), sections=sections)
-    rows = _draw_feature_tree(panels.left, X)
-    _draw_cells(panels.heat, standardised(X)[np.ix_(lines.order, rows)].T)
+    outlying = getattr(model, "outlier_samples_", None)
+    rows = _draw_feature_tree(panels.left, usual_samples(X, outlying))
+    cells = standardised(X, outlying=outlying)
+    _draw_cells(panels.heat, cells[np.ix_(lines.order, rows)].T)
     _name_cells(panels.heat, samples=samples, features=[features[i] for i in rows])
     draw_tree(panels.above, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
     draw_bars(panels.above, bars, lines=lines)

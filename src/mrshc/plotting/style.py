@@ -121,11 +121,13 @@ def inches_of(ax: Axes) -> tuple[float, float]:
     return float(box.width / dpi), float(box.height / dpi)
 
 
-def name_ticks(axis: Any, names: Sequence[Any], *, fit: LabelFit, places: Any = None) -> list[int]:
+def name_ticks(
+    axis: Any, names: Sequence[Any], *, fit: LabelFit, places: Any = None, length: int = 18
+) -> list[int]:
     """Write names along an axis, as many as fit, and return which."""
     shown = list(range(0, len(names), fit.step))
     where = np.arange(len(names)) if places is None else np.asarray(places)
-    short = shortened_names(names)
+    short = shortened_names(names, length=length)
     axis.set_ticks(where[shown], [short[i] for i in shown], fontsize=fit.size, parse_math=False)
     axis.set_tick_params(length=0, pad=2)
     if axis.axis_name == "x":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.core.tree import Tree
-from mrshc.io.result import Result, columns
-from mrshc.plotting.colours import annotation_bars, cluster_colours
+from mrshc.io.result import MOST_CUTS, Result, columns
+from mrshc.plotting.colours import annotation_bars, cluster_colours, outlier_bar
 from mrshc.plotting.evidence import search_story
-from mrshc.plotting.features import feature_tree
+from mrshc.plotting.features import feature_tree, usual_samples
 
-# The slider ends here: colours of more clusters cannot be told apart.
-MOST_CLUSTERS = 20
+# Rows of the table of markers that do not make the page large.
+_MOST_MARKERS = 2000
 
 
 def result_data(result: Result) -> dict[str, Any]:
     """Return what the page of a result draws."""
     selected, features = _drawn(result)
+    usual = usual_samples(selected, result.outlier_samples_)
     tree, n = Tree(linkage_matrix=result.linkage_matrix_), len(result.samples)
     return {
         "kind": "result",
@@ -31,8 +33,16 @@ def result_data(result: Result) -> dict[str, Any]:
             "order": tree.leaf_order.tolist(),
             "found": result.labels_.tolist(),
             "silhouette": _numbers(result.samples["silhouette"]),
+            "silhouettes": _packed(result.silhouettes.to_numpy().T),
+            "outlying": result.outlier_samples_.tolist(),
             "annotations": _columns(result.sample_annotations),
-            "bars": [asdict(bar) for bar in annotation_bars(result.shown_annotations, n)],
+            "bars": [
+                asdict(bar)
+                for bar in (
+                    *outlier_bar(result, n),
+                    *annotation_bars(result.shown_annotations, n),
+                )
+            ],
         },
         "features": {
             "names": [str(name) for name in features.index],
@@ -44,13 +54,14 @@ def result_data(result: Result) -> dict[str, Any]:
             "means": [
                 _numbers(features[f"mean_cluster_{k}"]) for k in range(1, result.n_clusters_ + 1)
             ],
-            "tree": feature_tree(selected.to_numpy()).tolist() if selected.shape[1] > 1 else [],
+            "q_values": _numbers(features["q_value"]) if result.about["supported"] else None,
+            "tree": feature_tree(usual).tolist() if usual.shape[1] > 1 else [],
         },
         "values": _packed(selected.to_numpy()),
         "linkage": result.linkage_matrix_.tolist(),
-        "colours": list(cluster_colours(MOST_CLUSTERS)),
-        "metric": result.about["parameters"]["metric"],
-        "weights": "loadings" if result.about["method"] == "shc" else None,
+        "missing": result.n_missing > 0,
+        "markers": _markers(result),
+        "colours": list(cluster_colours(MOST_CUTS)),
         "curves": curves_of(result.search_results_),
         "splits": result.about["splits"],
         "loading_name": "weight" if result.about["method"] == "shc" else "loading",
@@ -61,6 +72,80 @@ def _drawn(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return values and description of the selected features, those of largest effect first."""
     names = [name for name in result.features.index if name in set(result.selected.columns)]
     return result.selected[names], result.features.loc[names]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MarkedContrast:
+    """What is told apart by some features."""
+
+    kind: str  # "cluster" or "split"
+    inside: str  # clusters
+    outside: str
+    rows: pd.DataFrame  # its markers, the largest effect first
+
+
+def contrasts(result: Result) -> list[MarkedContrast]:
+    """Return each cluster against all others, marked or not, and the splits that are marked."""
+    keys = ["contrast", "inside", "outside"]
+    found = dict(list(result.markers.groupby(keys, sort=False)))
+    numbers = [str(k) for k in range(1, result.n_clusters_ + 1)]
+    clusters = [("cluster", k, ", ".join(n for n in numbers if n != k)) for k in numbers]
+    splits = [key for key in found if key[0] == "split"]
+    return [
+        MarkedContrast(
+            kind=kind,
+            inside=inside,
+            outside=outside,
+            rows=found.get((kind, inside, outside), result.markers.iloc[:0]),
+        )
+        for kind, inside, outside in [*clusters, *splits]
+    ]
+
+
+def most_markers(n_contrasts: int) -> int:
+    """Return how many markers of each contrast the page holds."""
+    return max(5, _MOST_MARKERS // n_contrasts)
+
+
+def _markers(result: Result) -> dict[str, Any]:
+    """Return the strongest markers; `of` says to which contrast a row belongs."""
+    if result.n_clusters_ == 1:
+        return {}
+    told = contrasts(result)
+    heads = [contrast.rows.head(most_markers(len(told))) for contrast in told]
+    shown = pd.concat(heads)
+    return {
+        "of": [i for i, head in enumerate(heads) for _ in range(len(head))],
+        "columns": [
+            {"name": name, "numeric": numeric, "values": _cells(shown[name], numeric=numeric)}
+            for name, numeric in _MARKER_COLUMNS.items()
+        ],
+    }
+
+
+# In the order in which people read them, and whether they are numbers.
+_MARKER_COLUMNS = {
+    "feature": False,
+    "effect_size": True,
+    "mean_inside": True,
+    "mean_outside": True,
+    "q_value": True,
+    "p_value": True,
+    "selected": False,
+    "contrast": False,
+    "inside": False,
+    "outside": False,
+    "n_inside": True,
+    "n_outside": True,
+    "node": True,
+}
+
+
+def _cells(values: pd.Series, *, numeric: bool) -> list[Any]:
+    if numeric:
+        return _numbers(values)
+    flags = {True: "yes", False: "no"}
+    return [flags[bool(v)] if values.dtype == bool else str(v) for v in values]
 
 
 def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
@@ -79,11 +164,15 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
                 "name": name,
                 "linkage": method["linkage"],
                 "order": _leaf_order(method["linkage"]),
+                "bars": [
+                    asdict(bar)
+                    for bar in outlier_bar(SimpleNamespace(outlier_samples_=method["outliers"]), n)
+                ],
                 "curves": curves_of(columns(method["search"])),
             }
             for name, method in about["methods"].items()
         ],
-        "colours": list(cluster_colours(MOST_CLUSTERS)),
+        "colours": list(cluster_colours(MOST_CUTS)),
         "n_clusters": about["n_clusters"] or 2,
     }
 

@@ -22,7 +22,7 @@ CITATION = (
 def how_sure(result: Result) -> str:
     """Say how well the clusters separate, and how close the next best choice came."""
     if result.n_clusters_ == 1:
-        return "No groups were found: no split of the tree is larger than chance makes it."
+        return f"No groups were found: {_why_none(result)}."
     width = result.about["chosen"]["silhouette"]
     words = "clearly apart" if width >= 0.5 else "apart" if width >= 0.25 else "hardly apart"
     sentence = (
@@ -32,11 +32,25 @@ def how_sure(result: Result) -> str:
     return f"{sentence} {_next_best(result)}".strip()
 
 
+def _why_none(result: Result) -> str:
+    if result.about["supported"] is False:
+        return "there is no structure that other features support"
+    if result.evidence is not None:
+        return "the features that were not selected know nothing of any"
+    return "no split of the tree is larger than chance makes it"
+
+
 def _next_best(result: Result) -> str:
     """Say which other candidate came closest."""
     rows = [row for row in result.about["search"] if not row["chosen"]]
-    if result.about["method"] != "mrshc" or not rows:
+    if result.about["method"] != "mrshc" or not rows or result.about["supported"]:
         return ""
+    if result.evidence is not None:
+        best = max(rows, key=lambda row: row["evidence"])
+        return (
+            f"Of the other candidates, {best['n_features']:,} features with rank {best['rank']} "
+            f"have most evidence: {best['evidence']:.1f} standard deviations."
+        )
     k = result.n_clusters_
     rivals = [row for row in rows if row["n_leaves"] == k]
     if not rivals:
@@ -73,6 +87,8 @@ def snippet(result: Result) -> str:
 def facts(result: Result) -> list[tuple[str, Any]]:
     """Return the numbers that matter most."""
     about, chosen = result.about, result.about["chosen"]
+    associated, missing = about["n_associated"], about["data"]["n_missing"]
+    cells = about["data"]["n_samples"] * about["data"]["n_features"]
     found = [
         ("samples", f"{about['data']['n_samples']:,}"),
         ("features", f"{about['data']['n_features']:,}"),
@@ -80,6 +96,10 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("rank (r)", chosen["rank"]),
         ("clusters (K)", chosen["n_clusters"]),
         ("average silhouette", f"{chosen['silhouette']:.2f}" if chosen["n_clusters"] > 1 else None),
+        ("evidence (sd)", None if result.evidence is None else f"{result.evidence:.1f}"),
+        ("associated features", None if associated is None else f"{associated:,}"),
+        ("outlying samples", len(about["outliers"]) or None),
+        ("missing values", f"{missing / cells:.1%}" if missing else None),
     ]
     if scores := about["scores"]:
         found.append((f"error rate against {scores['truth']}", f"{scores['cer']:.3f}"))

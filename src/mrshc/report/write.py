@@ -7,13 +7,19 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from mrshc.analysis import COMPARISON_VERSION, classes_in_clusters
+from mrshc.analysis import COMPARISON_VERSION, classes_in_clusters, refined, weighed
 from mrshc.errors import UserError
 from mrshc.files import write_text
-from mrshc.io.result import Result, columns, load_result
+from mrshc.io.result import MOST_CUTS, Result, columns, load_result
 from mrshc.plotting.evidence import Curve, search_story
 from mrshc.report import words
-from mrshc.report.content import MOST_CLUSTERS, comparison_data, result_data
+from mrshc.report.content import (
+    MarkedContrast,
+    comparison_data,
+    contrasts,
+    most_markers,
+    result_data,
+)
 from mrshc.report.page import (
     asset,
     code,
@@ -65,8 +71,9 @@ def result_report(result: Result) -> str:
         ("answer", "The answer", _answer(result)),
         ("look", "Tree and heat map", _look(result)),
         ("why", "Why this many features and clusters", _why(result)),
-        ("features", "Selected features", _about_features() + data_table("features", "features")),
-        ("samples", "Samples", _about_samples(result) + data_table("samples", "samples")),
+        *([("markers", "What marks each cluster", _markers(result))] if k > 1 else []),
+        ("features", "Selected features", _about_features(result)),
+        ("samples", "Samples", _about_samples(result)),
         ("how", "How it was made", _how(result)),
     ]
     title = f"{n:,} samples in {k} {'cluster' if k == 1 else 'clusters'}"
@@ -78,6 +85,7 @@ def _answer(result: Result) -> str:
     clusters = ", ".join(f"cluster {k} with {_counted(size, 'sample')}" for k, size in sizes)
     best = [str(name) for name in result.features.index[: min(_NAMED, result.n_features_selected_)]]
     sentences = [words.how_sure(result)]
+    sentences += [text for text in (weighed(result), refined(result)) if text is not None]
     if result.n_clusters_ > 1:
         sentences.insert(0, f"Found: {clusters}.")
         sentences.append(f"The features that separate them most: {', '.join(best)}.")
@@ -103,7 +111,7 @@ def _answer(result: Result) -> str:
 def _look(result: Result) -> str:
     loading = "weight" if result.about["method"] == "shc" else "loading"
     n, q, k = len(result.samples), result.n_features_selected_, result.n_clusters_
-    most = min(MOST_CLUSTERS, n)
+    most = min(MOST_CUTS, n)
     controls = asset("controls.html").format(most=most, k=min(k, most), loading=loading)
     hint = (
         "The tree joins samples that are alike; colours mark the clusters. Below, each column is a "
@@ -124,7 +132,13 @@ def _look(result: Result) -> str:
 
 def _why(result: Result) -> str:
     story = search_story(result.search_results_)
-    parts = [paragraphs([story.verdict + "."])]
+    verdict = [f"{story.verdict}."]
+    if result.about["supported"]:
+        verdict.append(
+            "So far the search. Then the features were refined: the tree, the clusters and all "
+            "tables are those of the refined ones."
+        )
+    parts = [paragraphs(verdict)]
     curves = [
         f"<div><h3>{escape(curve.heading)}</h3>{plot(f'curve-{i}', _curve_words(curve))}</div>"
         for i, curve in enumerate(story.curves)
@@ -159,6 +173,8 @@ def _why(result: Result) -> str:
             for i in range(result.loadings.shape[1])
         )
         parts.append(f'<h3>Which features carry it?</h3><div class="two">{figures}</div>')
+        if result.about["supported"]:
+            parts.append(paragraphs([_LOADINGS], kind="note"))
     return "".join(parts)
 
 
@@ -166,6 +182,12 @@ _SPLITS = (
     "For each branch that was tested: how much splitting it gains (diamond), how much splitting "
     "gains in random samples of the same spread without clusters (dots), and what had to be "
     "exceeded (line: their mean plus one standard error). Filled diamonds: split."
+)
+
+
+_LOADINGS = (
+    "What the search found, of the features that are left. A refined feature without a loading was "
+    "found by its association."
 )
 
 
@@ -179,22 +201,67 @@ def _splits_words(splits: list[dict[str, Any]]) -> str:
     return f"Gap test of {len(splits)} branches; {made} of them were split"
 
 
-def _about_features() -> str:
+def _markers(result: Result) -> str:
+    told = contrasts(result)
+    n_all, most = len(result.markers), most_markers(len(told))
+    sentences = [_MARKERS]
+    if any(len(contrast.rows) > most for contrast in told):
+        sentences.append(
+            f"Here are the {most} strongest of each; the file markers.csv has all {n_all:,}."
+        )
+    first = next((i for i, contrast in enumerate(told) if len(contrast.rows)), 0)
+    options = "".join(
+        f'<option value="{i}"{" selected" if i == first else ""}>{escape(text)}</option>'
+        for i, text in enumerate(map(_contrast_words, told))
+    )
+    choice = (
+        '<div class="controls"><label>Cluster or split <select id="contrast">'
+        f'{options}<option value="">all</option></select></label></div>'
+    )
+    return (
+        paragraphs([" ".join(sentences)], kind="note") + choice + data_table("markers", "markers")
+    )
+
+
+_MARKERS = (
+    "Features that differ between the samples of a cluster and all others, or between the two "
+    "branches of a split of the tree, at a false discovery rate of 5 %. One that helped to make a "
+    "cluster is tested against the cluster as trees without it see it. Effect size: difference of "
+    "the means, in standard deviations within the two groups. They belong to the clusters as "
+    "found."
+)
+
+
+def _contrast_words(contrast: MarkedContrast) -> str:
+    what = (
+        f"cluster {contrast.inside}"
+        if contrast.kind == "cluster"
+        else f"split {contrast.inside} | {contrast.outside}"
+    )
+    return f"{what}: {_counted(len(contrast.rows), 'marker')}"
+
+
+def _about_features(result: Result) -> str:
     sentence = (
         "Effect size: share of the variance between the clusters. The dots show the samples, a row "
         "for each cluster. A feature was selected because it separates samples: its effect size is "
         "not evidence on its own."
     )
-    return paragraphs([sentence], kind="note")
+    if result.about["supported"]:
+        sentence += (
+            " The q-value is: the false discovery rate at which the feature passes, tested against "
+            "trees that never saw it. The file features.csv has those of all features."
+        )
+    return paragraphs([sentence], kind="note") + data_table("features", "features")
 
 
 def _about_samples(result: Result) -> str:
     sentence = "Silhouette: how well a sample fits its cluster, from 1 down to below 0."
-    if result.selected.isna().to_numpy().any():
+    if result.about["outliers"]:
         sentence += (
-            " With missing values it is known for the clusters found only, not for other cuts."
+            " Outlying samples took part in nothing: they were attached to the tree at the end."
         )
-    return paragraphs([sentence], kind="note")
+    return paragraphs([sentence], kind="note") + data_table("samples", "samples")
 
 
 def _how(result: Result) -> str:
@@ -237,7 +304,7 @@ def comparison_report(about: dict[str, Any]) -> str:
         + _curves_of(about, name, i)
         for i, name in enumerate(names)
     )
-    most, k = min(MOST_CLUSTERS, n), about["n_clusters"] or 2
+    most, k = min(MOST_CUTS, n), about["n_clusters"] or 2
     slider = (
         '<div class="controls"><label>Number of clusters '
         f'<input type="range" id="cut" min="1" max="{most}" step="1" value="{k}"> '
@@ -282,7 +349,11 @@ def _scores(about: dict[str, Any]) -> str:
         if about["truth"]
         else "Without known classes there are no scores; the trees can be looked at."
     )
-    return paragraphs([said]) + table(headings, rows, caption="Scores")
+    return (
+        paragraphs([said])
+        + table(headings, rows, caption="Scores")
+        + paragraphs(about["notes"], kind="note")
+    )
 
 
 def _how_compared(about: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ class ComparisonPage {
 
   drawTree(tree, m) {
     const colours = this.labels[m].map((label) => this.data.colours[label % this.data.colours.length]);
-    const bars = [{ name: "cluster", colours }, ...this.data.samples.bars];
+    const bars = [{ name: "cluster", colours }, ...this.data.methods[m].bars, ...this.data.samples.bars];
     const traces = branchTraces(tree, this.labels[m], this.data.colours, theme().soft);
     bars.forEach((bar, row) => traces.push(barTrace(bar.colours, tree.order, row, "y2")));
     const share = 0.09 * bars.length, names = bars.map((bar) => literal(shortened(bar.name, 12)));

@@ -91,14 +91,14 @@ function barLegend(bar) {
   return legendLine(bar.name, bar.legend.map(([text, colour]) => [text, colour && adapted(colour)]));
 }
 
-// One row of colours, as a trace.
+// One row of colours, as a trace; "none" leaves a gap.
 function barTrace(colours, order, row, yaxis) {
-  colours = colours.map(adapted);
-  const levels = [...new Set(colours)];
+  colours = colours.map((colour) => (colour === "none" ? null : adapted(colour)));
+  const levels = [...new Set(colours)].filter((colour) => colour !== null);
   const scale = levels.flatMap((colour, i) => [[i / levels.length, colour], [(i + 1) / levels.length, colour]]);
   return {
     type: "heatmap", x: order.map((_, at) => at), y: [row], yaxis, hoverinfo: "none",
-    z: [order.map((sample) => levels.indexOf(colours[sample]) + 0.5)],
+    z: [order.map((sample) => (colours[sample] === null ? null : levels.indexOf(colours[sample]) + 0.5))],
     zmin: 0, zmax: levels.length, colorscale: scale, showscale: false, ygap: 2,
   };
 }

@@ -65,7 +65,7 @@ class ResultPage {
       return;
     }
     Object.assign(this, this.values.separation(labels, this.sizes));
-    this.silhouette = this.values.silhouettes(labels, this.sizes);
+    this.silhouette = this.values.silhouettes(this.state.k);
   }
 
   // ---- tree and heat map
@@ -326,7 +326,7 @@ class ResultPage {
       legendLine("values", [
         [`${FAR} below`, null],
         [`${FAR} standard deviations above the feature's mean`, `linear-gradient(90deg, ${steps})`],
-        ["missing", theme().missing],
+        ...(this.data.missing ? [["missing", theme().missing]] : []),
       ]),
     ];
     document.getElementById("legend").replaceChildren(...lines);
@@ -339,6 +339,19 @@ class ResultPage {
     this.samplesTable = new DataTable("samples", {
       columns: this.sampleColumns(), n: this.n, fileName: "samples.csv", onPick: (row) => this.pickSample(row),
     });
+    if (this.data.markers.of) this.makeMarkers();
+  }
+
+  // What marks one cluster, what tells the two sides of a split apart, or all of it.
+  makeMarkers() {
+    const { of, columns } = this.data.markers, choice = document.getElementById("contrast");
+    const names = new Map(this.data.features.names.map((name, j) => [name, j]));
+    this.markersTable = new DataTable("markers", {
+      columns: columns.map(({ name, numeric, values }) => ({ title: name, numeric, value: (row) => values[row] })),
+      n: of.length, fileName: "markers.csv", keep: (row) => choice.value === "" || of[row] === Number(choice.value),
+      onPick: (row) => { const j = names.get(columns[0].values[row]); if (j !== undefined) this.pickFeature(j); },
+    });
+    choice.addEventListener("change", () => this.markersTable.render());
   }
 
   tables() {
@@ -354,6 +367,7 @@ class ResultPage {
       { title: "feature", value: (j) => f.names[j] },
       ...f.annotations.map((a) => ({ title: a.name, numeric: a.numeric, value: (j) => a.values[j] })),
       { title: "effect_size", numeric: true, value: (j) => this.effect[j] },
+      ...(f.q_values ? [{ title: "q_value", numeric: true, value: (j) => f.q_values[j] }] : []),
       ...f.loadings.map((l, k) => ({ title: f.loadings.length > 1 ? `${name}_${k + 1}` : name, numeric: true, value: (j) => l[j] })),
       { title: "samples", value: (j) => this.effect[j], draw: (cell, j) => this.strip(cell, j) },
       ...this.means.map((means, c) => ({ title: `mean_cluster_${c + 1}`, numeric: true, value: (j) => means[j] })),
@@ -367,6 +381,7 @@ class ResultPage {
       { title: "sample", value: (i) => s.names[i] },
       { title: "cluster", numeric: true, value: (i) => this.state.labels[i] + 1 },
       { title: "silhouette", numeric: true, value: (i) => this.silhouette[i] },
+      ...(s.outlying.length ? [{ title: "outlying", value: (i) => (this.values.outlying.has(i) ? "yes" : "no") }] : []),
       ...(inside ? [{ title: "in_branch", value: (i) => (inside.has(i) ? "yes" : "no") }] : []),
       ...s.annotations.map((a) => ({ title: a.name, numeric: a.numeric, value: (i) => a.values[i] })),
     ];
@@ -493,7 +508,8 @@ class ResultPage {
 
   aboutSample(i) {
     const about = this.data.samples.annotations.map((a) => `${a.name}: ${shown(a.values[i])}`);
-    return [this.names[i], `cluster ${this.state.labels[i] + 1}`, ...about].join("\n");
+    const apart = this.values.outlying.has(i) ? ["outlying: set apart, attached last"] : [];
+    return [this.names[i], `cluster ${this.state.labels[i] + 1}`, ...apart, ...about].join("\n");
   }
 
   aboutCell(point) {

@@ -19,9 +19,11 @@ const MOST_ROWS = 1000; // more would make the page slow; filters and downloads 
 
 class DataTable {
   // columns: [{ title, numeric, value(row), draw(cell, row)?, }]; rows are numbers 0..n-1.
-  constructor(id, { columns, n, onPick, fileName }) {
+  // A choice elsewhere on the page may keep some of the rows only.
+  constructor(id, { columns, n, onPick, fileName, keep = () => true }) {
     this.id = id;
     this.n = n;
+    this.keep = keep;
     this.columns = columns;
     this.onPick = onPick;
     this.sorted = { title: null, down: false };
@@ -37,7 +39,7 @@ class DataTable {
 
   rows() {
     const wanted = this.filter.value.trim().toLowerCase();
-    let rows = [...Array(this.n).keys()];
+    let rows = [...Array(this.n).keys()].filter(this.keep);
     if (wanted) {
       rows = rows.filter((row) => this.columns.some(
         (c) => !c.draw && String(shown(c.value(row))).toLowerCase().includes(wanted)));

@@ -6,8 +6,8 @@ class Values {
     this.n = data.samples.names.length;
     this.q = data.features.names.length;
     this.cells = unpacked(data.values);
-    this.city = data.metric === "cityblock";
-    this.weights = data.weights ? data.features.loadings[0] : null;
+    this.widths = unpacked(data.samples.silhouettes);
+    this.outlying = new Set(data.samples.outlying);
     this.scale = this.standardised();
   }
 
@@ -18,21 +18,18 @@ class Values {
     return (this.at(sample, feature) - this.scale[feature][0]) / this.scale[feature][1];
   }
 
-  // Mean and standard deviation of each feature, for colours.
+  // Mean and standard deviation of each feature, for colours; outlying samples have no say in them.
   standardised() {
     const scale = [];
     for (let j = 0; j < this.q; j++) {
-      let sum = 0, square = 0, count = 0;
+      const seen = [];
       for (let i = 0; i < this.n; i++) {
         const v = this.at(i, j);
-        if (!Number.isNaN(v)) { sum += v; count += 1; }
+        if (!Number.isNaN(v) && !this.outlying.has(i)) seen.push(v);
       }
-      const mean = sum / Math.max(1, count);
-      for (let i = 0; i < this.n; i++) {
-        const v = this.at(i, j);
-        if (!Number.isNaN(v)) square += (v - mean) ** 2;
-      }
-      scale.push([mean, Math.sqrt(square / Math.max(1, count - 1)) || 1]);
+      const count = Math.max(1, seen.length);
+      const mean = seen.reduce((sum, v) => sum + v, 0) / count;
+      scale.push([mean, Math.sqrt(seen.reduce((sum, v) => sum + (v - mean) ** 2, 0) / count) || 1]);
     }
     return scale;
   }
@@ -42,50 +39,28 @@ class Values {
     const means = sizes.map(() => new Array(this.q)), effect = new Array(this.q);
     for (let j = 0; j < this.q; j++) {
       const sums = sizes.map(() => 0), counts = sizes.map(() => 0);
-      let total = 0, between = 0;
+      let total = 0, between = 0, n = 0, centre = 0;
       for (let i = 0; i < this.n; i++) {
         const v = this.at(i, j);
-        if (!Number.isNaN(v)) { sums[labels[i]] += v; counts[labels[i]] += 1; total += (v - this.scale[j][0]) ** 2; }
+        if (!Number.isNaN(v)) { sums[labels[i]] += v; counts[labels[i]] += 1; centre += v; n += 1; }
+      }
+      centre /= Math.max(1, n);
+      for (let i = 0; i < this.n; i++) {
+        const v = this.at(i, j);
+        if (!Number.isNaN(v)) total += (v - centre) ** 2;
       }
       sizes.forEach((_, c) => {
         means[c][j] = counts[c] ? sums[c] / counts[c] : null;
-        if (counts[c]) between += counts[c] * (means[c][j] - this.scale[j][0]) ** 2;
+        if (counts[c]) between += counts[c] * (means[c][j] - centre) ** 2;
       });
-      effect[j] = total > 0 ? Math.min(1, between / total) : null;
+      effect[j] = total > 0 && sizes.length > 1 ? Math.min(1, between / total) : null;
     }
     return { means, effect };
   }
 
-  distances() {
-    if (this.between) return this.between;
-    const { n, q, city, weights } = this;
-    const between = new Float32Array(n * n);
-    for (let a = 0; a < n; a++) {
-      for (let b = 0; b < a; b++) {
-        let sum = 0;
-        for (let j = 0; j < q; j++) {
-          const gap = this.cells[a * q + j] - this.cells[b * q + j];
-          sum += (city ? Math.abs(gap) : gap * gap) * (weights ? weights[j] : 1);
-        }
-        between[a * n + b] = between[b * n + a] = sum;
-      }
-    }
-    this.between = between;
-    return between;
-  }
-
-  silhouettes(labels, sizes) {
-    if (sizes.length < 2) return labels.map(() => 0);
-    const between = this.distances();
-    return labels.map((own, a) => {
-      if (sizes[own] === 1) return 0;
-      const sums = sizes.map(() => 0);
-      for (let b = 0; b < this.n; b++) sums[labels[b]] += between[a * this.n + b];
-      const within = sums[own] / (sizes[own] - 1);
-      const nearest = Math.min(...sums.map((sum, c) => (c === own ? Infinity : sum / sizes[c])));
-      const larger = Math.max(within, nearest);
-      return larger > 0 ? (nearest - within) / larger : larger === 0 ? 0 : null;
-    });
+  // Of the samples if the tree is cut into k clusters.
+  silhouettes(k) {
+    return k < 2 ? new Array(this.n).fill(0) : [...this.widths.subarray((k - 2) * this.n, (k - 1) * this.n)];
   }
 }
 
