@@ -4,13 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
-from sklearn.metrics import silhouette_score
+from sklearn.metrics import silhouette_samples, silhouette_score
 
 from mrshc import SHC, HighVarianceHC, MrSHC
-from mrshc.analysis import compare_methods, fit, plan_of, preparation, summary
+from mrshc.analysis import compare_methods, fit, notes_on, plan_of, preparation, summary
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table
+from mrshc.io.result import outlying
 from mrshc.metrics import classification_error_rate
 from mrshc.preprocessing import chain
 
@@ -105,14 +106,160 @@ def test_methods_without_a_rule_for_k_are_cut_where_the_silhouette_is_best(metho
     np.testing.assert_array_equal(fixed.labels_, model.cut(5))
 
 
-def test_shc_takes_missing_values_and_others_say_what_to_do():
+GAPS = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+ESTIMATORS = {
+    "mrshc": MrSHC(20, n_references=10, max_rank=2, random_state=1),
+    "shc": SHC(20, n_clusters=3),
+    "hc": HighVarianceHC(80, n_clusters=3),
+    "hmv": HighVarianceHC(20, n_clusters=3),
+}
+
+
+@pytest.mark.parametrize("method", ESTIMATORS)
+def test_every_method_takes_missing_values(method):
+    given = {} if method == "hc" else {"n_features_to_select": 20}
+    given |= {} if method == "mrshc" else {"n_clusters": 3}
+    result, model = run(method, GAPS, **given), ESTIMATORS[method].fit(GAPS)
+    np.testing.assert_array_equal(result.labels_, model.labels_)
+    widths = silhouette_samples(model.sample_distances(GAPS), model.cut(4), metric="precomputed")
+    np.testing.assert_allclose(result.silhouettes["cut_4"], widths, atol=1e-9)
+    assert result.n_missing == np.isnan(GAPS[:, model.get_support()]).sum() > 0
+
+
+def test_gaps_may_be_filled_first():
+    filled = run("mrshc", GAPS, steps=chain(impute="features"), n_features_to_select=20)
+    assert filled.about["preprocessing"][0]["n_values_changed"] == np.isnan(GAPS).sum()
+    assert filled.n_missing == 0
+
+
+def test_much_that_is_missing_is_a_concern():
+    many = np.where(np.random.default_rng(0).random(X.shape) < 0.4, np.nan, X)
+    (sentence,) = run("hc", many, n_clusters=3).concerns
+    assert sentence.startswith("40% of the cells of the selected features are missing")
+    assert run("hc", GAPS, n_clusters=3).concerns == []
+
+
+def test_features_without_values_are_left_out_by_name():
     gaps = X.copy()
-    gaps[3, 4] = gaps[10, 7] = np.nan
-    assert run("shc", gaps, n_features_to_select=20).about["data"]["n_missing"] == 2
-    with pytest.raises(UserError, match=r"2 of 4,800 values are missing\. Add --impute features"):
-        run("mrshc", gaps)
-    filled = run("mrshc", gaps, steps=chain(impute="features"), n_features_to_select=20)
-    assert filled.about["preprocessing"][0]["n_values_changed"] == 2
+    gaps[:, [4, 9]] = np.nan
+    plan = plan_of(table(gaps))
+    assert preparation(plan) == ["Features without any value, 2 features removed, 78 left: g4, g9."]
+    assert not {"g4", "g9"} & set(plan.feature_names)
+
+
+def test_samples_without_values_are_refused_by_name():
+    gaps = X.copy()
+    gaps[7] = np.nan
+    with pytest.raises(UserError, match="Every sample needs a value, but sample 's7' has none"):
+        plan_of(table(gaps))
+    gaps[7, np.argmin(np.nanvar(gaps, axis=0))] = 0.0  # in a feature that the filter removes
+    with pytest.raises(UserError, match="sample 's7' has none in the 10 features that are left"):
+        plan_of(table(gaps), steps=chain(top_variance=10))
+
+
+def test_samples_that_share_nothing_are_refused_by_name_where_that_matters():
+    gaps = X.copy()
+    gaps[7, :40] = gaps[9, 40:] = np.nan
+    with pytest.raises(UserError, match=r"but 's7' and 's9' have none in common.*--impute"):
+        plan_of(table(gaps), method="shc")
+    plan = plan_of(table(gaps), parameters={"n_features_to_select": 20, "random_state": 0})
+    with pytest.raises(UserError, match="'s7' and 's9' have none in common"):
+        compare_methods(plan, n_clusters=2)
+    assert fit(plan_of(table(gaps), method="hc", parameters={"n_clusters": 3})).n_clusters_ == 3
+
+
+@pytest.mark.parametrize("method", ["mrshc", "shc"])
+def test_refined_features_are_those_of_the_estimator(method):
+    more = {} if method == "mrshc" else {"n_clusters": 3}
+    result = run(method, n_features_to_select=20, refine=True, **more)
+    model = ESTIMATORS[method].set_params(refine=True).fit(X)
+    ESTIMATORS[method].set_params(refine=False)
+    in_order = result.features.sort_values("position")
+    np.testing.assert_array_equal(in_order["q_value"], model.feature_qvalues_)
+    assert np.flatnonzero(in_order["associated"]).tolist() == model.associated_features_.tolist()
+    np.testing.assert_array_equal(in_order["selected"], model.get_support())
+    n = len(model.associated_features_)
+    assert (result.about["supported"], result.about["n_associated"]) == (True, n)
+    assert result.n_features_searched == 20
+    told = summary(result)
+    assert told[0].startswith("Chose q = 20 of 80 features")
+    said = f"{n} features are associated with the structure, at a false discovery rate of 5 %"
+    assert any(sentence.startswith(said) for sentence in told)
+    assert any(sentence.startswith("Found K = 3 clusters;") for sentence in told)
+
+
+@pytest.mark.parametrize("method", ["mrshc", "shc"])
+def test_structure_without_support_is_one_cluster_and_said(method):
+    noise = np.random.default_rng(0).normal(size=(40, 60))
+    result = run(method, noise, n_features_to_select=20, refine=True)
+    assert (result.n_clusters_, result.about["supported"], result.about["n_associated"]) == (
+        1,
+        False,
+        0,
+    )
+    assert result.markers.empty
+    assert not result.features["associated"].any()
+    assert sum("no structure that other features support" in text for text in summary(result)) == 1
+
+
+def test_without_refining_nothing_is_said_of_it():
+    result = run(n_features_to_select=20)
+    assert (result.about["supported"], result.about["n_associated"]) == (None, None)
+    assert not {"q_value", "associated"} & set(result.features)
+    assert "outlying" not in result.samples
+    assert not any("associated" in text or "Evidence" in text for text in summary(result))
+
+
+def test_outlying_samples_are_named():
+    spoilt = X.copy()
+    spoilt[[4, 50]] += np.random.default_rng(1).normal(scale=8, size=(2, 80))
+    result = run(values=spoilt, n_features_to_select=20, robust=True)
+    assert np.flatnonzero(result.samples["outlying"]).tolist() == [4, 50]
+    assert result.outlier_samples_.tolist() == [4, 50]
+    assert result.about["outliers"] == ["s4", "s50"]
+    said = "Note: Samples s4, s50 are outlying: set apart, and attached to the nearest cluster"
+    assert any(sentence.startswith(said) for sentence in summary(result))
+    clean = run(n_features_to_select=20, robust=True)
+    assert not clean.samples["outlying"].any()
+    assert (clean.about["outliers"], clean.concerns) == ([], [])
+
+
+def test_many_outlying_samples_are_counted():
+    assert outlying(["a"]).startswith("Sample a is outlying")
+    assert outlying(list("abcdefgh")).startswith("Samples a, b, c, d, e and 3 more are outlying")
+
+
+def test_a_choice_by_evidence_says_how_much_there_is():
+    result = run(n_features_to_select=[10, 20, 40], selection="evidence")
+    model = MrSHC([10, 20, 40], max_rank=2, random_state=1, selection="evidence").fit(X)
+    np.testing.assert_allclose(
+        result.search_results_["evidence"], model.search_results_["evidence"]
+    )
+    chosen = model.search_results_["evidence"][model.search_results_["chosen"]][0]
+    assert result.evidence == pytest.approx(chosen)
+    said = f"Evidence of the features that were not selected: {chosen:.1f} standard deviations"
+    assert any(sentence.startswith(said) for sentence in summary(result))
+    assert result.about["splits"] == []
+
+
+def test_markers_are_those_of_the_estimator_by_name_and_counted_from_one():
+    result = run(n_features_to_select=20)
+    model = ESTIMATORS["mrshc"].fit(X)
+    expected = model.markers(X)
+    np.testing.assert_allclose(result.markers["effect_size"], expected["effect_size"])
+    assert result.markers["feature"].tolist() == [f"g{j}" for j in expected["feature"]]
+    back = [", ".join(str(int(k) - 1) for k in text.split(", ")) for text in result.markers.outside]
+    assert back == expected["outside"].tolist()
+    assert result.markers["q_value"].max() <= 0.05
+
+
+def test_markers_belong_to_the_clusters_that_were_cut():
+    result = run("hc")
+    own = result.markers.query("contrast == 'cluster'")
+    sizes = dict(enumerate(result.about["cluster_sizes"], start=1))
+    assert {
+        int(k): n for k, n in zip(own.inside, own.n_inside, strict=True)
+    }.items() <= sizes.items()
 
 
 def test_preprocessing_is_told_with_its_counts():
@@ -170,6 +317,15 @@ def test_the_same_work_is_known_again_and_other_work_is_not():
         ({"method": "hmv"}, "Method hmv needs a number of features"),
         ({"method": "hc", "parameters": {"n_features_to_select": 5}}, "hc takes all features"),
         ({"method": "hc", "parameters": {"rank": 2}}, "--rank has no meaning for method hc"),
+        ({"method": "hc", "parameters": {"refine": True}}, "--refine has no meaning for method hc"),
+        (
+            {"method": "shc", "parameters": {"robust": True}},
+            "--robust has no meaning for method shc",
+        ),
+        (
+            {"method": "shc", "parameters": {"selection": "evidence"}},
+            "--selection has no meaning for method shc",
+        ),
         ({"steps": chain(top_variance=500)}, r"--top-variance must be a whole number in \[1, 80\]"),
         ({"steps": chain(log2=True)}, "logarithm"),
     ],
@@ -196,3 +352,19 @@ def test_the_paper_s_methods_side_by_side():
     assert list(scores["n_features"]) == [80, 30, 30, 30]
     expected = HighVarianceHC(80, linkage="average").fit(X).cut(3)
     assert scores.loc["HC", "cer"] == classification_error_rate(DATA.labels, expected)
+
+
+def test_options_of_a_comparison_reach_the_methods_that_know_them():
+    given = {"selection": "evidence", "refine": True, "robust": True}
+    parameters = {"random_state": 0, "n_features_to_select": 20, **given}
+    spoilt = X.copy()
+    spoilt[4] += np.random.default_rng(1).normal(scale=8, size=80)
+    plan = plan_of(table(spoilt), parameters=parameters)
+    comparison = compare_methods(plan, n_clusters=3)
+    assert comparison.models["MrSHC"].get_params().items() >= given.items()
+    assert comparison.models["SHC"].refine
+    n_features = comparison.scores["n_features"]
+    assert n_features["HC-HMV"] == n_features["MrSHC"]
+    told = notes_on(comparison, plan)
+    assert [text.partition(": ")[0] for text in told] == ["SHC", "MrSHC", "MrSHC"]
+    assert "Sample s4 is outlying" in told[2]

@@ -20,8 +20,9 @@ from mrshc.outputs import CHECKPOINT, new_folder, write_outputs
 
 ALWAYS = {
     *("result.json", "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),
-    *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr"),
+    *("silhouettes.csv", "markers.csv", "tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr"),
     *("dendrogram.svg", "dendrogram.png", "heatmap.png", "search.png", "silhouettes.png"),
+    "markers.png",
     "report.html",
 }
 
@@ -69,6 +70,13 @@ def test_other_methods_leave_what_applies(tmp_path, method, n_features, more):
     write_outputs(run(method, n_features), tmp_path)
     lost = {"heatmap.gtr"} if n_features == 1 else set()
     assert {f.name for f in tmp_path.iterdir()} == (ALWAYS - lost) | more
+
+
+def test_one_cluster_leaves_what_applies(tmp_path):
+    write_outputs(run("hmv", 25, n_clusters=1), tmp_path)
+    pictures = {"silhouettes.png", "markers.png"}
+    assert {f.name for f in tmp_path.iterdir()} == ALWAYS - pictures
+    assert load_result(tmp_path).markers.empty
 
 
 def test_the_same_run_writes_the_same_bytes(folder, tmp_path):

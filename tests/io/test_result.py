@@ -15,10 +15,20 @@ from mrshc.io.result import SCHEMA, write_result
 
 METHODS = {
     "mrshc": {"n_features_to_select": [10, 20], "max_rank": 2, "n_references": 10},
+    "everything": {
+        "n_features_to_select": [10, 20],
+        "max_rank": 2,
+        "selection": "evidence",
+        "refine": True,
+        "robust": True,
+    },
     "shc": {"n_features_to_select": [10, 20], "n_permutations": 3},
     "hc": {},
     "hmv": {"n_features_to_select": 15, "n_clusters": 4},
 }
+
+
+LOST = object()
 
 
 def table(n_features=60):
@@ -53,8 +63,14 @@ def table(n_features=60):
 @pytest.fixture(params=METHODS)
 def result(request):
     parameters = {**METHODS[request.param], "random_state": 3}
-    plan = plan_of(table(), method=request.param, parameters=parameters, truth="cluster")
-    return fit(plan)
+    given = table()
+    method = request.param
+    if method == "everything":
+        method = "mrshc"
+        rng = np.random.default_rng(0)
+        given.X[9] += rng.normal(scale=9, size=given.X.shape[1])
+        given.X[rng.random(given.X.shape) < 0.05] = np.nan
+    return fit(plan_of(given, method=method, parameters=parameters, truth="cluster"))
 
 
 def test_what_is_written_can_be_loaded(result, tmp_path):
@@ -64,10 +80,20 @@ def test_what_is_written_can_be_loaded(result, tmp_path):
     pd.testing.assert_frame_equal(loaded.selected, result.selected, check_names=False)
     np.testing.assert_array_equal(loaded.linkage_matrix_, result.linkage_matrix_)
     np.testing.assert_array_equal(loaded.labels_, result.labels_)
-    for name in ("samples", "features"):
+    np.testing.assert_array_equal(loaded.outlier_samples_, result.outlier_samples_)
+    for name in ("samples", "features", "silhouettes", "markers"):
         before, after = getattr(result, name), getattr(loaded, name)
         assert list(before.index) == list(after.index)
-        pd.testing.assert_frame_equal(after, before, check_dtype=False, check_index_type=False)
+        same = {"check_dtype": False, "check_index_type": False, "check_column_type": False}
+        pd.testing.assert_frame_equal(after, before, **same)
+
+
+def test_what_only_some_options_find_is_there(result):
+    asked = result.about["parameters"].get("robust", False)
+    assert ("outlying" in result.samples) == asked
+    assert ({"q_value", "associated"} <= set(result.features)) == asked
+    assert result.about["outliers"] == (["s9"] if asked else [])
+    assert (result.n_missing > 0) == asked
 
 
 def test_attributes_are_those_of_the_estimator(result, tmp_path):
@@ -80,7 +106,7 @@ def test_attributes_are_those_of_the_estimator(result, tmp_path):
         len(column) == len(result.about["search"]) for column in loaded.search_results_.values()
     )
     tests = loaded.split_tests_
-    if result.about["method"] == "mrshc":
+    if result.about["method"] == "mrshc":  # of the refined tree, if it was refined
         assert tests["split"].sum() == loaded.n_clusters_ - 1
         assert all(drops.ndim == 1 for drops in tests["reference_drops"])
     else:
@@ -102,23 +128,29 @@ def test_result_json_is_valid_against_its_schema(result, tmp_path):
     ("change", "sentence"),
     [
         (
-            {"format_version": 2},
-            "is written in version 2 of the format, this mrshc reads version 1",
+            {"format_version": 1},
+            "is written in version 1 of the format, this mrshc reads version 2",
         ),
         ({"format": "something"}, "is not about a result of mrshc"),
-        ({"splits": None}, "lacks 'splits'"),
+        ({"splits": LOST}, "lacks 'splits'"),
     ],
 )
 def test_other_formats_are_refused_with_a_reason(result, tmp_path, change, sentence):
     write_result(result, tmp_path)
     path = tmp_path / "result.json"
     about = json.loads(path.read_text()) | change
-    path.write_text(json.dumps({name: v for name, v in about.items() if v is not None}))
+    path.write_text(json.dumps({name: v for name, v in about.items() if v is not LOST}))
     with pytest.raises(UserError, match=sentence):
         load_result(tmp_path)
 
 
-@pytest.mark.parametrize("lost", ["clusters.csv", "features.csv", "linkage.csv", "selected.gct"])
+@pytest.mark.parametrize(
+    "lost",
+    [
+        *("clusters.csv", "features.csv", "linkage.csv", "selected.gct"),
+        *("silhouettes.csv", "markers.csv"),
+    ],
+)
 def test_a_folder_that_is_not_whole_is_refused(result, tmp_path, lost):
     write_result(result, tmp_path)
     (tmp_path / lost).unlink()
