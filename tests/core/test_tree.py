@@ -55,3 +55,32 @@ def test_a_chain_of_many_samples_needs_no_recursion():
     tree = Tree(linkage_matrix=linkage_matrix)
     assert tree.members(tree.root).size == n
     assert np.bincount(tree.cut(2)).tolist() == [n - 1, 1]
+
+
+def test_the_branch_like_some_samples_shares_most_of_them():
+    X = np.random.default_rng(3).normal(size=(20, 3))
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "average")
+    rng = np.random.default_rng(4)
+    for _ in range(30):
+        wanted = set(rng.choice(20, size=rng.integers(1, 20), replace=False).tolist())
+        shares = [
+            len(wanted & set(tree.members(node))) / len(wanted | set(tree.members(node)))
+            for node in range(tree.root + 1)
+        ]
+        found = tree.branch_like(np.array(sorted(wanted)), at_least=0.5)
+        if max(shares) < 0.5:
+            assert found.size == 0
+        else:
+            np.testing.assert_array_equal(found, tree.members(int(np.argmax(shares))))
+    assert tree.branch_like(np.empty(0, np.intp), at_least=0.5).size == 0
+    np.testing.assert_array_equal(tree.branch_like(np.arange(20), at_least=1.0), np.arange(20))
+
+
+def test_label_ranges_are_those_of_the_members():
+    X = np.random.default_rng(5).normal(size=(15, 3))
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "average")
+    labels = np.random.default_rng(6).integers(0, 4, size=15)
+    low, high = tree.label_ranges(labels)
+    for node in range(tree.root + 1):
+        below = labels[tree.members(node)]
+        assert (low[node], high[node]) == (below.min(), below.max())
