@@ -117,6 +117,7 @@ def test_every_parameter_of_mrshc_can_be_given(main, table, tmp_path):
         *("--max-rank", "3", "--n-clusters", "4", "--linkage", "average", "--metric", "cityblock"),
         *("--n-references", "20", "--all-references", "--feature-tolerance", "2"),
         *("--center", "grand", "--seed", "5", "--jobs", "1"),
+        *("--selection", "evidence", "--refine", "--robust"),
     )
     assert code == 0
     assert load_result(tmp_path / "out").about["parameters"] == {
@@ -131,7 +132,63 @@ def test_every_parameter_of_mrshc_can_be_given(main, table, tmp_path):
         "feature_tolerance": 2,
         "center": "grand",
         "random_state": 5,
+        "selection": "evidence",
+        "refine": True,
+        "robust": True,
     }
+
+
+@pytest.fixture(scope="module")
+def spoilt(table, tmp_path_factory):
+    """Write the same table with two samples that failed, and with gaps."""
+    frame = pd.read_csv(table[0], sep="\t", index_col="gene")
+    rng = np.random.default_rng(0)
+    frame[["s3", "s44"]] += rng.normal(scale=9, size=(120, 2))
+    file = tmp_path_factory.mktemp("spoilt") / "spoilt.tsv"
+    frame.mask(rng.random(frame.shape) < 0.05).to_csv(file, sep="\t")
+    return file
+
+
+OPTIONS = ("--selection", "evidence", "--refine", "--robust")
+
+
+def test_refine_robust_and_evidence_from_end_to_end(main, spoilt, tmp_path):
+    out = tmp_path / "out"
+    code, said, _ = main("cluster", spoilt, "-q", "10,20,40", *OPTIONS, "--out", out)
+    assert code == 0
+    assert "values are missing" in said
+    assert re.search(r"\d+ features are associated with the structure, at a false discovery", said)
+    assert re.search(r"Evidence of the features that were not selected: \d+\.\d standard", said)
+    assert "Note: Samples s3, s44 are outlying" in said
+    clusters = pd.read_csv(out / "clusters.csv", index_col="sample")
+    assert clusters.index[clusters["outlying"]].tolist() == ["s3", "s44"]
+    features = pd.read_csv(out / "features.csv", index_col="feature")
+    assert (features["q_value"] <= 0.05).equals(features["associated"])
+    markers = pd.read_csv(out / "markers.csv")
+    assert set(markers["feature"]) <= set(features.index)
+    first = markers.query("contrast == 'cluster'").iloc[0]
+    inside = (clusters["cluster"] == int(first["inside"])) & ~clusters["outlying"]
+    assert first["n_inside"] == inside.sum()
+
+
+def test_refine_belongs_to_sparse_methods(main, table, tmp_path):
+    given = ("--n-features", "20", "--refine", "--quiet", "--out", tmp_path / "out")
+    assert main("cluster", table[0], "--method", "shc", *given)[0] == 0
+    assert load_result(tmp_path / "out").about["supported"]
+
+
+def test_compare_takes_the_options_of_the_methods(main, spoilt, table, tmp_path):
+    out = tmp_path / "comparison"
+    given = ("--samples", table[1], "--truth", "class", "-q", "20", "--out", out)
+    code, said, _ = main("compare", spoilt, *given, *OPTIONS)
+    assert code == 0
+    assert re.search(r"^SHC: \d+ features are associated", said, re.MULTILINE)
+    assert re.search(r"^MrSHC: Samples s3, s44 are outlying", said, re.MULTILINE)
+    scores = pd.read_csv(out / "scores.csv", index_col="method")
+    assert scores["cer"].idxmin() == "MrSHC"
+    about = json.loads((out / "comparison.json").read_text())
+    assert about["methods"]["MrSHC"]["outliers"] == [3, 44]
+    assert " ".join(OPTIONS) in about["command"]
 
 
 def test_compare_leaves_scores_and_trees(main, table, tmp_path):
@@ -224,8 +281,32 @@ MISTAKES = {
     "a floor above the ceiling": (GOOD, ("--floor", "3", "--ceiling", "1"), "--floor must not lie"),
     "a strange separator": (GOOD, ("--separator", "ab"), "A separator must be a single character"),
     "no such samples": (GOOD, ("--samples", "none.csv"), "There is no file none.csv"),
-    "missing values": (GOOD.replace("g3,3", "g3,NA"), (), "Add --impute features"),
+    "a sample without values in what is left": (
+        re.sub(r"(?m)^(g(?!1,)\d+),-?\d+", r"\1,", GOOD),
+        ("--min-difference", "5"),
+        "sample 'a' has none in the",
+    ),
 }
+MISFITS = {
+    "refine, hc": ("hc", ("--refine",), "--refine has no meaning for method hc"),
+    "refine, hmv": ("hmv", ("-q", "5", "--refine"), "--refine has no meaning for method hmv"),
+    "robust, shc": ("shc", ("--robust",), "--robust has no meaning for method shc"),
+    "selection, hc": (
+        "hc",
+        ("--selection", "evidence"),
+        "--selection has no meaning for method hc",
+    ),
+}
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_options_that_do_not_fit_the_method_are_refused(main, table, tmp_path, misfit):
+    method, options, sentence = MISFITS[misfit]
+    out = tmp_path / "out"
+    given = ("--method", method, *options, "--out", out, "--quiet")
+    code, _, said = main("cluster", table[0], *given)
+    assert (code, said) == (2, f"mrshc: {sentence}. Leave it out.\n")
+    assert not out.exists()
 
 
 @pytest.mark.parametrize("command", ["cluster", "compare"])
@@ -388,6 +469,19 @@ def _interrupted(command, folder, *, when, by):
 
 def _lines(journal):
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+def test_a_killed_run_goes_on_with_evidence_refinement_and_outliers(long_run, tmp_path):
+    command = [*long_run[0], *OPTIONS]
+    folder = tmp_path / "undisturbed"
+    folder.mkdir()
+    assert mrshc(*command, "--out", "out", cwd=folder).returncode == 0
+    # Some of the trees are known: what other features say of them must be, too.
+    code, _ = _interrupted(command, tmp_path, when=90, by=signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert mrshc(*command, "--out", "out", "--resume", cwd=tmp_path).returncode == 0
+    for file in (folder / "out").iterdir():
+        assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes(), file.name
 
 
 @pytest.mark.parametrize("when", [2, 40, 100])

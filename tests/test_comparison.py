@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from mrshc import SHC, HighVarianceHC, MethodFailedWarning, MrSHC, compare
+from mrshc.comparison import default_methods
 from mrshc.datasets import make_simulation_1
 from mrshc.metrics import classification_error_rate
 
@@ -33,6 +34,23 @@ def test_a_method_may_follow_another():
     result = compare(X, methods=methods)
     assert result.scores["n_features"].tolist() == [7, 7]
     assert list(result.scores.columns) == ["n_features", "rank"], "no truth, no scores"
+
+
+def test_default_methods_pass_options_to_those_that_know_them():
+    methods = default_methods(X, selection="evidence", refine=True, robust=True)
+    ranked, sparse = methods["MrSHC"], methods["SHC"]
+    assert (ranked.selection, ranked.refine, ranked.robust, sparse.refine) == (
+        "evidence",
+        True,
+        True,
+        True,
+    )
+
+
+def test_methods_take_missing_values():
+    gaps = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    result = compare(gaps, truth=DATA.labels, random_state=0)
+    assert "error" not in result.scores
 
 
 def test_given_estimators_stay_unfitted():

@@ -23,6 +23,7 @@ from mrshc.plotting import (
     gap_tests,
     heatmap,
     loadings,
+    markers,
     search_curves,
     silhouettes,
     standardised,
@@ -138,6 +139,40 @@ def test_branches_may_stay_without_colour():
     ax = dendrogram(random_model(30, k=3), colour_branches=False)
     assert {to_hex(c).upper() for c in ax.collections[0].get_colors()} == {NEUTRAL}
     assert ax.get_legend() is None
+
+
+def with_outliers(*rows):
+    model = random_model(30, k=3)
+    model.outlier_samples_ = np.array(rows, dtype=np.intp)
+    return model
+
+
+def test_outlying_samples_are_marked_and_explained():
+    model = with_outliers(4, 17)
+    order = dendrogram_lines(model.linkage_matrix_).order
+    ax = dendrogram(model, annotations={"class": ["x"] * 30})
+    outlying = next(c for c in ax.collections if isinstance(c, PolyCollection)).get_facecolors()
+    assert {int(order[at]) for at in np.flatnonzero(outlying[:, 3])} == {4, 17}
+    assert {to_hex(colour) for colour in outlying[outlying[:, 3] > 0]} == {"#000000"}
+    assert words_of(ax.get_legend())[:2] == ["outlying", "set apart, attached last"]
+    names = [tick.get_text() for tick in ax.get_yticklabels(minor=True)]
+    assert names == ["outlying", "class"]
+    assert {tick.get_color() for tick in ax.get_xticklabels()} == {PALETTE[0]}, "of the class"
+
+
+def test_without_outlying_samples_there_is_no_bar_for_them():
+    assert bars_of(dendrogram(with_outliers())) == []
+
+
+def test_the_heat_map_marks_outlying_samples_and_colours_the_others():
+    model = with_outliers(4)
+    X = model.X.copy()
+    X[4] = 1e6
+    figure = heatmap(model, X)
+    assert "outlying" in words_of(figure.legends[0])
+    order = dendrogram_lines(model.linkage_matrix_).order
+    others = np.delete(cells_of(figure), list(order).index(4), axis=1)
+    np.testing.assert_allclose(others.std(axis=1), 1.0)
 
 
 def test_the_cut_is_drawn_where_it_separates_and_named():
@@ -522,3 +557,48 @@ def test_the_suffix_says_the_format_and_folders_are_made(tmp_path):
 def test_other_formats_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"must end in .png or .svg, got 'a.gif'"):
         write_picture(Figure(), tmp_path / "a.gif")
+
+
+# Markers.
+
+
+def marker_table(n_clusters, *, name):
+    rng = np.random.default_rng(0)
+    rows = [
+        ("cluster", str(k), name.format(k, j), rng.normal())
+        for k in range(1, n_clusters + 1)
+        for j in range(12)
+    ]
+    return pd.DataFrame(rows, columns=["contrast", "inside", "feature", "effect_size"])
+
+
+def test_markers_show_size_and_sign():
+    table = pd.DataFrame(
+        {
+            "contrast": ["cluster"] * 2,
+            "inside": ["1"] * 2,
+            "feature": ["a", "b"],
+            "effect_size": [1.5, -2.5],
+        }
+    )
+    figure = markers(table, 3, title="What marks them")
+    first, *others = figure.axes
+    assert [tick.get_text() for tick in first.get_yticklabels()] == ["b", "a"]
+    assert [bar.get_width() for bar in first.patches] == [2.5, 1.5]
+    lower, higher = (to_hex(bar.get_facecolor()) for bar in first.patches)
+    legend = others[-1].get_legend()
+    looks = {t.get_text(): p for t, p in zip(legend.texts, legend.legend_handles, strict=True)}
+    assert to_hex(looks["higher in the cluster"].get_facecolor()) == higher
+    assert to_hex(looks["lower in the cluster"].get_facecolor()) == lower
+    assert [ax.texts[0].get_text() for ax in others] == ["no feature marks it"] * 2
+
+
+@pytest.mark.parametrize("n_clusters", [2, 5, 10, 30])
+@pytest.mark.parametrize("name", ["g{}{}", "ENSG{}000{}_a_name_that_goes_on_and_on_and_on_and_on"])
+def test_markers_of_many_clusters_with_long_names_keep_apart(n_clusters, name):
+    figure = markers(marker_table(n_clusters, name=name), n_clusters)
+    assert len(figure.axes) == (1 if n_clusters == 2 else min(20, n_clusters))
+    assert figure.get_figwidth() <= 16
+    texts = [tick for ax in figure.axes for tick in ax.get_yticklabels()]
+    texts += [ax._left_title for ax in figure.axes] + [ax.xaxis.label for ax in figure.axes]
+    assert not overlaps(boxes_of(figure, texts))

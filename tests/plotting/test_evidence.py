@@ -1,10 +1,12 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.cluster.hierarchy import is_valid_linkage, linkage
 
 from mrshc.plotting import (
     feature_tree,
     largest_loadings,
+    marker_panels,
     search_story,
     silhouette_rows,
     split_marks,
@@ -100,6 +102,74 @@ def test_if_nothing_survives_the_story_says_so_and_still_shows_the_chosen_one():
     assert over_q.chosen == 0
     assert over_rank.chosen == 1
     assert set(over_q.states) == {"screened out"}
+
+
+def weighed(table, evidence):
+    """Return a search by evidence: nothing is set aside or removed."""
+    none = np.zeros(len(evidence), dtype=bool)
+    return table | {"evidence": np.array(evidence), "screened_out": none, "removed": none}
+
+
+def test_a_choice_by_evidence_shows_the_rank_first_then_the_number_of_features():
+    table = weighed(SEARCH, [9.0, 3.0, 1.0, 5.0, 2.0, 6.0, 0.0, 4.0])
+    story = search_story(table)
+    over_rank, over_q = story.curves
+    assert over_rank.ticks == ("1", "2")
+    np.testing.assert_array_equal(over_rank.values, [3.0, 4.5])  # means over all q
+    assert over_rank.chosen == 1
+    assert over_q.heading == "Which number of features, with rank 2?"
+    np.testing.assert_array_equal(over_q.values, [3.0, 5.0, 6.0, 4.0])
+    assert (over_q.ticks[over_q.chosen], set(over_q.states)) == ("40", {"kept"})
+    assert story.verdict == "Chosen: q = 40 features, rank 2 (evidence 6.0, 3 clusters)"
+    assert "the rank with the highest mean evidence over all numbers of features" in story.rule
+    assert "in standard deviations of shuffled samples" in story.rule
+
+
+def test_evidence_of_one_rank_or_one_number_of_features():
+    one_rank = weighed(candidates((10, 2, 0.1, "b"), (20, 2, 0.3, "bc")), [1.0, 2.0])
+    (curve,) = search_story(one_rank).curves
+    assert curve.heading == "Which number of features?"
+    one_q = weighed(candidates((10, 1, 0.1, ""), (10, 2, 0.3, "bc")), [1.0, 2.0])
+    (curve,) = search_story(one_q).curves
+    assert curve.heading == "Which rank?"
+    story = search_story(weighed(candidates((10, 1, 0.1, "bc")), [1.0]))
+    assert (story.curves, story.rule) == ((), "")
+
+
+MARKERS = pd.DataFrame(
+    {
+        "contrast": ["cluster", "cluster", "cluster", "split", "cluster"],
+        "inside": ["1", "1", "1", "1", "3"],
+        "feature": ["a", "b", "c", "d", "e"],
+        "effect_size": [1.0, -3.0, 2.0, 9.0, np.nan],
+    }
+)
+
+
+def test_the_strongest_markers_come_first_whatever_their_sign():
+    first, second, third = marker_panels(MARKERS, 3, top=2)
+    assert (first.features, first.effects.tolist(), first.n_all) == (("b", "c"), [-3.0, 2.0], 3)
+    assert (second.heading, second.features) == ("cluster 2", ())
+    assert third.features == (), "an effect without spread within the groups has no size"
+
+
+def test_markers_of_an_estimator_are_counted_from_one():
+    own = MARKERS.rename(columns={"feature": "name"}).assign(inside=["0", "0", "0", "0", "2"])
+    assert [p.features for p in marker_panels(own, 3, top=2)] == [("b", "c"), (), ()]
+
+
+def test_two_clusters_have_the_same_markers():
+    (panel,) = marker_panels(MARKERS, 2, top=5)
+    assert panel.heading == "cluster 1 against cluster 2"
+
+
+def test_outlying_samples_have_no_say_in_the_scale():
+    X = np.array([[1.0, 4.0], [3.0, np.nan], [2.0, 8.0], [500.0, -60.0]])
+    np.testing.assert_allclose(
+        standardised(X, outlying=np.array([3]))[:3], standardised(X[:3]), atol=1e-12
+    )
+    scaled = standardised(X, outlying=np.array([3]))[3]
+    np.testing.assert_allclose(scaled, [(500 - 2) / np.sqrt(2 / 3), (-60 - 6) / 2])
 
 
 def test_gaps_are_ordered_by_the_number_of_features():

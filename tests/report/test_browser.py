@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from mrshc.analysis import about_comparison, compare_methods, fit, plan_of
 from mrshc.core.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.io import Table
+from mrshc.plotting import standardised
 from mrshc.report import comparison_report, result_report
 
 DATA = Path(os.environ.get("MRSHC_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -95,7 +97,31 @@ def hostile():
     return fit(plan_of(table, parameters={"n_features_to_select": 30, "random_state": 0}))
 
 
-RESULTS = {"simulated": simulated, "lymphoma": lymphoma, "large": large, "hostile": hostile}
+def everything():
+    """Return a result with gaps, outlying samples, refined features and evidence."""
+    data, rng = make_simulation_1(6, mu=2.0), np.random.default_rng(0)
+    X = data.X[:, :200].copy()
+    X[[7, 33]] += rng.normal(scale=8, size=(2, 200))
+    X[rng.random(X.shape) < 0.08] = np.nan
+    given = {"selection": "evidence", "refine": True, "robust": True}
+    parameters = {"random_state": 1, "n_features_to_select": [10, 20, 40], "max_rank": 3, **given}
+    return fit(plan_of(table_of(X), parameters=parameters))
+
+
+def unsupported():
+    X = np.random.default_rng(0).normal(size=(40, 60))
+    parameters = {"random_state": 0, "n_features_to_select": 20, "refine": True}
+    return fit(plan_of(table_of(X), parameters=parameters))
+
+
+RESULTS = {
+    "simulated": simulated,
+    "lymphoma": lymphoma,
+    "large": large,
+    "hostile": hostile,
+    "everything": everything,
+    "unsupported": unsupported,
+}
 
 
 @pytest.fixture(scope="session")
@@ -176,10 +202,11 @@ def visit(browser, made):
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_page_loads_without_errors_and_without_a_network(visit, name):
     result, seen = visit(name)
-    found = f"{len(result.samples):,} samples in {result.n_clusters_} clusters"
+    clusters = "1 cluster" if result.n_clusters_ == 1 else f"{result.n_clusters_} clusters"
+    found = f"{len(result.samples):,} samples in {clusters}"
     assert seen.page.title() == found
     assert seen.page.locator("h1").inner_text() == found
-    assert seen.page.locator("#cut-said").inner_text() == f"{result.n_clusters_} clusters, as found"
+    assert seen.page.locator("#cut-said").inner_text() == f"{clusters}, as found"
     assert len(seen.cells("samples", "sample")) == len(result.samples)
     assert len(seen.cells("features", "feature")) == result.n_features_selected_
 
@@ -237,6 +264,125 @@ def test_what_the_page_computes_is_what_python_computes(visit):
         ((X[labels == k] - X[labels == k].mean(axis=0)) ** 2).sum(axis=0) for k in range(5)
     )
     np.testing.assert_allclose(seen.js("page.effect"), (1 - within / total)[columns], atol=1e-5)
+
+
+def test_with_gaps_and_outliers_the_page_still_says_what_python_says(visit):
+    result, seen = visit("everything")
+    for k in (2, 6):
+        seen.slide(k)
+        np.testing.assert_allclose(
+            seen.js("page.silhouette"), result.silhouettes[f"cut_{k}"], atol=1e-6
+        )
+    labels = Tree(linkage_matrix=result.linkage_matrix_).cut(6)
+    names = seen.js("page.data.features.names")
+    X = result.selected[names]
+    means = np.array(seen.js("page.means"), dtype=float)  # NaN comes as None
+    np.testing.assert_allclose(means, X.groupby(labels).mean(), atol=1e-5)
+    between = (X.groupby(labels).count() * (X.groupby(labels).mean() - X.mean()) ** 2).sum()
+    effect = between / ((X - X.mean()) ** 2).sum()
+    np.testing.assert_allclose(seen.js("page.effect"), effect, atol=1e-5)
+    colours = standardised(X, outlying=result.outlier_samples_)
+    cells = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standard(i, j)))")
+    np.testing.assert_allclose(
+        np.array(cells, dtype=float), colours[:, seen.js("page.rows")], atol=1e-4
+    )
+
+
+def test_missing_cells_are_shown_as_missing(visit):
+    result, seen = visit("everything")
+    z = seen.js("document.getElementById('heat').data[0].z.map(row => [...row])")
+    assert sum(cell is None or cell != cell for row in z for cell in row) == result.n_missing
+    legend = seen.page.locator("#legend .legend").last
+    assert "missing" in legend.inner_text()
+    assert seen.js("theme().missing") not in seen.js("HEAT.map(([, colour]) => colour)")
+    order = Tree(linkage_matrix=result.linkage_matrix_).leaf_order
+    rows, columns = np.nonzero(result.selected.isna().to_numpy())
+    feature = seen.js("page.data.features.names").index(result.selected.columns[columns[0]])
+    seen.page.locator("#heat").scroll_into_view_if_needed()
+    place = (int(np.argsort(order)[rows[0]]), seen.js("page.rows").index(feature))
+    seen.page.mouse.move(*_pixel(seen, "heat", *place))
+    seen.page.wait_for_function("document.getElementById('tip').innerText.includes('missing')")
+    _, complete = visit("simulated")
+    assert "missing" not in complete.page.locator("#legend").inner_text()
+
+
+def test_outlying_samples_are_flagged_in_tree_table_and_words(visit):
+    result, seen = visit("everything")
+    assert result.about["outliers"] == ["s7", "s33"]
+    flags = seen.cells("samples", "outlying")
+    assert [i for i, text in enumerate(flags) if text == "yes"] == [7, 33]
+    names = seen.js("page.bars().map(bar => bar.name)")
+    assert names[:2] == ["cluster", "outlying"]
+    bar = seen.js("document.getElementById('tree').data.find(t => t.y && t.y[0] === 1).z[0]")
+    order = Tree(linkage_matrix=result.linkage_matrix_).leaf_order
+    assert sorted(int(order[at]) for at, z in enumerate(bar) if z is not None) == [7, 33]
+    assert "outlying" in seen.page.locator("#legend").inner_text()
+    assert "Samples s7, s33 are outlying" in seen.page.locator("#answer .warning").inner_text()
+    _, clean = visit("simulated")
+    assert "outlying" not in clean.page.locator("#samples thead").inner_text()
+
+
+def test_refined_features_and_evidence_are_told(visit):
+    result, seen = visit("everything")
+    facts = seen.page.locator("#answer .facts").inner_text()
+    assert f"associated features\n{result.about['n_associated']}" in facts
+    assert f"evidence (sd)\n{result.evidence:.1f}" in facts
+    answer = seen.page.locator("#answer").inner_text()
+    assert "features are associated with the structure, at a false discovery rate of 5 %" in answer
+    rows = seen.csv("features")
+    expected = result.features[result.features["selected"]]
+    assert [float(row["q_value"]) for row in rows] == expected["q_value"].tolist()
+    why = seen.page.locator("#why").inner_text()
+    assert "the rank with the highest mean evidence" in why
+    assert "Then the features were refined" in why
+    snippet = seen.page.locator("#how pre").last.inner_text()
+    assert "selection='evidence', " in snippet
+    assert "refine=True" in snippet
+    assert "robust=True" in snippet
+
+
+def test_structure_without_support_is_told(visit):
+    _, seen = visit("unsupported")
+    answer = seen.page.locator("#answer").inner_text()
+    assert "No groups were found: there is no structure that other features support." in answer
+    assert seen.page.locator("#markers").count() == 0
+    seen.slide(3)
+    assert seen.page.locator("#cut-said").inner_text() == "3 clusters, cut through the tree"
+
+
+def test_markers_of_a_cluster_or_a_split_can_be_chosen(visit):
+    result, seen = visit("everything")
+    choice = seen.page.locator("#contrast")
+    words = choice.locator("option").all_inner_texts()
+    n_splits = result.n_clusters_ - 1
+    assert len(words) == result.n_clusters_ + n_splits + 1
+    for at, kind in ((result.n_clusters_ - 1, "cluster"), (result.n_clusters_, "split")):
+        choice.select_option(str(at))
+        rows = seen.csv("markers")
+        own = result.markers[result.markers["contrast"] == kind]
+        expected = own[own["inside"] == rows[0]["inside"]]
+        assert [row["feature"] for row in rows] == expected["feature"].tolist()
+        for column in ("effect_size", "mean_inside", "mean_outside", "q_value", "n_inside"):
+            assert [float(row[column]) for row in rows] == expected[column].tolist()
+        assert words[at].endswith(f": {len(expected)} markers")
+    choice.select_option("")
+    assert len(seen.csv("markers")) == len(result.markers)
+    feature = result.markers["feature"][0]
+    seen.page.locator("#markers-filter").fill(feature)
+    found = {name for name in result.markers["feature"] if feature in name}
+    assert set(seen.cells("markers", "feature")) == found
+    seen.page.locator("#markers tbody tr").first.click()
+    assert seen.page.locator("#features tr.marked th").inner_text() == feature
+
+
+def test_thousands_of_markers_do_not_make_the_page_large(visit):
+    result, _ = visit("simulated")
+    row = result.markers.query("contrast == 'cluster'").iloc[[0]]
+    many = pd.concat([row] * 30_000, ignore_index=True)
+    many["feature"] = [f"marker {i}" for i in range(len(many))]
+    plain, swollen = len(result_report(result)), result_report(replace(result, markers=many))
+    assert len(swollen) < plain + 300_000
+    assert "strongest of each; the file markers.csv has all 30,000" in swollen
 
 
 def test_search_finds_samples_and_features(visit):
@@ -442,7 +588,7 @@ def test_the_keyboard_reaches_every_control(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["simulated", "lymphoma"])
+@pytest.mark.parametrize("name", ["everything", "lymphoma"])
 def test_nothing_serious_for_people_who_see_or_move_differently(visit, name, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     _, seen = visit(name, color_scheme=scheme)
@@ -451,9 +597,10 @@ def test_nothing_serious_for_people_who_see_or_move_differently(visit, name, sch
     assert [(v["id"], [node["target"] for node in v["nodes"]]) for v in serious] == []
 
 
+@pytest.mark.parametrize("name", ["everything", "lymphoma"])
 @pytest.mark.parametrize("width", [400, 768, 1440])
-def test_nothing_sticks_out_of_the_page(visit, width):
-    _, seen = visit("lymphoma")
+def test_nothing_sticks_out_of_the_page(visit, name, width):
+    _, seen = visit(name)
     seen.page.set_viewport_size({"width": width, "height": 800})
     seen.page.wait_for_timeout(400)
     assert seen.js("document.documentElement.scrollWidth") <= width
@@ -476,9 +623,11 @@ def test_the_file_is_small_enough_to_mail():
 def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     data = make_simulation_1(2, mu=2.0)
     classes = [f"<b>{label}</b>" for label in data.labels]
+    X = data.X[:, :100].copy()
+    X[3] += np.random.default_rng(0).normal(scale=9, size=100)
     plan = plan_of(
-        table_of(data.X[:, :100], **{"class": classes}),
-        parameters={"random_state": 0, "n_features_to_select": [20, 30]},
+        table_of(X, **{"class": classes}),
+        parameters={"random_state": 0, "n_features_to_select": [20, 30], "robust": True},
         truth="class",
     )
     comparison = compare_methods(plan, n_clusters=None)
@@ -492,6 +641,9 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     cells = seen.page.locator("#scores tbody tr").first.locator("td").all_inner_texts()
     assert cells[0] == "HC"
     assert f"{comparison.scores.loc['HC', 'cer']:.3f}" in cells
+    assert "MrSHC: Sample s3 is outlying" in seen.page.locator("#scores").inner_text()
+    bars = "page.data.methods.map(method => method.bars.map(bar => bar.name))"
+    assert seen.js(bars) == [[], [], ["outlying"], []]
     for why in seen.page.locator("summary").all():
         why.click()
     seen.page.wait_for_function("document.querySelector('#curve-2-0 .main-svg')")
