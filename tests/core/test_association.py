@@ -47,14 +47,27 @@ def test_missing_cells_and_negative_labels_take_no_part():
     np.testing.assert_array_equal(p_values_of(other, partitions[0]), found[:, :1])
 
 
-def test_tied_values_share_their_mean_rank():
+def test_tied_values_share_their_mean_rank_and_make_the_test_more_careful():
     rng = np.random.default_rng(1)
     X = rng.integers(0, 6, size=(40, 10)).astype(float)
     labels = rng.permutation(np.arange(40) % 3)
     order = rng.permutation(40)
     found = p_values_of(X, labels)
     np.testing.assert_allclose(p_values_of(X[order], labels[order]), found, rtol=1e-10)
-    assert_plain(found, X, [labels])
+    ranks = stats.rankdata(X, axis=0)
+    groups = [ranks[labels == k] for k in range(3)]
+    between = sum(len(g) * (g.mean(axis=0) - 20.5) ** 2 for g in groups)
+    share = between / (40 * (40**2 - 1) / 12)  # of ranks without ties
+    expected = stats.f.sf(share / 2 / ((1 - share) / 37), 2, 37)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
+    assert (found[:, 0] > stats.f_oneway(*groups).pvalue).all()
+
+
+def test_rare_values_in_noise_make_no_discoveries():
+    """With a variance that shrinks with the ties, pairs of rare values would be significant."""
+    X = (np.random.default_rng(2).random((60, 4000)) < 0.1).astype(float)
+    small = (np.arange(60) < 3).astype(np.intp)
+    assert (p_values_of(X, small) > 1e-4).all()
 
 
 def test_p_values_of_noise_are_uniform():

@@ -47,7 +47,7 @@ def test_observed_cells_stay_and_the_callers_array_too():
     np.testing.assert_array_equal(X, before)
     observed = ~np.isnan(X)
     np.testing.assert_array_equal(samples.values[observed], X[observed])
-    np.testing.assert_array_equal(samples.missing, ~observed)
+    np.testing.assert_array_equal(samples.variances > 0, ~observed)
     assert np.isfinite(samples.values).all()
 
 
@@ -66,10 +66,33 @@ def test_the_variance_is_of_the_size_of_the_squared_errors():
     errors, claims = [], []
     for _ in range(20):
         truth = low_rank(rng, sd=0.5)
-        samples = completed(holes(rng, truth))
-        errors.append(np.mean((samples.values - truth)[samples.missing] ** 2))
-        claims.append(np.mean((samples.missing * samples.variances)[samples.missing]))
-    assert 0.5 < np.mean(claims) / np.mean(errors) < 1.2
+        X = holes(rng, truth)
+        samples, missing = completed(X), np.isnan(X)
+        errors.append(np.mean((samples.values - truth)[missing] ** 2))
+        claims.append(np.mean(samples.variances[missing]))
+    assert 0.7 < np.mean(claims) / np.mean(errors) < 1.2
+
+
+def test_a_sample_without_a_cell_may_lie_wherever_samples_do():
+    rng = np.random.default_rng(8)
+    ratios = []
+    for _ in range(20):
+        truth = low_rank(rng, sd=0.5)
+        X = truth.copy()
+        X[0] = np.nan
+        far = completed(X).distances("sqeuclidean")[0, 1:].mean()
+        ratios.append(far / plain(truth, "sqeuclidean")[1:, 1:].mean())
+    assert np.mean(ratios) == pytest.approx(1, abs=0.15)
+
+
+def test_samples_that_stand_apart_change_nothing_for_the_others():
+    rng = np.random.default_rng(9)
+    X = holes(rng, low_rank(rng, n=30))
+    with_stranger = np.vstack([np.full(X.shape[1], 50.0), X])
+    with_stranger[0, :3] = np.nan
+    apart = completed(with_stranger, apart=np.array([0])).distances("sqeuclidean")
+    assert_distances(apart)
+    np.testing.assert_array_equal(apart[1:, 1:], completed(X).distances("sqeuclidean"))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -102,9 +125,9 @@ def test_completed_samples_are_points_in_euclidean_space(share):
 def test_expected_distances_are_those_of_drawn_samples():
     rng = np.random.default_rng(6)
     values, missing = rng.normal(size=(6, 3)), rng.random((6, 3)) < 0.5
-    variances = np.array([0.5, 2.0, 0.0])
-    samples = Samples(values=values, missing=missing, variances=variances)
-    draws = values + (missing * np.sqrt(variances)) * rng.normal(size=(20_000, 6, 3))
+    variances = missing * np.array([0.5, 2.0, 0.0])
+    samples = Samples(values=values, variances=variances)
+    draws = values + np.sqrt(variances) * rng.normal(size=(20_000, 6, 3))
     apart = draws[:, :, None] - draws[:, None, :]
     for metric, lengths in (("cityblock", np.abs(apart)), ("sqeuclidean", apart**2)):
         expected = lengths.sum(axis=-1).mean(axis=0)

@@ -144,9 +144,13 @@ def test_threads_may_search_at_the_same_time():
         np.testing.assert_array_equal(features.indices, expected.indices)
 
 
-def test_traces_of_other_bounds_never_change_a_digit():
-    X = np.random.default_rng(0).normal(size=(30, 2000))
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_traces_of_other_bounds_never_change_a_digit(missing, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2000)).astype(dtype)
     X[:10, :40] += 2.0
+    X[rng.random(X.shape) < missing] = np.nan
     path = path_of(X, center="columns")
     for q in (20, 35, 60):
         path.search(q, rank=4)

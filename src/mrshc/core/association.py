@@ -15,12 +15,17 @@ from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Labels
 from mrshc.core.matrix import Matrix, column_blocks
 
+# A p-value near one has a quantile far below zero, which would outvote all others.
+_LARGEST = 0.999
+
 
 def rank_p_values(matrix: Matrix, partitions: Sequence[Labels], indices: Index) -> Float:
     """Return the p-value of each of some features against each partition, (features, partitions).
 
-    One-way analysis of variance on ranks. Samples with a negative label and missing cells take no
-    part; a feature in which nothing can be compared has a p-value of one.
+    One-way analysis of variance on ranks, whose variance is taken to be that of ranks without
+    ties: where many samples have the same value, few others would make it too small, and small
+    clusters of them significant. Samples with a negative label and missing cells take no part; a
+    feature in which nothing can be compared has a p-value of one.
     """
     shares = np.zeros((indices.size, len(partitions)))
     freedom = np.zeros((indices.size, len(partitions), 2), dtype=np.intp)
@@ -39,14 +44,12 @@ def cauchy_combination(p_values: Float) -> Float:
     Liu and Xie (2020): the mean of their Cauchy quantiles is again Cauchy, near enough in the tail
     that matters.
     """
+    # Where nothing could be compared, the p-value is one: it has no quantile, and no vote.
+    votes = p_values < 1.0
     with np.errstate(divide="ignore"):
-        # Near zero the quantile is 1 / (pi p), where the tangent has no digits left.
-        tiny = p_values < 1e-15
-        quantiles = np.where(
-            tiny, 1.0 / (np.pi * p_values), np.tan((0.5 - np.where(tiny, 0.5, p_values)) * np.pi)
-        )
-        mean = quantiles.mean(axis=1)
-        combined: Float = np.where(mean > 1e15, 1.0 / (np.pi * mean), 0.5 - np.arctan(mean) / np.pi)
+        quantiles = np.where(votes, 1.0 / np.tan(np.pi * np.minimum(p_values, _LARGEST)), 0.0)
+    mean = quantiles.sum(axis=1) / np.maximum(votes.sum(axis=1), 1)
+    combined: Float = np.where(votes.any(axis=1), np.arctan2(1.0, mean) / np.pi, 1.0)
     return combined
 
 

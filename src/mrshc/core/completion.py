@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erf
 
-from mrshc.core.arrays import Float, Mask
+from mrshc.core.arrays import Float, Index, Mask
 from mrshc.core.tree import Metric, pairwise_distances
 
 # Measured on the simulations with a fifth of the cells missing: one to five components do.
@@ -25,60 +25,104 @@ class Samples:
     """Some columns of the data, complete, and what is uncertain about them."""
 
     values: Float  # (n, q), missing cells completed
-    missing: Mask | None  # (n, q), the completed cells; None: all were observed
-    variances: Float | None  # (q,), of a completed cell around its true value
+    variances: Float | None  # (n, q), around the true value, zero if observed; None: all were
 
     def distances(self, metric: Metric) -> Float:
         """Return the (n, n) expected distances."""
-        if self.missing is None or self.variances is None:
+        if self.variances is None:
             return pairwise_distances(self.values, metric)
         if metric == "sqeuclidean":
             # As if each sample had a further coordinate of its own: still distances of points.
-            extra = self.missing @ self.variances
+            extra = self.variances.sum(axis=1)
             distances = pairwise_distances(self.values, metric) + extra[:, None] + extra
         else:
-            distances = _expected_absolute(self.values, self.missing * self.variances)
+            distances = _expected_absolute(self.values, self.variances)
         np.fill_diagonal(distances, 0.0)
         return distances
 
 
-def completed(X: Float) -> Samples:
+def completed(X: Float, *, apart: Index | None = None) -> Samples:
     """Complete the missing cells (NaN) of a few columns.
 
     Regularised iterative principal components (Josse and Husson 2012): components are found,
-    shrunk by the noise, put in the missing cells, and found again.
+    shrunk by the noise, put in the missing cells, and found again. Samples that stand `apart` do
+    not take part; their own missing cells are put at the mean.
     """
+    if not np.isnan(X).any():
+        return Samples(values=X, variances=None)
+    if apart is None or not apart.size:
+        return _completed(X)
+    usual = np.setdiff1d(np.arange(X.shape[0]), apart, assume_unique=True)
+    rest = _completed(X[usual])
+    assert rest.variances is not None
+    values, variances = X.copy(), np.zeros(X.shape)
+    values[usual], variances[usual] = rest.values, rest.variances
+    rows, columns = np.nonzero(np.isnan(values))
+    values[rows, columns] = rest.values.mean(axis=0)[columns]
+    variances[rows, columns] = rest.values.var(axis=0)[columns]
+    return Samples(values=values, variances=variances)
+
+
+def _completed(X: Float) -> Samples:
     missing = np.isnan(X)
-    if not missing.any():
-        return Samples(values=X, missing=None, variances=None)
     n, q = X.shape
     rank = min(_N_COMPONENTS, n - 2, q - 1)
-    means = np.nanmean(X, axis=0)
+    counts = (~missing).sum(axis=0)
+    means = np.nansum(X, axis=0) / np.maximum(counts, 1)
     values = np.where(missing, means, X)
-    scale = float(np.nanstd(X - means))
+    spread = np.square(values - means).sum(axis=0) / np.maximum(counts, 1)
+    scale = float(np.sqrt(spread.mean()))
     if rank < 1 or scale == 0.0:
-        return Samples(values=values, missing=missing, variances=np.nanvar(X, axis=0))
-    at = np.nonzero(missing)
-    loadings = np.linalg.qr(_leading(values - means, rank))[0]
+        return Samples(values=values, variances=missing * spread)
+    rows, columns = np.nonzero(missing)
+    loadings = _orthonormal(_leading(values - means, rank))
     spare = (n - 1) * q - rank * (n - 1 + q - rank)  # degrees of freedom of what is left
     for _ in range(_MAX_ITER):
         means = values.mean(axis=0)
         centred = values - means
         # One step towards the leading components of the present values, which move themselves.
-        scores = np.linalg.qr(centred @ loadings)[0]
-        right, lengths, turn = np.linalg.svd(centred.T @ scores, full_matrices=False)
-        loadings, scores = right, scores @ turn.T
-        noise = max(float(np.sum(centred**2) - np.sum(lengths**2)), 0.0) / spare
-        shrunk = np.maximum(lengths - noise * max(n, q) / np.maximum(lengths, 1e-300), 0.0)
-        fit = (scores * shrunk) @ loadings.T + means
-        change = np.abs(fit[at] - values[at]).max()
-        values[at] = fit[at]
+        scores = _orthonormal(centred @ loadings)
+        images = centred.T @ scores
+        squares, turn = np.linalg.eigh(images.T @ images)
+        lengths = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
+        scores, loadings = scores @ turn, images @ turn / lengths
+        noise = max(float(np.vdot(centred, centred)) - float(squares.sum()), 0.0) / spare
+        signal = np.maximum(squares - noise * max(n, q), 0.0)
+        scores *= signal / lengths
+        fit = np.einsum("mr,mr->m", scores[rows], loadings[columns]) + means[columns]
+        change = np.abs(fit - values[rows, columns]).max()
+        values[rows, columns] = fit
         if change <= _TOL * scale:
             break
-    residuals = np.where(missing, 0.0, X - fit)
-    observed = (~missing).sum(axis=0)
-    variances = np.sum(residuals**2, axis=0) / observed * ((n - 1) * q / spare)
-    return Samples(values=values, missing=missing, variances=variances)
+    residuals = np.where(missing, 0.0, X - means - scores @ loadings.T)
+    around = np.square(residuals).sum(axis=0) / np.maximum(counts, 1) * ((n - 1) * q / spare)
+    doubt = _doubt_of_scores(~missing, loadings, signal / (n - 1), noise)
+    return Samples(values=values, variances=missing * (around + doubt))
+
+
+def _doubt_of_scores(observed: Mask, loadings: Float, spreads: Float, noise: float) -> Float:
+    """Return the variance of each completed cell that comes from the scores of its sample.
+
+    The fewer cells of a sample are observed, the less they say where it lies on the components;
+    without any, it may lie wherever samples do.
+    """
+    q, rank = loadings.shape
+    if noise <= 0.0:
+        return np.zeros(observed.shape)
+    products = (loadings[:, :, None] * loadings[:, None, :]).reshape(q, -1)
+    known = (observed.astype(np.float64) @ products).reshape(-1, rank, rank) / noise
+    prior = np.diag(1.0 / np.maximum(spreads, np.finfo(np.float64).tiny))
+    doubt: Float = (np.linalg.inv(known + prior).reshape(-1, rank * rank)) @ products.T
+    return doubt
+
+
+def _orthonormal(columns: Float) -> Float:
+    """Return orthonormal columns that span the same, or less where they depend on each other."""
+    squares, turn = np.linalg.eigh(columns.T @ columns)
+    negligible = squares[-1] * columns.shape[0] * np.finfo(np.float64).eps
+    lengths = np.sqrt(np.where(squares > negligible, squares, np.inf))
+    out: Float = columns @ turn / lengths
+    return out
 
 
 def _leading(centred: Float, rank: int) -> Float:

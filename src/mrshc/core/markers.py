@@ -56,6 +56,8 @@ def marks(
     outside against the tree itself. Weights are those of the features in the tree's distances.
     """
     n, p = matrix.shape
+    if not contrasts:
+        return []
     p_values = np.ones((p, len(contrasts)))
     outside = np.setdiff1d(np.arange(p), features, assume_unique=True)
     as_they_are = [_labels(n, c.inside, c.outside) for c in contrasts]

@@ -114,8 +114,9 @@ class Matrix:
             total += part.T @ part
         return total
 
+    @cached_property
     def total(self) -> float:
-        """Return the sum of all cells."""
+        """The sum of all cells."""
         n = self.shape[0]
         cells = (self.values[:, b].sum(dtype=np.float64) for b in column_blocks(*self.shape))
         return float(sum(cells) - n * self.offsets.sum())

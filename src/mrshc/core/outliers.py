@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from mrshc.core.arrays import Float, Index
 from mrshc.core.matrix import column_blocks
 from mrshc.core.pairs import PairDistances
-from mrshc.core.pruning import PrunedTree
+from mrshc.core.pruning import PrunedTree, cut_tree
 from mrshc.core.tree import Linkage, Metric, Tree
 
 # Median absolute deviations times this estimate the standard deviation of a normal feature.
 _MAD_TO_SD = 1.4826
 _USUAL = 2.5  # standard deviations from the median
 _FAR = 3.5
-_CROWD = 50  # one sample in so many, or three, are too few to be a group
 
 # A sample is alone if its third neighbour is unusually far: four samples are a cluster.
 _NEIGHBOUR = 3
@@ -62,17 +61,17 @@ def _pulled_in(X: NDArray[Any], usual: Index, *, take_out: bool) -> NDArray[Any]
     absolute deviation is zero, and says nothing.
     """
     out = X.copy(order="K")
-    few = max(_NEIGHBOUR, usual.size // _CROWD)
     for block in column_blocks(*X.shape):
         part = X[:, block].astype(np.float64)
         known = part[usual]
+        known[:, np.isnan(known).all(axis=0)] = 0.0  # observed in outlying samples only
         median = np.nanmedian(known, axis=0)
         deviation = _MAD_TO_SD * np.nanmedian(np.abs(known - median), axis=0)
         unit = np.where(deviation > 0, deviation, np.inf)
         np.clip(part, median - _USUAL * unit, median + _USUAL * unit, out=part)
         if take_out:
             for far in (known > median + _FAR * unit, known < median - _FAR * unit):
-                alone = far & (far.sum(axis=0) <= few)
+                alone = far & (far.sum(axis=0) <= _NEIGHBOUR)
                 rows, columns = np.nonzero(alone)
                 part[usual[rows], columns] = np.nan
         out[:, block] = part
@@ -90,8 +89,10 @@ def _outlying_samples(X: NDArray[Any], metric: Metric) -> Index:
     if pairs.shared is not None:
         distances[pairs.shared == 0] = np.inf
     third = np.partition(distances, _NEIGHBOUR - 1, axis=1)[:, _NEIGHBOUR - 1]
-    # Rounding leaves no distance between copies: the smallest that there is stands for none.
-    logs = np.log(np.maximum(third, third[third > 0].min(initial=np.inf)))
+    if not third.any() or np.isinf(np.median(third)):
+        return np.empty(0, np.intp)
+    # Copies have no distance: the smallest that there is stands for none.
+    logs = np.log(np.maximum(third, third[third > 0].min()))
     median = np.median(logs)
     spread = _MAD_TO_SD * np.median(np.abs(logs - median))
     return np.flatnonzero(logs - median > _ALONE * spread) if spread > 0 else np.empty(0, np.intp)
@@ -119,9 +120,10 @@ def attached(
     kept = np.setdiff1d(np.arange(n), outlying, assume_unique=True)
     tree = pruned.tree
     parents = _parents(tree)
-    clusters = set(pruned.nodes(n_clusters))
-    made = [tree.height(node) for node in pruned.splits[: n_clusters - 1]]
-    lid = min(made, default=np.inf)
+    # Pruning may split a low branch and leave a higher one whole, so a cut is not the pruned tree.
+    clusters = {*pruned.nodes(n_clusters), *tree.nodes_at(n_clusters)}
+    undone = [*pruned.splits[: n_clusters - 1], *cut_tree(tree, n_clusters).splits]
+    lid = min((tree.height(node) for node in undone), default=np.inf)
     places = dict[int, list[tuple[_Place, int]]]()
     for sample in outlying:
         near = distances[sample, kept]

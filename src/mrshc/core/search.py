@@ -248,7 +248,7 @@ def _by_evidence(
         candidates.append(_candidate(q, features, found, plan.n_clusters or supported, False))
     evidence = np.array([c.evidence for c in candidates])
     ranks = np.array([c.features.rank for c in candidates])
-    rank = max(plan.ranks, key=lambda r: float(evidence[ranks == r].mean()))
+    rank = max(np.unique(ranks).tolist(), key=lambda r: float(evidence[ranks == r].mean()))
     chosen = int(np.where(ranks == rank, evidence, -np.inf).argmax())
     n_clusters = plan.n_clusters or max(2, candidates[chosen].n_leaves)
     return [

@@ -106,10 +106,13 @@ def next_component(
         image = image - scores.T @ (loadings @ v)
     if rows.size:
         image = image + np.bincount(rows, weights=patch * v[columns], minlength=n)
+    lengths = matrix.lengths
+    if rows.size:
+        lengths = lengths + np.sqrt(np.bincount(columns, weights=patch**2, minlength=p))
     residual = compiled.Residual(*matrix.layout, scores, loadings, orthogonal, rows, columns, patch)
     u, indices, weights, scale, n_iter, converged = compiled.alternate(
         residual,
-        matrix.lengths,
+        lengths,
         new_trace(matrix, 0) if trace is None else trace,
         v,
         image,
@@ -155,7 +158,7 @@ def _missing_patch(matrix: Matrix, earlier: Sequence[Component]) -> tuple[Index,
     patch = np.zeros(rows.size) if error is None else error
     if earlier:
         fill = matrix.fill
-        observed_sum = matrix.total() - fill * rows.size + patch.sum()
+        observed_sum = matrix.total - fill * rows.size + patch.sum()
         low_rank = np.zeros(rows.size)
         for c in earlier:
             v = np.zeros(p)

@@ -12,7 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mrshc.core.arrays import Float, Labels, Mask
+from mrshc.core.arrays import Float, Index, Labels, Mask
 from mrshc.core.completion import completed
 from mrshc.core.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
 from mrshc.estimators.markers import marker_table
@@ -85,7 +85,12 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             In the selected features; where cells are missing, what is expected of them.
         """
         X = self._same_samples(X)
-        return completed(X[:, self._support].astype(np.float64)).distances(self.metric)
+        columns = X[:, self._support].astype(np.float64)
+        return completed(columns, apart=self._outlying).distances(self.metric)
+
+    @property
+    def _outlying(self) -> Index:
+        return getattr(self, "outlier_samples_", np.empty(0, np.intp))
 
     def markers(self, X: Any, *, k: int | None = None, alpha: float = 0.05) -> pd.DataFrame:
         """Return the features that mark each cluster, and those that tell each split apart.
@@ -123,7 +128,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             labels=self._labels_at(k),
             support=self._support,
             weights=self._weights(),
-            outlying=getattr(self, "outlier_samples_", np.empty(0, np.intp)),
+            outlying=self._outlying,
             names=getattr(self, "feature_names_in_", None),
             linkage=self.linkage,
             metric=self.metric,

@@ -324,7 +324,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             _warn(self._shortfall(result.n_leaves, result.n_clusters))
 
     def _shortfall(self, found: int, wanted: int) -> str:
-        if self.selection == "evidence":
+        if self.selection == "evidence" and found == 1:
             return (
                 "The features that were not selected support no clusters. labels_ holds a single "
                 f"one: use cut({wanted}) to cut the tree all the same."
@@ -345,7 +345,7 @@ def _warn(sentence: str) -> None:
 def _with_outliers(result: SearchResult, seen: Tamed, gap: GapSettings) -> SearchResult:
     """Return the result with outlying samples attached to its tree."""
     with one_blas_thread():
-        samples = completed(seen.X[:, result.features].astype(np.float64))
+        samples = completed(seen.X[:, result.features].astype(np.float64), apart=seen.outlying)
         pruned = attached(
             result.pruned,
             samples.distances(gap.metric),

@@ -203,7 +203,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
             return
         if hasattr(self, "labels_"):
             self.labels_ = self.cut(1)
-        warnings.warn(NO_SUPPORT, UnsupportedClustersWarning, stacklevel=5)
+        warnings.warn(NO_SUPPORT, UnsupportedClustersWarning, stacklevel=4)
 
     @property
     def _on_weights(self) -> bool:
@@ -215,7 +215,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
         That is `dissimilarity_`, unless the features were refined.
         """
-        return self.dissimilarity_ if self._on_weights else super().sample_distances(X)
+        distances = super().sample_distances(X)  # which refuses other data
+        return self.dissimilarity_ if self._on_weights else distances
 
     def _weights(self) -> Float | None:
         return self.feature_weights_[self._support] if self._on_weights else None

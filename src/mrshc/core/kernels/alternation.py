@@ -331,7 +331,7 @@ def alternate(
     """Alternate between u and v until v moves by no more than `tol`; u, v, u'Xv and how it ended.
 
     It begins at a dense v with its image Xv, and ends with nothing where no more than `noise` is
-    left of X. `lengths` holds those of the columns of X.
+    left of X. `lengths` holds those of the columns of X, and of its patch.
 
     Most columns never come near the threshold. As u moves by d, the slope of a column moves by no
     more than d times the column's length: a screen keeps the columns that can matter for a while,
@@ -340,6 +340,8 @@ def alternate(
     """
     u = np.zeros(image.size)
     screen = _no_screen(residual.X)
+    # Packed columns hold their patch, for which single precision is too narrow.
+    can_screen = residual.patch.size == 0 or residual.X.itemsize == 8
     indices, weights, scale, level = np.arange(v.size), v, 0.0, -1.0
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
@@ -353,7 +355,10 @@ def alternate(
         u = image / length
         slopes, steepest, new_level = _screened_slopes(residual, screen, u, l1_bound, level)
         screened = new_level >= 0.0
-        if not screened and n_iter < trace.units.size and trace.thresholds[n_iter] > 0.0:
+        # Of a patch the trace knows nothing, and where packed columns hold one, sums are rounded
+        # differently: whether they were used must not depend on who left a trace before.
+        traced = n_iter < trace.units.size and trace.thresholds[n_iter] > 0.0
+        if not screened and traced and residual.patch.size == 0:
             screen = _screen_of_trace(residual, lengths, trace, n_iter, u)
             slopes, steepest, new_level = _screened_slopes(residual, screen, u, l1_bound, level)
             screened = new_level >= 0.0
@@ -366,7 +371,7 @@ def alternate(
             if n_iter < trace.units.size:
                 trace.thresholds[n_iter] = steepest - new_level
             screen = _no_screen(residual.X)
-            if n_iter > 0 and residual.patch.size == 0:
+            if n_iter > 0 and can_screen:
                 reach = _REACH * _distance(u, old_u)
                 floor = (1.0 - _FALL) * (steepest - new_level)
                 screen = _screen(residual, lengths, slopes, u, reach, floor)
@@ -381,7 +386,7 @@ def alternate(
         else:
             indices = positions
             image = times(residual.X, residual.by_columns, residual.offsets, indices, weights)
-        _take_from_image(residual, image, indices, weights)
+        _take_from_image(residual, image, indices, weights, screened)
         n_iter += 1
         converged = _l1_distance(old_indices, old_weights, indices, weights) <= tol
     return u, indices, weights, scale, n_iter, converged
@@ -410,6 +415,13 @@ def _screen_on(
     residual: Residual, columns: Index, anchor: Float, reach: float, floor: float
 ) -> Screen:
     packed = _packed(residual.X, residual.by_columns, columns)
+    if residual.patch.size > 0:
+        position = np.full(residual.offsets.size, -1)
+        position[columns] = np.arange(columns.size)
+        for k in range(residual.patch.size):
+            j = position[residual.patch_columns[k]]
+            if j >= 0:
+                packed[residual.patch_rows[k], j] += residual.patch[k]
     loadings = residual.loadings[:, columns]
     return Screen(columns, packed, residual.offsets[columns], loadings, anchor, reach, floor)
 
@@ -483,8 +495,10 @@ def _slopes(residual: Residual, u: Float, trace: Trace, t: int) -> Float:
 
 
 @njit(cache=True, nogil=True)
-def _take_from_image(residual: Residual, image: Float, indices: Index, weights: Float) -> None:
-    """Turn X v into the residual's product with the same v, in place."""
+def _take_from_image(
+    residual: Residual, image: Float, indices: Index, weights: Float, patched: bool
+) -> None:
+    """Turn X v, which may have its patch already, into the residual's product, in place."""
     if not residual.orthogonal:
         for k in range(residual.scores.shape[0]):
             overlap = 0.0
@@ -492,7 +506,7 @@ def _take_from_image(residual: Residual, image: Float, indices: Index, weights: 
                 overlap += residual.loadings[k, indices[m]] * weights[m]
             for i in range(image.size):
                 image[i] -= overlap * residual.scores[k, i]
-    if residual.patch.size > 0:
+    if residual.patch.size > 0 and not patched:
         v = np.zeros(residual.offsets.size)
         v[indices] = weights
         for k in range(residual.patch.size):

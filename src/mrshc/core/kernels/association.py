@@ -13,7 +13,7 @@ from mrshc.core.arrays import Float, Labels
 def rank_shares(
     features: Float, partitions: NDArray[np.intp], shares: Float, freedom: NDArray[np.intp]
 ) -> None:
-    """Fill in the share of the sum of squares of ranks that lies between groups.
+    """Fill in the share of the sum of squares of ranks, were they all different, between groups.
 
     `features` holds features in rows, NaN where nothing was observed; `partitions` the group of
     each sample in rows, negative for samples that take no part. `shares` is (features,
@@ -32,7 +32,7 @@ def rank_shares(
             groups = partitions[m]
             sums[:] = 0.0
             counts[:] = 0.0
-            n_used, start, total = 0, 0, 0.0
+            n_used, start, n_values = 0, 0, 0
             while start < n_observed:
                 # Samples with the same value share the mean of their ranks.
                 end, tied = start, 0
@@ -45,8 +45,8 @@ def rank_shares(
                     if group >= 0:
                         sums[group] += rank
                         counts[group] += 1.0
-                total += tied * rank * rank
                 n_used += tied
+                n_values += tied > 0
                 start = end
             mean = 0.5 * (n_used + 1)
             between, n_present = 0.0, 0
@@ -54,10 +54,10 @@ def rank_shares(
                 if counts[group] > 0:
                     n_present += 1
                     between += counts[group] * (sums[group] / counts[group] - mean) ** 2
-            total -= n_used * mean * mean
+            total = n_used * (n_used * n_used - 1.0) / 12.0  # without ties
             freedom[j, m, 0] = n_present - 1
             freedom[j, m, 1] = n_used - n_present
-            comparable = n_present > 1 and n_used > n_present and total > 0.0
+            comparable = n_present > 1 and n_used > n_present and n_values > 1
             shares[j, m] = min(between / total, 1.0) if comparable else 0.0
 
 
