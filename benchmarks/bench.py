@@ -145,9 +145,13 @@ def imputation():
     return {name: call("imputation", **size, ours=name == "mrshc") for name in PEERS}
 
 
+def beyond():
+    return {design: call("beyond", design=design, draws=10) for design in ("I", "II")}
+
+
 PARTS = (
     *(end_to_end, profile, growth, large, shc, early_stopping, convergence, start_up),
-    *(reading, imputation),
+    *(reading, imputation, beyond),
 )
 
 
@@ -303,6 +307,14 @@ def show_imputation(rows):
     cells += [f"{theirs['seconds']:.1f} s", f"{theirs['peak_mb']:.0f} MB", ratio]
     headings = ["n = 100, p = 20,000, 5 % missing", "peak", "KNNImputer", "peak", "faster"]
     return markdown_table(headings, [cells])
+
+
+def show_beyond(seconds):
+    cells = []
+    for design, of in seconds.items():
+        others = [f"{s / of['search']:.2f}" for name, s in of.items() if name != "search"]
+        cells.append([f"Simulation {design}", f"{of['search']:.3f} s", *others])
+    return markdown_table(["", *next(iter(seconds.values()))], cells)
 
 
 def render(results):

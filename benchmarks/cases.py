@@ -15,7 +15,12 @@ import pandas as pd
 from sklearn.impute import KNNImputer
 
 from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
-from mrshc.datasets import make_noise, make_simulation_1, make_simulation_2
+from mrshc.datasets import (
+    make_noise,
+    make_simulation_1,
+    make_simulation_2,
+    with_missing_cells,
+)
 from mrshc.io import read_table
 from mrshc.metrics import feature_recall
 from mrshc.preprocessing import NeighborImputer
@@ -231,8 +236,36 @@ class _WithIterations(MrSHC):
 
     max_iter = 20
 
-    def _plan(self, matrix):
-        return replace(super()._plan(matrix), max_iter=self.max_iter)
+    def _plan(self, matrix, gap):
+        return replace(super()._plan(matrix, gap), max_iter=self.max_iter)
+
+
+def beyond(design, draws):
+    """Seconds of a search with the default candidates, and of what goes beyond, on one core.
+
+    All on the same draws and in turns, so that what else the machine does hits all of them.
+    """
+    warm_up()
+    cases = {
+        "search": (0.0, {}),
+        "refine": (0.0, {"refine": True}),
+        "evidence": (0.0, {"selection": "evidence"}),
+        "robust": (0.0, {"robust": True}),
+        "5 % missing": (0.05, {}),
+        "20 % missing": (0.2, {}),
+    }
+    seconds = {name: [] for name in cases}
+    for draw in range(draws):
+        data = DESIGNS[design](FIRST_SEED + draw)
+        best = dict.fromkeys(cases, np.inf)
+        for _ in range(3):
+            for name, (share, options) in cases.items():
+                X = with_missing_cells(data, draw, share=share).X
+                model = MrSHC(random_state=0, n_jobs=1, **options)
+                best[name] = min(best[name], seconds_of(lambda m=model, X=X: m.fit(X)))
+        for name in cases:
+            seconds[name].append(best[name])
+    return {name: statistics.median(s) for name, s in seconds.items()}
 
 
 def start_up():

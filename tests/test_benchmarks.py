@@ -42,6 +42,8 @@ def test_cases_run(monkeypatch):
     size = {"n": 20, "p": 60, "q": 5, "max_rank": 2, "n_clusters": 3, "n_jobs": 1}
     assert cases.end_to_end("I", known=True, n_jobs=1, draws=1) > 0
     assert cases.classical("I", draws=1) > 0
+    assert cases.convergence("I", max_iter=5, draws=1)["recall"] > 0
+    assert min(cases.beyond("I", draws=1).values()) > 0
     assert cases.fit_of_size(**size)["multiple_of_x"] >= 1
     for either in (True, False):
         assert cases.shc(20, 60, explicit=either)["seconds"] > 0
