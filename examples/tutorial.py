@@ -32,6 +32,10 @@ READ = "mrshc cluster lymphoma.tsv --samples classes.csv --truth class"
 COMMANDS = {
     "first run": f"{READ} --out lymphoma",
     "second run": f"{READ} --n-features 140 --rank 2 --out lymphoma140",
+    "evidence": f"{READ} --selection evidence --refine --out refined",
+    "robust": (
+        "mrshc cluster spoilt.tsv --samples classes.csv --truth class --robust --out spoilt"
+    ),
     "comparison": (
         "mrshc compare lymphoma.tsv --samples classes.csv --truth class --n-features 140 "
         "--out comparison"
@@ -42,6 +46,9 @@ PICTURES = {
     "tutorial-dendrogram.png": "lymphoma140/dendrogram.png",
     "tutorial-heatmap.png": "lymphoma140/heatmap.png",
     "tutorial-splits.png": "lymphoma140/splits.png",
+    "tutorial-evidence.png": "refined/search.png",
+    "tutorial-markers.png": "lymphoma140/markers.png",
+    "tutorial-spoilt.png": "spoilt/heatmap.png",
     "tutorial-comparison.png": "comparison/dendrograms.png",
 }
 SNIPPET = """\
@@ -51,6 +58,7 @@ from mrshc.io import load_result
 result = load_result("lymphoma140")
 print(pd.crosstab(result.samples["class"], result.samples["cluster"]))
 print(result.features[["effect_size", "loading_1", "loading_2"]].head(4).round(2))
+print(result.markers[["contrast", "inside", "outside", "feature", "effect_size"]].head(4).round(2))
 """
 
 
@@ -60,9 +68,20 @@ def write_tables(data: Path, folder: Path) -> None:
         X, y = content["X"], content["y"]
     samples = [f"{name}{i + 1}" for i, name in enumerate(y)]
     genes = pd.Index([f"gene{j + 1}" for j in range(X.shape[1])], name="gene")
-    pd.DataFrame(X.T, index=genes, columns=samples).to_csv(folder / "lymphoma.tsv", sep="\t")
+    table = pd.DataFrame(X.T, index=genes, columns=samples)
+    table.to_csv(folder / "lymphoma.tsv", sep="\t")
+    spoilt(table).to_csv(folder / "spoilt.tsv", sep="\t", float_format="%.4g")
     classes = pd.DataFrame({"sample": samples, "class": y})
     classes.to_csv(folder / "classes.csv", index=False)
+
+
+def spoilt(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the data with a tenth of the cells lost, and two arrays that failed."""
+    rng = np.random.default_rng(0)
+    table = table.mask(rng.random(table.shape) < 0.1)
+    for sample in ("DLBCL6", "FL46"):
+        table[sample] = 3 * rng.permutation(table[sample].to_numpy())
+    return table
 
 
 def outputs_of(folder: Path) -> dict[str, str]:

@@ -167,11 +167,9 @@ def _samples(
 
 def _markers(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
     """Return what marks clusters and splits: features by name, clusters counted from one."""
-    n_clusters = int(labels.max()) + 1
-    if n_clusters == 1:  # nothing to be told apart from: the table without its rows
-        return model.markers(plan.data, k=2).iloc[:0].drop(columns="name")
     # The clusters of a method with a rule for their number need not be a cut of the tree.
-    found = model.markers(plan.data, k=None if hasattr(model, "labels_") else n_clusters)
+    k = None if hasattr(model, "labels_") else int(labels.max()) + 1
+    found = model.markers(plan.data, k=k)
     for side in ("inside", "outside"):
         found[side] = [
             ", ".join(str(int(cluster) + 1) for cluster in text.split(", ")) for text in found[side]
