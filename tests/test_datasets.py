@@ -6,6 +6,9 @@ from mrshc.datasets import (
     make_section2_example,
     make_simulation_1,
     make_simulation_2,
+    with_missing_cells,
+    with_outlying_cells,
+    with_outlying_samples,
 )
 
 MAKERS = [
@@ -93,3 +96,43 @@ def test_pure_noise_has_no_clusters():
     assert data.X.shape == (60, 500)
     assert not data.labels.any()
     assert not data.support.any()
+
+
+def test_t_noise_has_the_variance_of_normal_noise():
+    for noise in ("t3", "t5"):
+        X = make_noise(0, n_samples=500, n_features=2000, noise=noise).X
+        assert np.median(X.var(axis=0)) == pytest.approx(1, abs=0.15)
+
+
+def test_spoilt_cells_are_as_many_as_asked_for_and_the_rest_is_as_it_was():
+    data = make_simulation_1(0)
+    gaps = with_missing_cells(data, 1, share=0.2).X
+    assert np.isnan(gaps).mean() == pytest.approx(0.2, abs=0.01)
+    np.testing.assert_array_equal(gaps[~np.isnan(gaps)], data.X[~np.isnan(gaps)])
+    spikes = with_outlying_cells(data, 1, share=0.02, sd=10.0).X
+    changed = spikes != data.X
+    assert changed.mean() == pytest.approx(0.02, abs=0.003)
+    assert spikes[changed].std() == pytest.approx(10, rel=0.1)
+
+
+def test_shifted_samples_are_known():
+    data = make_simulation_2(0)
+    moved = with_outlying_samples(data, 1, share=0.05, shift=10.0)
+    lengths = np.linalg.norm(moved.X - data.X, axis=1)
+    assert np.flatnonzero(lengths).tolist() == list(moved.outlying)
+    np.testing.assert_allclose(lengths[list(moved.outlying)], np.full(4, 10.0))
+    everywhere = with_outlying_samples(data, 1, share=0.05, shift=10.0, spread="every feature")
+    shifts = (everywhere.X - data.X)[list(everywhere.outlying)]
+    np.testing.assert_allclose(np.abs(shifts), 10.0)
+    assert abs(shifts.mean()) < 1
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0])
+def test_shares_must_be_shares(share):
+    with pytest.raises(ValueError, match="share must lie in"):
+        with_missing_cells(make_simulation_1(0), share=share)
+
+
+def test_unknown_spread_is_refused():
+    with pytest.raises(ValueError, match="spread must be one of"):
+        with_outlying_samples(make_simulation_1(0), share=0.1, shift=1.0, spread="sideways")

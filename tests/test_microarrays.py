@@ -41,3 +41,39 @@ def test_van_t_veer_trees_are_those_of_the_paper():
     k, errors, shown = errors_in_dendrogram(MrSHC(100, rank=2, random_state=0).fit(X), y)
     assert (k, shown) == (2, True)
     assert errors <= 6
+
+
+def test_the_few_missing_cells_of_van_t_veer_change_nothing():
+    complete, gappy = load("vantveer")["X"], load("vantveer_na")["X"]
+    assert np.isnan(gappy).sum() == 135
+    ours = MrSHC(random_state=0).fit(gappy)
+    theirs = MrSHC(random_state=0).fit(complete)
+    assert (ours.n_features_selected_, ours.rank_) == (theirs.n_features_selected_, theirs.rank_)
+    assert (ours.labels_ != theirs.labels_).sum() <= 1
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_a_failed_array_is_flagged_and_changes_nothing_for_the_others(refine):
+    data = load("vantveer")
+    failed = data["sample_names"] == "X54"
+    with_it = MrSHC(random_state=0, robust=True, refine=refine).fit(data["X"])
+    without = MrSHC(random_state=0, robust=True, refine=refine).fit(data["X"][~failed])
+    assert data["sample_names"][with_it.outlier_samples_].tolist() == ["X54"]
+    assert without.outlier_samples_.size == 0
+    np.testing.assert_array_equal(with_it.labels_[~failed], without.labels_)
+    np.testing.assert_array_equal(with_it.get_support(), without.get_support())
+
+
+def pairs_of_siblings(model, tumours):
+    """Count tumours whose two samples, before and after treatment, merge with each other first."""
+    n = len(tumours)
+    both = (pair for pair in model.children_ if pair.max() < n)
+    return sum(tumours[a] == tumours[b] for a, b in both)
+
+
+@pytest.mark.parametrize("options", [{"refine": True}, {"selection": "evidence"}])
+def test_samples_of_one_tumour_are_siblings_in_spite_of_missing_values(options):
+    data = load("perou47")
+    assert np.isnan(data["X"]).sum() == 4247
+    model = MrSHC(random_state=0, **options).fit(data["X"])
+    assert pairs_of_siblings(model, data["tumor"]) >= 15  # of 20

@@ -63,3 +63,95 @@ def test_differences_from_the_paper_are_as_the_page_says(study, method, quantity
     errors = (ours[quantity].mean() - paper[quantity]) / ours[quantity].sem()
     page = " ".join((STUDIES.parent / "docs" / "results.md").read_text().split())
     assert said.format(f"{errors:.1f}") in page
+
+
+def mean(study, design, method, quantity):
+    return draws(study, design, method)[quantity].mean()
+
+
+@pytest.mark.parametrize(
+    ("design", "method", "cer"),
+    [
+        ("Simulation I", "MrSHC, refine", 0.018),
+        ("Simulation II, sd 1", "MrSHC, refine", 0.060),
+        ("Simulation II, sd 1", "MrSHC, ward linkage, refine", 0.030),
+    ],
+)
+def test_refining_finds_nearly_all_features(design, method, cer):
+    found = draws("refine", design, method)
+    assert len(found) == 100
+    assert found["cer"].mean() <= cer
+    assert found["precision"].mean() >= 0.94
+    assert found["recall"].mean() >= 0.98
+
+
+@pytest.mark.parametrize("design", ["no clusters, normal noise", "no clusters, t3 noise"])
+def test_refining_supports_next_to_nothing_in_noise(design):
+    found = draws("refine", design, "MrSHC, refine")
+    assert len(found) == 100
+    assert found["supported"].sum() <= 5
+
+
+HARDER = [
+    *("I, clusters of 40, 15 and 5", "I, correlated noise", "II, correlated noise"),
+    *("I, t3 noise", "II, t3 noise", "I, mu = 0.6", "I, mu = 0.8", "I, mu = 1.2"),
+]
+
+
+@pytest.mark.parametrize("design", HARDER)
+def test_refining_does_no_harm_in_harder_simulations(design):
+    plain, refined = (draws("robustness", design, m) for m in ("MrSHC", "MrSHC, refine"))
+    difference = refined["cer"].to_numpy() - plain["cer"].to_numpy()
+    assert difference.mean() <= 2 * difference.std(ddof=1) / np.sqrt(difference.size)
+    assert refined["precision"].mean() >= 0.90
+
+
+@pytest.mark.parametrize(("share", "loss"), [("5 %", 0.015), ("20 %", 0.04)])
+@pytest.mark.parametrize("simulation", ["I", "II"])
+def test_missing_cells_cost_little(simulation, share, loss):
+    complete = mean("missing", f"{simulation}, complete", "MrSHC, q known", "cer")
+    design = f"{simulation}, {share} missing"
+    assert mean("missing", design, "MrSHC, q known", "cer") <= complete + loss
+
+
+@pytest.mark.parametrize("impute", ["mean imputation", "KNNImputer"])
+@pytest.mark.parametrize("share", ["5 %", "20 %"])
+@pytest.mark.parametrize("simulation", ["I", "II"])
+def test_missing_cells_need_no_imputation(simulation, share, impute):
+    design = f"{simulation}, {share} missing"
+    ours, theirs = (
+        draws("missing", design, method)["cer"].to_numpy()
+        for method in ("MrSHC, q known", f"{impute}, then MrSHC")
+    )
+    difference = ours - theirs
+    assert difference.mean() <= 2 * difference.std(ddof=1) / np.sqrt(difference.size)
+
+
+SPOILT = {
+    "5 % of the samples shifted by 10 sd in a random direction": "cer",
+    # Their own cluster cannot be told from samples that are moved in every feature.
+    "5 % of the samples shifted by 10 sd in every feature": "cer_others",
+    "2 % of the cells replaced by N(0, 10^2)": "cer",
+}
+
+
+@pytest.mark.parametrize("spoilt", SPOILT)
+@pytest.mark.parametrize("simulation", ["I", "II"])
+def test_outliers_cost_little(simulation, spoilt):
+    clean = mean("outliers", f"{simulation}, clean", "MrSHC, q known", "cer")
+    design = f"{simulation}, {spoilt}"
+    robust = mean("outliers", design, "MrSHC, q known, robust", SPOILT[spoilt])
+    assert robust <= clean + 0.02
+
+
+@pytest.mark.parametrize("noise", ["normal", "t5"])
+def test_false_alarms_are_rare(noise):
+    design = f"no clusters, {noise} noise"
+    assert mean("outliers", design, "MrSHC, q known, robust", "false_alarms") <= 0.002
+
+
+def test_evidence_finds_the_classes_of_real_samples_better():
+    results = pd.read_csv(STUDIES / "realworld.csv")
+    ari = results.pivot(index="set", columns="method", values="ari")
+    assert len(ari) == 27
+    assert (ari["MrSHC, evidence"] - ari["MrSHC"]).mean() >= 0.05

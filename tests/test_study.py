@@ -91,6 +91,74 @@ estimator = "HighVarianceHC"
 n_features_to_select = 501
 """
 
+SPOILT = """
+title = "Spoilt"
+kind = "simulation"
+replicates = 1
+seed = 5
+columns = ["cer", "cer_others", "found_outliers", "false_alarms", "precision"]
+
+[[design]]
+name = "missing"
+make = "make_simulation_1"
+mu = 3.0
+spoil = { how = "with_missing_cells", share = 0.1 }
+
+[[design]]
+name = "moved"
+make = "make_simulation_1"
+mu = 3.0
+spoil = { how = "with_outlying_samples", share = 0.05, shift = 10.0, spread = "every feature" }
+
+[[method]]
+name = "means"
+estimator = "HighVarianceHC"
+impute = "mean"
+n_features_to_select = 50
+
+[[method]]
+name = "robust"
+estimator = "MrSHC"
+n_features_to_select = 20
+rank = 1
+robust = true
+refine = true
+"""
+
+REALWORLD = """
+title = "x"
+kind = "realworld"
+replicates = 1
+seed = 1
+against = ["MrSHC"]
+shown = ["all", "MrSHC"]
+
+[[set]]
+name = "x"
+study = "s"
+
+[[set]]
+name = "y"
+study = "s"
+drop_samples = ["s0"]
+
+[[set]]
+name = "raw"
+raw_intensities = true
+
+[[method]]
+name = "all"
+estimator = "HighVarianceHC"
+n_features_to_select = "all"
+
+[[method]]
+name = "MrSHC"
+estimator = "MrSHC"
+n_features_to_select = 5
+rank = 1
+n_references = 10
+"""
+
 REFERENCES = (
     "study,design,method,source,cer,cer_se,n_features,n_features_se,claimed,claimed_se\n"
     "small,easy,HC,elsewhere,0.125,0.001,500,,,\n"
@@ -156,6 +224,50 @@ def test_failures_on_real_data_are_rows_too(folder, tmp_path):
     assert "n_features_to_select must be" in results.loc["too many", "error"]
     assert "1 failed, the first with: ValueError" in path.with_suffix(".md").read_text()
     assert path.with_suffix(".png").exists()
+
+
+def test_spoilt_data_are_scored_for_what_was_spoilt(folder):
+    (folder / "small.toml").write_text(SPOILT)
+    path = run_study("small", folder=folder)
+    results = pd.read_csv(path).set_index(["design", "method"])
+    assert results.get("error") is None
+    moved = results.loc["moved", "robust"]
+    assert moved["found_outliers"] == 1
+    assert moved["false_alarms"] == 0
+    assert moved["cer_others"] == 0
+    assert moved["supported"]
+    assert moved["precision"] > 0.8  # of the associated features, not of the 20 to start with
+    assert moved["n_features"] > 40
+    assert results.loc[("missing", "means"), "cer"] < 0.1
+    assert np.isnan(results.loc[("missing", "robust"), "found_outliers"])
+    assert "| outliers found | false alarms |" in path.with_suffix(".md").read_text()
+
+
+def three_sets(folder):
+    rng = np.random.default_rng(0)
+    y = np.array(["a"] * 8 + ["b"] * 8 + ["alone"])
+    X = rng.normal(size=(17, 30)) + 5 * (y == "a")[:, None] * (np.arange(30) < 5)
+    names = [f"s{i}" for i in range(17)]
+    np.savez(folder / "x.npz", X=X, y=y)
+    np.savez(folder / "y.npz", X=X, y=y, sample_names=names)
+    np.savez(folder / "raw.npz", X=np.exp2(0.4 * X + 10), y=y)
+
+
+def test_methods_are_compared_over_real_data_sets(folder, tmp_path):
+    (folder / "small.toml").write_text(REALWORLD)
+    three_sets(tmp_path)
+    path = run_study("small", folder=folder, data=tmp_path)
+    results = pd.read_csv(path).set_index(["set", "method"])
+    assert results["n_samples"].tolist() == [17, 17, 16, 16, 17, 17]
+    assert set(results["n_classes"]) == {2}, "a class of one sample cannot be found"
+    assert (results["ari"].xs("MrSHC", level="method") > 0.7).all()
+    assert results.loc[("x", "all"), "n_features"] == 30
+    assert results.loc[("raw", "all"), "n_features"] < 30  # filtered
+    table = path.with_suffix(".md").read_text()
+    assert table.startswith("3 data sets of 2 studies\n")
+    difference = results["ari"].unstack()
+    difference = difference["all"] - difference["MrSHC"]
+    assert f"{difference.mean():+.3f} ({difference.sem():.3f})" in table
 
 
 def test_a_study_that_fails_everywhere_leaves_nothing(folder):
@@ -270,6 +382,11 @@ def test_committed_results_are_safe_from_a_trial_with_fewer_draws(folder, tmp_pa
         (MICROARRAY.replace('suffix = ""', ""), "must give every figure a suffix and methods"),
         (MICROARRAY.replace("replicates = 1", "replicates = 2"), "there is 1 draw, not 2"),
         (MICROARRAY, "needs the data set x.npz, which is not part of this project"),
+        (REALWORLD, "needs the data set x.npz, which is not part of this project"),
+        (REALWORLD.replace("replicates = 1", "replicates = 2"), "there is 1 draw, not 2"),
+        (REALWORLD.replace('against = ["MrSHC"]', 'against = ["XY"]'), r"not have: \['XY'\]"),
+        (SPOILT.replace("with_missing_cells", "with_luck"), "spoil must be one of with_missing_"),
+        (SPOILT.replace("share = 0.1", "share = 2"), r"design 'missing': share must lie in"),
         (MICROARRAY.replace('methods = ["HC"]', 'methods = ["XY"]'), r"does not have: \['XY'\]"),
     ],
 )
