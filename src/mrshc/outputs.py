@@ -251,8 +251,9 @@ def _before_refining(result: Result) -> str | None:
 def heading(result: Result) -> str:
     """Return a title for pictures of a result."""
     name = {"mrshc": "MrSHC", "shc": "SHC", "hc": "HC", "hmv": "HC-HMV"}[result.about["method"]]
+    clusters = "1 cluster" if result.n_clusters_ == 1 else f"{result.n_clusters_} clusters"
     return (
-        f"{name}: {result.n_clusters_} clusters on {result.n_features_selected_:,} of "
+        f"{name}: {clusters} on {result.n_features_selected_:,} of "
         f"{len(result.features):,} features"
     )
 
