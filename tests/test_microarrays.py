@@ -71,9 +71,9 @@ def pairs_of_siblings(model, tumours):
     return sum(tumours[a] == tumours[b] for a, b in both)
 
 
-@pytest.mark.parametrize("options", [{"refine": True}, {"selection": "evidence"}])
-def test_samples_of_one_tumour_are_siblings_in_spite_of_missing_values(options):
+@pytest.mark.parametrize("linkage", ["complete", "average", "ward"])
+def test_samples_of_one_tumour_are_siblings_in_spite_of_missing_values(linkage):
     data = load("perou47")
     assert np.isnan(data["X"]).sum() == 4247
-    model = MrSHC(random_state=0, **options).fit(data["X"])
+    model = MrSHC(random_state=0, linkage=linkage, refine=True).fit(data["X"])
     assert pairs_of_siblings(model, data["tumor"]) >= 15  # of 20
