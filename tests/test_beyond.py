@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
-from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
+from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning, refine_features
 from mrshc.core.tree import LINKAGES
 from mrshc.datasets import make_noise, make_simulation_1, make_simulation_2
 from mrshc.errors import UserError
@@ -536,3 +536,31 @@ def test_markers_of_missing_values_are_those_of_what_was_seen():
         inside = model.labels_ == int(first.inside)
         assert first.mean_inside == pytest.approx(np.nanmean(X[inside, first.feature]))
         assert np.isfinite(table[["p_value", "q_value"]].to_numpy()).all()
+
+
+def test_any_start_set_can_be_refined():
+    data = make_simulation_1(1)
+    start = HighVarianceHC(30).fit(data.X).get_support()
+    by_mask, by_index = (
+        refine_features(data.X, start),
+        refine_features(data.X, np.flatnonzero(start)),
+    )
+    np.testing.assert_array_equal(by_mask.associated, by_index.associated)
+    assert by_mask.supported
+    assert data.support[by_mask.associated].sum() >= 48
+    few = refine_features(data.X, range(10), max_features=20)
+    assert few.features.size == 20
+    assert few.associated.size > 40
+    model = MrSHC(20, rank=1, refine=True, random_state=0).fit(data.X)
+    chosen = np.any(model.components_ != 0, axis=0)
+    np.testing.assert_array_equal(
+        refine_features(data.X, chosen).associated, model.associated_features_
+    )
+
+
+@pytest.mark.parametrize(
+    "start", [[], [-1, 2], [500], [0.5], np.zeros(500, bool), np.ones(499, bool), "abc", 3]
+)
+def test_a_start_set_must_be_columns(start):
+    with pytest.raises(ValueError, match="start must hold columns of X, from 0 to 499"):
+        refine_features(make_simulation_1(1).X, start)

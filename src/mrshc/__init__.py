@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mrshc.comparison import Comparison, MethodFailedWarning, compare
     from mrshc.components import SparseComponents, sparse_components
-    from mrshc.estimators import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
+    from mrshc.estimators import (
+        SHC,
+        HighVarianceHC,
+        MrSHC,
+        UnsupportedClustersWarning,
+        refine_features,
+    )
 
 __all__ = [
     "SHC",
@@ -19,6 +25,7 @@ __all__ = [
     "SparseComponents",
     "UnsupportedClustersWarning",
     "compare",
+    "refine_features",
     "sparse_components",
 ]
 
@@ -26,7 +33,10 @@ __all__ = [
 _ROOMS = {
     "comparison": ("Comparison", "MethodFailedWarning", "compare"),
     "components": ("SparseComponents", "sparse_components"),
-    "estimators": ("SHC", "HighVarianceHC", "MrSHC", "UnsupportedClustersWarning"),
+    "estimators": (
+        *("SHC", "HighVarianceHC", "MrSHC"),
+        *("UnsupportedClustersWarning", "refine_features"),
+    ),
 }
 # Rooms with more to see than the names above.
 _OPEN = (
