@@ -215,8 +215,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
         That is `dissimilarity_`, unless the features were refined.
         """
-        distances = super().sample_distances(X)  # which refuses other data
-        return self.dissimilarity_ if self._on_weights else distances
+        self._same_samples(X)  # which refuses other data
+        return self.dissimilarity_ if self._on_weights else super().sample_distances(X)
 
     def _weights(self) -> Float | None:
         return self.feature_weights_[self._support] if self._on_weights else None
