@@ -99,3 +99,22 @@ def test_inner_products_without_some_columns_are_those_of_the_others(center):
     indices = np.array([3, 10, 40])
     others = np.delete(matrix.values - matrix.offsets, indices, axis=1)
     np.testing.assert_allclose(matrix.gram_without(indices), others @ others.T, atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e140, 1e-140])
+def test_the_unit_does_not_matter(scale):
+    X = np.random.default_rng(8).normal(size=(20, 10))
+    labels = np.arange(20) % 3
+    expected = shuffle_scores([labels], X @ X.T)
+    scaled = X * scale
+    np.testing.assert_allclose(shuffle_scores([labels], scaled @ scaled.T), expected, rtol=1e-9)
+
+
+def test_columns_of_huge_variance_leave_the_others_their_digits():
+    X = np.random.default_rng(9).normal(size=(20, 30))
+    X[:, :5] *= 1e9
+    matrix = centred_matrix(X, center="columns", drop_constant=True)
+    others = (X - X.mean(axis=0))[:, 5:]
+    np.testing.assert_allclose(
+        matrix.gram_without(np.arange(5)), others @ others.T, rtol=1e-9, atol=1e-9
+    )

@@ -265,3 +265,22 @@ def test_the_tests_of_the_nodes_go_with_them():
         members = np.setdiff1d(whole.tree.members(new), outlying)
         np.testing.assert_array_equal(members, kept[tree.members(old)])
         assert whole.tree.height(new) == tree.height(old)
+
+
+def test_a_loose_cluster_is_a_cluster():
+    """Its samples are far from each other, but no farther than their neighbours are."""
+    X = np.random.default_rng(0).normal(size=(60, 500))
+    X[45:] *= 1.3
+    X[45:, :50] += 3
+    X[20:45, 50:100] += 2
+    assert tamed(X, "sqeuclidean").outlying.size <= 1  # of 15
+
+
+def test_a_sample_of_which_little_would_be_left_is_outlying():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        X = rng.normal(size=(60, 3))
+        X[7] = 40.0
+        found = tamed(X, "sqeuclidean")
+        assert found.outlying.tolist() == [7]
+        assert not np.isnan(found.X[7]).any()

@@ -77,7 +77,7 @@ def _clusters(
 ) -> tuple[NDArray[np.intp], list[dict[str, Any]]]:
     """Return the clusters, and the table of what was tried."""
     search = _search(model)
-    if not getattr(model, "supported_", True):
+    if getattr(model, "supported_", None) is False:
         return model.cut(1), search
     given = int(model.labels_.max()) + 1 if hasattr(model, "labels_") else None
     if given is not None and search:
@@ -109,7 +109,8 @@ def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
     loadings = np.atleast_2d(
         getattr(model, "components_", getattr(model, "feature_weights_", np.empty((0, X.shape[1]))))
     )
-    means, effect = _separation(X, labels)
+    usual = np.delete(np.arange(len(labels)), getattr(model, "outlier_samples_", []))
+    means, effect = _separation(model.as_seen(X)[usual], labels[usual])
     columns: dict[str, Any] = {
         "position": np.arange(1, X.shape[1] + 1),
         "selected": model.get_support(),

@@ -32,11 +32,13 @@ def shuffle_scores(partitions: Sequence[Labels], gram: Float) -> Float:
     n = gram.shape[0]
     centred = gram - gram.mean(axis=0)
     centred -= centred.mean(axis=1)[:, None]
-    total = float(np.trace(centred))
+    whole = float(np.trace(centred))
     scores = np.zeros(len(partitions))
-    negligible = np.finfo(np.float64).eps * n * float(np.trace(gram))
-    if n < 4 or total <= negligible:
+    rounding = np.finfo(np.float64).eps
+    if n < 4 or whole <= rounding * n * float(np.trace(gram)):
         return scores
+    centred /= whole  # the unit does not matter, but squares of squares must exist
+    total = 1.0
     squares, fourths = float(np.sum(centred**2)), float(np.sum(np.diag(centred) ** 2))
     for i, labels in enumerate(partitions):
         sizes = np.bincount(labels)
@@ -57,6 +59,6 @@ def shuffle_scores(partitions: Sequence[Labels], gram: Float) -> Float:
             * (n * (n + 1) * fourths - (n - 1) * (total**2 + 2 * squares))
             / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
         )
-        if variance > (negligible / n) ** 2:
+        if variance > rounding:  # of terms that may cancel
             scores[i] = (between - mean) / np.sqrt(variance)
     return scores

@@ -23,6 +23,9 @@ Center = Literal["columns", "grand", "none"]
 # Differences below this have no square: a column without larger ones counts as constant.
 _SMALLEST = 1e-150
 
+# What is left of a difference must be no smaller part of the whole, or it has too few digits.
+_DIGITS_LEFT = 1e-6
+
 # Temporaries are made for this many cells at a time: 4 MB in double precision.
 _BLOCK_CELLS = 1 << 19
 
@@ -102,7 +105,16 @@ class Matrix:
     def gram_without(self, indices: Index) -> Float:
         """Return the inner products of the samples in all columns but some."""
         part = self.values[:, indices] - self.offsets[indices]
-        return self.gram - part @ part.T
+        rest = self.gram - part @ part.T
+        if np.trace(rest) > _DIGITS_LEFT * np.trace(self.gram):
+            return rest
+        # Next to columns of huge variance, the difference would be rounding errors.
+        others = np.setdiff1d(np.arange(self.shape[1]), indices, assume_unique=True)
+        rest = np.zeros_like(rest)
+        for block in column_blocks(self.shape[0], others.size):
+            part = self.values[:, others[block]] - self.offsets[others[block]]
+            rest += part @ part.T
+        return rest
 
     def cross_product(self) -> Float:
         """Return X'X, (p, p). Only for p <= n."""

@@ -1,7 +1,8 @@
 """Outlying cells and outlying samples: the first are pulled in, the second set apart.
 
 A cell is pulled to the nearest value that is not unusual for its feature. A sample is outlying if
-it is alone: a small cluster is no outlier, however far it lies from the rest.
+it is alone: farther from its neighbours than they are from theirs. A small cluster is no outlier,
+however far it lies from the rest and however loose it is.
 """
 
 from __future__ import annotations
@@ -45,17 +46,24 @@ def tamed(X: NDArray[Any], metric: Metric) -> Tamed:
     that an outlying sample changes nothing for them.
     """
     everyone = np.arange(X.shape[0])
-    pulled = _pulled_in(X, everyone, take_out=False)
-    outlying = _outlying_samples(pulled, metric)
-    others = np.setdiff1d(everyone, outlying, assume_unique=True)
-    return Tamed(
-        X=_pulled_in(X, others, take_out=X.shape[0] >= _FEWEST),
-        outlying=outlying,
-    )
+    if everyone.size < _FEWEST:
+        return Tamed(X=_pulled_in(X, everyone, take_out=False), outlying=np.empty(0, np.intp))
+    outlying = _alone(_pulled_in(X, everyone, take_out=False), metric)
+    while True:
+        others = np.setdiff1d(everyone, outlying, assume_unique=True)
+        pulled = _pulled_in(X, others, take_out=True)
+        # Few features may not show that a sample is alone; that nothing is left of it, they do.
+        gaps = np.isnan(pulled[others]).sum(axis=1) - np.isnan(X[others]).sum(axis=1)
+        erased = others[2 * gaps > (~np.isnan(X[others])).sum(axis=1)]
+        if not erased.size:
+            return Tamed(X=pulled, outlying=outlying)
+        outlying = np.union1d(outlying, erased)
 
 
 def _pulled_in(X: NDArray[Any], usual: Index, *, take_out: bool) -> NDArray[Any]:
     """Return a copy in which cells are within bounds that are learnt from the usual samples.
+
+    Cells of these that are far out, and alone in that, are taken out.
 
     A feature that has the same value in more than half of the samples is left as it is: its median
     absolute deviation is zero, and says nothing.
@@ -78,24 +86,25 @@ def _pulled_in(X: NDArray[Any], usual: Index, *, take_out: bool) -> NDArray[Any]
     return out
 
 
-def _outlying_samples(X: NDArray[Any], metric: Metric) -> Index:
+def _alone(X: NDArray[Any], metric: Metric) -> Index:
     """Return the samples that are alone, by the distances in all features."""
-    n, p = X.shape
-    if n < _FEWEST:
-        return np.empty(0, np.intp)
+    p = X.shape[1]
     pairs = PairDistances(X, metric)
     distances = pairs.weighted(np.arange(p), np.ones(p))
     np.fill_diagonal(distances, np.inf)
     if pairs.shared is not None:
         distances[pairs.shared == 0] = np.inf
-    third = np.partition(distances, _NEIGHBOUR - 1, axis=1)[:, _NEIGHBOUR - 1]
+    near = np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOUR]
+    third = np.take_along_axis(distances, near[:, -1:], axis=1)[:, 0]
     if not third.any() or np.isinf(np.median(third)):
         return np.empty(0, np.intp)
     # Copies have no distance: the smallest that there is stands for none.
     logs = np.log(np.maximum(third, third[third > 0].min()))
     median = np.median(logs)
     spread = _MAD_TO_SD * np.median(np.abs(logs - median))
-    return np.flatnonzero(logs - median > _ALONE * spread) if spread > 0 else np.empty(0, np.intp)
+    # Far for a sample of these data, and far for one of its neighbours.
+    usual = np.maximum(median, logs[near].min(axis=1))
+    return np.flatnonzero(logs - usual > _ALONE * spread) if spread > 0 else np.empty(0, np.intp)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,9 @@ class RefineSettings:
 class Refined:
     """The features associated with the structure, and those to build the tree on."""
 
-    supported: bool  # False: nothing is associated, and the tree stays on the start set
+    # False: nothing is associated, and the tree stays on the start set. None: the same, but the
+    # start set is too small for its own members to count as support.
+    supported: bool | None
     features: Index  # of the tree, increasing
     associated: Index  # all that pass, increasing
     q_values: Float  # (p,), of the last round
@@ -64,7 +66,7 @@ def refine(matrix: Matrix, start: Index, settings: RefineSettings) -> Refined:
         associated = np.flatnonzero(values <= settings.alpha)
         if associated.size < settings.fewest:
             return Refined(
-                supported=False,
+                supported=False if start.size >= settings.fewest else None,
                 features=np.sort(start),
                 associated=np.empty(0, np.intp),
                 q_values=values,

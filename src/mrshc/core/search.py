@@ -151,6 +151,8 @@ def _refined(
 ) -> SearchResult:
     """Build the tree anew on the features that are associated with what the chosen ones show."""
     refined = refine(matrix, result.features, settings)
+    if refined.supported is None:
+        return replace(result, refined=refined)
     if not refined.supported:
         return replace(result, refined=refined, n_leaves=1)
     columns = matrix.columns(refined.features)
@@ -158,9 +160,8 @@ def _refined(
         columns, settings=plan.gap, entropy=plan.entropy, max_leaves=plan.n_clusters
     ).pruned
     if found.n_leaves == 1:
-        # Other features support the structure, whatever the gap statistic says of its clusters:
-        # there are as many as the search was after.
-        found = replace(cut_tree(found.tree, result.n_clusters), tests=found.tests)
+        # Other features support the structure, whatever the gap statistic says of it.
+        found = replace(cut_tree(found.tree, 2), tests=found.tests)
     return replace(
         result,
         n_clusters=plan.n_clusters or found.n_leaves,
@@ -248,7 +249,11 @@ def _by_evidence(
         candidates.append(_candidate(q, features, found, plan.n_clusters or supported, False))
     evidence = np.array([c.evidence for c in candidates])
     ranks = np.array([c.features.rank for c in candidates])
-    rank = max(np.unique(ranks).tolist(), key=lambda r: float(evidence[ranks == r].mean()))
+    # Ranks are compared over the numbers of features that all of them were tried with.
+    shared = np.array([c.target for c in candidates]) >= ranks.max()
+    rank = max(
+        np.unique(ranks).tolist(), key=lambda r: float(evidence[shared & (ranks == r)].mean())
+    )
     chosen = int(np.where(ranks == rank, evidence, -np.inf).argmax())
     n_clusters = plan.n_clusters or max(2, candidates[chosen].n_leaves)
     return [

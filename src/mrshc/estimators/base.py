@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mrshc.core.arrays import Float, Index, Labels, Mask
 from mrshc.core.completion import completed
 from mrshc.core.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
+from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.markers import marker_table
 from mrshc.validation import (
     check_increasing,
@@ -84,9 +85,9 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         distances : ndarray of shape (n_samples, n_samples)
             In the selected features; where cells are missing, what is expected of them.
         """
-        X = self._same_samples(X)
-        columns = X[:, self._support].astype(np.float64)
-        return completed(columns, apart=self._outlying).distances(self.metric)
+        columns = self.as_seen(X)[:, self._support].astype(np.float64)
+        with one_blas_thread():
+            return completed(columns, apart=self._outlying).distances(self.metric)
 
     @property
     def _outlying(self) -> Index:
@@ -120,7 +121,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             `mean_inside`, `mean_outside`, `effect_size` (the difference of the means in standard
             deviations within the two groups), `p_value`, `q_value`.
         """
-        X = self._same_samples(X)
+        X = self.as_seen(X)
         alpha = check_number("alpha", alpha, low=0.0, high=1.0, advice="The default is 0.05.")
         return marker_table(
             X,
@@ -135,8 +136,19 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             alpha=alpha,
         )
 
-    def _same_samples(self, X: Any) -> NDArray[Any]:
-        """Return the data of the fit, as the tree saw them."""
+    def as_seen(self, X: Any) -> NDArray[Any]:
+        """Return the data of the fit as the tree saw them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data of the fit.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            The same; with `robust`, without unusual cells.
+        """
         check_is_fitted(self)
         X = check_samples(self, X, reset=False)
         if X.shape[0] != self.n_leaves_:

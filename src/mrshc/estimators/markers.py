@@ -104,7 +104,7 @@ def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[tuple[dict[str, 
     for node in np.flatnonzero(low < high)[::-1].tolist():
         left, right = tree.children(node)
         out.append(("split", node, tree.members(left), tree.members(right)))
-    return [
+    contrasts = [
         (
             {
                 "contrast": kind,
@@ -116,3 +116,5 @@ def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[tuple[dict[str, 
         )
         for kind, node, inside, outside in out
     ]
+    # Of outlying samples alone, nothing is known.
+    return [(w, c) for w, c in contrasts if c.inside.size and c.outside.size]

@@ -97,8 +97,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         After the search, look for all features that are associated with what the chosen ones show,
         each tested against trees that never saw it, and build the tree on them (at most 200, the
         strongest). Finds nearly all of the features, and tells structure from noise; where the
-        clusters rest on features that are independent of each other it changes little. Adds some
-        per cent to the cost of the search.
+        clusters rest on few features that are independent of each other it cannot judge. Adds
+        some per cent to the cost of the search.
     robust : bool, default=False
         Pull unusual cells to 2.5 standard deviations (by the median absolute deviation) from the
         median of their feature, and set outlying samples apart: they take part in nothing but are
@@ -130,9 +130,10 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         `standard_error`, `supported` (the drop exceeds what is expected by more than the error),
         `split` (it was made: a supported split is not made once K clusters are reached), and
         `reference_drops`, an array for each node.
-    supported_ : bool
+    supported_ : bool or None
         With `refine`: whether other features support what the search found. If not, `labels_`
-        holds one cluster and the tree is that of the search.
+        holds one cluster and the tree is that of the search. None if the search chose so few
+        features that this cannot be judged: its result is left alone.
     associated_features_ : ndarray of int
         With `refine`: columns of all features that are associated with the structure, at a false
         discovery rate of 0.05; the tree is built on the strongest of them, `get_support()`.
@@ -241,8 +242,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         with one_blas_thread():
             return tamed(X, metric)
 
-    def _same_samples(self, X: Any) -> NDArray[Any]:
-        return self._seen(super()._same_samples(X), self.metric).X
+    def as_seen(self, X: Any) -> NDArray[Any]:
+        """Return the data of the fit as the tree saw them: with `robust`, without unusual cells."""
+        return self._seen(super().as_seen(X), self.metric).X
 
     def _plan(self, matrix: Matrix, gap: GapSettings) -> SearchPlan:
         n, p = matrix.shape
@@ -318,7 +320,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         else:
             forget(self, "outlier_samples_")
         keep_refined(self, result.refined)
-        if result.refined is not None and not result.refined.supported:
+        if result.refined is not None and result.refined.supported is False:
             _warn(f"{NO_SUPPORT} Use cut({result.n_clusters}) to cut the tree all the same.")
         elif result.n_leaves < result.n_clusters:
             _warn(self._shortfall(result.n_leaves, result.n_clusters))

@@ -19,8 +19,9 @@ from mrshc.validation import (
 )
 
 NO_SUPPORT = (
-    "There is no structure that other features support: fewer than 5 features are associated with "
-    "what trees without them show. labels_ holds one cluster."
+    "There is no structure that other features support: fewer than "
+    f"{RefineSettings().fewest} features are associated with what trees without them show. "
+    "labels_ holds one cluster."
 )
 
 

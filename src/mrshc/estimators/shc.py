@@ -82,7 +82,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
     feature_weights_ : ndarray of shape (n_features_in_,)
         Weights, zero for features that play no part.
     dissimilarity_ : ndarray of shape (n_samples, n_samples)
-        What the tree is built on; Frobenius norm one.
+        What the tree is built on, unless refined; Frobenius norm one.
     criterion_ : float
         Norm of the weighted distances, each pair counted once.
     l1_bound_ : float
@@ -201,6 +201,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
             self._keep_tree(agglomerate(distances, settings.linkage), support)
             self._keep_cut(self.n_clusters)
             return
+        if refined.supported is None:
+            return
         if hasattr(self, "labels_"):
             self.labels_ = self.cut(1)
         warnings.warn(NO_SUPPORT, UnsupportedClustersWarning, stacklevel=4)
@@ -215,7 +217,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
         That is `dissimilarity_`, unless the features were refined.
         """
-        self._same_samples(X)  # which refuses other data
+        self.as_seen(X)  # which refuses other data
         return self.dissimilarity_ if self._on_weights else super().sample_distances(X)
 
     def _weights(self) -> Float | None:

@@ -125,6 +125,11 @@ class Result:
     def concerns(self) -> list[str]:
         """What a reader should know before believing the result, in sentences."""
         found = list(self.about["warnings"])
+        if self.about["parameters"].get("refine") and self.about["supported"] is None:
+            found.append(
+                "The search chose too few features to say whether others support its clusters: "
+                "they are left as they are."
+            )
         chosen = self.chosen_row
         if chosen.get("reached") is False:
             found.append(
@@ -200,7 +205,8 @@ def _selected(result: Result) -> str:
     features = result.features.loc[result.selected.columns]
     about = [entry["name"] for entry in result.about["annotations"]["features"]]
     notes = features[[*about, "effect_size", *result.loadings.columns]]
-    samples = result.samples[["cluster", *result.sample_annotations.columns]]
+    flags = [name for name in ("cluster", "outlying") if name in result.samples]
+    samples = result.samples[[*flags, *result.sample_annotations.columns]]
     return gct(
         result.selected.to_numpy(),
         feature_names=list(result.selected.columns),
