@@ -146,7 +146,7 @@ def imputation():
 
 
 def beyond():
-    return {design: call("beyond", design=design, draws=10) for design in ("I", "II")}
+    return {design: call("beyond", design=design, draws=5) for design in ("I", "II")}
 
 
 PARTS = (
