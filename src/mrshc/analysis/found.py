@@ -110,7 +110,7 @@ def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
         getattr(model, "components_", getattr(model, "feature_weights_", np.empty((0, X.shape[1]))))
     )
     usual = np.delete(np.arange(len(labels)), getattr(model, "outlier_samples_", []))
-    means, effect = _separation(model.as_seen(X)[usual], labels[usual])
+    means, effect = _separation(model.as_seen(plan.data)[usual], labels[usual])
     columns: dict[str, Any] = {
         "position": np.arange(1, X.shape[1] + 1),
         "selected": model.get_support(),
