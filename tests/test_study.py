@@ -264,7 +264,7 @@ def test_methods_are_compared_over_real_data_sets(folder, tmp_path):
     assert results.loc[("x", "all"), "n_features"] == 30
     assert results.loc[("raw", "all"), "n_features"] < 30  # filtered
     table = path.with_suffix(".md").read_text()
-    assert table.startswith("3 data sets of 2 studies\n")
+    assert table.startswith("**3 data sets of 2 studies**\n")
     difference = results["ari"].unstack()
     difference = difference["all"] - difference["MrSHC"]
     assert f"{difference.mean():+.3f} ({difference.sem():.3f})" in table

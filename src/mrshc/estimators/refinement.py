@@ -69,7 +69,7 @@ def refine_features(
     >>> data = make_simulation_1(random_state=1)  # columns 0 to 49 are useful
     >>> found = refine_features(data.X, start=range(5))
     >>> found.supported, int(data.support[found.associated].sum())
-    (True, 50)
+    (True, 49)
     """
     X = check_matrix_with_missing(X)
     n, p = X.shape

@@ -135,7 +135,7 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
                 f"{of_method['n_clusters'].mean():.1f}",
             ]
         )
-    intro = f"{len(ari)} data sets of {len(by_study)} studies\n\n"
+    intro = f"**{len(ari)} data sets of {len(by_study)} studies**\n\n"
     return intro + markdown_table(headings, rows) + "\n" + _each_set(study, ari) + failures(results)
 
 
