@@ -602,6 +602,9 @@ def test_nothing_serious_for_people_who_see_or_move_differently(visit, name, sch
 def test_nothing_sticks_out_of_the_page(visit, name, width):
     _, seen = visit(name)
     seen.page.set_viewport_size({"width": width, "height": 800})
+    # Figures are drawn anew for the new width: on a busy machine that takes its time.
+    fits = "width => document.documentElement.scrollWidth <= width"
+    seen.page.wait_for_function(fits, arg=width, timeout=10_000)
     seen.page.wait_for_timeout(400)
     assert seen.js("document.documentElement.scrollWidth") <= width
 
