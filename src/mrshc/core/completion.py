@@ -12,12 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erf
 
+from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Mask
 from mrshc.core.tree import Metric, pairwise_distances
 
 # Measured on the simulations with a fifth of the cells missing: one to five components do.
 _N_COMPONENTS = 3
-_MAX_ITER, _TOL = 50, 1e-2
+
+# Completed cells rest when none moves by more than this part of the spread of the columns.
+_TOL = 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,25 +78,11 @@ def _completed(X: Float) -> Samples:
     if rank < 1 or scale == 0.0:
         return Samples(values=values, variances=missing * spread)
     rows, columns = np.nonzero(missing)
-    loadings = _orthonormal(_leading(values - means, rank))
+    loadings = np.ascontiguousarray(_leading(values - means, rank))
     spare = (n - 1) * q - rank * (n - 1 + q - rank)  # degrees of freedom of what is left
-    for _ in range(_MAX_ITER):
-        means = values.mean(axis=0)
-        centred = values - means
-        # One step towards the leading components of the present values, which move themselves.
-        scores = _orthonormal(centred @ loadings)
-        images = centred.T @ scores
-        squares, turn = np.linalg.eigh(images.T @ images)
-        lengths = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
-        scores, loadings = scores @ turn, images @ turn / lengths
-        noise = max(float(np.vdot(centred, centred)) - float(squares.sum()), 0.0) / spare
-        signal = np.maximum(squares - noise * max(n, q), 0.0)
-        scores *= signal / lengths
-        fit = np.einsum("mr,mr->m", scores[rows], loadings[columns]) + means[columns]
-        change = np.abs(fit - values[rows, columns]).max()
-        values[rows, columns] = fit
-        if change <= _TOL * scale:
-            break
+    means, scores, loadings, signal, noise = compiled.complete(
+        values, rows, columns, loadings, spare, _TOL * scale
+    )
     residuals = np.where(missing, 0.0, X - means - scores @ loadings.T)
     around = np.square(residuals).sum(axis=0) / np.maximum(counts, 1) * ((n - 1) * q / spare)
     doubt = _doubt_of_scores(~missing, loadings, signal / (n - 1), noise)
@@ -114,15 +103,6 @@ def _doubt_of_scores(observed: Mask, loadings: Float, spreads: Float, noise: flo
     prior = np.diag(1.0 / np.maximum(spreads, np.finfo(np.float64).tiny))
     doubt: Float = (np.linalg.inv(known + prior).reshape(-1, rank * rank)) @ products.T
     return doubt
-
-
-def _orthonormal(columns: Float) -> Float:
-    """Return orthonormal columns that span the same, or less where they depend on each other."""
-    squares, turn = np.linalg.eigh(columns.T @ columns)
-    negligible = squares[-1] * columns.shape[0] * np.finfo(np.float64).eps
-    lengths = np.sqrt(np.where(squares > negligible, squares, np.inf))
-    out: Float = columns @ turn / lengths
-    return out
 
 
 def _leading(centred: Float, rank: int) -> Float:

@@ -79,6 +79,13 @@ class Matrix:
         return out
 
     @cached_property
+    def missing_cells(self) -> tuple[Index, Index]:
+        """Row and column of each missing cell."""
+        assert self.missing is not None  # who asks has looked
+        rows, columns = (axis.astype(np.intp) for axis in self.missing.coords)
+        return rows, columns
+
+    @cached_property
     def _missing_by_column(self) -> sparse.csc_array:
         assert self.missing is not None  # who asks has looked
         return self.missing.tocsc()
@@ -88,7 +95,7 @@ class Matrix:
         """What the fill of each missing cell lost to single precision; None: nothing."""
         if self.missing is None or self.values.dtype == np.float64:
             return None
-        rows, columns = self.missing.coords
+        rows, columns = self.missing_cells
         error: Float = self.offsets[columns] + self.fill - self.values[rows, columns]
         return error
 

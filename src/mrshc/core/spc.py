@@ -18,7 +18,7 @@ from mrshc.core.arrays import Float, Index
 from mrshc.core.matrix import Matrix
 
 if TYPE_CHECKING:
-    from mrshc.core.kernels import Trace
+    from mrshc.core.kernels import Patch, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,18 +101,13 @@ def next_component(
         scores[row] = c.u
         loadings[row, c.indices] = c.scale * c.weights
     v, image = starts.vectors[k], starts.images[k]
-    rows, columns, patch = _missing_patch(matrix, () if orthogonal else earlier)
     if not orthogonal:
         image = image - scores.T @ (loadings @ v)
-    if rows.size:
-        image = image + np.bincount(rows, weights=patch * v[columns], minlength=n)
-    lengths = matrix.lengths
-    if rows.size:
-        lengths = lengths + np.sqrt(np.bincount(columns, weights=patch**2, minlength=p))
-    residual = compiled.Residual(*matrix.layout, scores, loadings, orthogonal, rows, columns, patch)
+    patch = _missing_patch(matrix, scores[:0] if orthogonal else scores, loadings)
+    residual = compiled.Residual(*matrix.layout, scores, loadings, orthogonal, patch)
     u, indices, weights, scale, n_iter, converged = compiled.alternate(
         residual,
-        lengths,
+        matrix.lengths,
         new_trace(matrix, 0) if trace is None else trace,
         v,
         image,
@@ -144,27 +139,22 @@ def new_trace(matrix: Matrix, n_iter: int) -> Trace:
     return trace
 
 
-def _missing_patch(matrix: Matrix, earlier: Sequence[Component]) -> tuple[Index, Index, Float]:
-    """Return what the missing cells need on top of X - L, L being the earlier components.
+def _missing_patch(matrix: Matrix, scores: Float, loadings: Float) -> Patch:
+    """Return what the missing cells need on top of X - L, L being scores' loadings.
 
     There the cell must hold the mean of the observed cells of X - L, while X - L itself holds X's
     own fill, as precisely as X can, minus L.
     """
-    error = matrix.fill_error
-    if matrix.missing is None or (not earlier and error is None):
-        return np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0)
+    k, error = scores.shape[0], matrix.fill_error
+    if matrix.missing is None or (k == 0 and error is None):
+        nowhere = np.empty(0, np.intp)
+        return compiled.Patch(nowhere, nowhere, np.empty(0))
     n, p = matrix.shape
-    rows, columns = (axis.astype(np.intp) for axis in matrix.missing.coords)
+    rows, columns = matrix.missing_cells
     patch = np.zeros(rows.size) if error is None else error
-    if earlier:
-        fill = matrix.fill
-        observed_sum = matrix.total - fill * rows.size + patch.sum()
-        low_rank = np.zeros(rows.size)
-        for c in earlier:
-            v = np.zeros(p)
-            v[c.indices] = c.weights
-            low_rank += c.scale * c.u[rows] * v[columns]
-            observed_sum -= c.scale * c.u.sum() * v.sum()
-        mean = (observed_sum + low_rank.sum()) / (n * p - rows.size)
-        patch = patch + low_rank + mean - fill
-    return rows, columns, patch
+    if k:
+        low_rank = compiled.cells_of_product(scores, loadings, rows, columns)
+        observed_sum = matrix.total - matrix.fill * rows.size + patch.sum() + low_rank.sum()
+        observed_sum -= scores.sum(axis=1) @ loadings.sum(axis=1)
+        patch = patch + low_rank + (observed_sum / (n * p - rows.size) - matrix.fill)
+    return compiled.Patch(rows, columns, patch)

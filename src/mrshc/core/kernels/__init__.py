@@ -4,9 +4,11 @@ Loops that call each other live in one file: the cache of numba does not see cha
 """
 
 from mrshc.core.kernels.alternation import (
+    Patch,
     Residual,
     Trace,
     alternate,
+    cells_of_product,
     column_lengths,
     sparse_direction,
     times,
@@ -14,17 +16,21 @@ from mrshc.core.kernels.alternation import (
     union,
 )
 from mrshc.core.kernels.association import consolidated, rank_shares
+from mrshc.core.kernels.completion import complete
 from mrshc.core.kernels.gap import dispersion, gap_test, top_dispersions
 from mrshc.core.kernels.pairs import absolute_forms, add_absolute
 from mrshc.core.kernels.tree import starts_of_nodes
 
 __all__ = [
+    "Patch",
     "Residual",
     "Trace",
     "absolute_forms",
     "add_absolute",
     "alternate",
+    "cells_of_product",
     "column_lengths",
+    "complete",
     "consolidated",
     "dispersion",
     "gap_test",

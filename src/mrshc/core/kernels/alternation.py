@@ -278,6 +278,14 @@ def _level_within(depths: Float, l1_bound: float, deepest: float) -> float:
         c = root
 
 
+class Patch(NamedTuple):
+    """What single cells have on top."""
+
+    rows: Index
+    columns: Index
+    values: Float
+
+
 class Residual(NamedTuple):
     """X minus its offsets, minus scores' loadings, plus a patch of single cells."""
 
@@ -287,9 +295,7 @@ class Residual(NamedTuple):
     scores: Float  # (k, n), of earlier components
     loadings: Float  # (k, p), times their scales
     orthogonal: bool  # the scores are not subtracted: u is kept orthogonal to them
-    patch_rows: Index
-    patch_columns: Index
-    patch: Float
+    patch: Patch
 
 
 class Screen(NamedTuple):
@@ -299,6 +305,7 @@ class Screen(NamedTuple):
     packed: NDArray[Any]  # (n, m), these columns of X
     offsets: Float  # (m,)
     loadings: Float  # (k, m)
+    patch: Patch  # of these columns
     anchor: Float  # (n,)
     reach: float  # negative: no screen
     floor: float  # no other column has a slope above it
@@ -330,8 +337,8 @@ def alternate(
 ) -> tuple[Float, Index, Float, float, int, bool]:
     """Alternate between u and v until v moves by no more than `tol`; u, v, u'Xv and how it ended.
 
-    It begins at a dense v with its image Xv, and ends with nothing where no more than `noise` is
-    left of X. `lengths` holds those of the columns of X, and of its patch.
+    It begins at a dense v with its image Xv, yet without the patch, and ends with nothing where no
+    more than `noise` is left of X. `lengths` holds those of the columns of X.
 
     Most columns never come near the threshold. As u moves by d, the slope of a column moves by no
     more than d times the column's length: a screen keeps the columns that can matter for a while,
@@ -340,9 +347,9 @@ def alternate(
     """
     u = np.zeros(image.size)
     screen = _no_screen(residual.X)
-    # Packed columns hold their patch, for which single precision is too narrow.
-    can_screen = residual.patch.size == 0 or residual.X.itemsize == 8
     indices, weights, scale, level = np.arange(v.size), v, 0.0, -1.0
+    image = _with_patched_image(residual.patch, image, v)
+    patch_lengths = _patch_lengths(residual.patch, v.size)
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
         if residual.orthogonal:
@@ -355,11 +362,9 @@ def alternate(
         u = image / length
         slopes, steepest, new_level = _screened_slopes(residual, screen, u, l1_bound, level)
         screened = new_level >= 0.0
-        # Of a patch the trace knows nothing, and where packed columns hold one, sums are rounded
-        # differently: whether they were used must not depend on who left a trace before.
         traced = n_iter < trace.units.size and trace.thresholds[n_iter] > 0.0
-        if not screened and traced and residual.patch.size == 0:
-            screen = _screen_of_trace(residual, lengths, trace, n_iter, u)
+        if not screened and traced:
+            screen = _screen_of_trace(residual, lengths, patch_lengths, trace, n_iter, u)
             slopes, steepest, new_level = _screened_slopes(residual, screen, u, l1_bound, level)
             screened = new_level >= 0.0
         if not screened:
@@ -371,10 +376,10 @@ def alternate(
             if n_iter < trace.units.size:
                 trace.thresholds[n_iter] = steepest - new_level
             screen = _no_screen(residual.X)
-            if n_iter > 0 and can_screen:
+            if n_iter > 0:
                 reach = _REACH * _distance(u, old_u)
                 floor = (1.0 - _FALL) * (steepest - new_level)
-                screen = _screen(residual, lengths, slopes, u, reach, floor)
+                screen = _screen(residual, lengths + patch_lengths, slopes, u, reach, floor)
         level = new_level
         positions, weights = _above(slopes, steepest, level, l1_bound)
         scale = 0.0
@@ -383,10 +388,11 @@ def alternate(
         if screened:
             indices = screen.columns[positions]
             image = times(screen.packed, False, screen.offsets, positions, weights)
+            _take_from_image(residual, screen.loadings, screen.patch, image, positions, weights)
         else:
             indices = positions
             image = times(residual.X, residual.by_columns, residual.offsets, indices, weights)
-        _take_from_image(residual, image, indices, weights, screened)
+            _take_from_image(residual, residual.loadings, residual.patch, image, indices, weights)
         n_iter += 1
         converged = _l1_distance(old_indices, old_weights, indices, weights) <= tol
     return u, indices, weights, scale, n_iter, converged
@@ -395,8 +401,9 @@ def alternate(
 @njit(cache=True, nogil=True)
 def _no_screen(X: NDArray[Any]) -> Screen:
     packed = np.empty((0, 0), X.dtype)
-    none = np.empty(0)
-    return Screen(np.empty(0, np.intp), packed, none, np.empty((0, 0)), none, -1.0, 0.0)
+    nowhere, none = np.empty(0, np.intp), np.empty(0)
+    patch = Patch(nowhere, nowhere, none)
+    return Screen(nowhere, packed, none, np.empty((0, 0)), patch, none, -1.0, 0.0)
 
 
 @njit(cache=True, nogil=True)
@@ -415,15 +422,25 @@ def _screen_on(
     residual: Residual, columns: Index, anchor: Float, reach: float, floor: float
 ) -> Screen:
     packed = _packed(residual.X, residual.by_columns, columns)
-    if residual.patch.size > 0:
-        position = np.full(residual.offsets.size, -1)
-        position[columns] = np.arange(columns.size)
-        for k in range(residual.patch.size):
-            j = position[residual.patch_columns[k]]
-            if j >= 0:
-                packed[residual.patch_rows[k], j] += residual.patch[k]
     loadings = residual.loadings[:, columns]
-    return Screen(columns, packed, residual.offsets[columns], loadings, anchor, reach, floor)
+    patch = _patch_of(residual.patch, columns, residual.offsets.size)
+    return Screen(columns, packed, residual.offsets[columns], loadings, patch, anchor, reach, floor)
+
+
+@njit(cache=True, nogil=True)
+def _patch_of(patch: Patch, columns: Index, p: int) -> Patch:
+    """Return the patch of some of p columns, in the same order."""
+    if patch.values.size == 0:
+        return patch
+    position = np.full(p, -1)
+    position[columns] = np.arange(columns.size)
+    kept = np.empty(patch.values.size, np.intp)
+    count = 0
+    for k in range(patch.values.size):
+        kept[count] = k
+        count += position[patch.columns[k]] >= 0
+    kept = kept[:count]
+    return Patch(patch.rows[kept], position[patch.columns[kept]], patch.values[kept])
 
 
 @njit(cache=True, nogil=True)
@@ -436,6 +453,7 @@ def _screened_slopes(
     slopes = _transposed_rows_times(screen.packed, screen.offsets, u)
     if not residual.orthogonal:
         _deflate(slopes, residual.scores, screen.loadings, u)
+    _patch_slopes(screen.patch, slopes, u)
     steepest = _steepest(slopes)
     if steepest <= screen.floor:
         return slopes, steepest, -1.0
@@ -444,7 +462,9 @@ def _screened_slopes(
 
 
 @njit(cache=True, nogil=True)
-def _screen_of_trace(residual: Residual, lengths: Float, trace: Trace, t: int, u: Float) -> Screen:
+def _screen_of_trace(
+    residual: Residual, lengths: Float, patch_lengths: Float, trace: Trace, t: int, u: Float
+) -> Screen:
     """Keep the columns that can come near the threshold of an earlier alternation, if few."""
     reach = _distance(u, trace.scores[t])
     floor = (1.0 - _FALL) * trace.thresholds[t]
@@ -453,7 +473,8 @@ def _screen_of_trace(residual: Residual, lengths: Float, trace: Trace, t: int, u
     columns = np.empty(most + 1, np.intp)
     count = 0
     for j in range(lengths.size):
-        if ceilings[j] * unit + lengths[j] * reach >= floor or _is_loaded(residual.loadings, j):
+        near = ceilings[j] * unit + lengths[j] * reach + patch_lengths[j] >= floor
+        if near or _is_loaded(residual.loadings, j):
             if count == most:
                 return _no_screen(residual.X)
             columns[count] = j
@@ -489,28 +510,66 @@ def _slopes(residual: Residual, u: Float, trace: Trace, t: int) -> Float:
         _leave_trace(trace, t, u, slopes)
     if not residual.orthogonal:
         _deflate(slopes, residual.scores, residual.loadings, u)
-    for k in range(residual.patch.size):
-        slopes[residual.patch_columns[k]] += residual.patch[k] * u[residual.patch_rows[k]]
+    _patch_slopes(residual.patch, slopes, u)
     return slopes
 
 
 @njit(cache=True, nogil=True)
+def _patch_slopes(patch: Patch, slopes: Float, u: Float) -> None:
+    for k in range(patch.values.size):
+        slopes[patch.columns[k]] += patch.values[k] * u[patch.rows[k]]
+
+
+@njit(cache=True, nogil=True)
 def _take_from_image(
-    residual: Residual, image: Float, indices: Index, weights: Float, patched: bool
+    residual: Residual,
+    loadings: Float,
+    patch: Patch,
+    image: Float,
+    indices: Index,
+    weights: Float,
 ) -> None:
-    """Turn X v, which may have its patch already, into the residual's product, in place."""
+    """Turn X v into the residual's product, in place; loadings and patch of the columns in v."""
     if not residual.orthogonal:
         for k in range(residual.scores.shape[0]):
             overlap = 0.0
             for m in range(indices.size):
-                overlap += residual.loadings[k, indices[m]] * weights[m]
+                overlap += loadings[k, indices[m]] * weights[m]
             for i in range(image.size):
                 image[i] -= overlap * residual.scores[k, i]
-    if residual.patch.size > 0 and not patched:
-        v = np.zeros(residual.offsets.size)
+    if patch.values.size > 0:
+        v = np.zeros(loadings.shape[1])
         v[indices] = weights
-        for k in range(residual.patch.size):
-            image[residual.patch_rows[k]] += residual.patch[k] * v[residual.patch_columns[k]]
+        image[:] = _with_patched_image(patch, image, v)
+
+
+@njit(cache=True, nogil=True)
+def _with_patched_image(patch: Patch, image: Float, v: Float) -> Float:
+    """Return an image of v with what the patch adds to it."""
+    out = image.copy()
+    for k in range(patch.values.size):
+        out[patch.rows[k]] += patch.values[k] * v[patch.columns[k]]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _patch_lengths(patch: Patch, p: int) -> Float:
+    """Return the length of the patch of each column."""
+    squares = np.zeros(p)
+    for k in range(patch.values.size):
+        squares[patch.columns[k]] += patch.values[k] ** 2
+    return np.sqrt(squares)
+
+
+@njit(cache=True, nogil=True)
+def cells_of_product(scores: Float, loadings: Float, rows: Index, columns: Index) -> Float:
+    """Return single cells of scores' loadings."""
+    out = np.zeros(rows.size)
+    for k in range(scores.shape[0]):
+        u, v = scores[k], loadings[k]
+        for m in range(rows.size):
+            out[m] += u[rows[m]] * v[columns[m]]
+    return out
 
 
 @njit(cache=True, nogil=True)
