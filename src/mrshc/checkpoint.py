@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrshc.core.far import FarData
 from mrshc.core.gap import GapCurve
 from mrshc.core.pruning import PrunedTree
 from mrshc.core.search import Evaluation
@@ -23,9 +24,15 @@ from mrshc.files import Journal, OtherWorkError
 _HASHED_ROWS = 64
 
 
-def fingerprint(X: NDArray[Any]) -> str:
-    """Return a hash of the values of a table; it depends on their type, not on their layout."""
+def fingerprint(X: NDArray[Any] | FarData) -> str:
+    """Return a hash of the values of a table; it depends on their type, not on their layout.
+
+    Of data that live elsewhere, the means of the features stand for their values.
+    """
     digest = sha256(f"{X.dtype.str} {X.shape}".encode())
+    if isinstance(X, FarData):
+        digest.update(X.found.means.data)
+        return digest.hexdigest()
     for start in range(0, X.shape[0], _HASHED_ROWS):
         digest.update(np.ascontiguousarray(X[start : start + _HASHED_ROWS]).data)
     return digest.hexdigest()

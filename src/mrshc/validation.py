@@ -5,7 +5,7 @@ Each refusal says what was wanted, what came, and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from numbers import Integral
 from typing import Any
@@ -14,15 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
+from mrshc.core.far import FarData, summary
+from mrshc.core.source import Source
+from mrshc.sources import source_of
+
 # Squares of larger values overflow, of smaller ones vanish.
 _LARGEST, _SMALLEST = 1e150, 1e-150
 
 
-def check_samples(estimator: Any, X: Any, *, reset: bool = True) -> NDArray[Any]:
+def check_samples(
+    estimator: Any, X: Any, *, reset: bool = True, n_threads: int = 1
+) -> NDArray[Any] | FarData:
     """Return the finite, numeric data that an estimator is fitted to, or was (without `reset`).
 
-    NaN marks a missing cell; every sample and every feature must have one that is not.
+    NaN marks a missing cell; every sample and every feature must have one that is not. Data that
+    live elsewhere are swept once and stay there, unless they are no larger than a square.
     """
+    source = source_of(getattr(X, "X", X) if hasattr(X, "isbacked") else X)
+    if source is not None:
+        n, p = source.shape
+        if p > n >= 3:
+            return _far_samples(estimator, source, reset=reset, n_threads=n_threads)
+        X = source.columns(np.arange(p))
+    elif hasattr(X, "isbacked"):
+        X = X.X
     X = _numbers(X)
     _refuse_duplicate_names(X)
     try:
@@ -41,6 +56,25 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True) -> NDArray[Any]
         _refuse_unobserved(array, X)
     check_scale(array, X)
     return array
+
+
+def _far_samples(estimator: Any, source: Source, *, reset: bool, n_threads: int) -> FarData:
+    """Return data that live elsewhere, swept once and found to be what is wanted."""
+    p = source.shape[1]
+    if reset:
+        estimator.n_features_in_ = p
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif p != estimator.n_features_in_:
+        raise ValueError(
+            f"X must have the {estimator.n_features_in_} features of the fit, but has {p}."
+        )
+    found = summary(source, n_threads=n_threads)
+    for counts, kind in ((found.counts, "feature"), (found.row_counts, "sample")):
+        if not counts.all():
+            raise _unobserved(kind, str(int(counts.argmin())))
+    _refuse_scale(found.lowest, found.highest, lambda: "somewhere")
+    return FarData(source=source, found=found)
 
 
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
@@ -68,19 +102,25 @@ def _refuse_unobserved(array: NDArray[Any], X: Any) -> None:
         empty = np.flatnonzero(~observed.any(axis=axis))
         if empty.size:
             what = _feature_name(X, empty[0]) if kind == "feature" else str(empty[0])
-            raise ValueError(
-                f"Every {kind} needs at least one observed value, but {kind} {what} of X has "
-                f"none. Drop it."
-            )
+            raise _unobserved(kind, what)
+
+
+def _unobserved(kind: str, what: str) -> ValueError:
+    return ValueError(
+        f"Every {kind} needs at least one observed value, but {kind} {what} of X has none. Drop it."
+    )
 
 
 def check_scale(array: NDArray[Any], X: Any) -> None:
     """Refuse infinite values and values whose squares cannot be computed."""
     low, high = float(np.nanmin(array)), float(np.nanmax(array))
+    _refuse_scale(low, high, lambda: f"first at {_first_cell(np.isinf(array), X)}")
+
+
+def _refuse_scale(low: float, high: float, where: Callable[[], str]) -> None:
     if np.isinf(low) or np.isinf(high):
-        where = _first_cell(np.isinf(array), X)
         raise ValueError(
-            f"X must be finite, but holds inf (first at {where}). Replace it, or mend the "
+            f"X must be finite, but holds inf ({where()}). Replace it, or mend the "
             "transformation that made it, such as a logarithm of zero."
         )
     largest = max(abs(low), abs(high))

@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist, pdist
 from mrshc.core.matrix import centred_matrix
 from mrshc.core.refine import RefineSettings, association, folds, refine
 from mrshc.core.sparsity import SparsityPath
+from mrshc.core.spc import leading_starts
 from mrshc.core.tree import LINKAGES
 from mrshc.datasets import (
     make_noise,
@@ -28,7 +29,7 @@ def refined(X, start, **settings):
 def refined_after_search(X, *, q=20, rank=1, **settings):
     """Refine what sparse components choose, which agrees with itself as well as it can."""
     matrix = matrix_of(X)
-    path = SparsityPath(matrix, max_rank=rank, max_iter=20, tol=1e-7)
+    path = SparsityPath(matrix, leading_starts(matrix, rank), max_iter=20, tol=1e-7)
     start = path.search(q=q, rank=rank, tolerance=0).indices
     return refine(matrix, start, RefineSettings(**settings))
 

@@ -7,11 +7,12 @@ import reference
 from mrshc.core import sparsity
 from mrshc.core.matrix import centred_matrix
 from mrshc.core.sparsity import SparsityPath
+from mrshc.core.spc import leading_starts
 
 
 def path_of(X, center="grand", max_iter=20):
     matrix = centred_matrix(X, center=center, drop_constant=True)
-    return SparsityPath(matrix, max_rank=5, max_iter=max_iter, tol=1e-7)
+    return SparsityPath(matrix, leading_starts(matrix, 5), max_iter=max_iter, tol=1e-7)
 
 
 def stored_sets(name):

@@ -7,19 +7,21 @@ the values themselves finds what is not there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betainc
 
 from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Labels
-from mrshc.core.matrix import Matrix, column_blocks
+from mrshc.core.far import AnyMatrix
 
 # A p-value near one has a quantile far below zero, which would outvote all others.
 _LARGEST = 0.999
 
 
-def rank_p_values(matrix: Matrix, partitions: Sequence[Labels], indices: Index) -> Float:
+def rank_p_values(matrix: AnyMatrix, partitions: Sequence[Labels], indices: Index) -> Float:
     """Return the p-value of each of some features against each partition, (features, partitions).
 
     One-way analysis of variance on ranks, whose variance is taken to be that of ranks without
@@ -30,12 +32,18 @@ def rank_p_values(matrix: Matrix, partitions: Sequence[Labels], indices: Index) 
     shares = np.zeros((indices.size, len(partitions)))
     freedom = np.zeros((indices.size, len(partitions), 2), dtype=np.intp)
     groups = np.stack(partitions)
-    for block in column_blocks(matrix.shape[0], indices.size):
-        features = np.ascontiguousarray(matrix.columns(indices[block]).T)
-        compiled.rank_shares(features, groups, shares[block], freedom[block])
+    for which, (some, degrees) in matrix.visit(indices, partial(_shares_of, groups=groups)):
+        shares[which], freedom[which] = some, degrees
     between, within = np.maximum(freedom[..., 0], 1), np.maximum(freedom[..., 1], 1)
     p_values: Float = betainc(within / 2, between / 2, 1.0 - shares)
     return p_values
+
+
+def _shares_of(columns: Float, groups: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
+    shares = np.zeros((columns.shape[1], groups.shape[0]))
+    freedom = np.zeros((*shares.shape, 2), dtype=np.intp)
+    compiled.rank_shares(np.ascontiguousarray(columns.T), groups, shares, freedom)
+    return shares, freedom
 
 
 def cauchy_combination(p_values: Float) -> Float:

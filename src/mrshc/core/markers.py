@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from mrshc.core.arrays import Float, Index, Labels
 from mrshc.core.association import q_values, rank_p_values
 from mrshc.core.completion import completed
-from mrshc.core.matrix import Matrix, column_blocks, column_variances
+from mrshc.core.far import AnyMatrix
+from mrshc.core.matrix import column_variances
 from mrshc.core.refine import folds
 from mrshc.core.tree import Linkage, Metric, Tree, agglomerate
 
@@ -42,7 +44,7 @@ class Marks:
 
 
 def marks(
-    matrix: Matrix,
+    matrix: AnyMatrix,
     features: Index,
     contrasts: Sequence[Contrast],
     *,
@@ -101,18 +103,12 @@ def _labels(n: int, inside: Index, outside: Index) -> Labels:
     return labels
 
 
-def _described(matrix: Matrix, contrast: Contrast, p_values: Float) -> Marks:
-    n, p = matrix.shape
+def _described(matrix: AnyMatrix, contrast: Contrast, p_values: Float) -> Marks:
+    p = matrix.shape[1]
     means, squares, counts = (np.empty((2, p)) for _ in range(3))
-    for block in column_blocks(n, p):
-        X = matrix.columns(np.arange(p)[block])
-        for side, members in enumerate((contrast.inside, contrast.outside)):
-            observed = ~np.isnan(X[members])
-            counts[side, block] = observed.sum(axis=0)
-            enough = np.maximum(counts[side, block], 1)
-            mean = np.nansum(X[members], axis=0) / enough
-            means[side, block] = np.where(counts[side, block] > 0, mean, np.nan)
-            squares[side, block] = np.nansum((X[members] - mean) ** 2, axis=0)
+    sides = (contrast.inside, contrast.outside)
+    for which, found in matrix.visit(np.arange(p), partial(_described_block, sides=sides)):
+        means[:, which], squares[:, which], counts[:, which] = found
     within = np.sqrt(squares.sum(axis=0) / np.maximum(counts.sum(axis=0) - 2, 1))
     difference = means[0] - means[1]
     effect = np.divide(difference, within, out=np.full(p, np.nan), where=within > 0)
@@ -123,3 +119,14 @@ def _described(matrix: Matrix, contrast: Contrast, p_values: Float) -> Marks:
         p_values=p_values,
         q_values=q_values(p_values),
     )
+
+
+def _described_block(X: Float, sides: tuple[Index, Index]) -> tuple[Float, Float, Float]:
+    """Return means, sums of squares about them and numbers of observed cells, for both sides."""
+    means, squares, counts = (np.empty((2, X.shape[1])) for _ in range(3))
+    for side, members in enumerate(sides):
+        counts[side] = (~np.isnan(X[members])).sum(axis=0)
+        mean = np.nansum(X[members], axis=0) / np.maximum(counts[side], 1)
+        means[side] = np.where(counts[side] > 0, mean, np.nan)
+        squares[side] = np.nansum((X[members] - mean) ** 2, axis=0)
+    return means, squares, counts

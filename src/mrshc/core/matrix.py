@@ -6,10 +6,10 @@ add up in double precision, so float32 data stay float32 and lose nothing to the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,12 @@ from scipy import sparse
 from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Mask
 
+T = TypeVar("T")
+
 Center = Literal["columns", "grand", "none"]
 
 # Differences below this have no square: a column without larger ones counts as constant.
-_SMALLEST = 1e-150
+SMALLEST = 1e-150
 
 # What is left of a difference must be no smaller part of the whole, or it has too few digits.
 _DIGITS_LEFT = 1e-6
@@ -37,7 +39,8 @@ class Matrix:
     values: NDArray[Any]  # (n, p), float32 or float64, C- or F-contiguous, no NaN
     offsets: Float  # (p,), subtracted from every row
     missing: sparse.coo_array | None  # (n, p), the missing cells; None: all were observed
-    fill: float  # what missing cells hold after the offset is subtracted
+    fill: float  # what missing cells hold after the offset is subtracted: the mean of the others
+    n_observed: int  # cells that are not missing, of all columns that there are
     n_constant: int  # columns that hold one value only
 
     @property
@@ -77,6 +80,13 @@ class Matrix:
             cells = self._missing_by_column[:, indices].tocoo()
             out[cells.coords] = np.nan
         return out
+
+    def visit(
+        self, indices: Index, function: Callable[[Float], T]
+    ) -> Iterator[tuple[slice | Index, T]]:
+        """Yield function(columns) for some columns, as they came, a block at a time, and which."""
+        for block in column_blocks(self.shape[0], indices.size):
+            yield block, function(self.columns(indices[block]))
 
     @cached_property
     def missing_cells(self) -> tuple[Index, Index]:
@@ -133,13 +143,6 @@ class Matrix:
             total += part.T @ part
         return total
 
-    @cached_property
-    def total(self) -> float:
-        """The sum of all cells."""
-        n = self.shape[0]
-        cells = (self.values[:, b].sum(dtype=np.float64) for b in column_blocks(*self.shape))
-        return float(sum(cells) - n * self.offsets.sum())
-
 
 def centred_matrix(X: NDArray[Any], *, center: Center, drop_constant: bool) -> Matrix:
     """Wrap an array so that products see it centred.
@@ -152,7 +155,31 @@ def centred_matrix(X: NDArray[Any], *, center: Center, drop_constant: bool) -> M
     """
     if not (X.flags.c_contiguous or X.flags.f_contiguous):
         X = np.ascontiguousarray(X)
-    means, counts, constant = _column_summary(X)
+    means, counts, constant = column_summary(X)
+    n_observed = counts.sum()
+    offsets, fill = offsets_and_fill(
+        means, counts, constant, center=center, drop_constant=drop_constant
+    )
+    missing = None
+    if n_observed < X.size:
+        rows, cols = np.nonzero(np.isnan(X))
+        X = X.copy(order="K")
+        X[rows, cols] = offsets[cols] + fill
+        missing = sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=X.shape)
+    return Matrix(
+        values=X,
+        offsets=offsets,
+        missing=missing,
+        fill=fill,
+        n_observed=int(n_observed),
+        n_constant=int(constant.sum()),
+    )
+
+
+def offsets_and_fill(
+    means: Float, counts: Float, constant: Mask, *, center: Center, drop_constant: bool
+) -> tuple[Float, float]:
+    """Return what is subtracted from each column, and the mean of the observed cells after that."""
     n_observed = counts.sum()
     offsets = {
         "columns": means,
@@ -161,21 +188,12 @@ def centred_matrix(X: NDArray[Any], *, center: Center, drop_constant: bool) -> M
     }[center]
     if drop_constant:
         offsets = np.where(constant, means, offsets)
-    fill = float((means - offsets) @ counts) / n_observed
-    missing = None
-    if n_observed < X.size:
-        rows, cols = np.nonzero(np.isnan(X))
-        X = X.copy(order="K")
-        X[rows, cols] = offsets[cols] + fill
-        missing = sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=X.shape)
-    return Matrix(
-        values=X, offsets=offsets, missing=missing, fill=fill, n_constant=int(constant.sum())
-    )
+    return offsets, float((means - offsets) @ counts) / n_observed
 
 
 def n_constant_columns(X: NDArray[Any]) -> int:
     """Return the number of columns whose observed cells are all the same."""
-    return int(_column_summary(X)[2].sum())
+    return int(column_summary(X)[2].sum())
 
 
 def column_variances(X: NDArray[Any]) -> Float:
@@ -193,7 +211,7 @@ def column_variances(X: NDArray[Any]) -> Float:
     return variances
 
 
-def _column_summary(X: NDArray[Any]) -> tuple[Float, Float, Mask]:
+def column_summary(X: NDArray[Any]) -> tuple[Float, Float, Mask]:
     """Return mean and number of the observed cells of each column, and whether it is constant."""
     p = X.shape[1]
     means, counts, constant = np.empty(p), np.empty(p), np.empty(p, dtype=bool)
@@ -202,7 +220,7 @@ def _column_summary(X: NDArray[Any]) -> tuple[Float, Float, Mask]:
         part, observed, shift = _shifted(X[:, block])
         counts[block] = observed.sum(axis=0)
         means[block] = shift + np.nansum(part, axis=0) / np.maximum(counts[block], 1)
-        constant[block] = ~np.any((np.abs(part) > _SMALLEST) & observed, axis=0)
+        constant[block] = ~np.any((np.abs(part) > SMALLEST) & observed, axis=0)
     return means, counts, constant
 
 

@@ -34,7 +34,7 @@ _FEWEST = 10  # of fewer samples, nobody can say what is usual
 class Tamed:
     """Data without outlying cells, and the samples that are outlying as a whole."""
 
-    X: NDArray[Any]  # (n, p), a copy
+    X: Any  # (n, p), a copy
     outlying: Index  # increasing
 
 

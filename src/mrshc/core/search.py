@@ -15,14 +15,15 @@ import numpy as np
 from mrshc.core.arrays import Float, Index, Labels
 from mrshc.core.completion import completed
 from mrshc.core.evidence import JUDGED_CUTS, MOST_CLUSTERS, SUPPORTED, shuffle_scores
+from mrshc.core.far import AnyMatrix, FarMatrix
 from mrshc.core.gap import GapSettings
-from mrshc.core.matrix import Matrix
 from mrshc.core.pruning import PrunedTree, cut_tree, prune
 from mrshc.core.refine import Refined, RefineSettings, refine
 from mrshc.core.selection import iterative_choice, reference_number_of_clusters
+from mrshc.core.shortlist import FarPath
 from mrshc.core.silhouette import average_silhouette
-from mrshc.core.sparsity import FeatureSet, SparsityPath
-from mrshc.core.spc import Component
+from mrshc.core.sparsity import ComponentPath, FeatureSet, SparsityPath
+from mrshc.core.spc import Component, leading_starts
 from mrshc.core.tree import agglomerate
 from mrshc.core.workers import Progress, Steps, one_blas_thread, results_of
 
@@ -106,7 +107,7 @@ class SearchResult:
 
 
 def search(
-    matrix: Matrix,
+    matrix: AnyMatrix,
     plan: SearchPlan,
     *,
     n_jobs: int | None,
@@ -122,10 +123,14 @@ def search(
 
 
 def _search(
-    matrix: Matrix, plan: SearchPlan, n_jobs: int | None, progress: Progress, memory: Memory
+    matrix: AnyMatrix,
+    plan: SearchPlan,
+    n_jobs: int | None,
+    progress: Progress,
+    memory: Memory,
 ) -> SearchResult:
     steps = Steps(total=plan.n_steps, report=progress)
-    path = SparsityPath(matrix, max_rank=plan.ranks[-1], max_iter=plan.max_iter, tol=plan.tol)
+    path = _path(matrix, plan)
     sets = _feature_sets(path, plan, n_jobs, steps, memory)
     evaluations = _Evaluations(n_jobs=n_jobs, steps=steps, memory=memory)
     judged = _by_evidence if plan.selection == "evidence" else _by_silhouette
@@ -146,8 +151,15 @@ def _search(
     return result
 
 
+def _path(matrix: AnyMatrix, plan: SearchPlan) -> ComponentPath:
+    limits: Any = {"max_iter": plan.max_iter, "tol": plan.tol}
+    if isinstance(matrix, FarMatrix):
+        return FarPath(matrix, n_components=plan.ranks[-1], most=plan.targets[-1], **limits)
+    return SparsityPath(matrix, leading_starts(matrix, plan.ranks[-1]), **limits)
+
+
 def _refined(
-    matrix: Matrix, plan: SearchPlan, settings: RefineSettings, result: SearchResult
+    matrix: AnyMatrix, plan: SearchPlan, settings: RefineSettings, result: SearchResult
 ) -> SearchResult:
     """Build the tree anew on the features that are associated with what the chosen ones show."""
     refined = refine(matrix, result.features, settings)
@@ -173,7 +185,7 @@ def _refined(
 
 
 def _feature_sets(
-    path: SparsityPath, plan: SearchPlan, n_jobs: int | None, steps: Steps, memory: Memory
+    path: ComponentPath, plan: SearchPlan, n_jobs: int | None, steps: Steps, memory: Memory
 ) -> dict[tuple[int, int], FeatureSet]:
     names = {(q, rank): f"features {q} {rank}" for q, rank in plan.grid}
     # Neighbours on the grid need the same bounds: workers that begin far apart seldom wait for
@@ -182,11 +194,24 @@ def _feature_sets(
     apart = sorted(range(len(plan.grid)), key=lambda i: i % half)
     order = [plan.grid[i] for i in apart if names[plan.grid[i]] not in memory]
     steps.advance(len(plan.grid) - len(order))
-    wanted = ({"q": q, "rank": rank, "tolerance": plan.tolerance} for q, rank in order)
-    with closing(results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)) as sets:
-        for key, features in zip(order, sets, strict=True):
-            memory[names[key]] = features
-            steps.advance(1)
+
+    def keep(key: tuple[int, int], features: FeatureSet) -> None:
+        memory[names[key]] = features
+        steps.advance(1)
+
+    proved = not order
+    while not proved:
+        open_to_proof = list[tuple[tuple[int, int], FeatureSet]]()
+        wanted = ({"q": q, "rank": rank, "tolerance": plan.tolerance} for q, rank in order)
+        with closing(results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)) as sets:
+            for key, features in zip(order, sets, strict=True):
+                if path.needs_proof:
+                    open_to_proof.append((key, features))
+                else:
+                    keep(key, features)
+        if proved := path.prove():
+            for key, features in open_to_proof:
+                keep(key, features)
     return {key: cast(FeatureSet, memory[name]) for key, name in names.items()}
 
 
@@ -194,7 +219,7 @@ Sets = Mapping[tuple[int, int], FeatureSet]
 
 
 def _by_silhouette(
-    matrix: Matrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
+    matrix: AnyMatrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
 ) -> tuple[list[Candidate], int]:
     """Return the candidates, one of them chosen by Algorithms 3 and 4, and K."""
 
@@ -224,7 +249,7 @@ def _by_silhouette(
 
 
 def _by_evidence(
-    matrix: Matrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
+    matrix: AnyMatrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
 ) -> tuple[list[Candidate], int]:
     """Return the candidates, one of them chosen by what it says of other features, and K.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 from mrshc.core import compiled
 from mrshc.core.arrays import Index
 from mrshc.core.matrix import Matrix
-from mrshc.core.spc import Component, Starts, leading_starts, new_trace, next_component
+from mrshc.core.spc import Component, Starts, new_trace, next_component
 
 # v is solved to an L1 change of 1e-7: a narrower bracket on the bound would chase rounding noise.
 _NARROWEST_BRACKET = 1e-7
@@ -40,37 +42,52 @@ class _Bound:
     lock: Lock = field(default_factory=Lock)
 
 
-class SparsityPath:
+class ComponentPath(ABC):
     """The sparse components of one data set for any L1 bound, each solved at most once.
 
     Components 1..r at one bound do not depend on how many follow, so every search for every
     number of features and every rank draws on the same memo, from any thread.
     """
 
-    def __init__(self, matrix: Matrix, *, max_rank: int, max_iter: int, tol: float) -> None:
-        self._matrix = matrix
-        self._starts: Starts = leading_starts(matrix, max_rank)
+    needs_proof = False
+
+    def __init__(self, starts: Starts, *, max_iter: int, tol: float) -> None:
+        self._starts = starts
         self._max_iter = max_iter
         self._tol = tol
         self._bounds: dict[float, _Bound] = {}
         self._lock = Lock()
-        # For each component as many as there are threads; lists are safe to take from and add to.
-        self._traces: list[list[Any]] = [[] for _ in range(max_rank)]
+
+    @abstractmethod
+    def _next(self, earlier: list[Component], l1_bound: float) -> Component:
+        """Find the component that follows some others."""
+
+    def prove(self) -> bool:
+        """Return whether what was found so far holds for the data; if not, ask again."""
+        return True
 
     def components(self, l1_bound: float, rank: int) -> list[Component]:
         """Return the first `rank` sparse components under an L1 bound."""
         return self._solved(l1_bound, rank).components[:rank]
 
-    def features(self, l1_bound: float, rank: int, *, enough: float = np.inf) -> Index:
+    def features(self, l1_bound: float, rank: int, *, enough: float = np.inf) -> Index | None:
         """Return the features that load on any of the first `rank` components.
 
-        As soon as there are `enough` of them, further components are left unsolved.
+        None if there are `enough` of them: then further components are left unsolved. A vector of
+        unit length with few entries has a small L1 norm: at least the square of the bound load.
         """
+        if min(l1_bound**2, self._n_loaded) > enough:
+            return None
         for r in range(1, rank + 1):
             loaded = self._solved(l1_bound, r).features[r - 1]
             if loaded.size >= enough:
-                break
+                return None
         return loaded
+
+    @cached_property
+    def _n_loaded(self) -> int:
+        """The number of features that load where the bound does not bind."""
+        return int(np.count_nonzero(self._starts.vectors[0]))
 
     def _solved(self, l1_bound: float, rank: int) -> _Bound:
         with self._lock:
@@ -82,6 +99,27 @@ class SparsityPath:
                 bound.features.append(compiled.union(earlier, new.indices))
                 bound.components.append(new)
         return bound
+
+    def search(self, q: int, *, rank: int, tolerance: int = 0) -> FeatureSet:
+        """Find the bound that selects q features, within `tolerance` (Algorithm 1)."""
+        l1_bound, indices = bisected_bound(
+            lambda bound, enough: self.features(bound, rank, enough=enough),
+            q,
+            largest=float(np.sqrt(self._starts.vectors.shape[1])),
+            tolerance=tolerance,
+        )
+        reached = abs(indices.size - q) <= tolerance
+        return FeatureSet(indices=indices, l1_bound=l1_bound, rank=rank, reached=reached)
+
+
+class SparsityPath(ComponentPath):
+    """The sparse components of a matrix in memory."""
+
+    def __init__(self, matrix: Matrix, starts: Starts, *, max_iter: int, tol: float) -> None:
+        super().__init__(starts, max_iter=max_iter, tol=tol)
+        self._matrix = matrix
+        # For each component as many as there are threads; lists are safe to take from and add to.
+        self._traces: list[list[Any]] = [[] for _ in starts.vectors]
 
     def _next(self, earlier: list[Component], l1_bound: float) -> Component:
         """Find the next component, with a trace that nobody else is using meanwhile."""
@@ -100,44 +138,39 @@ class SparsityPath:
         finally:
             idle.append(trace)
 
-    def search(self, q: int, *, rank: int, tolerance: int = 0) -> FeatureSet:
-        """Find the bound that selects q features, within `tolerance` (Algorithm 1)."""
-        l1_bound, indices = bisected_bound(
-            lambda bound, enough: self.features(bound, rank, enough=enough),
-            q,
-            largest=float(np.sqrt(self._matrix.shape[1])),
-            tolerance=tolerance,
-        )
-        reached = abs(indices.size - q) <= tolerance
-        return FeatureSet(indices=indices, l1_bound=l1_bound, rank=rank, reached=reached)
-
 
 def bisected_bound(
-    features: Callable[[float, float], Index], q: int, *, largest: float, tolerance: int
+    features: Callable[[float, float], Index | None], q: int, *, largest: float, tolerance: int
 ) -> tuple[float, Index]:
     """Return the bound in [1, largest] that selects q features, within `tolerance`, and them.
 
     The number of features is a step function of the bound, so some q cannot be hit: then the
     closest set met on the way is returned, the smaller one of two that are equally close.
 
-    `features` is called with a bound and a number that makes a set too large to be the closest: it
-    may stop there.
+    `features` is called with a bound and a number that makes a set too large to be the closest: of
+    such a set it need not say more than None.
     """
     low, high = 1.0, largest
-    best, closest = low, features(low, np.inf)
+    closest = features(low, np.inf)
+    assert closest is not None
+    best = low
     if closest.size >= q:
         return best, closest
     found = features(high, 2 * q - closest.size)
-    if found.size <= q:
+    if found is not None and found.size <= q:
         return high, found
     while True:
-        if (abs(found.size - q), found.size) < (abs(closest.size - q), closest.size):
+        if found is not None and _is_closer(found, closest, q):
             best, closest = high if found.size > q else low, found
         if abs(closest.size - q) <= tolerance or high - low <= _NARROWEST_BRACKET:
             return best, closest
         middle = (low + high) / 2
         found = features(middle, q + abs(closest.size - q))
-        if found.size > q:
+        if found is None or found.size > q:
             high = middle
         else:
             low = middle
+
+
+def _is_closer(found: Index, closest: Index, q: int) -> bool:
+    return (abs(found.size - q), found.size) < (abs(closest.size - q), closest.size)

@@ -44,6 +44,13 @@ def results_of(
     return (result for result in found)
 
 
+def n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads that work in this process may use."""
+    backend, configured = get_active_backend(prefer="threads")
+    wanted = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
+    return int(min(wanted, cpu_count()))
+
+
 def _in_threads(
     function: Callable[..., Any], arguments: Iterable[dict[str, Any]], n_jobs: int
 ) -> Generator[Any, None, None]:

@@ -14,9 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core.arrays import Float, Index, Labels, Mask
 from mrshc.core.completion import completed
+from mrshc.core.far import FarData, columns_of
 from mrshc.core.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
 from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.markers import marker_table
+from mrshc.sources import source_of
 from mrshc.validation import (
     check_increasing,
     check_integer,
@@ -85,7 +87,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         distances : ndarray of shape (n_samples, n_samples)
             In the selected features; where cells are missing, what is expected of them.
         """
-        columns = self.as_seen(X)[:, self._support].astype(np.float64)
+        columns = columns_of(self.as_seen(X), np.flatnonzero(self._support))
         with one_blas_thread():
             return completed(columns, apart=self._outlying).distances(self.metric)
 
@@ -121,10 +123,10 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             `mean_inside`, `mean_outside`, `effect_size` (the difference of the means in standard
             deviations within the two groups), `p_value`, `q_value`.
         """
-        X = self.as_seen(X)
+        data = self.as_seen(X)
         alpha = check_number("alpha", alpha, low=0.0, high=1.0, advice="The default is 0.05.")
         return marker_table(
-            X,
+            data,
             tree=self._tree,
             labels=self._labels_at(k),
             support=self._support,
@@ -136,7 +138,30 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             alpha=alpha,
         )
 
-    def as_seen(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> Any:
+        """Return the selected features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples with the features of the fit.
+
+        Returns
+        -------
+        X : array-like of shape (n_samples, n_features_selected_)
+            The columns of `get_support()`; in memory, wherever X lives.
+        """
+        check_is_fitted(self)
+        if (source := source_of(X)) is None:
+            return super().transform(X)
+        if source.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X must have the {self.n_features_in_} features of the fit, but has "
+                f"{source.shape[1]}."
+            )
+        return source.columns(np.flatnonzero(self._support))
+
+    def as_seen(self, X: Any) -> NDArray[Any] | FarData:
         """Return the data of the fit as the tree saw them.
 
         Parameters
@@ -147,7 +172,8 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            The same; with `robust`, without unusual cells.
+            The same; with `robust`, without unusual cells. Data that do not live in memory are
+            described, not read.
         """
         check_is_fitted(self)
         X = check_samples(self, X, reset=False)
@@ -172,6 +198,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
     def _get_support_mask(self) -> Mask:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Float, Index, Labels, Mask
+from mrshc.core.far import FarData, matrix_of
 from mrshc.core.markers import Contrast, marks
-from mrshc.core.matrix import centred_matrix
 from mrshc.core.tree import Linkage, Metric, Tree
 from mrshc.core.workers import one_blas_thread
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def marker_table(
-    X: NDArray[Any],
+    data: NDArray[Any] | FarData,
     *,
     tree: Tree,
     labels: Labels,
@@ -33,8 +33,10 @@ def marker_table(
     """Return the markers of all clusters and splits; outlying samples take no part."""
     import pandas as pd
 
-    kept = np.setdiff1d(np.arange(X.shape[0]), outlying, assume_unique=True)
-    matrix = centred_matrix(X[kept], center="columns", drop_constant=True)
+    kept = np.setdiff1d(np.arange(data.shape[0]), outlying, assume_unique=True)
+    if not isinstance(data, FarData):
+        data = data[kept]
+    matrix = matrix_of(data, center="columns", drop_constant=True)
     about = _contrasts(tree, labels, kept)
     selected = np.flatnonzero(support)
     with one_blas_thread():

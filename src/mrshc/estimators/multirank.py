@@ -13,12 +13,12 @@ from mrshc.checkpoint import Checkpoint, fingerprint
 from mrshc.components import center_of, dense_loadings
 from mrshc.core.arrays import Index
 from mrshc.core.completion import completed
+from mrshc.core.far import AnyMatrix, FarData, FarMatrix, matrix_of
 from mrshc.core.gap import GapSettings
-from mrshc.core.matrix import Matrix, centred_matrix
 from mrshc.core.outliers import Tamed, attached, tamed
 from mrshc.core.search import SELECTIONS, SearchPlan, SearchResult, search
 from mrshc.core.tree import Metric
-from mrshc.core.workers import one_blas_thread
+from mrshc.core.workers import n_threads, one_blas_thread
 from mrshc.estimators.base import (
     TreeClusterer,
     feature_targets,
@@ -220,33 +220,45 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         -------
         self : MrSHC
         """
-        X = check_samples(self, X)
         gap = self._gap_settings()
         n_jobs = check_jobs(self.n_jobs)
+        threads = n_threads(n_jobs)
+        X = check_samples(self, X, n_threads=threads)
         seen = self._seen(X, gap.metric)
         others = np.delete(seen.X, seen.outlying, axis=0) if seen.outlying.size else seen.X
-        matrix = centred_matrix(others, center=center_of(self.center), drop_constant=True)
+        matrix = matrix_of(
+            others, center=center_of(self.center), drop_constant=True, n_threads=threads
+        )
         plan = self._plan(matrix, gap)
         memory = None if self.checkpoint is None else self._memory(others, plan)
         with reported(self, n_steps=plan.n_steps, X=X, verbose=self.verbose) as progress:
             result = search(matrix, plan, n_jobs=n_jobs, progress=progress, memory=memory)
+        if isinstance(matrix, FarMatrix):
+            self.n_passes_ = matrix.n_passes
+        else:
+            forget(self, "n_passes_")
         if seen.outlying.size:
             result = _with_outliers(result, seen, gap)
         self._keep(result, seen.outlying, n_features=X.shape[1])
         return self
 
-    def _seen(self, X: NDArray[Any], metric: Metric) -> Tamed:
+    def _seen(self, X: NDArray[Any] | FarData, metric: Metric) -> Tamed:
         """Return the data as the search sees them."""
         if not check_option("robust", self.robust, (False, True)):
             return Tamed(X=X, outlying=np.empty(0, np.intp))
+        if isinstance(X, FarData):
+            raise ValueError(  # noqa: TRY004 - the value of robust is what does not fit
+                "robust=True needs X in memory, as an array, but it lives elsewhere. Load it, or "
+                "leave robust off."
+            )
         with one_blas_thread():
             return tamed(X, metric)
 
-    def as_seen(self, X: Any) -> NDArray[Any]:
+    def as_seen(self, X: Any) -> NDArray[Any] | FarData:
         """Return the data of the fit as the tree saw them: with `robust`, without unusual cells."""
         return self._seen(super().as_seen(X), self.metric).X
 
-    def _plan(self, matrix: Matrix, gap: GapSettings) -> SearchPlan:
+    def _plan(self, matrix: AnyMatrix, gap: GapSettings) -> SearchPlan:
         n, p = matrix.shape
         limit = min(n, p)
         rank = check_integer_or(
@@ -287,7 +299,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             refine=refine_settings(self),
         )
 
-    def _memory(self, X: NDArray[Any], plan: SearchPlan) -> Checkpoint:
+    def _memory(self, X: NDArray[Any] | FarData, plan: SearchPlan) -> Checkpoint:
         advice = "With a checkpoint, the search must go on with the same reference samples."
         check_integer("random_state", self.random_state, low=0, high=None, advice=advice)
         return Checkpoint(self.checkpoint, search=f"{fingerprint(X)} {self.center!r} {plan!r}")

@@ -71,8 +71,8 @@ def refine_features(
     >>> found.supported, int(data.support[found.associated].sum())
     (True, 49)
     """
-    X = check_matrix_with_missing(X)
-    n, p = X.shape
+    data = check_matrix_with_missing(X)
+    n, p = data.shape
     if n < 3:
         raise ValueError(f"X must have at least 3 samples, got {n}.")
     linkage, metric = linkage_and_metric(linkage, metric)
@@ -85,7 +85,7 @@ def refine_features(
         ),
     )
     columns = _columns(start, p)
-    matrix = centred_matrix(X, center="columns", drop_constant=True)
+    matrix = centred_matrix(data, center="columns", drop_constant=True)
     with one_blas_thread():
         return refine(matrix, columns, settings)
 

@@ -11,13 +11,20 @@ from numpy.typing import NDArray
 
 from mrshc.core.arrays import Float
 from mrshc.core.completion import completed
-from mrshc.core.matrix import centred_matrix, n_constant_columns
+from mrshc.core.far import FarData, matrix_of
+from mrshc.core.matrix import n_constant_columns
 from mrshc.core.pairs import PairDistances
 from mrshc.core.refine import refine
 from mrshc.core.shc import PermutationGap, SparseWeights, WeightPath, permutation_gap
 from mrshc.core.tree import agglomerate
-from mrshc.core.workers import one_blas_thread
-from mrshc.estimators.base import TreeCutter, feature_targets, linkage_and_metric, seed_of
+from mrshc.core.workers import n_threads, one_blas_thread
+from mrshc.estimators.base import (
+    TreeCutter,
+    feature_targets,
+    forget,
+    linkage_and_metric,
+    seed_of,
+)
 from mrshc.estimators.refinement import (
     NO_SUPPORT,
     UnsupportedClustersWarning,
@@ -159,11 +166,13 @@ class SHC(CallbackSupportMixin, TreeCutter):
         -------
         self : SHC
         """
-        X = check_samples(self, X)
+        threads = n_threads(check_jobs(self.n_jobs))
+        X = check_samples(self, X, n_threads=threads)
         p = X.shape[1]
         linkage, metric = linkage_and_metric(self.linkage, self.metric)
         n_clusters = self._wanted_clusters(X.shape[0])
-        pairs = PairDistances(X, metric)
+        with one_blas_thread():
+            pairs = PairDistances(X, metric, n_threads=threads)
         _refuse_strangers(pairs)
         bounds, targets = self._candidates(X)
         self._refuse_choice_of_complement(len(bounds + targets))
@@ -181,14 +190,18 @@ class SHC(CallbackSupportMixin, TreeCutter):
         self._keep_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
         self._keep_cut(n_clusters)
         self._keep_refined(X)
+        if isinstance(X, FarData):
+            self.n_passes_ = pairs.n_passes
+        else:
+            forget(self, "n_passes_")
         return self
 
-    def _keep_refined(self, X: NDArray[Any]) -> None:
+    def _keep_refined(self, X: NDArray[Any] | FarData) -> None:
         """Put the tree on the refined features in the place of the one on the weighted ones."""
         settings = refine_settings(self)
         refined = None
         if settings is not None:
-            matrix = centred_matrix(X, center="columns", drop_constant=True)
+            matrix = matrix_of(X, center="columns", drop_constant=True)
             with one_blas_thread():
                 refined = refine(matrix, np.flatnonzero(self._support), settings)
                 columns = matrix.columns(refined.features)
@@ -223,7 +236,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _weights(self) -> Float | None:
         return self.feature_weights_[self._support] if self._on_weights else None
 
-    def _candidates(self, X: NDArray[Any]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    def _candidates(self, X: NDArray[Any] | FarData) -> tuple[tuple[float, ...], tuple[int, ...]]:
         """Return bounds or numbers of features to try; one of the two is empty."""
         p = X.shape[1]
         wanted = self.n_features_to_select
@@ -232,7 +245,10 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 f"Give n_features_to_select or l1_bound, not both, got {wanted!r} and "
                 f"{self.l1_bound!r}. The bound decides on the number of features."
             )
-        n_constant = n_constant_columns(X)
+        if isinstance(X, FarData):
+            n_constant = int(X.found.constant.sum())
+        else:
+            n_constant = n_constant_columns(X)
         targets = feature_targets(
             "auto" if wanted is None else wanted, n_features=p, n_constant=n_constant
         )
@@ -279,7 +295,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         }
 
     def _gap(
-        self, pairs: PairDistances, solutions: Sequence[SparseWeights], X: NDArray[Any]
+        self, pairs: PairDistances, solutions: Sequence[SparseWeights], X: NDArray[Any] | FarData
     ) -> PermutationGap:
         n_permutations = check_integer(
             "n_permutations",

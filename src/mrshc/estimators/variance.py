@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mrshc.core.completion import completed
-from mrshc.core.matrix import column_variances
+from mrshc.core.far import columns_of, variances_of
 from mrshc.core.tree import agglomerate
 from mrshc.core.workers import one_blas_thread
 from mrshc.estimators.base import ALL_CONSTANT, TreeCutter, linkage_and_metric
@@ -70,8 +70,8 @@ class HighVarianceHC(TreeCutter):
         -------
         self : HighVarianceHC
         """
-        X = check_samples(self, X)
-        p = X.shape[1]
+        data = check_samples(self, X)
+        n, p = data.shape
         q = check_integer(
             "n_features_to_select",
             self.n_features_to_select,
@@ -79,15 +79,16 @@ class HighVarianceHC(TreeCutter):
             high=p,
             advice="All features make classical hierarchical clustering.",
         )
-        n_clusters = self._wanted_clusters(X.shape[0])
+        n_clusters = self._wanted_clusters(n)
         linkage, metric = linkage_and_metric(self.linkage, self.metric)
-        variances = column_variances(X)
+        variances = variances_of(data)
         if not variances.any():
             raise ValueError(ALL_CONSTANT.format(p))
         support = np.zeros(p, dtype=bool)
         support[np.argsort(-variances, kind="stable")[:q]] = True
         with one_blas_thread():
-            distances = completed(X[:, support].astype(np.float64)).distances(metric)
+            columns = columns_of(data, np.flatnonzero(support))
+            distances = completed(columns).distances(metric)
         self._keep_tree(agglomerate(distances, linkage), support)
         self._keep_cut(n_clusters)
         return self

@@ -5,6 +5,7 @@ Loops that call each other live in one file: the cache of numba does not see cha
 
 from mrshc.core.kernels.alternation import (
     Patch,
+    Record,
     Residual,
     Trace,
     alternate,
@@ -18,11 +19,13 @@ from mrshc.core.kernels.alternation import (
 from mrshc.core.kernels.association import consolidated, rank_shares
 from mrshc.core.kernels.completion import complete
 from mrshc.core.kernels.gap import dispersion, gap_test, top_dispersions
+from mrshc.core.kernels.grouping import grouped, largest_products
 from mrshc.core.kernels.pairs import absolute_forms, add_absolute
 from mrshc.core.kernels.tree import starts_of_nodes
 
 __all__ = [
     "Patch",
+    "Record",
     "Residual",
     "Trace",
     "absolute_forms",
@@ -34,6 +37,8 @@ __all__ = [
     "consolidated",
     "dispersion",
     "gap_test",
+    "grouped",
+    "largest_products",
     "rank_shares",
     "sparse_direction",
     "starts_of_nodes",

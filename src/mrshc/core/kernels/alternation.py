@@ -323,11 +323,19 @@ class Trace(NamedTuple):
     thresholds: Float  # (T,), of the soft threshold then; negative: nothing is known
 
 
+class Record(NamedTuple):
+    """What an alternation rests on: where u was, and the slope above which columns were taken."""
+
+    scores: Float  # (T, n)
+    thresholds: Float  # (T,), negative: it did not come so far
+
+
 @njit(cache=True, nogil=True)
 def alternate(
     residual: Residual,
     lengths: Float,
     trace: Trace,
+    record: Record,
     v: Float,
     image: Float,
     l1_bound: float,
@@ -371,6 +379,7 @@ def alternate(
             slopes = _slopes(residual, u, trace, n_iter)
             steepest = _steepest(slopes)
             if steepest == 0.0:
+                _note(record, n_iter, u, 0.0)
                 return np.zeros(u.size), np.empty(0, np.intp), np.empty(0), 0.0, 0, True
             new_level = _level(slopes, steepest, l1_bound, 1.25 * level, steepest)
             if n_iter < trace.units.size:
@@ -381,6 +390,7 @@ def alternate(
                 floor = (1.0 - _FALL) * (steepest - new_level)
                 screen = _screen(residual, lengths + patch_lengths, slopes, u, reach, floor)
         level = new_level
+        _note(record, n_iter, u, steepest - level)
         positions, weights = _above(slopes, steepest, level, l1_bound)
         scale = 0.0
         for k in range(positions.size):
@@ -396,6 +406,13 @@ def alternate(
         n_iter += 1
         converged = _l1_distance(old_indices, old_weights, indices, weights) <= tol
     return u, indices, weights, scale, n_iter, converged
+
+
+@njit(cache=True, nogil=True)
+def _note(record: Record, t: int, u: Float, threshold: float) -> None:
+    if t < record.thresholds.size:
+        record.scores[t] = u
+        record.thresholds[t] = threshold
 
 
 @njit(cache=True, nogil=True)

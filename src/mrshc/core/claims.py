@@ -1,0 +1,161 @@
+"""What a sparse component takes for granted about columns it was not shown, and whether it holds.
+
+A component that was sought in some columns is that of all columns if no other one would have been
+taken on the way: at each u, none has a slope above the threshold of that step. That is a claim
+about products of vectors with columns, and many are tested in one matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mrshc.core import compiled
+from mrshc.core.arrays import Float, Index
+from mrshc.core.matrix import column_blocks
+from mrshc.core.source import beside, to_host
+
+# Columns that come this near to a threshold are reported too: with slightly other columns, the
+# next search has slightly other thresholds.
+NEAR = 0.97
+
+# Vectors that lie together are tested together, within this part of a threshold.
+_TOGETHER = 0.15
+
+# Slopes that differ by less may be told apart by rounding.
+_ROUNDING = 1e-9
+
+# On a device so many products are held at a time (512 MB).
+_DEVICE_CELLS = 1 << 26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Course:
+    """What a component rests on: for each u on the way, the slope above which columns count."""
+
+    shown: Index  # columns it was sought in, increasing
+    scores: Float  # (T, n), the u's
+    thresholds: Float  # (T,)
+    fill_taken: float  # by how much the components before lower the fill of missing cells
+    enough: int  # columns to be told at most, if they would have been taken
+
+
+class Near(NamedTuple):
+    """Columns that were not shown to a course and come near one of its thresholds."""
+
+    courses: Index
+    columns: Index
+    products: Float  # the largest, in multiples of the threshold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Claims:
+    """That no column that was not shown has a product of more than one with any of these vectors.
+
+    Vectors that lie together are a group: what holds for its centre with room for its radius holds
+    for all. Columns are to be given in multiples of `unit`, about the length of one.
+    """
+
+    vectors: Float  # (N, n), u divided by its threshold, times the unit
+    shifts: Float  # (N,), by which missing cells are filled differently, likewise, absolute
+    courses: Index  # (N,), which each belongs to
+    shown: Index  # course times number of columns, plus column; increasing
+    n_columns: int
+    n_courses: int
+    order: Index  # (N,), vectors of the first group, of the second, ...
+    ends: Index  # (groups,), where each ends
+    centres: Float  # (groups, n)
+    radii: Float  # (groups,)
+    widest: Float  # (groups,), largest shift
+    unit: float
+
+    @classmethod
+    def of(cls, courses: Sequence[Course], *, n_columns: int, unit: float) -> Claims:
+        """Claim what courses took for granted."""
+        counts = [c.thresholds.size for c in courses]
+        thresholds = np.concatenate([c.thresholds for c in courses]) * (1.0 - _ROUNDING)
+        thresholds = np.maximum(thresholds, np.finfo(np.float64).tiny)
+        vectors = np.concatenate([c.scores for c in courses]) * (unit / thresholds)[:, None]
+        shifts = np.repeat(np.abs([c.fill_taken for c in courses]), counts) / thresholds
+        leaders, labels = compiled.grouped(vectors, _TOGETHER)
+        apart = np.linalg.norm(vectors - vectors[leaders[labels]], axis=1)
+        return cls(
+            vectors=vectors,
+            shifts=shifts,
+            courses=np.repeat(np.arange(len(courses)), counts),
+            shown=np.concatenate([i * n_columns + c.shown for i, c in enumerate(courses)]),
+            n_columns=n_columns,
+            n_courses=len(courses),
+            order=np.argsort(labels, kind="stable"),
+            ends=np.cumsum(np.bincount(labels)),
+            centres=vectors[leaders],
+            radii=_largest_of_each(apart, labels),
+            widest=_largest_of_each(shifts, labels),
+            unit=unit,
+        )
+
+    def test(self, part: Any, gaps: Any, start: int, xp: Any) -> Near:
+        """Test a block of columns, centred, whose first is column `start` of all.
+
+        `gaps` holds the roots of the numbers of missing cells.
+        """
+        find = self._in_groups if xp is np else self._on_device
+        found = [_NOTHING, *find(part, gaps, xp)]
+        courses, columns, products = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        columns += start
+        keys = courses * self.n_columns + columns
+        place = np.searchsorted(self.shown, keys)
+        place[place == self.shown.size] = 0
+        new = self.shown[place] != keys
+        return Near(courses[new], columns[new], products[new])
+
+    def _in_groups(self, part: Float, gaps: Float, _: Any) -> Iterator[_Pairs]:
+        """Yield courses and columns with large products: groups are tested, then members."""
+        centres = self.centres.astype(np.float32)
+        lost = 4.0 * part.shape[0] * np.finfo(np.float32).eps
+        room = (self.radii + lost * np.linalg.norm(centres, axis=1)).astype(np.float32)
+        for block in column_blocks(*part.shape):
+            columns = part[:, block].T / self.unit
+            single = columns.astype(np.float32)
+            reach = centres @ single.T
+            np.abs(reach, out=reach)
+            reach += room[:, None] * np.sqrt(np.einsum("ji,ji->j", single, single))
+            if gaps.any():
+                reach += np.outer(self.widest, gaps[block])
+            largest = np.zeros((self.n_courses, columns.shape[0]))
+            compiled.largest_products(
+                ~(reach <= NEAR),  # what single precision cannot say is suspicious too
+                np.ascontiguousarray(columns),
+                gaps[block],
+                self.vectors,
+                self.shifts,
+                self.courses,
+                self.order,
+                self.ends,
+                largest,
+            )
+            courses, found = np.nonzero(largest > NEAR)
+            yield courses, found + block.start, largest[courses, found]
+
+    def _on_device(self, part: Any, gaps: Any, xp: Any) -> Iterator[_Pairs]:
+        """Yield the same, from all vectors at once: there it costs less than to choose."""
+        step = max(1, _DEVICE_CELLS // part.shape[1])
+        for first in range(0, len(self.vectors), step):
+            vectors = beside(part, self.vectors[first : first + step] / self.unit, xp)
+            shifts = beside(part, self.shifts[first : first + step], xp)
+            products = xp.abs(vectors @ part) + shifts[:, None] * gaps[None, :]
+            i, j = xp.nonzero(products > NEAR)
+            yield self.courses[to_host(i) + first], to_host(j), to_host(products[i, j])
+
+
+_Pairs = tuple[Index, Index, Float]
+_NOTHING: _Pairs = (np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+
+
+def _largest_of_each(values: Float, labels: Index) -> Float:
+    largest = np.zeros(labels.max() + 1)
+    np.maximum.at(largest, labels, values)
+    return largest

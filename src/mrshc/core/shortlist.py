@@ -1,0 +1,205 @@
+"""Sparse components of data that are far away, each sought in a few columns.
+
+Components are sparse: of a million columns some thousand ever come near a threshold. A component is
+sought in a few columns as if there were no others, and what it takes for granted about these is
+noted. When all searches are through, one sweep tests all that was noted. Columns that would have
+been taken join those that their component is shown, and what rests on their absence is sought
+again, until everything holds: then each component is that of all columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrshc.core import compiled
+from mrshc.core.arrays import Float, Index, Mask
+from mrshc.core.claims import Claims, Course, Near
+from mrshc.core.far import Centring, FarMatrix
+from mrshc.core.source import beside, to_host
+from mrshc.core.sparsity import ComponentPath
+from mrshc.core.spc import (
+    Component,
+    Starts,
+    existing,
+    fill_taken,
+    leading_eigenvectors,
+    new_record,
+    next_component,
+    starts_with,
+)
+
+# Columns that a component is shown at first: the steepest, in multiples of the squared bound, which
+# is the least number that load, and some more.
+_SHOWN, _ADDED, _MORE = 4.0, 1.0, 500
+
+
+class FarPath(ComponentPath):
+    """The sparse components of a far matrix for any L1 bound, to be proved in the end."""
+
+    needs_proof = True
+
+    def __init__(
+        self, far: FarMatrix, *, n_components: int, most: int, max_iter: int, tol: float
+    ) -> None:
+        self._far = far
+        # Where nothing is selected, bounds up to the root of twice the number wanted are tried.
+        count = int(_SHOWN * 2 * most) + _MORE
+        left = leading_eigenvectors(far.gram, n_components)
+        starts, self._steepest = _first_sweep(far, left, min(count, far.shape[1]))
+        super().__init__(starts, max_iter=max_iter, tol=tol)
+        # What components rest on, and what is proved, by bound and position.
+        self._courses: dict[tuple[float, int], Course] = {}
+        self._shown: dict[tuple[float, int], Index] = {}
+        self._proved = set[tuple[float, int]]()
+
+    def _next(self, earlier: list[Component], l1_bound: float) -> Component:
+        """Find the next component in a few columns."""
+        shown = self._to_show(earlier, l1_bound)
+        matrix = self._far.part(shown)
+        starts = replace(self._starts, vectors=self._starts.vectors[:, shown])
+        before = [replace(c, indices=np.searchsorted(shown, c.indices)) for c in earlier]
+        record = new_record(matrix, self._max_iter)
+        found = next_component(
+            matrix,
+            before,
+            starts=starts,
+            l1_bound=l1_bound,
+            max_iter=self._max_iter,
+            tol=self._tol,
+            record=record,
+        )
+        made = record.thresholds >= 0.0
+        self._courses[l1_bound, len(earlier)] = Course(
+            shown=shown,
+            scores=record.scores[made],
+            thresholds=record.thresholds[made],
+            fill_taken=fill_taken(matrix, before),
+            enough=int(_ADDED * l1_bound**2) + _MORE,
+        )
+        return replace(found, indices=shown[found.indices])
+
+    def components(self, l1_bound: float, rank: int) -> list[Component]:
+        """Return the first `rank` sparse components under an L1 bound, proved."""
+        while True:
+            found = super().components(l1_bound, rank)
+            if self.prove():
+                return found
+
+    def _to_show(self, earlier: list[Component], l1_bound: float) -> Index:
+        """Return what was enough at the bounds on either side, and what is loaded already."""
+        position = len(earlier)
+        known = sorted(bound for bound, k in self._shown if k == position)
+        if known:
+            above = int(np.searchsorted(known, l1_bound))
+            sides = {known[max(above - 1, 0)], known[min(above, len(known) - 1)]}
+            shown = [self._shown[bound, position] for bound in sorted(sides)]
+        else:
+            count = int(_SHOWN * l1_bound**2) + _MORE
+            shown = [np.sort(self._steepest[position][:count])]
+        together = np.empty(0, np.intp)
+        for some in (*shown, *(c.indices for c in earlier)):
+            together = compiled.union(together, some)
+        return together
+
+    def prove(self) -> bool:
+        """Sweep once for all that is not proved; False if some of it must be sought again."""
+        keys = [key for key in self._courses if key not in self._proved]
+        tested = [key for key in keys if self._courses[key].thresholds.size]
+        wrong = set[tuple[float, int]]()
+        if tested:
+            courses = [self._courses[key] for key in tested]
+            far = self._far
+            near = self._swept(Claims.of(courses, n_columns=far.shape[1], unit=far.unit))
+            order = np.argsort(near.courses, kind="stable")
+            ends = np.searchsorted(near.courses[order], np.arange(len(tested) + 1))
+            for i, key in enumerate(tested):
+                mine = order[ends[i] : ends[i + 1]]
+                columns, products = near.columns[mine], near.products[mine]
+                # The farther above, the surer: on a wrong way, many seem to be needed.
+                best = np.argsort(-products, kind="stable")[: courses[i].enough]
+                self._shown[key] = np.union1d(courses[i].shown, columns[best])
+                if products.max(initial=0.0) > 1.0:
+                    wrong.add(key)
+        for bound, position in sorted(wrong):
+            self._forget(bound, position)
+        self._proved.update(key for key in keys if key in self._courses)
+        return not wrong
+
+    def _forget(self, l1_bound: float, position: int) -> None:
+        """Forget a component and all that follow it."""
+        bound = self._bounds[l1_bound]
+        for k in range(position, len(bound.components)):
+            del self._courses[l1_bound, k]
+            self._proved.discard((l1_bound, k))
+        del bound.components[position:], bound.features[position:]
+
+    def _swept(self, claims: Claims) -> Near:
+        far = self._far
+        sweep = partial(_test_block, centring=far.centring, kept=far.is_kept, claims=claims)
+        found = list[Near]()
+        for near, indices, columns in far.sweep(sweep):
+            far.keep(indices, columns)
+            found.append(near)
+        return Near(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def _first_sweep(far: FarMatrix, left: Float, count: int) -> tuple[Starts, Index]:
+    """Find right singular vectors, keep the columns where they are largest; and say which."""
+    slopes, images, near = [], np.zeros(left.shape), []
+    sweep = partial(_start_block, centring=far.centring, left=left, count=count)
+    for part, image, indices, columns in far.sweep(sweep):
+        slopes.append(part)
+        images += image
+        near.append((indices, columns))
+    right = np.concatenate(slopes, axis=1)
+    steepest = _largest(right, count)
+    for indices, columns in near:
+        wanted = np.isin(indices, steepest)
+        far.keep(indices[wanted], columns[:, wanted])
+    lengths = np.linalg.norm(right, axis=1)
+    unit = np.where(lengths > 0, lengths, 1.0)[:, None]
+    return existing(starts_with(right / unit, images / unit)), steepest
+
+
+def _largest(slopes: Float, count: int) -> Index:
+    """Return where each row has its largest entries, in absolute value, the largest first."""
+    size = np.abs(slopes)
+    count = min(count, slopes.shape[1])
+    some = np.argpartition(-size, count - 1, axis=1)[:, :count]
+    order = np.argsort(-np.take_along_axis(size, some, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(some, order, axis=1)
+
+
+def _start_block(
+    block: Any, start: int, xp: Any, *, centring: Centring, left: Float, count: int
+) -> tuple[Float, Float, Index, NDArray[Any]]:
+    """Return the block's part of X'u and of XX'u, and its columns with the largest products."""
+    part = centring(block, start, xp)
+    products = beside(block, left, xp) @ part
+    images = to_host(products @ part.T)
+    slopes = to_host(products)
+    near = np.unique(_largest(slopes, count))
+    return slopes, images, near + start, _some_columns(block, near, xp)
+
+
+def _test_block(
+    block: Any, start: int, xp: Any, *, centring: Centring, kept: Mask, claims: Claims
+) -> tuple[Near, Index, NDArray[Any]]:
+    """Test a block, and return those of its columns that matter and are not kept yet."""
+    part = centring(block, start, xp)
+    missing = xp.astype(xp.isnan(block), xp.float64)
+    near = claims.test(part, xp.sqrt(xp.sum(missing, axis=0)), start, xp)
+    new = np.unique(near.columns)
+    new = new[~kept[new]]
+    return near, new, _some_columns(block, new - start, xp)
+
+
+def _some_columns(block: Any, indices: Index, xp: Any) -> NDArray[Any]:
+    if xp is np:
+        return block[:, indices]
+    return to_host(xp.take(block, beside(block, indices, xp), axis=1))

@@ -1,0 +1,99 @@
+"""Matrices on a device, as arrays of the array API: torch, CuPy, JAX and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrshc.core.arrays import Index
+from mrshc.sources.reading import matrix_shape, not_real, reading
+
+T = TypeVar("T")
+
+# A device is worth larger blocks: 256 MB in single precision.
+_BLOCK_CELLS = 1 << 26
+
+_ADVICE = "Check that the device has memory left."
+
+
+def is_device_array(X: Any) -> bool:
+    """Tell whether X is an array of the array API."""
+    package = type(X).__module__.partition(".")[0]
+    looks_so = package in ("torch", "cupy") or hasattr(X, "__array_namespace__")
+    return looks_so and bool(_compat(package).is_array_api_obj(X))
+
+
+class DeviceSource:
+    """An array on a device. Blocks are slices of it; nothing leaves but columns that are asked for.
+
+    Also arrays of such packages that live in main memory.
+    """
+
+    def __init__(self, array: Any) -> None:
+        package = type(array).__module__.partition(".")[0]
+        compat = _compat(package)
+        xp = compat.array_namespace(array)
+        self._name = f"the {package} array"
+        self._shape = matrix_shape(tuple(array.shape), self._name)
+        if xp.isdtype(array.dtype, "complex floating"):
+            raise not_real(self._name, "c")
+        single = xp.isdtype(array.dtype, "real floating") and xp.finfo(array.dtype).bits <= 32
+        self._dtype = np.dtype(np.float32 if single else np.float64)
+        self._array = array.detach() if compat.is_torch_array(array) else array
+        self._xp = xp
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of features."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the blocks."""
+        return self._dtype
+
+    @property
+    def is_here(self) -> bool:
+        """Blocks stay on the device."""
+        return False
+
+    def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
+        """Yield function(block, start, xp) for blocks of columns, with the array's own xp."""
+        n, p = self._shape
+        step = max(_BLOCK_CELLS // max(n, 1), 1)
+        for start in range(0, p, step):
+            stop = min(start + step, p)
+            with reading(self._name, start, stop, _ADVICE):
+                block = self._as_float(self._array[:, start:stop])
+            yield function(block, start, self._xp)
+
+    def columns(self, indices: Index) -> NDArray[Any]:
+        """Return some columns, which are picked on the device."""
+        compat = _compat(self._name)
+        low, high = int(np.min(indices, initial=0)), int(np.max(indices, initial=0))
+        with reading(self._name, low, high + 1, _ADVICE):
+            places = self._xp.asarray(
+                np.asarray(indices, dtype=np.int64), device=compat.device(self._array)
+            )
+            picked = self._as_float(self._xp.take(self._array, places, axis=1))
+            if compat.is_torch_array(picked):
+                picked = picked.cpu()
+            elif compat.is_cupy_array(picked):
+                picked = picked.get()
+            return np.asarray(picked)
+
+    def _as_float(self, block: Any) -> Any:
+        return self._xp.astype(block, getattr(self._xp, self._dtype.name), copy=False)
+
+
+def _compat(package: str) -> Any:
+    try:
+        import array_api_compat
+    except ImportError:
+        raise ImportError(
+            f"X is an array of {package}, which needs the extra 'gpu': pip install 'mrshc[gpu]'."
+        ) from None
+    return array_api_compat
