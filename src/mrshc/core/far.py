@@ -113,6 +113,8 @@ class FarMatrix:
         self.n_constant = int(found.constant.sum())
         self.n_observed = int(found.counts.sum())
         self.n_passes = 1  # the summary's
+        # Told, during a sweep, the number of the pass and the columns that are done.
+        self.watch: Callable[[int, int], None] = lambda _, __: None
         self.offsets, self.fill = offsets_and_fill(
             found.means, found.counts, found.constant, center=center, drop_constant=drop_constant
         )
@@ -129,7 +131,11 @@ class FarMatrix:
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(block, start, xp) for all blocks of columns, as they came."""
         self.n_passes += 1
-        return swept(self.source, function, self.n_threads)
+        done = 0
+        for width, result in swept(self.source, partial(_with_width, function), self.n_threads):
+            done += width
+            self.watch(self.n_passes, done)
+            yield result
 
     @property
     def is_kept(self) -> Mask:
@@ -269,6 +275,12 @@ def swept(source: Source, function: Callable[[Any, int, Any], T], n_threads: int
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def _with_width(
+    function: Callable[[Any, int, Any], T], block: Any, start: int, xp: Any
+) -> tuple[int, T]:
+    return block.shape[1], function(block, start, xp)
 
 
 def _as_it_is(block: Any, start: int, xp: Any) -> tuple[Any, int, Any]:
