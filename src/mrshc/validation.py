@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from mrshc.core.far import FarData, summary
-from mrshc.core.source import Source
 from mrshc.sources import source_of
 
 # Squares of larger values overflow, of smaller ones vanish.
@@ -28,13 +27,16 @@ def check_samples(
     """Return the finite, numeric data that an estimator is fitted to, or was (without `reset`).
 
     NaN marks a missing cell; every sample and every feature must have one that is not. Data that
-    live elsewhere are swept once and stay there, unless they are no larger than a square.
+    live elsewhere are swept once, unless they were, and stay there, unless they are no larger than
+    a square.
     """
-    source = source_of(getattr(X, "X", X) if hasattr(X, "isbacked") else X)
+    source = X.source if isinstance(X, FarData) else source_of(X)
     if source is not None:
         n, p = source.shape
         if p > n >= 3:
-            return _far_samples(estimator, source, reset=reset, n_threads=n_threads)
+            if not isinstance(X, FarData):
+                X = FarData(source=source, found=summary(source, n_threads=n_threads))
+            return _far_samples(estimator, X, reset=reset)
         X = source.columns(np.arange(p))
     elif hasattr(X, "isbacked"):
         X = X.X
@@ -58,9 +60,9 @@ def check_samples(
     return array
 
 
-def _far_samples(estimator: Any, source: Source, *, reset: bool, n_threads: int) -> FarData:
-    """Return data that live elsewhere, swept once and found to be what is wanted."""
-    p = source.shape[1]
+def _far_samples(estimator: Any, data: FarData, *, reset: bool) -> FarData:
+    """Return data that live elsewhere, if they are what is wanted."""
+    p, found = data.shape[1], data.found
     if reset:
         estimator.n_features_in_ = p
         if hasattr(estimator, "feature_names_in_"):
@@ -69,12 +71,11 @@ def _far_samples(estimator: Any, source: Source, *, reset: bool, n_threads: int)
         raise ValueError(
             f"X must have the {estimator.n_features_in_} features of the fit, but has {p}."
         )
-    found = summary(source, n_threads=n_threads)
     for counts, kind in ((found.counts, "feature"), (found.row_counts, "sample")):
         if not counts.all():
             raise _unobserved(kind, str(int(counts.argmin())))
     _refuse_scale(found.lowest, found.highest, lambda: "somewhere")
-    return FarData(source=source, found=found)
+    return data
 
 
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mrshc.core import compiled
-from mrshc.core.arrays import Float, Index
+from mrshc.core.arrays import Float, Index, Mask
 from mrshc.core.matrix import column_blocks
 from mrshc.core.source import beside, to_host
 
@@ -28,8 +28,12 @@ _TOGETHER = 0.15
 # Slopes that differ by less may be told apart by rounding.
 _ROUNDING = 1e-9
 
-# On a device so many products are held at a time (512 MB).
-_DEVICE_CELLS = 1 << 26
+# A threshold of zero, where the bound does not bind, is taken for this part of the unit: quotients
+# stay numbers.
+_LEAST = 1e-100
+
+# On a device so many products are held at a time (2 GB).
+_DEVICE_CELLS = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,7 +81,7 @@ class Claims:
         """Claim what courses took for granted."""
         counts = [c.thresholds.size for c in courses]
         thresholds = np.concatenate([c.thresholds for c in courses]) * (1.0 - _ROUNDING)
-        thresholds = np.maximum(thresholds, np.finfo(np.float64).tiny)
+        thresholds = np.maximum(thresholds, _LEAST * unit)
         vectors = np.concatenate([c.scores for c in courses]) * (unit / thresholds)[:, None]
         shifts = np.repeat(np.abs([c.fill_taken for c in courses]), counts) / thresholds
         leaders, labels = compiled.grouped(vectors, _TOGETHER)
@@ -100,7 +104,7 @@ class Claims:
     def test(self, part: Any, gaps: Any, start: int, xp: Any) -> Near:
         """Test a block of columns, centred, whose first is column `start` of all.
 
-        `gaps` holds the roots of the numbers of missing cells.
+        `gaps` holds the roots of the numbers of missing cells; None: nothing is missing.
         """
         find = self._in_groups if xp is np else self._on_device
         found = [_NOTHING, *find(part, gaps, xp)]
@@ -112,23 +116,16 @@ class Claims:
         new = self.shown[place] != keys
         return Near(courses[new], columns[new], products[new])
 
-    def _in_groups(self, part: Float, gaps: Float, _: Any) -> Iterator[_Pairs]:
+    def _in_groups(self, part: Float, gaps: Float | None, _: Any) -> Iterator[_Pairs]:
         """Yield courses and columns with large products: groups are tested, then members."""
-        centres = self.centres.astype(np.float32)
-        lost = 4.0 * part.shape[0] * np.finfo(np.float32).eps
-        room = (self.radii + lost * np.linalg.norm(centres, axis=1)).astype(np.float32)
+        if gaps is None:
+            gaps = np.zeros(part.shape[1])
         for block in column_blocks(*part.shape):
-            columns = part[:, block].T / self.unit
-            single = columns.astype(np.float32)
-            reach = centres @ single.T
-            np.abs(reach, out=reach)
-            reach += room[:, None] * np.sqrt(np.einsum("ji,ji->j", single, single))
-            if gaps.any():
-                reach += np.outer(self.widest, gaps[block])
+            columns = np.ascontiguousarray(part[:, block].T / self.unit)
             largest = np.zeros((self.n_courses, columns.shape[0]))
             compiled.largest_products(
-                ~(reach <= NEAR),  # what single precision cannot say is suspicious too
-                np.ascontiguousarray(columns),
+                self._suspects(columns, gaps[block]),
+                columns,
                 gaps[block],
                 self.vectors,
                 self.shifts,
@@ -140,15 +137,38 @@ class Claims:
             courses, found = np.nonzero(largest > NEAR)
             yield courses, found + block.start, largest[courses, found]
 
+    def _suspects(self, columns: Float, gaps: Float) -> Mask:
+        """Return which groups may have a member with a large product, (groups, columns)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            centres, single = self.centres.astype(np.float32), columns.astype(np.float32)
+            lost = 4.0 * single.shape[1] * np.finfo(np.float32).eps
+            room = (self.radii + lost * np.linalg.norm(centres, axis=1)).astype(np.float32)
+            reach = np.abs(centres @ single.T)
+            reach += room[:, None] * np.sqrt(np.einsum("ji,ji->j", single, single))
+            if gaps.any():
+                reach += np.outer(self.widest, gaps)
+        return ~(reach <= NEAR)  # what single precision cannot say is suspicious too
+
     def _on_device(self, part: Any, gaps: Any, xp: Any) -> Iterator[_Pairs]:
-        """Yield the same, from all vectors at once: there it costs less than to choose."""
-        step = max(1, _DEVICE_CELLS // part.shape[1])
-        for first in range(0, len(self.vectors), step):
-            vectors = beside(part, self.vectors[first : first + step] / self.unit, xp)
-            shifts = beside(part, self.shifts[first : first + step], xp)
-            products = xp.abs(vectors @ part) + shifts[:, None] * gaps[None, :]
-            i, j = xp.nonzero(products > NEAR)
-            yield self.courses[to_host(i) + first], to_host(j), to_host(products[i, j])
+        """Yield the same, from all vectors: on a device this costs less than to choose."""
+        counts = np.bincount(self.courses)
+        n_steps, n_columns = int(counts.max()), int(part.shape[1])
+        # Courses of equal length, so that the largest of each is that of an axis.
+        place = self.courses * n_steps + np.arange(self.courses.size)
+        place -= np.repeat(np.cumsum(counts) - counts, counts)
+        vectors = np.zeros((self.n_courses * n_steps, self.vectors.shape[1]))
+        vectors[place] = self.vectors / self.unit
+        shifts = np.zeros(self.n_courses * n_steps)
+        shifts[place] = self.shifts
+        at_once = max(1, _DEVICE_CELLS // (n_columns * n_steps)) * n_steps
+        for first in range(0, vectors.shape[0], at_once):
+            some = slice(first, first + at_once)
+            products = xp.abs(beside(part, vectors[some], xp) @ part)
+            if gaps is not None:
+                products = products + beside(part, shifts[some], xp)[:, None] * gaps[None, :]
+            largest = xp.max(xp.reshape(products, (-1, n_steps, n_columns)), axis=1)
+            i, j = xp.nonzero(largest > NEAR)
+            yield to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j])
 
 
 _Pairs = tuple[Index, Index, Float]

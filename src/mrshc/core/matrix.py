@@ -57,6 +57,9 @@ class Matrix:
     def transposed_times(self, u: Float) -> Float:
         """Return X'u, a number for each feature."""
         out: Float = compiled.transposed_times(*self.layout, u)
+        if self.fill_error is not None:
+            rows, columns = self.missing_cells
+            out += np.bincount(columns, self.fill_error * u[rows], minlength=out.size)
         return out
 
     @property
@@ -115,13 +118,20 @@ class Matrix:
         n = self.shape[0]
         total = np.zeros((n, n))
         for block in column_blocks(*self.shape):
-            part = self.values[:, block] - self.offsets[block]
+            part = self._centred(block)
             total += part @ part.T
         return total
 
+    def _centred(self, which: slice | Index) -> Float:
+        """Return some columns, less their offsets, in double precision."""
+        part: Float = self.values[:, which] - self.offsets[which]
+        if self.fill_error is not None:
+            part[self._missing_by_column[:, which].tocoo().coords] = self.fill
+        return part
+
     def gram_without(self, indices: Index) -> Float:
         """Return the inner products of the samples in all columns but some."""
-        part = self.values[:, indices] - self.offsets[indices]
+        part = self._centred(indices)
         rest = self.gram - part @ part.T
         if np.trace(rest) > _DIGITS_LEFT * np.trace(self.gram):
             return rest
@@ -129,7 +139,7 @@ class Matrix:
         others = np.setdiff1d(np.arange(self.shape[1]), indices, assume_unique=True)
         rest = np.zeros_like(rest)
         for block in column_blocks(self.shape[0], others.size):
-            part = self.values[:, others[block]] - self.offsets[others[block]]
+            part = self._centred(others[block])
             rest += part @ part.T
         return rest
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -201,6 +201,10 @@ def _feature_sets(
 
     proved = not order
     while not proved:
+        # Searches wait for each other where they need the same bounds; these do not.
+        again = results_of(path.features, path.to_solve, n_jobs=n_jobs, share_memory=True)
+        with closing(again) as solved:
+            deque(solved, maxlen=0)
         open_to_proof = list[tuple[tuple[int, int], FeatureSet]]()
         wanted = ({"q": q, "rank": rank, "tolerance": plan.tolerance} for q, rank in order)
         with closing(results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)) as sets:

@@ -20,12 +20,14 @@ from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Mask
 from mrshc.core.claims import Claims, Course, Near
 from mrshc.core.far import Centring, FarMatrix
+from mrshc.core.matrix import Matrix
 from mrshc.core.source import beside, to_host
 from mrshc.core.sparsity import ComponentPath
 from mrshc.core.spc import (
     Component,
     Starts,
     existing,
+    existing_order,
     fill_taken,
     leading_eigenvectors,
     new_record,
@@ -36,6 +38,9 @@ from mrshc.core.spc import (
 # Columns that a component is shown at first: the steepest, in multiples of the squared bound, which
 # is the least number that load, and some more.
 _SHOWN, _ADDED, _MORE = 4.0, 1.0, 500
+
+# A block may have more than its share of the steepest of all: it sends a few more.
+_SPARE = 1.5
 
 
 class FarPath(ComponentPath):
@@ -50,19 +55,21 @@ class FarPath(ComponentPath):
         # Where nothing is selected, bounds up to the root of twice the number wanted are tried.
         count = int(_SHOWN * 2 * most) + _MORE
         left = leading_eigenvectors(far.gram, n_components)
-        starts, self._steepest = _first_sweep(far, left, min(count, far.shape[1]))
+        starts, self._at_gaps, self._steepest = _first_sweep(far, left, count)
         super().__init__(starts, max_iter=max_iter, tol=tol)
         # What components rest on, and what is proved, by bound and position.
         self._courses: dict[tuple[float, int], Course] = {}
         self._shown: dict[tuple[float, int], Index] = {}
         self._proved = set[tuple[float, int]]()
+        self._forgotten: dict[float, int] = {}  # number of components that are wanted again
 
     def _next(self, earlier: list[Component], l1_bound: float) -> Component:
         """Find the next component in a few columns."""
         shown = self._to_show(earlier, l1_bound)
         matrix = self._far.part(shown)
-        starts = replace(self._starts, vectors=self._starts.vectors[:, shown])
         before = [replace(c, indices=np.searchsorted(shown, c.indices)) for c in earlier]
+        taken = fill_taken(matrix, before)
+        starts = self._starts_in(matrix, shown, taken)
         record = new_record(matrix, self._max_iter)
         found = next_component(
             matrix,
@@ -78,10 +85,27 @@ class FarPath(ComponentPath):
             shown=shown,
             scores=record.scores[made],
             thresholds=record.thresholds[made],
-            fill_taken=fill_taken(matrix, before),
+            fill_taken=taken,
             enough=int(_ADDED * l1_bound**2) + _MORE,
         )
         return replace(found, indices=shown[found.indices])
+
+    def _starts_in(self, matrix: Matrix, shown: Index, taken: float) -> Starts:
+        """Return the starts in the columns that are shown.
+
+        The images stay those of all columns. What missing cells change about them is added to each
+        as for a matrix of shown columns only: the others are dealt with here.
+        """
+        vectors, images = self._starts.vectors[:, shown], self._starts.images
+        if matrix.missing is not None:
+            rows, columns = matrix.missing_cells
+            change = np.full(rows.size, taken)
+            if matrix.fill_error is not None:  # images have none of it
+                change -= matrix.fill_error
+            images = images - taken * self._at_gaps
+            for image, v in zip(images, vectors, strict=True):
+                image += np.bincount(rows, change * v[columns], minlength=image.size)
+        return replace(self._starts, vectors=vectors, images=images)
 
     def components(self, l1_bound: float, rank: int) -> list[Component]:
         """Return the first `rank` sparse components under an L1 bound, proved."""
@@ -106,8 +130,14 @@ class FarPath(ComponentPath):
             together = compiled.union(together, some)
         return together
 
+    @property
+    def to_solve(self) -> list[dict[str, Any]]:
+        """What was found to be wrong, and is likely to be asked for again."""
+        return [{"l1_bound": b, "rank": rank} for b, rank in self._forgotten.items()]
+
     def prove(self) -> bool:
         """Sweep once for all that is not proved; False if some of it must be sought again."""
+        self._forgotten.clear()
         keys = [key for key in self._courses if key not in self._proved]
         tested = [key for key in keys if self._courses[key].thresholds.size]
         wrong = set[tuple[float, int]]()
@@ -133,6 +163,8 @@ class FarPath(ComponentPath):
     def _forget(self, l1_bound: float, position: int) -> None:
         """Forget a component and all that follow it."""
         bound = self._bounds[l1_bound]
+        wanted = max(len(bound.components), self._forgotten.get(l1_bound, 0))
+        self._forgotten[l1_bound] = wanted
         for k in range(position, len(bound.components)):
             del self._courses[l1_bound, k]
             self._proved.discard((l1_bound, k))
@@ -148,22 +180,29 @@ class FarPath(ComponentPath):
         return Near(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-def _first_sweep(far: FarMatrix, left: Float, count: int) -> tuple[Starts, Index]:
-    """Find right singular vectors, keep the columns where they are largest; and say which."""
-    slopes, images, near = [], np.zeros(left.shape), []
-    sweep = partial(_start_block, centring=far.centring, left=left, count=count)
-    for part, image, indices, columns in far.sweep(sweep):
+def _first_sweep(far: FarMatrix, left: Float, count: int) -> tuple[Starts, Float, Index]:
+    """Find right singular vectors, keep the columns where they are largest; and say which.
+
+    Also, for each of them and each sample, the sum of its entries where the sample has gaps.
+    """
+    slopes, near = [], []
+    images, at_gaps = np.zeros(left.shape), np.zeros(left.shape)
+    share = count / far.shape[1]
+    sweep = partial(_start_block, centring=far.centring, left=left, share=share)
+    for part, image, at_gap, indices, columns in far.sweep(sweep):
         slopes.append(part)
         images += image
+        at_gaps += at_gap
         near.append((indices, columns))
     right = np.concatenate(slopes, axis=1)
-    steepest = _largest(right, count)
     for indices, columns in near:
-        wanted = np.isin(indices, steepest)
-        far.keep(indices[wanted], columns[:, wanted])
+        far.keep(indices, columns)
+    kept = np.flatnonzero(far.is_kept)
+    steepest = kept[_largest(right[:, kept], count)]
     lengths = np.linalg.norm(right, axis=1)
     unit = np.where(lengths > 0, lengths, 1.0)[:, None]
-    return existing(starts_with(right / unit, images / unit)), steepest
+    starts = starts_with(right / unit, images / unit)
+    return existing(starts), (at_gaps / unit)[existing_order(starts)], steepest
 
 
 def _largest(slopes: Float, count: int) -> Index:
@@ -176,15 +215,21 @@ def _largest(slopes: Float, count: int) -> Index:
 
 
 def _start_block(
-    block: Any, start: int, xp: Any, *, centring: Centring, left: Float, count: int
-) -> tuple[Float, Float, Index, NDArray[Any]]:
-    """Return the block's part of X'u and of XX'u, and its columns with the largest products."""
+    block: Any, start: int, xp: Any, *, centring: Centring, left: Float, share: float
+) -> tuple[Float, Float, Float | float, Index, NDArray[Any]]:
+    """Return the block's part of X'u, of XX'u and of the gaps' part of that, and some columns.
+
+    Those are the columns with the largest products.
+    """
     part = centring(block, start, xp)
     products = beside(block, left, xp) @ part
     images = to_host(products @ part.T)
+    at_gaps: Float | float = 0.0
+    if centring.fill is not None:
+        at_gaps = to_host(products @ xp.astype(xp.isnan(block), xp.float64).T)
     slopes = to_host(products)
-    near = np.unique(_largest(slopes, count))
-    return slopes, images, near + start, _some_columns(block, near, xp)
+    near = np.unique(_largest(slopes, int(_SPARE * share * block.shape[1]) + _MORE))
+    return slopes, images, at_gaps, near + start, _some_columns(block, near, xp)
 
 
 def _test_block(
@@ -192,8 +237,10 @@ def _test_block(
 ) -> tuple[Near, Index, NDArray[Any]]:
     """Test a block, and return those of its columns that matter and are not kept yet."""
     part = centring(block, start, xp)
-    missing = xp.astype(xp.isnan(block), xp.float64)
-    near = claims.test(part, xp.sqrt(xp.sum(missing, axis=0)), start, xp)
+    gaps = None
+    if centring.fill is not None:
+        gaps = xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0))
+    near = claims.test(part, gaps, start, xp)
     new = np.unique(near.columns)
     new = new[~kept[new]]
     return near, new, _some_columns(block, new - start, xp)

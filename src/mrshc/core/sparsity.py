@@ -19,6 +19,9 @@ from mrshc.core.spc import Component, Starts, new_trace, next_component
 # v is solved to an L1 change of 1e-7: a narrower bracket on the bound would chase rounding noise.
 _NARROWEST_BRACKET = 1e-7
 
+# Loadings of the first singular vector that are a smaller part of the largest may be zero.
+_ROUNDING = 1e-10
+
 # Iterations of which a trace is kept, a byte for each feature.
 _TRACED = 20
 
@@ -62,6 +65,11 @@ class ComponentPath(ABC):
     def _next(self, earlier: list[Component], l1_bound: float) -> Component:
         """Find the component that follows some others."""
 
+    @property
+    def to_solve(self) -> list[dict[str, Any]]:
+        """Bounds and ranks that searches are likely to ask for."""
+        return []
+
     def prove(self) -> bool:
         """Return whether what was found so far holds for the data; if not, ask again."""
         return True
@@ -86,8 +94,9 @@ class ComponentPath(ABC):
 
     @cached_property
     def _n_loaded(self) -> int:
-        """The number of features that load where the bound does not bind."""
-        return int(np.count_nonzero(self._starts.vectors[0]))
+        """The number of features that load where the bound does not bind, at least."""
+        loadings = np.abs(self._starts.vectors[0])
+        return int(np.count_nonzero(loadings > _ROUNDING * loadings.max()))
 
     def _solved(self, l1_bound: float, rank: int) -> _Bound:
         with self._lock:

@@ -60,10 +60,15 @@ def leading_starts(matrix: Matrix, n_components: int) -> Starts:
 
 def existing(starts: Starts) -> Starts:
     """Return the same number of starts, none of them beyond the rank of X."""
+    order = existing_order(starts)
+    return Starts(vectors=starts.vectors[order], images=starts.images[order], noise=starts.noise)
+
+
+def existing_order(starts: Starts) -> Index:
+    """Return which start to take for each: the last that there is for those beyond the rank."""
     # The Gram matrix knows small singular values badly; the images know them well.
     exist = np.linalg.norm(starts.images, axis=1) > starts.noise
-    order = np.minimum(np.arange(exist.size), max(int(exist.sum()) - 1, 0))
-    return Starts(vectors=starts.vectors[order], images=starts.images[order], noise=starts.noise)
+    return np.minimum(np.arange(exist.size), max(int(exist.sum()) - 1, 0))
 
 
 def starts_at(matrix: Matrix, vectors: Float) -> Starts:

@@ -232,6 +232,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         plan = self._plan(matrix, gap)
         memory = None if self.checkpoint is None else self._memory(others, plan)
         with reported(self, n_steps=plan.n_steps, X=X, verbose=self.verbose) as progress:
+            if isinstance(matrix, FarMatrix):
+                matrix.watch = progress.watch(matrix.shape, X.dtype.itemsize)
             result = search(matrix, plan, n_jobs=n_jobs, progress=progress, memory=memory)
         if isinstance(matrix, FarMatrix):
             self.n_passes_ = matrix.n_passes

@@ -1,9 +1,9 @@
-"""Tables in other formats than plain text: GCT, numpy's, Parquet, AnnData's."""
+"""Tables in other formats than plain text: GCT, numpy's, Parquet."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, TextIO
 
 import numpy as np
@@ -91,8 +91,8 @@ def read_numpy(content: io.BufferedReader) -> Grid:
     try:
         array = np.load(content, allow_pickle=False)
     except Exception as error:  # of many kinds: the file may hold anything
-        raise FlawError(f"is not a whole .npy file of numbers: {_brief(error)}") from None
-    return _unnamed(array)
+        raise FlawError(f"is not a whole .npy file of numbers: {brief(error)}") from None
+    return unnamed(array)
 
 
 def read_numpy_archive(content: io.BufferedReader) -> Grid:
@@ -105,7 +105,7 @@ def read_numpy_archive(content: io.BufferedReader) -> Grid:
         raise FlawError(
             f"must hold a matrix called 'X' or a single one, but holds {len(matrices)} of them"
         )
-    grid = _unnamed(arrays.pop(matrices[0]))
+    grid = unnamed(arrays.pop(matrices[0]))
     n, p = grid.values.shape
     names = {name: arrays.pop(name, None) for name in ("sample_names", "feature_names")}
     samples, features = names["sample_names"], names["feature_names"]
@@ -131,7 +131,7 @@ def _arrays(content: io.BufferedReader) -> dict[str, NDArray[Any]]:
         return {name: archive[name] for name in archive.files}
     except Exception as error:  # of many kinds: the file may hold anything
         raise FlawError(
-            f"is not a whole .npz file of numbers and names: {_brief(error)}. An Excel workbook "
+            f"is not a whole .npz file of numbers and names: {brief(error)}. An Excel workbook "
             "must be saved as CSV first"
         ) from None
 
@@ -140,13 +140,19 @@ def _texts(names: NDArray[Any] | None, length: int) -> list[str] | None:
     return None if names is None or names.shape != (length,) else [str(name) for name in names]
 
 
-def _unnamed(array: NDArray[Any]) -> Grid:
+def unnamed(array: NDArray[Any]) -> Grid:
+    """Return an array as a table without names."""
+    refuse_other_than_numbers(array)
+    return Grid(values=floats(array), row_names=None, column_names=None)
+
+
+def refuse_other_than_numbers(array: Any) -> None:
+    """Refuse an array, in memory or in a file, that is not a matrix of numbers."""
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise FlawError(
             f"must hold a matrix of numbers, but holds an array of {array.dtype} with "
             f"{array.ndim} dimensions"
         )
-    return Grid(values=floats(array), row_names=None, column_names=None)
 
 
 def floats(array: NDArray[Any]) -> NDArray[Any]:
@@ -169,7 +175,7 @@ def read_parquet(content: io.BufferedReader, *, annotations: Collection[str]) ->
     except FlawError:
         raise
     except Exception as error:  # of many kinds: the file may hold anything
-        raise FlawError(f"is not a whole Parquet file: {_brief(error)}") from None
+        raise FlawError(f"is not a whole Parquet file: {brief(error)}") from None
 
 
 def _of_frame(frame: pd.DataFrame, *, annotations: Collection[str]) -> Grid:
@@ -208,76 +214,7 @@ def _plain(column: pd.Series[Any]) -> list[Any]:
     return [None if pd.isna(value) else value for value in column]
 
 
-def read_h5ad(content: io.BufferedReader) -> Grid:
-    """Read AnnData's format: samples (obs) in rows, features (var) in columns."""
-    try:
-        import h5py
-    except ImportError:
-        raise FlawError(
-            "is an .h5ad file, which needs the extra 'anndata': pip install 'mrshc[anndata]'"
-        ) from None
-    try:
-        with h5py.File(content, "r") as file:
-            values = _h5ad_matrix(file["X"])
-            samples, of_samples = _h5ad_frame(file["obs"])
-            features, of_features = _h5ad_frame(file["var"])
-    except FlawError:
-        raise
-    except Exception as error:  # of many kinds: the file may hold anything
-        raise FlawError(f"is not a whole .h5ad file: {_brief(error)}") from None
-    if values.shape != (len(samples), len(features)):
-        raise FlawError(
-            f"has a matrix of shape {values.shape} for {len(samples)} samples and "
-            f"{len(features)} features"
-        )
-    return Grid(
-        values=values,
-        row_names=samples,
-        column_names=features,
-        row_annotations=of_samples,
-        column_annotations=of_features,
-        features_in="columns",
-    )
-
-
-def _h5ad_matrix(node: Any) -> NDArray[Any]:
-    kind = node.attrs.get("encoding-type", "array")
-    if kind not in ("csr_matrix", "csc_matrix"):
-        array = node[()]
-        if array.dtype.kind not in "fiu" or array.ndim != 2:
-            raise FlawError("has an X that is not a matrix of numbers")
-        return floats(array)
-    from scipy import sparse
-
-    parts = (node["data"][()], node["indices"][()], node["indptr"][()])
-    make: Callable[..., Any] = sparse.csr_matrix if kind == "csr_matrix" else sparse.csc_matrix
-    return floats(make(parts, shape=tuple(node.attrs["shape"])).toarray())
-
-
-def _h5ad_frame(group: Any) -> tuple[list[str], dict[str, list[Any]]]:
-    """Return the names and the annotations of samples or features."""
-    index = group.attrs["_index"]
-    columns = {str(name): _h5ad_column(group[name]) for name in group.attrs["column-order"]}
-    names = [str(name) for name in _h5ad_column(group[index]) or []]
-    return names, {name: column for name, column in columns.items() if column is not None}
-
-
-def _h5ad_column(node: Any) -> list[Any] | None:
-    """Return one annotation; None if it is of a kind that cannot be shown."""
-    kind = node.attrs.get("encoding-type", "array")
-    if kind == "categorical":
-        levels = _h5ad_column(node["categories"]) or []
-        return [levels[code] if code >= 0 else None for code in node["codes"][()]]
-    if kind.startswith("nullable"):
-        given = _h5ad_column(node["values"]) or []
-        return [None if m else v for v, m in zip(given, node["mask"][()], strict=True)]
-    if kind not in ("array", "string-array") or not hasattr(node, "dtype"):
-        return None
-    values = node[()]
-    return [v.decode(errors="replace") if isinstance(v, bytes) else v for v in values.tolist()]
-
-
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
     """Return the first line of what a library says."""
     said = str(error).strip().splitlines()
     return said[0].rstrip(".") if said else type(error).__name__

@@ -6,10 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from mrshc.io.stored import Stored
 
 Orientation = Literal["rows", "columns"]
 
@@ -24,7 +27,7 @@ MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "<na>", "null"})
 class Grid:
     """Rows and columns of numbers, with what is known about both."""
 
-    values: NDArray[Any]  # (rows, columns)
+    values: NDArray[Any] | Stored  # (rows, columns)
     row_names: list[str] | None  # None: there are none
     column_names: list[str] | None
     row_annotations: dict[str, list[Any]] = field(default_factory=dict)

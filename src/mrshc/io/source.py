@@ -121,7 +121,8 @@ def as_text(stream: io.BufferedReader) -> Iterator[tuple[io.TextIOWrapper, str]]
     code = next(marked, "utf-8")
     if b"\0" in head and code != "utf-16":
         raise FlawError(
-            "is not a table of a known kind. Known are CSV, TSV, GCT, Parquet, .npy, .npz and .h5ad"
+            "is not a table of a known kind. Known are CSV, TSV, GCT, Parquet, .npy, .npz, .h5ad "
+            "and .zarr"
         )
     whole, newline, rest = head.decode(code, _LENIENT).rpartition("\n")
     with io.TextIOWrapper(stream, code, errors=_LENIENT, newline="") as text:

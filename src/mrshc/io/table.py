@@ -12,8 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mrshc.core.source import Source
 from mrshc.io import formats
+from mrshc.io.annotated import read_h5ad
 from mrshc.io.grid import Grid, Orientation, tidy, unique
+from mrshc.io.large import read_large
 from mrshc.io.source import (
     FlawError,
     TableError,
@@ -23,6 +26,7 @@ from mrshc.io.source import (
     shown,
     start_of,
 )
+from mrshc.io.stored import kind_of
 from mrshc.io.text import read_cells, read_text
 
 _FEWEST_SAMPLES, _FEWEST_FEATURES = 3, 2
@@ -33,7 +37,7 @@ _NAMED = 5  # in an error, at most
 class Table:
     """Samples and features of a file."""
 
-    X: NDArray[Any]  # (n, p), samples in rows; NaN: missing
+    X: NDArray[Any] | Source  # (n, p), samples in rows; NaN: missing; or where that lies
     sample_names: NDArray[Any]  # (n,), texts, unique
     feature_names: NDArray[Any]  # (p,), texts, unique
     sample_annotations: pd.DataFrame  # (n, any), indexed by sample
@@ -43,8 +47,9 @@ class Table:
     reading: dict[str, Any] = field(default_factory=dict)  # options that were not the default
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the values with their names."""
-        return pd.DataFrame(self.X, index=self.sample_names, columns=self.feature_names)
+        """Return the values with their names; what lies in a file is read."""
+        X = self.X if isinstance(self.X, np.ndarray) else self.X.columns(np.arange(self.X.shape[1]))
+        return pd.DataFrame(X, index=self.sample_names, columns=self.feature_names)
 
 
 def read_table(
@@ -56,6 +61,7 @@ def read_table(
     annotations: Sequence[str] = (),
     separator: str | None = None,
     decimal: str | None = None,
+    in_memory: bool | None = None,
 ) -> Table:
     r"""Read a table of samples and features.
 
@@ -63,7 +69,8 @@ def read_table(
     ----------
     path : str or path
         A table as text (CSV, TSV and the like) or GCT, compressed by gzip, bzip2 or xz or not; a
-        Parquet file, .npy, .npz, .h5ad; or "-" for standard input. The content tells which.
+        Parquet file, .npy, .npz, .h5ad; a .zarr folder or archive; or "-" for standard input. The
+        content tells which.
     features : {"rows", "columns"} or None
         Where the features are. By default what the format says, or what names shared with
         `samples` say; else the longer side, which is the rows in most tables of expression data.
@@ -77,6 +84,10 @@ def read_table(
         Columns of text always are.
     separator, decimal : str or None
         Of a text file; found out by default.
+    in_memory : bool or None
+        Whether the values are read, or stay in their file, from which estimators read them in
+        blocks; .npy, .h5ad and .zarr can stay. By default they are read if they take no more than
+        half of the memory that is free.
 
     Returns
     -------
@@ -98,13 +109,15 @@ def read_table(
     name = shown(path)
     marks = {"separator": _separator(separator), "decimal": _decimal(decimal)}
     try:
-        grid = _read_grid(path, annotations=annotations, truth=truth, **marks)
+        grid = _read_grid(path, annotations=annotations, truth=truth, in_memory=in_memory, **marks)
         notes_on_samples = None if samples is None else _read_annotations(samples)
         table = _oriented(grid, features=features, truth=truth, known=notes_on_samples)
         given: dict[str, Any] = {"features": features, "truth": truth}
         given |= {"samples": None if samples is None else os.fspath(samples)}
         given |= {"annotations": list(annotations), "separator": separator, "decimal": decimal}
-        table = replace(table, source=name, reading={k: v for k, v in given.items() if v})
+        given |= {"in_memory": in_memory}
+        given = {k: v for k, v in given.items() if v or v is False}
+        table = replace(table, source=name, reading=given)
         if notes_on_samples is not None:
             table = _joined(table, notes_on_samples, shown(samples or ""))
     except FlawError as flaw:
@@ -134,12 +147,20 @@ def _read_grid(
     truth: str | None,
     separator: str | None,
     decimal: str | None,
+    in_memory: bool | None,
 ) -> Grid:
+    if (kind := kind_of(path)) is not None:
+        return read_large(path, kind, in_memory=in_memory)
     named = {*annotations, *([] if truth is None else [truth])}
     with opened(path) as stream:
         head = start_of(stream)
         if not head.strip():
             raise FlawError("is empty")
+        if in_memory is False:
+            raise FlawError(
+                "cannot stay in its file: only .npy, .h5ad and .zarr, not compressed as a whole, "
+                "are read in blocks. Write it as one of them, or leave --out-of-core out"
+            )
         if head.startswith(b"\x93NUMPY"):
             return formats.read_numpy(seekable(stream))
         if head.startswith(b"PK\x03\x04"):
@@ -147,7 +168,7 @@ def _read_grid(
         if head.startswith(b"PAR1"):
             return formats.read_parquet(seekable(stream), annotations=named)
         if head.startswith(b"\x89HDF"):
-            return formats.read_h5ad(seekable(stream))
+            return read_h5ad(seekable(stream))
         with as_text(stream) as (text, start):
             if formats.is_gct(start):
                 return formats.read_gct(text)
@@ -199,8 +220,8 @@ def _oriented(
     for kind, columns in (("samples", of_samples), ("features", of_features)):
         if columns:
             notes.append(f"Annotations of the {kind}: {', '.join(columns)}.")
-    if n_missing := int(np.isnan(X).sum()):
-        notes.append(f"{n_missing:,} of {X.size:,} values are missing.")
+    if isinstance(X, np.ndarray) and (n_missing := int(np.isnan(X).sum())):
+        notes.append(missing(n_missing, X.shape))
     return Table(
         X=X,
         sample_names=finished[0],
@@ -210,6 +231,11 @@ def _oriented(
         source="",
         notes=tuple(notes),
     )
+
+
+def missing(count: int, shape: tuple[int, ...]) -> str:
+    """Say how many values are missing."""
+    return f"{count:,} of {shape[0] * shape[1]:,} values are missing."
 
 
 def _features_side(

@@ -1,0 +1,54 @@
+"""Files that can be read in blocks: numpy's, AnnData's and Zarr's, at once or as they are asked."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from mrshc.core.source import UnreadableError
+from mrshc.io.annotated import annotated, hdf5
+from mrshc.io.formats import brief, unnamed
+from mrshc.io.grid import Grid
+from mrshc.io.source import FlawError
+from mrshc.io.stored import Kind, Stored, open_zarr, stays
+
+_NAMES = {"npy": ".npy file of numbers", "h5ad": ".h5ad file", "zarr": "Zarr store"}
+
+
+def read_large(path: str | os.PathLike[str], kind: Kind, *, in_memory: bool | None) -> Grid:
+    """Read a table; its matrix stays in the file if it is too large, or if that is asked for."""
+    try:
+        with _content(path, kind) as content:
+            if hasattr(content, "keys"):
+                return _annotated(os.fspath(path), content, in_memory)
+            return _plain(os.fspath(path), content, in_memory)
+    except (FlawError, UnreadableError, MemoryError):
+        raise
+    except Exception as error:  # of many kinds: the file may hold anything
+        raise FlawError(f"is not a whole {_NAMES[kind]}: {brief(error)}") from None
+
+
+def _content(path: str | os.PathLike[str], kind: Kind) -> AbstractContextManager[Any]:
+    if kind == "npy":
+        return nullcontext(np.load(path, mmap_mode="r", allow_pickle=False))
+    if kind == "h5ad":
+        return hdf5().File(path, "r")
+    return nullcontext(open_zarr(path))
+
+
+def _plain(path: str, content: Any, in_memory: bool | None) -> Grid:
+    X = Stored(path)
+    if (note := stays(X, in_memory)) is None:
+        return unnamed(np.array(content))
+    return Grid(values=X, row_names=None, column_names=None, notes=[note])
+
+
+def _annotated(path: str, group: Any, in_memory: bool | None) -> Grid:
+    X = Stored(path, inside="X") if "X" in group else None  # without it, it is refused below
+    note = None if X is None else stays(X, in_memory)
+    grid = annotated(group, X=None if note is None else X)
+    grid.notes += [] if note is None else [note]
+    return grid
