@@ -8,7 +8,7 @@ about products of vectors with columns, and many are tested in one matrix produc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +75,7 @@ class Claims:
     radii: Float  # (groups,)
     widest: Float  # (groups,), largest shift
     unit: float
+    _there: list[Any] = field(default_factory=list)  # what a device needs, where it is
 
     @classmethod
     def of(cls, courses: Sequence[Course], *, n_columns: int, unit: float) -> Claims:
@@ -151,24 +152,32 @@ class Claims:
 
     def _on_device(self, part: Any, gaps: Any, xp: Any) -> Iterator[_Pairs]:
         """Yield the same, from all vectors: on a device this costs less than to choose."""
+        if not self._there:  # once for all blocks
+            vectors, shifts = self._padded()
+            self._there[:] = beside(part, vectors, xp), beside(part, shifts, xp)
+        vectors, shifts = self._there
+        n_columns = int(part.shape[1])
+        n_steps = int(vectors.shape[0]) // self.n_courses
+        at_once = max(1, _DEVICE_CELLS // (n_columns * n_steps)) * n_steps
+        for first in range(0, int(vectors.shape[0]), at_once):
+            products = xp.abs(vectors[first : first + at_once, :] @ part)
+            if gaps is not None:
+                products = products + shifts[first : first + at_once, None] * gaps[None, :]
+            largest = xp.max(xp.reshape(products, (-1, n_steps, n_columns)), axis=1)
+            i, j = xp.nonzero(largest > NEAR)
+            yield to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j])
+
+    def _padded(self) -> tuple[Float, Float]:
+        """Return vectors and shifts, as many for each course, so that a course is an axis."""
         counts = np.bincount(self.courses)
-        n_steps, n_columns = int(counts.max()), int(part.shape[1])
-        # Courses of equal length, so that the largest of each is that of an axis.
+        n_steps = int(counts.max())
         place = self.courses * n_steps + np.arange(self.courses.size)
         place -= np.repeat(np.cumsum(counts) - counts, counts)
         vectors = np.zeros((self.n_courses * n_steps, self.vectors.shape[1]))
         vectors[place] = self.vectors / self.unit
         shifts = np.zeros(self.n_courses * n_steps)
         shifts[place] = self.shifts
-        at_once = max(1, _DEVICE_CELLS // (n_columns * n_steps)) * n_steps
-        for first in range(0, vectors.shape[0], at_once):
-            some = slice(first, first + at_once)
-            products = xp.abs(beside(part, vectors[some], xp) @ part)
-            if gaps is not None:
-                products = products + beside(part, shifts[some], xp)[:, None] * gaps[None, :]
-            largest = xp.max(xp.reshape(products, (-1, n_steps, n_columns)), axis=1)
-            i, j = xp.nonzero(largest > NEAR)
-            yield to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j])
+        return vectors, shifts
 
 
 _Pairs = tuple[Index, Index, Float]

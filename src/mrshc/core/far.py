@@ -85,7 +85,8 @@ def _summary_of(
     rows = block.shape[1] - to_host(xp.sum(xp.astype(missing, xp.float64), axis=1))
     lowest = float(xp.min(xp.where(missing, xp.inf, block)))
     highest = float(xp.max(xp.where(missing, -xp.inf, block)))
-    columns = column_summary(block) if xp is np else _device_summary(block, missing, xp)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite values are refused later
+        columns = column_summary(block) if xp is np else _device_summary(block, missing, xp)
     return columns, rows, lowest, highest
 
 
@@ -155,15 +156,15 @@ class FarMatrix:
 
     def part(self, indices: Index) -> Matrix:
         """Return the matrix of some columns that are kept."""
-        values, offsets = self._store[self._place[indices]], self.offsets[indices]
-        cells = None
+        offsets, cells = self.offsets[indices], None
+        # By rows, products take a third of the time.
+        values = np.ascontiguousarray(self._store.take(self._place[indices], axis=0).T)
         if self._some_missing:
-            columns, rows = np.nonzero(np.isnan(values))
-            values[columns, rows] = offsets[columns] + self.fill
-            shape = (self.shape[0], indices.size)
-            cells = sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=shape)
+            rows, columns = np.nonzero(np.isnan(values))
+            values[rows, columns] = offsets[columns] + self.fill
+            cells = sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=values.shape)
         return Matrix(
-            values=np.ascontiguousarray(values.T),  # by rows, products take a third of the time
+            values=values,
             offsets=offsets,
             missing=cells,
             fill=self.fill,

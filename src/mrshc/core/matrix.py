@@ -198,7 +198,7 @@ def offsets_and_fill(
     }[center]
     if drop_constant:
         offsets = np.where(constant, means, offsets)
-    return offsets, float((means - offsets) @ counts) / n_observed
+    return offsets, float((means - offsets) @ counts / n_observed)
 
 
 def n_constant_columns(X: NDArray[Any]) -> int:

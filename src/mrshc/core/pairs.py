@@ -97,7 +97,10 @@ class PairDistances:
                 total += _weighted_block(
                     columns, 0, np, scaling=scaling, weights=weights[block], metric=self._metric
                 )
-        return total if self._scale is None else total * self._scale
+        if self._scale is not None:
+            total *= self._scale
+            np.fill_diagonal(total, 0.0)  # where pairs share what others lack, rounding is left
+        return total
 
     def slopes(self, u: Float) -> Float:
         """Return D'u, one number for each feature, from a symmetric (n, n) u."""

@@ -60,6 +60,7 @@ class FarPath(ComponentPath):
         # What components rest on, and what is proved, by bound and position.
         self._courses: dict[tuple[float, int], Course] = {}
         self._shown: dict[tuple[float, int], Index] = {}
+        self._known: list[list[float]] = [[] for _ in starts.vectors]  # bounds of these, sorted
         self._proved = set[tuple[float, int]]()
         self._forgotten: dict[float, int] = {}  # number of components that are wanted again
 
@@ -117,8 +118,7 @@ class FarPath(ComponentPath):
     def _to_show(self, earlier: list[Component], l1_bound: float) -> Index:
         """Return what was enough at the bounds on either side, and what is loaded already."""
         position = len(earlier)
-        known = sorted(bound for bound, k in self._shown if k == position)
-        if known:
+        if known := self._known[position]:
             above = int(np.searchsorted(known, l1_bound))
             sides = {known[max(above - 1, 0)], known[min(above, len(known) - 1)]}
             shown = [self._shown[bound, position] for bound in sorted(sides)]
@@ -155,6 +155,8 @@ class FarPath(ComponentPath):
                 self._shown[key] = np.union1d(courses[i].shown, columns[best])
                 if products.max(initial=0.0) > 1.0:
                     wrong.add(key)
+        for position in range(len(self._known)):
+            self._known[position] = sorted(b for b, k in self._shown if k == position)
         for bound, position in sorted(wrong):
             self._forget(bound, position)
         self._proved.update(key for key in keys if key in self._courses)
