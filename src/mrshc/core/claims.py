@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,12 +56,21 @@ class Near(NamedTuple):
     products: Float  # the largest, in multiples of the threshold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Groups(NamedTuple):
+    """Vectors that lie together: what holds for a centre with room for its radius holds for all."""
+
+    order: Index  # (N,), vectors of the first group, of the second, ...
+    ends: Index  # (groups,), where each ends
+    centres: Float  # (groups, n)
+    radii: Float  # (groups,)
+    widest: Float  # (groups,), largest shift
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Claims:
     """That no column that was not shown has a product of more than one with any of these vectors.
 
-    Vectors that lie together are a group: what holds for its centre with room for its radius holds
-    for all. Columns are to be given in multiples of `unit`, about the length of one.
+    Columns are to be given in multiples of `unit`, about the length of one.
     """
 
     vectors: Float  # (N, n), u divided by its threshold, times the unit
@@ -69,11 +79,6 @@ class Claims:
     shown: Index  # course times number of columns, plus column; increasing
     n_columns: int
     n_courses: int
-    order: Index  # (N,), vectors of the first group, of the second, ...
-    ends: Index  # (groups,), where each ends
-    centres: Float  # (groups, n)
-    radii: Float  # (groups,)
-    widest: Float  # (groups,), largest shift
     unit: float
     _there: list[Any] = field(default_factory=list)  # what a device needs, where it is
 
@@ -83,23 +88,27 @@ class Claims:
         counts = [c.thresholds.size for c in courses]
         thresholds = np.concatenate([c.thresholds for c in courses]) * (1.0 - _ROUNDING)
         thresholds = np.maximum(thresholds, _LEAST * unit)
-        vectors = np.concatenate([c.scores for c in courses]) * (unit / thresholds)[:, None]
-        shifts = np.repeat(np.abs([c.fill_taken for c in courses]), counts) / thresholds
-        leaders, labels = compiled.grouped(vectors, _TOGETHER)
-        apart = np.linalg.norm(vectors - vectors[leaders[labels]], axis=1)
         return cls(
-            vectors=vectors,
-            shifts=shifts,
+            vectors=np.concatenate([c.scores for c in courses]) * (unit / thresholds)[:, None],
+            shifts=np.repeat(np.abs([c.fill_taken for c in courses]), counts) / thresholds,
             courses=np.repeat(np.arange(len(courses)), counts),
             shown=np.concatenate([i * n_columns + c.shown for i, c in enumerate(courses)]),
             n_columns=n_columns,
             n_courses=len(courses),
+            unit=unit,
+        )
+
+    @cached_property
+    def groups(self) -> _Groups:
+        """Vectors that lie together. On a device there is no need for it."""
+        leaders, labels = compiled.grouped(self.vectors, _TOGETHER)
+        apart = np.linalg.norm(self.vectors - self.vectors[leaders[labels]], axis=1)
+        return _Groups(
             order=np.argsort(labels, kind="stable"),
             ends=np.cumsum(np.bincount(labels)),
-            centres=vectors[leaders],
+            centres=self.vectors[leaders],
             radii=_largest_of_each(apart, labels),
-            widest=_largest_of_each(shifts, labels),
-            unit=unit,
+            widest=_largest_of_each(self.shifts, labels),
         )
 
     def test(self, part: Any, gaps: Any, start: int, xp: Any) -> Near:
@@ -131,8 +140,8 @@ class Claims:
                 self.vectors,
                 self.shifts,
                 self.courses,
-                self.order,
-                self.ends,
+                self.groups.order,
+                self.groups.ends,
                 largest,
             )
             courses, found = np.nonzero(largest > NEAR)
@@ -140,14 +149,15 @@ class Claims:
 
     def _suspects(self, columns: Float, gaps: Float) -> Mask:
         """Return which groups may have a member with a large product, (groups, columns)."""
+        groups = self.groups
         with np.errstate(over="ignore", invalid="ignore"):
-            centres, single = self.centres.astype(np.float32), columns.astype(np.float32)
+            centres, single = groups.centres.astype(np.float32), columns.astype(np.float32)
             lost = 4.0 * single.shape[1] * np.finfo(np.float32).eps
-            room = (self.radii + lost * np.linalg.norm(centres, axis=1)).astype(np.float32)
+            room = (groups.radii + lost * np.linalg.norm(centres, axis=1)).astype(np.float32)
             reach = np.abs(centres @ single.T)
             reach += room[:, None] * np.sqrt(np.einsum("ji,ji->j", single, single))
             if gaps.any():
-                reach += np.outer(self.widest, gaps)
+                reach += np.outer(groups.widest, gaps)
         return ~(reach <= NEAR)  # what single precision cannot say is suspicious too
 
     def _on_device(self, part: Any, gaps: Any, xp: Any) -> Iterator[_Pairs]:
@@ -156,13 +166,14 @@ class Claims:
             vectors, shifts = self._padded()
             self._there[:] = beside(part, vectors, xp), beside(part, shifts, xp)
         vectors, shifts = self._there
-        n_columns = int(part.shape[1])
-        n_steps = int(vectors.shape[0]) // self.n_courses
+        n_vectors, n_columns = int(vectors.shape[0]), int(part.shape[1])
+        n_steps = n_vectors // self.n_courses
         at_once = max(1, _DEVICE_CELLS // (n_columns * n_steps)) * n_steps
-        for first in range(0, int(vectors.shape[0]), at_once):
-            products = xp.abs(vectors[first : first + at_once, :] @ part)
+        for first in range(0, n_vectors, at_once):
+            some = slice(first, min(first + at_once, n_vectors))
+            products = xp.abs(vectors[some, :] @ part)
             if gaps is not None:
-                products = products + shifts[first : first + at_once, None] * gaps[None, :]
+                products = products + shifts[some, None] * gaps[None, :]
             largest = xp.max(xp.reshape(products, (-1, n_steps, n_columns)), axis=1)
             i, j = xp.nonzero(largest > NEAR)
             yield to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -199,24 +199,33 @@ def _feature_sets(
         memory[names[key]] = features
         steps.advance(1)
 
-    proved = not order
-    while not proved:
-        # Searches wait for each other where they need the same bounds; these do not.
-        again = results_of(path.features, path.to_solve, n_jobs=n_jobs, share_memory=True)
-        with closing(again) as solved:
-            deque(solved, maxlen=0)
-        open_to_proof = list[tuple[tuple[int, int], FeatureSet]]()
-        wanted = ({"q": q, "rank": rank, "tolerance": plan.tolerance} for q, rank in order)
-        with closing(results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)) as sets:
-            for key, features in zip(order, sets, strict=True):
+    for ranks in path.stages(plan.ranks):
+        stage = [(q, rank) for q, rank in order if rank in ranks]
+        proved = not stage
+        while not proved:
+            open_to_proof = list[tuple[tuple[int, int], FeatureSet]]()
+            for key, features in _searched(path, stage, plan.tolerance, n_jobs):
                 if path.needs_proof:
                     open_to_proof.append((key, features))
                 else:
                     keep(key, features)
-        if proved := path.prove():
-            for key, features in open_to_proof:
-                keep(key, features)
+            if proved := path.prove():
+                for key, features in open_to_proof:
+                    keep(key, features)
     return {key: cast(FeatureSet, memory[name]) for key, name in names.items()}
+
+
+def _searched(
+    path: ComponentPath, grid: Sequence[tuple[int, int]], tolerance: int, n_jobs: int | None
+) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
+    """Yield each (q, rank) with its features."""
+    # Searches wait for each other where they need the same bounds; these do not.
+    again = results_of(path.features, path.to_solve, n_jobs=n_jobs, share_memory=True)
+    with closing(again) as solved:
+        deque(solved, maxlen=0)
+    wanted = ({"q": q, "rank": rank, "tolerance": tolerance} for q, rank in grid)
+    with closing(results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)) as sets:
+        yield from zip(grid, sets, strict=True)
 
 
 Sets = Mapping[tuple[int, int], FeatureSet]

@@ -9,6 +9,7 @@ again, until everything holds: then each component is that of all columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -130,6 +131,13 @@ class FarPath(ComponentPath):
             together = compiled.union(together, some)
         return together
 
+    def stages(self, ranks: Sequence[int]) -> list[Sequence[int]]:
+        """Return one rank after the other where sweeps cost little, else all together.
+
+        With what comes before it proved, a component is seldom sought in vain.
+        """
+        return [[rank] for rank in ranks] if self._far.source.is_near else [ranks]
+
     @property
     def to_solve(self) -> list[dict[str, Any]]:
         """What was found to be wrong, and is likely to be asked for again."""
@@ -174,6 +182,8 @@ class FarPath(ComponentPath):
 
     def _swept(self, claims: Claims) -> Near:
         far = self._far
+        if far.source.is_here or not far.source.is_near:
+            claims.groups  # noqa: B018 - made here, once, not where the blocks are
         sweep = partial(_test_block, centring=far.centring, kept=far.is_kept, claims=claims)
         found = list[Near]()
         for near, indices, columns in far.sweep(sweep):

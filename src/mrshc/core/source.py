@@ -42,6 +42,11 @@ class Source(Protocol):
         """Whether blocks come into this process, as arrays of numpy."""
         ...
 
+    @property
+    def is_near(self) -> bool:
+        """Whether a sweep costs little: X is in memory, here or on a device."""
+        ...
+
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(block, start, xp) for blocks of columns, in their order: one pass.
 
@@ -76,6 +81,11 @@ class ArraySource:
     @property
     def is_here(self) -> bool:
         """Blocks are views of the array."""
+        return True
+
+    @property
+    def is_near(self) -> bool:
+        """The array is in memory."""
         return True
 
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:

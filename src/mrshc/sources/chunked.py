@@ -69,6 +69,11 @@ class ChunkedSource:
         """Blocks stay with the workers."""
         return False
 
+    @property
+    def is_near(self) -> bool:
+        """Blocks are read, or made, or far away."""
+        return False
+
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(chunk, start, numpy) for all chunks, from where they are."""
         return self._run(function, np.flatnonzero(np.diff(self._ends)).tolist())

@@ -60,6 +60,11 @@ class DeviceSource:
         """Blocks stay on the device."""
         return False
 
+    @property
+    def is_near(self) -> bool:
+        """The device has X in its memory."""
+        return True
+
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(block, start, xp) for blocks of columns, with the array's own xp."""
         n, p = self._shape

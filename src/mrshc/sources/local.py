@@ -57,6 +57,11 @@ class Local(ABC):
         """Blocks are read into this process."""
         return True
 
+    @property
+    def is_near(self) -> bool:
+        """Blocks are read, or made."""
+        return False
+
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(block, start, numpy) for blocks of columns."""
         blocks = aligned_blocks(*self._shape, self._chunk)
