@@ -68,8 +68,9 @@ def new_folder(
             _exchange(work / "result", out)
         except OtherWorkError:
             raise UserError(
-                f"{work} holds unfinished work on other data or with other options. Leave out "
-                "--resume and add --overwrite to begin anew, or give another folder."
+                f"{work} holds unfinished work on other data or with other options, among which "
+                "--in-memory and --out-of-core count. Leave out --resume and add --overwrite to "
+                "begin anew, or give another folder."
             ) from None
         except BaseException:
             _restore(out)
@@ -206,8 +207,8 @@ def _shown(result: Result) -> pd.DataFrame:
     """Return the selected features, at most so many that a heat map can show them."""
     if result.selected.shape[1] <= _MOST_ROWS:
         return result.selected
-    best = result.features.index[:_MOST_ROWS]  # selected ones come first, by their effect
-    return result.selected[[name for name in result.selected.columns if name in set(best)]]
+    best = set(result.features.index[:_MOST_ROWS])  # selected ones come first, by their effect
+    return result.selected[[name for name in result.selected.columns if name in best]]
 
 
 def _pictures(result: Result) -> dict[str, Callable[[], Any]]:

@@ -63,11 +63,7 @@ def check_samples(
 def _far_samples(estimator: Any, data: FarData, *, reset: bool) -> FarData:
     """Return data that live elsewhere, if they are what is wanted."""
     p, found = data.shape[1], data.found
-    if reset:
-        estimator.n_features_in_ = p
-        if hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
-    elif p != estimator.n_features_in_:
+    if not reset and p != estimator.n_features_in_:
         raise ValueError(
             f"X must have the {estimator.n_features_in_} features of the fit, but has {p}."
         )
@@ -75,6 +71,10 @@ def _far_samples(estimator: Any, data: FarData, *, reset: bool) -> FarData:
         if not counts.all():
             raise _unobserved(kind, str(int(counts.argmin())))
     _refuse_scale(found.lowest, found.highest, lambda: "somewhere")
+    if reset:
+        estimator.n_features_in_ = p
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
     return data
 
 

@@ -5,12 +5,12 @@ from scipy.spatial.distance import cdist
 
 from mrshc.core import compiled
 from mrshc.core.association import cauchy_combination, q_values, rank_p_values
-from mrshc.core.matrix import centred_matrix
 from mrshc.core.tree import pairwise_distances
+from residences import matrix_at, tables
 
 
 def p_values_of(X, *partitions):
-    matrix = centred_matrix(X, center="columns", drop_constant=True)
+    matrix = matrix_at(X)
     return rank_p_values(matrix, [np.asarray(p) for p in partitions], np.arange(X.shape[1]))
 
 
@@ -102,13 +102,24 @@ def test_monotone_transformations_change_nothing():
 def test_p_values_do_not_depend_on_the_company_or_its_order():
     X = np.random.default_rng(5).normal(size=(300, 4000))  # more than one block
     labels = np.arange(300) % 4
-    matrix = centred_matrix(X, center="columns", drop_constant=True)
+    matrix = matrix_at(X)
     every = rank_p_values(matrix, [labels], np.arange(4000))
     some = np.array([3999, 17, 0, 2500])
     np.testing.assert_array_equal(rank_p_values(matrix, [labels], some), every[some])
     fewer = rank_p_values(matrix, [np.arange(300) % 6, labels], some)
     np.testing.assert_array_equal(fewer[:, 1:], every[some])
     assert rank_p_values(matrix, [labels], some[:0]).shape == (0, 1)
+
+
+def test_p_values_do_not_depend_on_where_the_data_live(residence):
+    partitions = [np.arange(24) % 2, np.arange(24) // 8 - 1]
+    some = np.array([399, 17, 0, 250])
+    for A in tables(residence):
+        expected = p_values_of(residence.near(A), *partitions)
+        matrix = matrix_at(residence(A))
+        every = rank_p_values(matrix, partitions, np.arange(400))
+        np.testing.assert_array_equal(every, expected)
+        np.testing.assert_array_equal(rank_p_values(matrix, partitions, some), expected[some])
 
 
 def test_the_combination_is_the_plain_formula():

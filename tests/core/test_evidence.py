@@ -5,6 +5,7 @@ import pytest
 
 from mrshc.core.evidence import shuffle_scores
 from mrshc.core.matrix import centred_matrix
+from residences import matrix_at
 
 
 def between(X, labels):
@@ -91,13 +92,14 @@ def test_samples_that_are_all_equally_far_apart_favour_no_partition():
 
 
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
-def test_inner_products_without_some_columns_are_those_of_the_others(center):
+def test_inner_products_without_some_columns_are_those_of_the_others(residence, center):
     rng = np.random.default_rng(7)
-    X = rng.normal(loc=3, size=(6, 50))
-    X[rng.random(X.shape) < 0.1] = np.nan
-    matrix = centred_matrix(X, center=center, drop_constant=False)
+    A = rng.normal(loc=3, size=(6, 50))
+    A[rng.random(A.shape) < 0.1] = np.nan
+    near = centred_matrix(residence.near(A), center=center, drop_constant=False)
+    matrix = matrix_at(residence(A), center=center, drop_constant=False)
     indices = np.array([3, 10, 40])
-    others = np.delete(matrix.values - matrix.offsets, indices, axis=1)
+    others = np.delete(near.values - near.offsets, indices, axis=1)
     np.testing.assert_allclose(matrix.gram_without(indices), others @ others.T, atol=1e-10)
 
 
@@ -110,10 +112,10 @@ def test_the_unit_does_not_matter(scale):
     np.testing.assert_allclose(shuffle_scores([labels], scaled @ scaled.T), expected, rtol=1e-9)
 
 
-def test_columns_of_huge_variance_leave_the_others_their_digits():
-    X = np.random.default_rng(9).normal(size=(20, 30))
-    X[:, :5] *= 1e9
-    matrix = centred_matrix(X, center="columns", drop_constant=True)
+def test_columns_of_huge_variance_leave_the_others_their_digits(residence):
+    A = np.random.default_rng(9).normal(size=(20, 30))
+    A[:, :5] *= 1e9
+    matrix, X = matrix_at(residence(A)), residence.near(A)
     others = (X - X.mean(axis=0))[:, 5:]
     np.testing.assert_allclose(
         matrix.gram_without(np.arange(5)), others @ others.T, rtol=1e-9, atol=1e-9

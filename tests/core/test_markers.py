@@ -3,13 +3,9 @@ import pytest
 from scipy import stats
 
 from mrshc.core.markers import Contrast, marks
-from mrshc.core.matrix import centred_matrix
 from mrshc.core.tree import agglomerate, pairwise_distances
 from mrshc.datasets import make_noise, make_simulation_1, make_simulation_2
-
-
-def matrix_of(X):
-    return centred_matrix(X, center="columns", drop_constant=True)
+from residences import matrix_at, tables
 
 
 def contrasts_of(labels):
@@ -22,7 +18,7 @@ def contrasts_of(labels):
 
 def marked(X, features, labels, *, linkage="complete", metric="sqeuclidean", weights=None):
     return marks(
-        matrix_of(X),
+        matrix_at(X),
         np.asarray(features),
         contrasts_of(labels),
         linkage=linkage,
@@ -156,3 +152,15 @@ def test_weights_count_as_they_do_in_the_distances():
     scaled[:, features] *= np.sqrt(weights)
     others = marked(scaled, features, labels, metric="cityblock")
     np.testing.assert_allclose(blocks[0].p_values, others[0].p_values)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_marks_are_the_same_wherever_the_data_live(residence, metric):
+    features, weights = np.arange(5, 45), np.linspace(0.1, 1.0, 40)
+    labels = np.repeat([0, 1, 2], 8)
+    for A in tables(residence):
+        near = marked(residence.near(A), features, labels, metric=metric, weights=weights)
+        found = marked(residence(A), features, labels, metric=metric, weights=weights)
+        for mark, expected in zip(found, near, strict=True):
+            for name in ("mean_inside", "mean_outside", "effect_size", "p_values", "q_values"):
+                np.testing.assert_array_equal(getattr(mark, name), getattr(expected, name))

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from mrshc.core.far import variances_of
 from mrshc.core.matrix import centred_matrix, column_variances
+from residences import data_of, matrix_at, tables
 
 LAYOUTS = {
     "C": np.ascontiguousarray,
@@ -83,3 +85,62 @@ def test_variances_are_numpys_and_exactly_zero_for_constants():
     variances = column_variances(X)
     np.testing.assert_allclose(variances[[0, 2]], X[:, [0, 2]].var(axis=0, ddof=1), rtol=1e-9)
     assert variances[1] == 0.0
+
+
+# Wherever it lives --------------------------------------------------------------------------
+
+
+def assert_close(found, expected):
+    """Up to what rounding does to the largest of the numbers."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("center", ["columns", "grand", "none"])
+def test_products_and_statistics_are_those_of_the_array(residence, center):
+    some = np.array([399, 3, 17, 250])
+    for A in tables(residence):
+        near = matrix_at(residence.near(A), center=center)
+        matrix = matrix_at(residence(A), center=center)
+        assert (matrix.shape, matrix.n_constant) == (near.shape, near.n_constant)
+        assert matrix.n_observed == near.n_observed
+        assert_close(matrix.offsets, near.offsets)
+        assert matrix.fill == pytest.approx(near.fill, abs=1e-12 * np.nanmax(A))
+        assert_close(matrix.gram, near.gram)
+        assert_close(matrix.gram_without(some), near.gram_without(some))
+
+
+def largest(columns):
+    return np.nanmax(columns, axis=0)
+
+
+def test_columns_come_as_they_are_and_each_is_visited_once(residence):
+    rng = np.random.default_rng(0)
+    few, many = np.array([399, 3, 17, 250]), rng.permutation(400)[:300]
+    for A in tables(residence):
+        near, matrix = residence.near(A), matrix_at(residence(A))
+        for indices in (few, many, few[:0]):
+            columns = matrix.columns(indices)
+            assert columns.dtype == np.float64
+            np.testing.assert_array_equal(columns, near[:, indices])
+            found = np.full(indices.size, np.nan)
+            for which, values in matrix.visit(indices, largest):
+                assert np.isnan(found[which]).all()
+                found[which] = values
+            np.testing.assert_array_equal(found, largest(near[:, indices]))
+
+
+@pytest.mark.parametrize("center", ["columns", "grand", "none"])
+def test_constant_columns_vanish_there_too(residence, center):
+    A = np.random.default_rng(2).normal(size=(9, 40))
+    A[:, 2] = 0.1
+    A[:, 30] = np.float32(1e6)
+    without = np.delete(np.arange(40), [2, 30])
+    matrix = matrix_at(residence(A), center=center)
+    assert matrix.n_constant == 2
+    assert np.all(matrix.gram_without(without) == 0.0)
+
+
+def test_variances_are_those_of_the_array(residence):
+    for A in tables(residence):
+        expected = column_variances(residence.near(A))
+        np.testing.assert_allclose(variances_of(data_of(residence(A))), expected, rtol=1e-9)

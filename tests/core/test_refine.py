@@ -5,7 +5,6 @@ from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import cdist, pdist
 
-from mrshc.core.matrix import centred_matrix
 from mrshc.core.refine import RefineSettings, association, folds, refine
 from mrshc.core.sparsity import SparsityPath
 from mrshc.core.spc import leading_starts
@@ -16,19 +15,16 @@ from mrshc.datasets import (
     make_simulation_1,
     make_simulation_2,
 )
-
-
-def matrix_of(X):
-    return centred_matrix(X, center="columns", drop_constant=True)
+from residences import matrix_at, tables
 
 
 def refined(X, start, **settings):
-    return refine(matrix_of(X), np.asarray(start), RefineSettings(**settings))
+    return refine(matrix_at(X), np.asarray(start), RefineSettings(**settings))
 
 
 def refined_after_search(X, *, q=20, rank=1, **settings):
     """Refine what sparse components choose, which agrees with itself as well as it can."""
-    matrix = matrix_of(X)
+    matrix = matrix_at(X)
     path = SparsityPath(matrix, leading_starts(matrix, rank), max_iter=20, tol=1e-7)
     start = path.search(q=q, rank=rank, tolerance=0).indices
     return refine(matrix, start, RefineSettings(**settings))
@@ -78,7 +74,7 @@ def plain_association(X, present, linkage):
 def test_every_feature_is_tested_as_in_plain_words(linkage, size):
     X = make_simulation_1(size, mu=1.2, sizes=(10, 9, 8)).X[:, 35:75]
     present = np.sort(np.random.default_rng(size).choice(40, size, replace=False))
-    found = association(matrix_of(X), present, RefineSettings(linkage=linkage))
+    found = association(matrix_at(X), present, RefineSettings(linkage=linkage))
     expected = plain_association(X, present, linkage)
     plain = np.isfinite(expected)
     assert plain.sum() > 25
@@ -89,10 +85,10 @@ def test_a_feature_never_helps_to_make_the_trees_it_is_tested_against():
     X = np.random.default_rng(0).normal(size=(30, 40))
     present = np.arange(25)
     X[:, 3] *= 10  # first of all folds, and stays so
-    before = association(matrix_of(X), present, RefineSettings())
+    before = association(matrix_at(X), present, RefineSettings())
     changed = X.copy()
     changed[:, 3] = np.sign(X[:, 3]) * X[:, 3] ** 2
-    after = association(matrix_of(changed), present, RefineSettings())
+    after = association(matrix_at(changed), present, RefineSettings())
     assert after[3] == before[3]
     assert np.mean(after != before) > 0.5, "it does help to make those of the others"
 
@@ -234,6 +230,12 @@ def test_layout_precision_and_unit_of_the_data_are_of_no_consequence():
     narrow = refined(X, np.arange(20))
     for other in (X.astype(float), np.asfortranarray(X), 1e100 * X.astype(float)):
         assert_same(narrow, refined(other, np.arange(20)))
+
+
+def test_where_the_data_live_is_of_no_consequence(residence):
+    for A in tables(residence):
+        for start in (np.arange(20), [5]):
+            assert_same(refined(residence.near(A), start), refined(residence(A), start))
 
 
 # Odd but honest data ------------------------------------------------------------------------

@@ -7,8 +7,10 @@ import pytest
 import plain_twin
 from mrshc.core.gap import GapSettings
 from mrshc.core.matrix import centred_matrix
+from mrshc.core.refine import RefineSettings
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.tree import LINKAGES
+from residences import clustered, matrix_at
 
 
 def unheard(done, total):
@@ -35,6 +37,8 @@ def run(
     n_jobs=None,
     tolerance=0,
     memory=None,
+    selection="silhouette",
+    refine=None,
     **gap,
 ):
     plan = SearchPlan(
@@ -44,9 +48,10 @@ def run(
         tolerance=tolerance,
         gap=GapSettings(n_references=20, **gap),
         entropy=7,
+        selection=selection,
+        refine=refine,
     )
-    matrix = centred_matrix(X, center="columns", drop_constant=True)
-    return search(matrix, plan, n_jobs=n_jobs, progress=unheard, memory=memory)
+    return search(matrix_at(X), plan, n_jobs=n_jobs, progress=unheard, memory=memory)
 
 
 def assert_agrees_with_twin(X, result, *, ranks=(1, 2, 3), **options):
@@ -197,3 +202,46 @@ def test_every_local_minimum_that_was_removed_is_marked():
         if result.n_leaves == result.n_clusters:
             assert result.chosen.best_rank
             assert not result.chosen.removed
+
+
+CASES = {
+    "1": {"targets": (20,), "ranks": (2,)},
+    "2": {"targets": (20,), "K": 3},
+    "3": {"targets": (5, 10, 20, 40)},
+}
+
+
+def assert_same(one, other):
+    for mine, theirs in zip(one.candidates, other.candidates, strict=True):
+        np.testing.assert_array_equal(mine.features.indices, theirs.features.indices)
+        assert mine.features.l1_bound == theirs.features.l1_bound
+        assert (mine.chosen, mine.removed) == (theirs.chosen, theirs.removed)
+        assert (mine.n_leaves, mine.best_rank) == (theirs.n_leaves, theirs.best_rank)
+        assert mine.silhouette == pytest.approx(theirs.silhouette, rel=1e-10)
+        if mine.evidence is not None:
+            assert mine.evidence == pytest.approx(theirs.evidence, rel=1e-8)
+    assert one.n_clusters == other.n_clusters
+    np.testing.assert_array_equal(one.features, other.features)
+    np.testing.assert_array_equal(one.labels, other.labels)
+    np.testing.assert_allclose(
+        one.pruned.tree.linkage_matrix, other.pruned.tree.linkage_matrix, rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("selection", ["silhouette", "evidence"])
+@pytest.mark.parametrize("case", CASES)
+def test_the_search_ends_the_same_wherever_x_lives(residence, case, selection):
+    A = clustered()
+    holes = np.where(np.random.default_rng(1).random(A.shape) < 0.1, np.nan, A)
+    for table in (A, holes):
+        options = CASES[case] | {"selection": selection, "n_jobs": 2}
+        assert_same(run(residence.near(table), **options), run(residence(table), **options))
+
+
+def test_a_refined_search_ends_the_same_wherever_x_lives(residence):
+    options = {"targets": (10, 20), "refine": RefineSettings()}
+    A = clustered(n=45)
+    near, found = run(residence.near(A), **options), run(residence(A), **options)
+    assert found.refined.supported
+    assert_same(near, found)
+    np.testing.assert_allclose(found.refined.q_values, near.refined.q_values, rtol=1e-10)

@@ -10,6 +10,7 @@ from mrshc.core.pairs import PairDistances
 from mrshc.core.shc import WeightPath, permutation_gap, permuted_criteria
 from mrshc.core.tree import agglomerate
 from plain_twin import sparse_direction
+from residences import clustered, data_of, tables
 
 METRICS = {"squared.distance": "sqeuclidean", "absolute.value": "cityblock"}
 AS_IN_R = {"max_iter": 15, "tol": 1e-4}
@@ -205,3 +206,66 @@ def test_one_huge_value_does_not_drown_the_distances_of_the_others(observed):
     expected = calm.weighted(np.arange(4), weights)[1:, 1:] * calm.unit
     found = wild.weighted(np.arange(4), weights)[1:, 1:] * wild.unit
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+
+
+# Wherever X lives ---------------------------------------------------------------------------
+
+
+def assert_close(found, expected):
+    """Up to what rounding does to the largest of the numbers."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_operator_is_that_of_the_array(residence, metric):
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(24, 24))
+    few, w = np.array([3, 17, 250]), rng.random(400)
+    for A in tables(residence):
+        near = PairDistances(data_of(residence.near(A)), metric)
+        pairs = PairDistances(data_of(residence(A)), metric)
+        assert (pairs.unit, pairs.shape) == (near.unit, near.shape)
+        for indices in (np.arange(400), few):
+            found = pairs.weighted(indices, w[indices])
+            assert_close(found, near.weighted(indices, w[indices]))
+            assert np.all(np.diag(found) == 0.0)
+        assert_close(pairs.slopes(u + u.T), near.slopes(u + u.T))
+        assert_close(pairs.columns(slice(100, 200)), near.columns(slice(100, 200)))
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_weights_are_those_of_the_array(residence, metric):
+    for A in tables(residence):
+        near, path = (
+            WeightPath(PairDistances(data_of(X), metric), **AS_IN_R)
+            for X in (residence.near(A), residence(A))
+        )
+        for expected, found in (
+            (near.solve(3.0), path.solve(3.0)),
+            (near.search(20), path.search(20)),
+        ):
+            assert found.l1_bound == expected.l1_bound
+            np.testing.assert_array_equal(found.indices, expected.indices)
+            np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-8)
+            assert found.criterion == pytest.approx(expected.criterion, rel=1e-9)
+            assert_close(path.dissimilarity(found), near.dissimilarity(expected))
+
+
+def test_permuted_criteria_are_those_of_the_array(residence, monkeypatch):
+    A = clustered()
+    bounds = {"l1_bounds": [1.5, 4.0], "entropy": 3, "permutation": 1, **AS_IN_R}
+    near, pairs = (
+        PairDistances(data_of(X), "sqeuclidean") for X in (residence.near(A), residence(A))
+    )
+    expected = permuted_criteria(pairs=near, **bounds)
+    np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)
+    monkeypatch.setattr("mrshc.core.shc._KEPT_CELLS", 0)
+    np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)
+
+
+def test_a_complement_is_found_where_cells_are_missing():
+    X = np.where(np.random.default_rng(1).random((24, 400)) < 0.1, np.nan, clustered())
+    first = solution(X, 4.0, "sqeuclidean")
+    assert np.all(np.diag(first.dissimilarity) == 0.0)
+    second = solution(X, 4.0, "sqeuclidean", orthogonal_to=first.dissimilarity)
+    assert np.sum(first.dissimilarity * second.dissimilarity) == pytest.approx(0, abs=1e-12)

@@ -8,6 +8,14 @@ from mrshc.core import sparsity
 from mrshc.core.matrix import centred_matrix
 from mrshc.core.sparsity import SparsityPath
 from mrshc.core.spc import leading_starts
+from residences import (
+    assert_same_components,
+    assert_same_features,
+    matrix_at,
+    path_on,
+    searched,
+    tables,
+)
 
 
 def path_of(X, center="grand", max_iter=20):
@@ -167,3 +175,20 @@ def test_traces_of_other_bounds_never_change_a_digit(missing, dtype):
             np.testing.assert_array_equal(found.weights, plain.weights)
             np.testing.assert_array_equal(found.u, plain.u)
             earlier.append(plain)
+
+
+@pytest.mark.parametrize("center", ["columns", "grand", "none"])
+def test_features_bounds_and_components_are_the_same_wherever_x_lives(residence, center):
+    targets = (1, 8, 30)
+    for A in tables(residence):
+        # Next to a huge mean that is left in, rounding turns the starts of the others.
+        is_centred = center == "columns" or np.nanmean(A) < np.nanmax(A) / 2
+        ranks = (1, 2, 3) if is_centred else (1,)
+        near, path = (
+            path_on(matrix_at(X, center=center), n_components=3, most=30)
+            for X in (residence.near(A), residence(A))
+        )
+        expected = searched(near, targets, ranks)
+        assert_same_features(expected, searched(path, targets, ranks))
+        bound, rank = expected[30, ranks[-1]].l1_bound, ranks[-1]
+        assert_same_components(near.components(bound, rank), path.components(bound, rank))

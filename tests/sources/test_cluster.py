@@ -3,17 +3,24 @@
 import os
 import signal
 import sys
+import threading
 import time
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import cloudpickle
 import dask.array
 import distributed
+import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+from mrshc import SHC, MrSHC
 from mrshc.core.source import UnreadableError
 from mrshc.sources import chunked, source_of
+from residences import clustered
 
 N, WIDTH, P = 10, 4, 120
 
@@ -140,6 +147,10 @@ def test_large_functions_are_sent_without_ado(A):
     assert list(source_of(chunks_of(A)).sweep(Large())) == list(range(0, P, WIDTH))
 
 
+def kill_one(client):
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+
 @pytest.mark.parametrize("persisted", [False, True])
 def test_a_worker_that_dies_costs_no_more_than_time(client, A, persisted):
     X = chunks_of(A).persist() if persisted else chunks_of(A)
@@ -150,8 +161,7 @@ def test_a_worker_that_dies_costs_no_more_than_time(client, A, persisted):
 
     sweep = source_of(X).sweep(slow)
     results = [next(sweep)]
-    victim = next(iter(client.run(os.getpid).values()))
-    os.kill(victim, signal.SIGKILL)
+    kill_one(client)
     results += sweep
     assert [start for start, _ in results] == list(range(0, P, WIDTH))
     np.testing.assert_array_equal(np.concatenate([block for _, block in results], axis=1), A)
@@ -204,3 +214,103 @@ class Foreign:
 def test_workers_that_lack_a_package(A):
     with pytest.raises(RuntimeError, match=r"No module named 'only_here'\. Install the same"):
         list(source_of(chunks_of(A)).sweep(Foreign()))
+
+
+# Fits ---------------------------------------------------------------------------------------
+
+TABLE = clustered(20, 400)
+TABLE[3, 7] = np.nan
+
+
+def search(**options):
+    options = {"max_rank": 2, "n_references": 10, "n_clusters": 3, "random_state": 0, **options}
+    return MrSHC([10, 20], **options)
+
+
+def assert_same_fit(model, expected):
+    np.testing.assert_array_equal(model.get_support(), expected.get_support())
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    for name, values in expected.search_results_.items():
+        np.testing.assert_allclose(model.search_results_[name], values, rtol=1e-9, atol=1e-12)
+
+
+def in_chunks(folder=None):
+    """Return the table in chunks that take a moment, and are counted if there is a folder."""
+    X = dask.array.from_array(TABLE, chunks=(20, 50))
+    return X if folder is None else X.map_blocks(count_and_wait(folder), dtype=float)
+
+
+def count_and_wait(folder):
+    def count(block):
+        (Path(folder) / f"{os.getpid()} {time.time_ns()}").touch()
+        time.sleep(0.01)
+        return block
+
+    return count
+
+
+@contextmanager
+def one_killed(client, is_time):
+    """Kill a worker as soon as it is time, and see that this was before the end."""
+    over, killed = threading.Event(), threading.Event()
+
+    def kill():
+        while not over.wait(0.01):
+            if is_time():
+                kill_one(client)
+                killed.set()
+                return
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield
+        assert killed.is_set(), "it was over before"
+    finally:
+        over.set()
+        thread.join()
+        client.wait_for_workers(2, timeout=30)
+
+
+@pytest.mark.parametrize("model", [search(), SHC(20, n_clusters=3, max_iter=3)])
+@pytest.mark.usefixtures("client")
+def test_a_fit_to_chunks_is_that_to_the_array(model):
+    expected = clone(model).fit(TABLE)
+    found = clone(model).fit(in_chunks().persist())
+    assert_same_fit(found, expected)
+    assert found.n_passes_ > 2
+
+
+@pytest.mark.parametrize("persisted", [False, True])
+def test_a_worker_that_dies_during_a_fit_changes_nothing(client, tmp_path, persisted):
+    expected = search().fit(TABLE)
+    X, n_calls = in_chunks(tmp_path), 20
+    if persisted:
+        X = X.persist()
+        distributed.wait(X)
+        n_calls = len(list(tmp_path.iterdir()))  # as the fit begins
+    with one_killed(client, lambda: len(list(tmp_path.iterdir())) >= n_calls):
+        model = search().fit(X)
+    assert_same_fit(model, expected)
+
+
+@pytest.mark.usefixtures("client")
+def test_workers_may_make_the_trees():
+    with joblib.parallel_config("dask"):
+        model = search().fit(TABLE)
+    assert_same_fit(model, search().fit(TABLE))
+
+
+def n_tasks(dask_scheduler):
+    return len(dask_scheduler.tasks)
+
+
+def test_a_worker_that_dies_while_it_makes_trees_changes_nothing(client):
+    options = {"n_references": 200, "stop_early": False}
+    expected = search(**options).fit(TABLE)
+    with (
+        one_killed(client, partial(client.run_on_scheduler, n_tasks)),
+        joblib.parallel_config("dask"),
+    ):
+        model = search(**options).fit(TABLE)
+    assert_same_fit(model, expected)

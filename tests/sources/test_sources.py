@@ -14,11 +14,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import zarr
 from scipy import sparse
 
 from mrshc.core.source import UnreadableError
-from mrshc.sources import FileSource, device, local, source_of
+from mrshc.sources import FileSource, local, source_of
+from residences import (
+    backed,
+    backed_sparse,
+    hdf5_group,
+    in_group,
+    in_hdf5,
+    in_zarr,
+    mapped,
+    use_small_blocks,
+    zarr_group,
+)
 
 N, P = 12, 53
 
@@ -34,52 +44,7 @@ def numbers(dtype=np.float64):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(local, "_BLOCK_CELLS", 7 * N)
-    monkeypatch.setattr(local, "_LARGEST_BLOCK", 28 * N)
-    monkeypatch.setattr(device, "_BLOCK_CELLS", 10 * N)
-
-
-def mapped(A, folder, order="C"):
-    path = folder / "X.npy"
-    np.save(path, np.asarray(A, order=order))
-    return np.load(path, mmap_mode="r")
-
-
-def in_hdf5(A, folder, **options):
-    file = h5py.File(folder / "X.h5", "w")
-    return file.create_dataset("X", data=A, **options)
-
-
-def in_zarr(A, folder, chunks=(N, 5)):
-    store = folder / "X.zarr"
-    array = zarr.create_array(store=store, shape=A.shape, chunks=chunks, dtype=A.dtype)
-    array[:] = A
-    return array
-
-
-def in_group(A, group, kind):
-    """Write a sparse matrix as AnnData does."""
-    matrix = getattr(sparse, kind)(A)
-    group.attrs.update({"encoding-type": kind, "shape": list(A.shape)})
-    for part in ("data", "indices", "indptr"):
-        values = getattr(matrix, part)
-        if isinstance(group, zarr.Group):
-            group.create_array(part, data=values)
-        else:
-            group[part] = values
-    return group
-
-
-def hdf5_group(folder):
-    return h5py.File(folder / "X.h5ad", "w").create_group("X")
-
-
-def zarr_group(folder):
-    return zarr.open_group(folder / "X.zarr", mode="w").create_group("X")
-
-
-def backed(X):
-    return SimpleNamespace(X=X, isbacked=True)
+    use_small_blocks(monkeypatch, 7 * N)
 
 
 HOMES = {
@@ -97,9 +62,7 @@ HOMES = {
     "group of rows": lambda A, folder: in_group(A, hdf5_group(folder), "csr_matrix"),
     "group in Zarr": lambda A, folder: in_group(A, zarr_group(folder), "csc_matrix"),
     "AnnData, dense": lambda A, folder: backed(in_hdf5(A, folder)),
-    "AnnData, sparse": lambda A, folder: backed(
-        SimpleNamespace(group=in_group(A, hdf5_group(folder), "csc_matrix"))
-    ),
+    "AnnData, sparse": backed_sparse,
     "CSC": lambda A, _: sparse.csc_array(A),
     "CSR": lambda A, _: sparse.csr_matrix(A),
     "COO": lambda A, _: sparse.coo_array(A),

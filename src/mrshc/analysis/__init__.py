@@ -1,8 +1,9 @@
 """From a table to a result: what is to be done, doing it, what was found, what to say of it."""
 
 from mrshc.analysis.found import COMPARISON_VERSION, about_comparison
-from mrshc.analysis.plan import METHODS, Plan, plan_of
-from mrshc.analysis.run import clusters_compared, compare_methods, fit
+from mrshc.analysis.places import HERE, Place, place_of
+from mrshc.analysis.plan import METHODS, Plan, plan_of, refuse_elsewhere
+from mrshc.analysis.run import clusters_compared, compare_methods, described, fit, fitted
 from mrshc.analysis.said import (
     classes_in_clusters,
     notes_on,
@@ -14,17 +15,23 @@ from mrshc.analysis.said import (
 
 __all__ = [
     "COMPARISON_VERSION",
+    "HERE",
     "METHODS",
+    "Place",
     "Plan",
     "about_comparison",
     "classes_in_clusters",
     "clusters_compared",
     "compare_methods",
+    "described",
     "fit",
+    "fitted",
     "notes_on",
+    "place_of",
     "plan_of",
     "preparation",
     "refined",
+    "refuse_elsewhere",
     "summary",
     "weighed",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import warnings
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -13,14 +14,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.analysis.plan import Plan
-from mrshc.analysis.said import notes_on
+from mrshc.analysis.said import late_notes, notes_on
 from mrshc.checkpoint import fingerprint
 from mrshc.comparison import Comparison, whole_counts
+from mrshc.core.far import FarData, columns_of
 from mrshc.core.silhouette import average_silhouette, silhouette_widths
+from mrshc.core.source import ArraySource, to_host
 from mrshc.core.tree import Tree
 from mrshc.io.grid import unique
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MOST_CUTS, Result
-from mrshc.io.table import Table
 from mrshc.metrics import classification_error_rate, purity
 
 _PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
@@ -56,7 +58,7 @@ def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
             ["selected", "effect_size"], ascending=False, kind="stable", na_position="last"
         ),
         selected=pd.DataFrame(
-            plan.prepared.X[:, support].astype(np.float64),
+            columns_of(plan.X, np.flatnonzero(support)),
             index=samples.index,
             columns=pd.Index(plan.feature_names[support], name="feature", dtype=object),
         ),
@@ -104,21 +106,20 @@ def _search(model: Any) -> list[dict[str, Any]]:
 
 def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
     """Return all that is known about each feature, in the order of the data."""
-    X = plan.prepared.X
-    about = plan.table.feature_annotations.iloc[plan.prepared.kept]
+    p = plan.kept.size
+    about = plan.table.feature_annotations.iloc[plan.kept]
     loadings = np.atleast_2d(
-        getattr(model, "components_", getattr(model, "feature_weights_", np.empty((0, X.shape[1]))))
+        getattr(model, "components_", getattr(model, "feature_weights_", np.empty((0, p))))
     )
-    usual = np.delete(np.arange(len(labels)), getattr(model, "outlier_samples_", []))
-    means, effect = _separation(model.as_seen(plan.data)[usual], labels[usual])
+    means, effect = _separation(plan, model, labels)
     columns: dict[str, Any] = {
-        "position": np.arange(1, X.shape[1] + 1),
+        "position": np.arange(1, p + 1),
         "selected": model.get_support(),
         "effect_size": effect,
     }
     if hasattr(model, "feature_qvalues_"):
         columns["q_value"] = model.feature_qvalues_
-        columns["associated"] = np.isin(np.arange(X.shape[1]), model.associated_features_)
+        columns["associated"] = np.isin(np.arange(p), model.associated_features_)
     columns |= {f"loading_{k}": row for k, row in enumerate(loadings, start=1)}
     columns |= {f"mean_cluster_{k}": row for k, row in enumerate(means, start=1)}
     titles = unique([*columns, *map(str, about.columns)], "annotation")[len(columns) :]
@@ -128,9 +129,21 @@ def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
 
 
 def _separation(
-    X: NDArray[Any], labels: NDArray[np.intp]
+    plan: Plan, model: Any, labels: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the means of the clusters, and the share of each feature's variance between them."""
+    X = model.as_seen(plan.data)
+    usual = np.delete(np.arange(len(labels)), getattr(model, "outlier_samples_", []))
+    source = X.source if isinstance(X, FarData) else ArraySource(X[usual])
+    means, effects = zip(*source.sweep(partial(_separated, labels=labels[usual])), strict=True)
+    return np.concatenate(means, axis=1), np.concatenate(effects)
+
+
+def _separated(
+    block: Any, _: int, __: Any, *, labels: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the same of a block of features."""
+    X = to_host(block)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a cluster without a value has no mean
         groups = [X[labels == k] for k in range(labels.max() + 1)]
@@ -175,7 +188,8 @@ def _markers(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
         found[side] = [
             ", ".join(str(int(cluster) + 1) for cluster in text.split(", ")) for text in found[side]
         ]
-    return found.assign(feature=found["name"]).drop(columns="name")
+    names = plan.feature_names[found["feature"].to_numpy(dtype=np.intp)]
+    return found.assign(feature=names).drop(columns="name")
 
 
 def _kinds(frame: pd.DataFrame, *, skip: int) -> list[dict[str, str]]:
@@ -202,8 +216,8 @@ def _about(
         "format_version": FORMAT_VERSION,
         "command": plan.command,
         "work": plan.work,
-        "data": about_data(plan.table),
-        "preprocessing": [asdict(step) for step in plan.prepared.log],
+        "data": about_data(plan),
+        "preprocessing": [asdict(step) for step in plan.log],
         "method": plan.method,
         "parameters": {name: _plain(v) for name, v in plan.parameters.items()},
         "chosen": {
@@ -226,16 +240,18 @@ def _about(
     }
 
 
-def about_data(table: Table) -> dict[str, Any]:
+def about_data(plan: Plan) -> dict[str, Any]:
     """Say which data were clustered."""
+    table = plan.table
+    read = table.X if isinstance(table.X, np.ndarray) else plan.X
     return {
         "source": table.source,
         "reading": table.reading,
         "n_samples": int(table.X.shape[0]),
         "n_features": int(table.X.shape[1]),
-        "n_missing": int(np.isnan(table.X).sum()),
-        "fingerprint": fingerprint(table.X),
-        "notes": list(table.notes),
+        "n_missing": plan.n_missing,
+        "fingerprint": fingerprint(read),
+        "notes": [*table.notes, *late_notes(plan)],
     }
 
 
@@ -281,8 +297,8 @@ def about_comparison(
         "format": "mrshc comparison",
         "format_version": COMPARISON_VERSION,
         "command": plan.command,
-        "data": about_data(plan.table),
-        "preprocessing": [asdict(step) for step in plan.prepared.log],
+        "data": about_data(plan),
+        "preprocessing": [asdict(step) for step in plan.log],
         "samples": [str(name) for name in plan.table.sample_names],
         "truth": plan.truth,
         "annotations": {n: [_plain(v) for v in values] for n, values in classes.items()},

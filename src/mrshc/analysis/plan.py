@@ -14,12 +14,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mrshc.analysis.places import HERE, Place
 from mrshc.checkpoint import fingerprint
+from mrshc.core.arrays import Index
+from mrshc.core.far import FarData, summary
+from mrshc.core.source import ArraySource, Source
+from mrshc.core.workers import n_threads
 from mrshc.errors import UserError
 from mrshc.estimators import SHC, HighVarianceHC, MrSHC
 from mrshc.estimators.base import feature_targets
 from mrshc.io.table import Table
-from mrshc.preprocessing import ObservedFilter, Prepared, prepare
+from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
+from mrshc.validation import check_jobs
 
 METHODS: dict[str, Any] = {
     "mrshc": MrSHC,
@@ -58,7 +64,10 @@ class Plan:
     """A table made ready, and the estimator to be fitted to it."""
 
     table: Table
-    prepared: Prepared
+    X: NDArray[Any] | FarData  # (n, features left), what is fitted
+    kept: Index  # (features left,), which of the table's they are
+    log: tuple[StepReport, ...]  # of what was done to the table
+    place: Place  # where it is fitted
     method: str
     estimator: Any
     n_clusters: int | None  # None: to be found
@@ -68,12 +77,22 @@ class Plan:
     @property
     def feature_names(self) -> NDArray[Any]:
         """Names of the features that are left."""
-        return self.table.feature_names[self.prepared.kept]
+        return self.table.feature_names[self.kept]
 
     @property
-    def data(self) -> pd.DataFrame:
-        """What is fitted: with names, so that refusals can name a feature."""
-        return pd.DataFrame(self.prepared.X, columns=self.feature_names)
+    def data(self) -> pd.DataFrame | FarData:
+        """What is fitted: an array with names, so that refusals can name a feature."""
+        if isinstance(self.X, FarData):
+            return self.X
+        return pd.DataFrame(self.X, columns=self.feature_names)
+
+    @property
+    def n_missing(self) -> int:
+        """Cells of the table that are missing."""
+        if isinstance(self.table.X, np.ndarray):
+            return int(np.isnan(self.table.X).sum())
+        assert isinstance(self.X, FarData)  # nothing else comes of a table that is elsewhere
+        return int(self.X.shape[0] * self.X.shape[1] - self.X.found.counts.sum())
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -84,7 +103,7 @@ class Plan:
     @property
     def work(self) -> str:
         """A hash of all that the result depends on."""
-        about = [fingerprint(self.prepared.X), self.method, str(self.n_clusters), str(self.truth)]
+        about = [fingerprint(self.X), self.method, str(self.n_clusters), str(self.truth)]
         about += [str(sorted(self.parameters.items())), version("mrshc")]
         about += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
         about += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]
@@ -99,6 +118,7 @@ def plan_of(
     steps: Sequence[Any] = (),
     truth: str | None = None,
     command: str = "",
+    place: Place = HERE,
 ) -> Plan:
     """Make a table ready for a method, and refuse what could not work before anything is written.
 
@@ -116,26 +136,34 @@ def plan_of(
         Annotation of the samples that holds their classes; for scores only.
     command : str
         How the run can be repeated.
+    place : Place
+        Where X is put and fitted. What lives elsewhere is swept once here.
     """
     if truth is not None and truth not in table.sample_annotations:
         there = ", ".join(map(str, table.sample_annotations.columns)) or "none"
         raise UserError(f"There is no annotation {truth!r} of the samples; there are: {there}.")
     given = {name: v for name, v in (parameters or {}).items() if v is not None}
-    _refuse_bad_values(table)
-    if np.isnan(table.X).all(axis=0).any():
-        steps = [ObservedFilter(), *steps]
-    with options_in_words():
-        prepared = prepare(table.X, steps, feature_names=list(table.feature_names))
-    refuse_unknown_samples(prepared.X, table, shared=method == "shc")
-    p = prepared.X.shape[1]
-    estimator = _estimator(method, given, n_features=p)
+    X: NDArray[Any] | Source
+    if isinstance(table.X, np.ndarray):
+        prepared = _prepared(table.X, table, steps, shared=method == "shc")
+        X = ArraySource(prepared.X) if place.takes_arrays else prepared.X
+        kept, log = prepared.kept, prepared.log
+    else:
+        _refuse_steps(steps)
+        X, kept, log = table.X, np.arange(table.X.shape[1]), ()
+    if not isinstance(X, np.ndarray):
+        _refuse_without_memory(method, given)
+    estimator = _estimator(method, given, n_features=kept.size)
     if "n_features_to_select" in given:  # as the fit would, but before anything is written
         with options_in_words():
-            feature_targets(given["n_features_to_select"], n_features=p, n_constant=0)
+            feature_targets(given["n_features_to_select"], n_features=kept.size, n_constant=0)
     n_clusters = given.get("n_clusters")
     return Plan(
         table=table,
-        prepared=prepared,
+        X=X if isinstance(X, np.ndarray) else _swept(X, table, kept, place, given.get("n_jobs")),
+        kept=kept,
+        log=log,
+        place=place,
         method=method,
         estimator=estimator,
         n_clusters=None if n_clusters == "auto" else n_clusters,
@@ -144,9 +172,69 @@ def plan_of(
     )
 
 
-def _refuse_bad_values(table: Table) -> None:
+def _prepared(X: NDArray[Any], table: Table, steps: Sequence[Any], *, shared: bool) -> Prepared:
+    """Return the values of a table after some steps, fit for use."""
+    _refuse_bad_values(X, table)
+    if np.isnan(X).all(axis=0).any():
+        steps = [ObservedFilter(), *steps]
+    with options_in_words():
+        prepared = prepare(X, steps, feature_names=list(table.feature_names))
+    refuse_unknown_samples(prepared.X, table, shared=shared)
+    return prepared
+
+
+def _refuse_steps(steps: Sequence[Any]) -> None:
+    if steps:
+        raise UserError(
+            "Filters, logarithms and the like need X in memory, but it stays in its file. Apply "
+            "them when the file is written, or add --in-memory."
+        )
+
+
+def _refuse_without_memory(method: str, given: Mapping[str, Any]) -> None:
+    """Refuse what can be done to arrays in memory only."""
+    instead = "is elsewhere. Use --in-memory, without --device"
+    if given.get("robust"):
+        raise UserError(f"--robust needs X in memory, but it {instead}, or leave --robust out.")
+    if method == "hc":
+        raise UserError(
+            f"Method hc takes all features and needs X in memory, but it {instead}, or choose a "
+            "number of features with --method hmv."
+        )
+
+
+def refuse_elsewhere(table: Table) -> None:
+    """Refuse to compare methods where X is not in memory: not all of them can do without."""
+    if not isinstance(table.X, np.ndarray):
+        raise UserError(
+            "A comparison needs X in memory, but it stays in its file. Add --in-memory, or use "
+            "mrshc cluster for one method after the other."
+        )
+
+
+def _swept(X: Source, table: Table, kept: Index, place: Place, n_jobs: int | None) -> FarData:
+    """Return data where they are put, fit for use by the names that the table has."""
+    with place.working():
+        source = place.put(X)
+        found = summary(source, n_threads=n_threads(check_jobs(n_jobs)))
+    names = {"sample": table.sample_names, "feature": table.feature_names[kept]}
+    for kind, counts in (("sample", found.row_counts), ("feature", found.counts)):
+        if not counts.all():
+            raise UserError(
+                f"Every {kind} needs a value, but {kind} {names[kind][counts.argmin()]!r} has "
+                f"none. Leave it out when {table.source} is written."
+            )
+    if np.isinf(found.lowest) or np.isinf(found.highest):
+        raise UserError(
+            f"Values must be finite, but {table.source} holds inf. Mend the transformation that "
+            "made it, such as a logarithm of zero."
+        )
+    return FarData(source=source, found=found)
+
+
+def _refuse_bad_values(X: NDArray[Any], table: Table) -> None:
     """Refuse what no method can use, by the names that the table has."""
-    infinite = np.isinf(table.X)
+    infinite = np.isinf(X)
     if infinite.any():
         i, j = np.unravel_index(int(infinite.argmax()), infinite.shape)
         raise UserError(
@@ -154,7 +242,7 @@ def _refuse_bad_values(table: Table) -> None:
             f"{table.sample_names[i]!r}, feature {table.feature_names[j]!r}). Mend the "
             "transformation that made it, such as a logarithm of zero."
         )
-    empty = np.flatnonzero(np.isnan(table.X).all(axis=1))
+    empty = np.flatnonzero(np.isnan(X).all(axis=1))
     if empty.size:
         raise UserError(
             f"Every sample needs a value, but sample {table.sample_names[empty[0]]!r} has none. "

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mrshc.analysis.found import known_classes, result_of
-from mrshc.analysis.plan import Plan, options_in_words, refuse_unknown_samples
+from mrshc.analysis.plan import (
+    Plan,
+    options_in_words,
+    refuse_elsewhere,
+    refuse_unknown_samples,
+)
 from mrshc.comparison import Comparison, compare, default_methods
+from mrshc.estimators.refinement import UnsupportedClustersWarning
 from mrshc.io.result import Result
 from mrshc.metrics import classification_error_rate, purity
 from mrshc.validation import check_integer
@@ -22,30 +29,51 @@ _SHARED = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fitted:
+    """A fitted estimator, and what it warned of."""
+
+    model: Any
+    said: tuple[str, ...]
+
+
 def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) -> Result:
     """Fit the method and tell what it found."""
+    return described(plan, fitted(plan, checkpoint=checkpoint, verbose=verbose))
+
+
+def fitted(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) -> Fitted:
+    """Fit the method."""
     estimator = plan.estimator
     if plan.method == "mrshc":
         estimator.set_params(checkpoint=checkpoint)
     if plan.method in ("mrshc", "shc"):
         estimator.set_params(verbose=verbose)
-    with warnings.catch_warnings(record=True) as caught, options_in_words():
+    with plan.place.working(), warnings.catch_warnings(record=True) as caught, options_in_words():
         warnings.simplefilter("always")
         model = estimator.fit(plan.data)
     # Their first sentence says what happened, the others what to do in Python.
     said = tuple(
         str(w.message).partition(". ")[0].rstrip(".") + "."
         for w in caught
-        if issubclass(w.category, UserWarning)
+        if issubclass(w.category, UnsupportedClustersWarning)
     )
-    return result_of(plan, model, said)
+    return Fitted(model=model, said=said)
+
+
+def described(plan: Plan, found: Fitted) -> Result:
+    """Tell what a method found, also about features that it did not select."""
+    with plan.place.working():
+        return result_of(plan, found.model, found.said)
 
 
 def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
     """Cluster a table by the methods that the paper compares; score where classes are known."""
+    refuse_elsewhere(plan.table)
     X, own = plan.data, plan.estimator.get_params()
+    assert isinstance(plan.X, np.ndarray)  # what is elsewhere was refused
     methods = default_methods(X, **{name: own[name] for name in _SHARED})
-    refuse_unknown_samples(plan.prepared.X, plan.table, shared=True)
+    refuse_unknown_samples(plan.X, plan.table, shared=True)
     k = clusters_compared(plan, n_clusters)
     with options_in_words(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a method that failed has a row

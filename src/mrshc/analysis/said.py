@@ -8,6 +8,7 @@ import pandas as pd
 from mrshc.analysis.plan import Plan
 from mrshc.comparison import Comparison
 from mrshc.io.result import Result, outlying
+from mrshc.io.table import missing
 from mrshc.preprocessing import ObservedFilter
 
 _NAMED = 10  # features, in a sentence
@@ -15,17 +16,25 @@ _NAMED = 10  # features, in a sentence
 
 def preparation(plan: Plan) -> list[str]:
     """Say what preprocessing did."""
-    sentences = []
-    empty = plan.table.feature_names[np.isnan(plan.table.X).all(axis=0)]
-    for step in plan.prepared.log:
+    sentences = late_notes(plan)
+    for step in plan.log:
         removed = step.n_features_before - step.n_features_after
         many = "feature" if removed == 1 else "features"
         left = f", {removed:,} {many} removed, {step.n_features_after:,} left" if removed else ""
         if removed and step.step == repr(ObservedFilter()):
             rest = f" and {removed - _NAMED:,} more" if removed > _NAMED else ""
+            assert isinstance(plan.table.X, np.ndarray)  # nothing else is filtered
+            empty = plan.table.feature_names[np.isnan(plan.table.X).all(axis=0)]
             left += f": {', '.join(map(str, empty[:_NAMED]))}{rest}"
         sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{left}.")
-    return sentences
+    return [*sentences, *([f"Fitting on {plan.place.name}."] if plan.place.name else [])]
+
+
+def late_notes(plan: Plan) -> list[str]:
+    """Say what was not known when a table was read that stays in its file."""
+    if isinstance(plan.table.X, np.ndarray) or not plan.n_missing:
+        return []
+    return [missing(plan.n_missing, plan.table.X.shape)]
 
 
 def classes_in_clusters(result: Result) -> pd.DataFrame | None:

@@ -13,7 +13,7 @@ from mrshc.cli.analyse import cluster, compare, report
 from mrshc.cli.demonstrate import demo
 from mrshc.cli.stopping import leave
 from mrshc.cli.studies import study
-from mrshc.errors import UserError
+from mrshc.errors import LostError, UserError
 
 app = typer.Typer(
     help="""Sparse hierarchical clustering for large and flat data: few samples, many features,
@@ -42,6 +42,14 @@ def main() -> None:
         sys.stderr.write(f"mrshc: {error}\n")
         sys.exit(2)
     except OSError as error:
-        what = error.filename or "the output"
-        sys.stderr.write(f"mrshc: cannot read or write {what}: {error.strerror or error}.\n")
+        sys.stderr.write(f"mrshc: {_sentence(error)}\n")
         sys.exit(2)
+
+
+def _sentence(error: OSError) -> str:
+    from mrshc.core.source import UnreadableError
+
+    if isinstance(error, UnreadableError | LostError):  # whose message is one
+        return str(error)
+    what = error.filename or "the output"
+    return f"cannot read or write {what}: {error.strerror or error}."

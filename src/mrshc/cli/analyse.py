@@ -20,6 +20,7 @@ from mrshc.cli.options import (
     NCut,
     NFeatures,
     Out,
+    Placing,
     Preparing,
     Reading,
     Refine,
@@ -50,6 +51,7 @@ def cluster(
     preparing: Preparing,
     fitting: Fitting,
     running: Running,
+    placing: Placing,
     out: Out = Path("mrshc-result"),
     json: Json = False,
     resume: Resume = False,
@@ -70,22 +72,31 @@ def cluster(
     Example: mrshc cluster expression.tsv --method hmv --n-features 100 --n-clusters 4
 
     Example: mrshc cluster big.tsv --out result --resume (after it was interrupted)
+
+    Example: mrshc cluster big.h5ad --out result (also if it does not fit into memory)
+
+    Example: mrshc cluster big.zarr --out result --dask tcp://10.0.0.1:8786
+
+    Example: mrshc cluster big.npy --out result --device cuda
     """
-    from mrshc import outputs
+    from mrshc import analysis, outputs
 
     outputs.refuse_existing(out, overwrite=running.overwrite or resume)
-    parameters = fitting.parameters() | running.parameters()
+    parameters, steps = fitting.parameters() | running.parameters(), preparing.steps()
     talk = Talk(quiet=running.quiet or json)
-    table = reading.table(file, talk)
-    plan = _plan(
-        talk,
-        table,
-        method=fitting.method.value,
-        parameters=parameters,
-        steps=preparing.steps(),
-        truth=reading.truth,
-    )
-    run(plan, out, talk, resume=resume, overwrite=running.overwrite)
+    with analysis.place_of(dask=placing.dask, device=placing.device) as place:
+        needed_here = steps or fitting.robust
+        table = reading.table(file, talk, stays=placing.is_elsewhere and not needed_here)
+        plan = _plan(
+            talk,
+            table,
+            method=fitting.method.value,
+            parameters=parameters,
+            steps=steps,
+            truth=reading.truth,
+            place=place,
+        )
+        run(plan, out, talk, resume=resume, overwrite=running.overwrite)
     if json:
         sys.stdout.write((out / "result.json").read_text(encoding="utf-8"))
 
@@ -129,6 +140,7 @@ def compare(
         **running.parameters(),
     }
     table = reading.table(file, talk)
+    analysis.refuse_elsewhere(table)
     truth = reading.truth
     plan = _plan(talk, table, parameters=parameters, steps=preparing.steps(), truth=truth)
     for sentence in analysis.preparation(plan):
@@ -185,9 +197,11 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
     try:
         with outputs.new_folder(out, overwrite=overwrite, resume=resume) as work:
             checkpoint = work / outputs.CHECKPOINT
-            result = heard(
-                lambda: analysis.fit(plan, checkpoint=checkpoint, verbose=talk.shows_progress)
+            found = heard(
+                lambda: analysis.fitted(plan, checkpoint=checkpoint, verbose=talk.shows_progress)
             )
+            with talk.working("Describing clusters and features"):
+                result = heard(lambda: analysis.described(plan, found))
             with progress_bar("Writing", visible=talk.shows_progress) as progress:
                 outputs.write_outputs(result, work / "result", progress=progress)
     except (KeyboardInterrupt, OSError):

@@ -106,7 +106,8 @@ File = Annotated[
     str,
     typer.Argument(
         help="A table: CSV, TSV, GCT, Parquet, .npy, .npz or .h5ad, also compressed (.gz, .bz2, "
-        ".xz); - reads standard input."
+        ".xz), or .zarr, a folder or a .zip; - reads standard input. Where .npy, .h5ad and .zarr "
+        "do not fit into memory, they are read in blocks."
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
@@ -186,11 +187,24 @@ class Reading:
     decimal: Annotated[
         str | None, _read("--decimal", help="Decimal mark, . or ,; found out by default.")
     ] = None
+    in_memory: Annotated[
+        bool | None,
+        _read(
+            "--in-memory/--out-of-core",
+            help="Read all values of .npy, .h5ad or .zarr at once, or leave them in the file and "
+            "read them in blocks, again for each pass over them. By default they are read at once "
+            "if that takes no more than half of the free memory. What prepares the data, --robust "
+            "and --method hc need them at once.",
+        ),
+    ] = None
 
-    def table(self, file: str, talk: Talk) -> Table:
-        """Read the table, and say what was understood."""
-        from mrshc.io import read_table
+    def table(self, file: str, talk: Talk, *, stays: bool = False) -> Table:
+        """Read the table, and say what was understood; if it `stays`, its values are left there."""
+        from mrshc.io import can_stay, read_table
 
+        in_memory = self.in_memory
+        if stays and in_memory is None and can_stay(file):
+            in_memory = False
         with talk.working(f"Reading {file}"):
             table = read_table(
                 file,
@@ -200,6 +214,7 @@ class Reading:
                 annotations=self.annotation or (),
                 separator=self.separator,
                 decimal=self.decimal,
+                in_memory=in_memory,
             )
         talk.say(f"Read {table.source}: {table.notes[0]}")
         for note in table.notes[1:]:
@@ -351,6 +366,36 @@ class Running:
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator that they are."""
         return {"random_state": self.seed, "n_jobs": self.jobs}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placing:
+    """Where the fit takes place."""
+
+    dask: Annotated[
+        str | None,
+        _run(
+            "--dask",
+            metavar="ADDRESS",
+            help="Fit on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786. They read "
+            ".npy, .h5ad or .zarr themselves: the file must have the same path for them. Of other "
+            "tables, only the search is spread. Needs the extra 'dask', there and here.",
+        ),
+    ] = None
+    device: Annotated[
+        str | None,
+        _run(
+            "--device",
+            metavar="NAME",
+            help="Copy the values to this device and fit there: cuda, cuda:1 or cpu. Needs the "
+            "extra 'gpu'.",
+        ),
+    ] = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether values need not come into this process."""
+        return self.dask is not None or self.device is not None
 
 
 def choices(selection: Selection | None, refine: bool, robust: bool) -> dict[str, Any]:

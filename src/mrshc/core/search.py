@@ -20,7 +20,7 @@ from mrshc.core.gap import GapSettings
 from mrshc.core.pruning import PrunedTree, cut_tree, prune
 from mrshc.core.refine import Refined, RefineSettings, refine
 from mrshc.core.selection import iterative_choice, reference_number_of_clusters
-from mrshc.core.shortlist import FarPath
+from mrshc.core.shortlist import DevicePath, FarPath
 from mrshc.core.silhouette import average_silhouette
 from mrshc.core.sparsity import ComponentPath, FeatureSet, SparsityPath
 from mrshc.core.spc import Component, leading_starts
@@ -154,7 +154,8 @@ def _search(
 def _path(matrix: AnyMatrix, plan: SearchPlan) -> ComponentPath:
     limits: Any = {"max_iter": plan.max_iter, "tol": plan.tol}
     if isinstance(matrix, FarMatrix):
-        return FarPath(matrix, n_components=plan.ranks[-1], most=plan.targets[-1], **limits)
+        path = DevicePath if matrix.source.on_device else FarPath
+        return path(matrix, n_components=plan.ranks[-1], most=plan.targets[-1], **limits)
     return SparsityPath(matrix, leading_starts(matrix, plan.ranks[-1]), **limits)
 
 
@@ -199,19 +200,17 @@ def _feature_sets(
         memory[names[key]] = features
         steps.advance(1)
 
-    for ranks in path.stages(plan.ranks):
-        stage = [(q, rank) for q, rank in order if rank in ranks]
-        proved = not stage
-        while not proved:
-            open_to_proof = list[tuple[tuple[int, int], FeatureSet]]()
-            for key, features in _searched(path, stage, plan.tolerance, n_jobs):
-                if path.needs_proof:
-                    open_to_proof.append((key, features))
-                else:
-                    keep(key, features)
-            if proved := path.prove():
-                for key, features in open_to_proof:
-                    keep(key, features)
+    proved = not order
+    while not proved:
+        open_to_proof = list[tuple[tuple[int, int], FeatureSet]]()
+        for key, features in _searched(path, order, plan.tolerance, n_jobs):
+            if path.needs_proof:
+                open_to_proof.append((key, features))
+            else:
+                keep(key, features)
+        if proved := path.prove():
+            for key, features in open_to_proof:
+                keep(key, features)
     return {key: cast(FeatureSet, memory[name]) for key, name in names.items()}
 
 

@@ -9,9 +9,11 @@ again, until everything holds: then each component is that of all columns.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -66,31 +68,37 @@ class FarPath(ComponentPath):
         self._forgotten: dict[float, int] = {}  # number of components that are wanted again
 
     def _next(self, earlier: list[Component], l1_bound: float) -> Component:
-        """Find the next component in a few columns."""
-        shown = self._to_show(earlier, l1_bound)
+        """Find the next component in a few columns, and note what it rests on."""
+        found, course = self._sought(earlier, l1_bound, self._to_show(earlier, l1_bound))
+        self._courses[l1_bound, len(earlier)] = course
+        return found
+
+    def _sought(
+        self, earlier: list[Component], l1_bound: float, shown: Index
+    ) -> tuple[Component, Course]:
+        """Return the next component in some columns, and what it rests on."""
         matrix = self._far.part(shown)
         before = [replace(c, indices=np.searchsorted(shown, c.indices)) for c in earlier]
         taken = fill_taken(matrix, before)
-        starts = self._starts_in(matrix, shown, taken)
         record = new_record(matrix, self._max_iter)
         found = next_component(
             matrix,
             before,
-            starts=starts,
+            starts=self._starts_in(matrix, shown, taken),
             l1_bound=l1_bound,
             max_iter=self._max_iter,
             tol=self._tol,
             record=record,
         )
         made = record.thresholds >= 0.0
-        self._courses[l1_bound, len(earlier)] = Course(
+        course = Course(
             shown=shown,
             scores=record.scores[made],
             thresholds=record.thresholds[made],
             fill_taken=taken,
             enough=int(_ADDED * l1_bound**2) + _MORE,
         )
-        return replace(found, indices=shown[found.indices])
+        return replace(found, indices=shown[found.indices]), course
 
     def _starts_in(self, matrix: Matrix, shown: Index, taken: float) -> Starts:
         """Return the starts in the columns that are shown.
@@ -131,13 +139,6 @@ class FarPath(ComponentPath):
             together = compiled.union(together, some)
         return together
 
-    def stages(self, ranks: Sequence[int]) -> list[Sequence[int]]:
-        """Return one rank after the other where sweeps cost little, else all together.
-
-        With what comes before it proved, a component is seldom sought in vain.
-        """
-        return [[rank] for rank in ranks] if self._far.source.is_near else [ranks]
-
     @property
     def to_solve(self) -> list[dict[str, Any]]:
         """What was found to be wrong, and is likely to be asked for again."""
@@ -147,22 +148,12 @@ class FarPath(ComponentPath):
         """Sweep once for all that is not proved; False if some of it must be sought again."""
         self._forgotten.clear()
         keys = [key for key in self._courses if key not in self._proved]
-        tested = [key for key in keys if self._courses[key].thresholds.size]
-        wrong = set[tuple[float, int]]()
-        if tested:
-            courses = [self._courses[key] for key in tested]
-            far = self._far
-            near = self._swept(Claims.of(courses, n_columns=far.shape[1], unit=far.unit))
-            order = np.argsort(near.courses, kind="stable")
-            ends = np.searchsorted(near.courses[order], np.arange(len(tested) + 1))
-            for i, key in enumerate(tested):
-                mine = order[ends[i] : ends[i + 1]]
-                columns, products = near.columns[mine], near.products[mine]
-                # The farther above, the surer: on a wrong way, many seem to be needed.
-                best = np.argsort(-products, kind="stable")[: courses[i].enough]
-                self._shown[key] = np.union1d(courses[i].shown, columns[best])
-                if products.max(initial=0.0) > 1.0:
-                    wrong.add(key)
+        results = self._tested([self._courses[key] for key in keys])
+        wrong = list[tuple[float, int]]()
+        for key, (shown, holds) in zip(keys, results, strict=True):
+            self._shown[key] = shown
+            if not holds:
+                wrong.append(key)
         for position in range(len(self._known)):
             self._known[position] = sorted(b for b, k in self._shown if k == position)
         for bound, position in sorted(wrong):
@@ -180,9 +171,31 @@ class FarPath(ComponentPath):
             self._proved.discard((l1_bound, k))
         del bound.components[position:], bound.features[position:]
 
-    def _swept(self, claims: Claims) -> Near:
+    def _tested(self, courses: Sequence[Course]) -> list[tuple[Index, bool]]:
+        """Return for each course the columns to show another time, and whether it holds.
+
+        One sweep for all of them.
+        """
+        results = [(course.shown, True) for course in courses]
+        stepped = [i for i, course in enumerate(courses) if course.thresholds.size]
+        if not stepped:
+            return results
+        near = self._swept([courses[i] for i in stepped])
+        order = np.argsort(near.courses, kind="stable")
+        ends = np.searchsorted(near.courses[order], np.arange(len(stepped) + 1))
+        for k, i in enumerate(stepped):
+            mine = order[ends[k] : ends[k + 1]]
+            columns, products = near.columns[mine], near.products[mine]
+            # The farther above, the surer: on a wrong way, many seem to be needed.
+            best = np.argsort(-products, kind="stable")[: courses[i].enough]
+            holds = bool(products.max(initial=0.0) <= 1.0)
+            results[i] = np.union1d(courses[i].shown, columns[best]), holds
+        return results
+
+    def _swept(self, courses: Sequence[Course]) -> Near:
         far = self._far
-        if far.source.is_here or not far.source.is_near:
+        claims = Claims.of(courses, n_columns=far.shape[1], unit=far.unit)
+        if not far.source.on_device:
             claims.groups  # noqa: B018 - made here, once, not where the blocks are
         sweep = partial(_test_block, centring=far.centring, kept=far.is_kept, claims=claims)
         found = list[Near]()
@@ -190,6 +203,67 @@ class FarPath(ComponentPath):
             far.keep(indices, columns)
             found.append(near)
         return Near(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+class DevicePath(FarPath):
+    """The same on a device, where sweeps cost little: each component is proved as it is found.
+
+    Searches that wait for a proof share a sweep, so how many there are depends on threads; what is
+    found does not.
+    """
+
+    needs_proof = False
+
+    def __init__(self, far: FarMatrix, **settings: Any) -> None:
+        super().__init__(far, **settings)
+        self._waiting: list[_Ticket] = []
+        self._queue, self._sweeping, self._noting = Lock(), Lock(), Lock()
+
+    def _next(self, earlier: list[Component], l1_bound: float) -> Component:
+        """Find the next component, and prove it."""
+        position, holds = len(earlier), False
+        shown = self._to_show(earlier, l1_bound)
+        while not holds:
+            found, course = self._sought(earlier, l1_bound, shown)
+            shown, holds = self._tested_with_others(course)
+        with self._noting:
+            self._shown[l1_bound, position] = shown
+            insort(self._known[position], l1_bound)
+        return found
+
+    def prove(self) -> bool:
+        """Return that all is proved."""
+        return True
+
+    def _tested_with_others(self, course: Course) -> tuple[Index, bool]:
+        """Test a course, in one sweep with all that wait meanwhile."""
+        ticket = _Ticket(course)
+        with self._queue:
+            self._waiting.append(ticket)
+        with self._sweeping:
+            if ticket.result is None:
+                with self._queue:
+                    together, self._waiting = self._waiting, []
+                try:
+                    results = self._tested([t.course for t in together])
+                except BaseException as error:
+                    for other in together:
+                        other.result = error
+                    raise
+                for other, result in zip(together, results, strict=True):
+                    other.result = result
+        if isinstance(ticket.result, BaseException):
+            raise ticket.result
+        assert ticket.result is not None
+        return ticket.result
+
+
+@dataclass(slots=True)
+class _Ticket:
+    """A course that waits for its proof."""
+
+    course: Course
+    result: tuple[Index, bool] | BaseException | None = None
 
 
 def _first_sweep(far: FarMatrix, left: Float, count: int) -> tuple[Starts, Float, Index]:

@@ -43,8 +43,8 @@ class Source(Protocol):
         ...
 
     @property
-    def is_near(self) -> bool:
-        """Whether a sweep costs little: X is in memory, here or on a device."""
+    def on_device(self) -> bool:
+        """Whether blocks are in the memory of a device, where a sweep costs little."""
         ...
 
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
@@ -84,9 +84,9 @@ class ArraySource:
         return True
 
     @property
-    def is_near(self) -> bool:
-        """The array is in memory."""
-        return True
+    def on_device(self) -> bool:
+        """The array is in main memory."""
+        return False
 
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(block, start, numpy) for blocks of columns."""

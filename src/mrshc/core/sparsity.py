@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -64,10 +64,6 @@ class ComponentPath(ABC):
     @abstractmethod
     def _next(self, earlier: list[Component], l1_bound: float) -> Component:
         """Find the component that follows some others."""
-
-    def stages(self, ranks: Sequence[int]) -> list[Sequence[int]]:
-        """Return the ranks that are to be searched together, one group after the other."""
-        return [ranks]
 
     @property
     def to_solve(self) -> list[dict[str, Any]]:

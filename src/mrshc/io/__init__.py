@@ -2,6 +2,6 @@
 
 from mrshc.io.result import Result, ResultError, load_result
 from mrshc.io.source import TableError
-from mrshc.io.table import Table, read_table
+from mrshc.io.table import Table, can_stay, read_table
 
-__all__ = ["Result", "ResultError", "Table", "TableError", "load_result", "read_table"]
+__all__ = ["Result", "ResultError", "Table", "TableError", "can_stay", "load_result", "read_table"]

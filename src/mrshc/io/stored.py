@@ -56,6 +56,11 @@ class Stored:
         return True
 
     @property
+    def is_near(self) -> bool:
+        """A sweep reads the file."""
+        return False
+
+    @property
     def nbytes(self) -> int:
         """What the whole matrix would need in memory."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
@@ -146,7 +151,7 @@ def _is_zarr(archive: str | os.PathLike[str]) -> bool:
         with zipfile.ZipFile(archive) as content:
             return not set(_ZARR).isdisjoint(content.namelist())
     except Exception:  # of many kinds: who reads it will say what is wrong
-        return False
+        return ".zarr" in Path(archive).suffixes
 
 
 def _opened(path: str, inside: str) -> Any:
@@ -183,8 +188,11 @@ def stays(matrix: Stored, in_memory: bool | None) -> str | None:
     if in_memory or (in_memory is None and matrix.nbytes <= _MOST * free_memory()):
         return None
     matrix.refuse_rows()
-    fits = "stays in its file" if in_memory is False else "does not fit into memory"
-    return f"X {fits} ({size(matrix.nbytes)}): it is read in blocks, pass by pass."
+    if in_memory is False:
+        return f"X stays in its file ({size(matrix.nbytes)}) and is read in blocks."
+    return (
+        f"X does not fit into memory ({size(matrix.nbytes)}): it is read in blocks, pass by pass."
+    )
 
 
 def free_memory() -> float:

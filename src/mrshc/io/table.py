@@ -127,6 +127,11 @@ def read_table(
     return table
 
 
+def can_stay(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a table can be read with its values left in the file."""
+    return kind_of(path) is not None
+
+
 def _separator(given: str | None) -> str | None:
     separator = {"tab": "\t", r"\t": "\t", "space": " "}.get(given or "", given)
     if separator is not None and len(separator) != 1:

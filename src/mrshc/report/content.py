@@ -70,7 +70,8 @@ def result_data(result: Result) -> dict[str, Any]:
 
 def _drawn(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return values and description of the selected features, those of largest effect first."""
-    names = [name for name in result.features.index if name in set(result.selected.columns)]
+    selected = set(result.selected.columns)
+    names = [name for name in result.features.index if name in selected]
     return result.selected[names], result.features.loc[names]
 
 

@@ -70,8 +70,8 @@ class ChunkedSource:
         return False
 
     @property
-    def is_near(self) -> bool:
-        """Blocks are read, or made, or far away."""
+    def on_device(self) -> bool:
+        """Blocks are with the workers."""
         return False
 
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:

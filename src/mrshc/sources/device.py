@@ -13,8 +13,9 @@ from mrshc.sources.reading import matrix_shape, not_real, reading
 
 T = TypeVar("T")
 
-# A device is worth larger blocks: 256 MB in single precision.
-_BLOCK_CELLS = 1 << 26
+# A device is worth larger blocks, of 256 MB in single precision, or a quarter of X up to 1 GB:
+# where there is room for that much, there is room for what is made of a block.
+_BLOCK_CELLS, _LARGEST_BLOCK = 1 << 26, 1 << 28
 
 _ADVICE = "Check that the device has memory left."
 
@@ -61,14 +62,15 @@ class DeviceSource:
         return False
 
     @property
-    def is_near(self) -> bool:
+    def on_device(self) -> bool:
         """The device has X in its memory."""
         return True
 
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(block, start, xp) for blocks of columns, with the array's own xp."""
         n, p = self._shape
-        step = max(_BLOCK_CELLS // max(n, 1), 1)
+        cells = max(_BLOCK_CELLS, min(n * p // 4, _LARGEST_BLOCK))
+        step = max(cells // max(n, 1), 1)
         for start in range(0, p, step):
             stop = min(start + step, p)
             with reading(self._name, start, stop, _ADVICE):

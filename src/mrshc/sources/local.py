@@ -58,8 +58,8 @@ class Local(ABC):
         return True
 
     @property
-    def is_near(self) -> bool:
-        """Blocks are read, or made."""
+    def on_device(self) -> bool:
+        """Blocks are in main memory."""
         return False
 
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:

@@ -1,0 +1,663 @@
+"""The command line on data that stay in their file, on workers or on a device."""
+
+import errno
+import gzip
+import json
+import os
+import pickle
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import distributed
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import zarr
+from scipy import sparse
+
+from mrshc import MrSHC, cli, outputs, progress
+from mrshc.analysis import place_of, places
+from mrshc.datasets import make_simulation_1
+from mrshc.errors import UserError
+from mrshc.io import TableError, load_result, read_table, stored
+from mrshc.io.stored import Stored
+from mrshc.sources import local
+
+# The command line in a process of its own, without pictures: they take most of the time.
+CODE = "from mrshc import cli, outputs; outputs._pictures = lambda _: {}; cli.main()"
+MRSHC = [sys.executable, "-c", CODE]
+N, P = 60, 120
+SAMPLES, FEATURES = [f"s{i}" for i in range(N)], [f"g{j}" for j in range(P)]
+QUICK = ("-q", "10,20", "--max-rank", "2", "--n-references", "10", "--quiet")
+
+
+def numbers():
+    """Three clusters, and zeros, so that a sparse matrix can hold it."""
+    X = make_simulation_1(6, mu=2.0).X[:, :P]
+    return np.where(np.abs(X) < 0.3, 0.0, X)
+
+
+X = numbers()
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(local, "_BLOCK_CELLS", 25 * N)
+    monkeypatch.setattr(local, "_LARGEST_BLOCK", 100 * N)
+
+
+@pytest.fixture
+def main(monkeypatch, capsys):
+    """Run the command line in this process, without pictures."""
+    monkeypatch.setattr(outputs, "_pictures", lambda _: {})
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mrshc", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# Files ----------------------------------------------------------------------------------------
+
+
+def in_npy(path, values=X):
+    np.save(path, values)
+    return path
+
+
+def in_zarr(path, values=X, chunks=(N, 16)):
+    array = zarr.create_array(path, shape=values.shape, chunks=chunks, dtype=values.dtype)
+    array[:] = values
+    return path
+
+
+def in_zip(path, values=X):
+    with zarr.storage.ZipStore(path, mode="w") as store:
+        zarr.create_array(store, data=values, chunks=(N, 16))
+    return path
+
+
+def annotate(group, values, kind):
+    """Write what AnnData would."""
+    if kind == "dense":
+        write(group, "X", values)
+    else:
+        matrix = getattr(sparse, f"{kind}_matrix")(values)
+        inner = group.create_group("X")
+        inner.attrs.update({"encoding-type": f"{kind}_matrix", "shape": list(values.shape)})
+        for part in ("data", "indices", "indptr"):
+            write(inner, part, getattr(matrix, part))
+    for name, names, about in (
+        ("obs", SAMPLES, {"site": ["Oslo", "Bergen"] * (N // 2)}),
+        ("var", FEATURES, {"chromosome": np.arange(P)}),
+    ):
+        frame = group.create_group(name)
+        frame.attrs.update({"_index": "names", "column-order": list(about)})
+        for column, content in {"names": names, **about}.items():
+            write(frame, column, content)
+
+
+def write(group, name, content):
+    if isinstance(group, zarr.Group):
+        text = isinstance(content[0], str)
+        array = group.create_array(name, shape=np.shape(content), dtype=str if text else "f8")
+        array[...] = np.array(content, dtype=object) if text else content
+    else:
+        group[name] = content
+
+
+def in_h5ad(path, values=X, kind="dense"):
+    with h5py.File(path, "w") as file:
+        annotate(file, values, kind)
+    return path
+
+
+def in_zarr_group(path, kind):
+    annotate(zarr.open_group(path, mode="w", zarr_format=2), X, kind)
+    return path
+
+
+HOMES = {
+    "npy": lambda f: in_npy(f / "x.npy"),
+    "npy, features in rows": lambda f: in_npy(f / "x.npy", X.T),
+    "npy, by columns": lambda f: in_npy(f / "x.npy", np.asfortranarray(X)),
+    "zarr": lambda f: in_zarr(f / "x.zarr"),
+    "zarr, features in rows": lambda f: in_zarr(f / "x.zarr", X.T, (16, N)),
+    "zarr, archive": lambda f: in_zip(f / "x.zarr.zip"),
+    "zarr, AnnData": lambda f: in_zarr_group(f / "x.zarr", "dense"),
+    "zarr, AnnData, csc": lambda f: in_zarr_group(f / "x.zarr", "csc"),
+    "h5ad": lambda f: in_h5ad(f / "x.h5ad"),
+    "h5ad, csc": lambda f: in_h5ad(f / "x.h5ad", kind="csc"),
+    "h5ad, csr": lambda f: in_h5ad(f / "x.h5ad", kind="csr"),
+}
+
+
+def assert_same_result(one, other, *, named=False):
+    """Check that two folders hold the same clusters and features; they may bear other names."""
+    a, b = load_result(one), load_result(other)
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+    np.testing.assert_allclose(a.linkage_matrix_, b.linkage_matrix_)
+    assert a.about["chosen"] == pytest.approx(b.about["chosen"])
+    assert a.about["data"]["n_missing"] == b.about["data"]["n_missing"]
+    mine, others = (r.features.sort_values("position") for r in (a, b))
+    np.testing.assert_array_equal(mine["selected"], others["selected"])
+    for column in ("effect_size", "loading_1", "mean_cluster_1"):
+        np.testing.assert_allclose(mine[column], others[column], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(a.selected, b.selected)
+    same = ["contrast", "inside", "selected", "p_value", *(["feature"] if named else [])]
+    pd.testing.assert_frame_equal(a.markers[same], b.markers[same])
+    assert {file.name for file in one.iterdir()} == {file.name for file in other.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """Write a result of the same data in memory, without pictures."""
+    folder = tmp_path_factory.mktemp("reference")
+    file = in_npy(folder / "x.npy")
+    command = [*MRSHC, "cluster", file, "--in-memory", *QUICK, "--out", folder / "out"]
+    subprocess.run(command, check=True)
+    return folder / "out"
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_the_result_is_the_same_wherever_the_data_stay(main, folder, reference, home):
+    file = HOMES[home](folder)
+    for how in ("--out-of-core", "--in-memory") if home != "npy" else ("--out-of-core",):
+        assert main("cluster", file, how, *QUICK, "--out", how) == (0, "", "")
+        assert_same_result(Path(how), reference)
+        notes = load_result(how).about["data"]["notes"]
+        assert any("X stays in its file (58 kB)" in n for n in notes) == (how == "--out-of-core")
+    if "AnnData" in home or "h5ad" in home:
+        result = load_result("--out-of-core")
+        assert list(result.samples.index) == SAMPLES
+        assert set(result.features.index) == set(FEATURES)
+        assert result.samples["site"].tolist()[:2] == ["Oslo", "Bergen"]
+        assert result.features["chromosome"].equals(result.features["position"] - 1)
+
+
+def test_missing_values_and_other_methods(main, folder):
+    gaps = np.where(np.random.default_rng(0).random(X.shape) < 0.05, np.nan, X)
+    file = in_zarr(folder / "x.zarr", gaps.astype(np.float32))
+    for name, options in {
+        "mrshc": ("-q", "20", "--max-rank", "2", "--refine", "--selection", "evidence"),
+        "shc": ("--method", "shc", "-q", "20"),
+        "hmv": ("--method", "hmv", "-q", "20"),
+    }.items():
+        code, said, _ = main("cluster", file, *options, "--out-of-core", "--out", name)
+        assert code == 0
+        assert f"{np.isnan(gaps).sum()} of 7,200 values are missing." in said
+        assert main("cluster", file, *options, "--in-memory", "--quiet", "--out", "near")[0] == 0
+        a, b = load_result(name), load_result("near")
+        np.testing.assert_array_equal(a.labels_, b.labels_)
+        assert set(a.selected) == set(b.selected)
+        assert a.about["data"]["n_missing"] == b.about["data"]["n_missing"] > 0
+        shutil.rmtree("near")
+
+
+def test_the_size_decides(main, folder, monkeypatch):
+    file = in_npy(folder / "x.npy")
+    monkeypatch.setattr(stored, "free_memory", lambda: 2 * X.nbytes - 1)
+    table = read_table(file)
+    assert isinstance(table.X, Stored)
+    sentence = "X does not fit into memory (58 kB): it is read in blocks, pass by pass."
+    assert sentence in table.notes
+    code, said, _ = main("cluster", file, *QUICK[:-1], "--out", "out")
+    assert code == 0
+    assert sentence in said
+    monkeypatch.setattr(stored, "free_memory", lambda: 2 * X.nbytes)
+    assert isinstance(read_table(file).X, np.ndarray)
+    # A sparse matrix counts as if it were dense.
+    file = in_h5ad(folder / "x.h5ad", np.where(X > 2, X, 0), "csc")
+    monkeypatch.setattr(stored, "free_memory", lambda: 2 * X.nbytes - 1)
+    assert isinstance(read_table(file).X, Stored)
+    np.testing.assert_array_equal(read_table(file).to_frame(), np.where(X > 2, X, 0))
+
+
+def test_free_memory_is_found_out_everywhere(monkeypatch):
+    assert 0 < stored.free_memory() < np.inf
+    monkeypatch.setattr(stored, "Path", lambda _: Path("/nowhere"))
+    assert 0 < stored.free_memory() < np.inf
+    monkeypatch.setattr(stored, "_SYSTEM", {})
+    assert stored.free_memory() == np.inf
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(17, "17 bytes"), (57_600, "58 kB"), (1_500_000, "1.5 MB"), (4 * 10**12, "4.0 TB")],
+)
+def test_sizes_in_words(count, words):
+    assert stored.size(count) == words
+
+
+@pytest.mark.parametrize("home", ["npy, features in rows", "zarr", "h5ad, csr"])
+def test_a_matrix_in_a_file_can_be_sent_away(folder, home):
+    table = read_table(HOMES[home](folder), in_memory=False)
+    there = pickle.loads(pickle.dumps(table.X))
+    assert there is pickle.loads(pickle.dumps(table.X)), "a process opens a file once"
+    assert sum(there.widths) == P
+    np.testing.assert_array_equal(there[:, 7:90], X[:, 7:90])
+    np.testing.assert_array_equal(there.columns(np.array([70, 3])), X[:, [70, 3]])
+
+
+def test_a_table_in_a_file_is_what_an_estimator_takes(folder):
+    table = read_table(in_npy(folder / "x.npy"), in_memory=False)
+    far = MrSHC(20, rank=1, random_state=0).fit(table.X)
+    near = MrSHC(20, rank=1, random_state=0).fit(X)
+    np.testing.assert_array_equal(far.labels_, near.labels_)
+
+
+# Refusals -------------------------------------------------------------------------------------
+
+
+def spoilt(where, value):
+    values = X.copy()
+    values[where] = value
+    return values
+
+
+REFUSED = {
+    "steps": (lambda f: in_npy(f / "x.npy"), ("--log2",), "Filters, logarithms and the like need"),
+    "robust": (lambda f: in_npy(f / "x.npy"), ("--robust",), "--robust needs X in memory, but it"),
+    "all features": (lambda f: in_npy(f / "x.npy"), ("--method", "hc"), "Method hc takes all"),
+    "no meaning": (
+        lambda f: in_npy(f / "x.npy"),
+        ("--method", "hmv", "--refine"),
+        "--refine has no meaning for method hmv",
+    ),
+    "too many": (lambda f: in_npy(f / "x.npy"), ("-q", "500"), "--n-features must be a whole"),
+    "rows": (
+        lambda f: in_h5ad(f / "x.h5ad", kind="csc"),
+        ("--features", "rows"),
+        "is sparse with samples in rows: the other way round needs --in-memory",
+    ),
+    "three dimensions": (
+        lambda f: in_npy(f / "x.npy", np.zeros((3, 4, 5))),
+        (),
+        "must hold a matrix of numbers, but holds an array of float64 with 3 dimensions",
+    ),
+    "text": (
+        lambda f: in_npy(f / "x.npy", np.full((9, 9), "a")),
+        (),
+        "must hold a matrix of numbers, but holds an array of <U1",
+    ),
+    "infinity": (
+        lambda f: in_npy(f / "x.npy", spoilt((3, 4), np.inf)),
+        (),
+        "Values must be finite, but {} holds inf",
+    ),
+    "an empty feature": (
+        lambda f: in_npy(f / "x.npy", spoilt((slice(None), 4), np.nan)),
+        (),
+        "Every feature needs a value, but feature 'feature 5' has none",
+    ),
+    "an empty sample": (
+        lambda f: in_h5ad(f / "x.h5ad", spoilt(7, np.nan)),
+        (),
+        "Every sample needs a value, but sample 's7' has none",
+    ),
+    "no Zarr": (lambda f: f / "x.zarr", (), "{} is not a whole Zarr store: "),
+}
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_mistakes_get_one_sentence_and_leave_nothing(main, folder, mistake):
+    make, options, sentence = REFUSED[mistake]
+    if mistake == "no Zarr":
+        (folder / "x.zarr").mkdir()
+    file = make(folder)
+    code, _, said = main("cluster", file, "--out-of-core", "-q", "10", *options, "--quiet")
+    assert (code, said.count("\n")) == (2, 1)
+    assert sentence.format(file) in said
+    assert list(folder.iterdir()) == [file]
+
+
+def test_other_formats_do_not_stay(main, folder):
+    pd.DataFrame(X).to_csv("x.csv")
+    Path("x.npy.gz").write_bytes(gzip.compress(in_npy(folder / "x.npy").read_bytes()))
+    for file in ("x.csv", "x.npy.gz"):
+        code, _, said = main("cluster", file, "--out-of-core", *QUICK)
+        assert (code, said.count("\n")) == (2, 1)
+        assert f"{file} cannot stay in its file: only .npy, .h5ad and .zarr" in said
+
+
+def test_a_comparison_needs_memory(main, folder):
+    code, _, said = main("compare", in_npy(folder / "x.npy"), "--out-of-core", "--quiet")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "A comparison needs X in memory, but it stays in its file. Add --in-memory" in said
+
+
+def test_groups_that_are_not_anndatas(folder):
+    zarr.open_group("x.zarr", mode="w").create_array("X", data=X)
+    with pytest.raises(TableError, match=r"^x.zarr must hold a matrix X and tables .* no 'obs'"):
+        read_table("x.zarr")
+    (folder / "x.zip").write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(TableError, match=r"is not a whole \.npz file"):
+        read_table("x.zip")
+
+
+def test_rows_that_cannot_be_turned_into_columns(folder, monkeypatch):
+    file = in_h5ad(folder / "x.h5ad", kind="csr")
+    monkeypatch.setattr(stored, "free_memory", lambda: 10_000)
+    with pytest.raises(TableError, match=r"by rows \(csr_matrix\), which needs .* by columns"):
+        read_table(file)
+
+
+@pytest.mark.parametrize(
+    ("package", "options", "sentence"),
+    [
+        ("zarr", (), "x.zarr is a Zarr store, which needs the extra 'zarr': pip install"),
+        ("distributed", ("--dask", "tcp://h:1"), "--dask needs the extra 'dask': pip install"),
+        ("torch", ("--device", "cpu"), "--device needs the extra 'gpu': pip install"),
+        ("array_api_compat", ("--device", "cpu"), "--device needs the extra 'gpu': pip install"),
+    ],
+)
+def test_packages_that_are_missing(main, folder, monkeypatch, package, options, sentence):
+    in_zarr(folder / "x.zarr")
+    monkeypatch.setitem(sys.modules, package, None)
+    code, _, said = main("cluster", "x.zarr", *options, *QUICK)
+    assert (code, said.count("\n")) == (2, 1)
+    assert sentence in said
+
+
+@pytest.mark.usefixtures("folder")
+def test_help_tells_about_large_data(main):
+    _, said, _ = main("cluster", "--help")
+    for word in ("--in-memory", "--out-of-core", "--dask", "--device", ".zarr"):
+        assert word in said
+    assert "mrshc cluster big.h5ad --out result" in said
+
+
+@pytest.mark.usefixtures("folder")
+def test_nobody_waits_for_packages_that_hold_data_elsewhere():
+    pd.DataFrame(X[:, :20]).to_csv("x.csv")
+    for arguments in (["cluster", "--help"], ["cluster", "x.csv", *QUICK]):
+        code = f"""if True:
+            import sys
+            from mrshc import cli
+            sys.argv = ["mrshc", *{arguments}]
+            try:
+                cli.main()
+            except SystemExit:
+                print(*({{"torch", "dask", "distributed", "zarr", "h5py"}} & set(sys.modules)))
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.splitlines()[-1] == "", arguments
+
+
+# Faults ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("home", ["npy", "h5ad", "zarr, archive"])
+@pytest.mark.parametrize("how", ["--in-memory", "--out-of-core"])
+def test_files_that_are_cut(main, folder, home, how):
+    file = HOMES[home](folder)
+    os.truncate(file, file.stat().st_size // 2)
+    code, _, said = main("cluster", file, how, *QUICK)
+    assert (code, said.count("\n")) == (2, 1)
+    assert f"{file} is not a whole " in said
+    assert list(folder.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("how", ["--in-memory", "--out-of-core"])
+def test_a_chunk_that_cannot_be_decoded(main, folder, how):
+    file = in_zarr(folder / "x.zarr")
+    chunk = file / "c" / "0" / "3"
+    chunk.write_bytes(chunk.read_bytes()[::-1])
+    code, _, said = main("cluster", file, how, *QUICK)
+    assert (code, said.count("\n")) == (2, 1)
+    if how == "--out-of-core":
+        assert "mrshc: Columns 48 to 63 of " in said
+        assert "cannot be read: " in said
+    else:
+        assert "x.zarr is not a whole Zarr store: " in said
+    assert list(folder.iterdir()) == [file]
+
+
+def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, monkeypatch):
+    file = in_zarr(folder / "x.zarr")
+    assert main("cluster", file, "--out-of-core", *QUICK, "--out", "out")[0] == 0
+    before = {f.name: f.read_bytes() for f in Path("out").iterdir()}
+    read, calls = stored.FileSource._read, []
+
+    def fails_late(self, start, stop):
+        calls.append(start)
+        if len(calls) > 30:
+            raise RuntimeError("the disk is gone")
+        return read(self, start, stop)
+
+    monkeypatch.setattr(stored.FileSource, "_read", fails_late)
+    command = ("cluster", file, "--out-of-core", *QUICK, "--out", "out", "--overwrite")
+    code, _, said = main(*command)
+    assert (code, "Traceback" in said) == (2, False)
+    assert "cannot be read: the disk is gone. Check that the file is whole" in said
+    assert {f.name: f.read_bytes() for f in Path("out").iterdir()} == before
+    left = Path("out.partial")
+    assert {f.name for f in left.iterdir()} == {"lock", "search.jsonl"} if left.exists() else True
+    monkeypatch.setattr(stored.FileSource, "_read", read)
+    assert main(*command)[0] == 0
+    assert {f.name for f in folder.iterdir()} == {"x.zarr", "out"}
+
+
+def test_a_disk_that_is_full_when_the_result_is_written(main, folder, monkeypatch):
+    file = in_npy(folder / "x.npy")
+    command = ("cluster", file, "--out-of-core", *QUICK, "--out", "out")
+    assert main(*command)[0] == 0
+    before = {f.name: f.read_bytes() for f in Path("out").iterdir()}
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(outputs, "write_report", full)
+    code, _, said = main(*command, "--overwrite")
+    assert code == 2
+    assert said.splitlines() == [
+        "mrshc: What is done is kept: --resume goes on with it.",
+        "mrshc: cannot read or write the output: No space left on device.",
+    ]
+    assert {f.name: f.read_bytes() for f in Path("out").iterdir()} == before
+
+
+def test_a_disk_that_is_full_during_the_search(folder):
+    file = in_npy(folder / "x.npy")
+
+    def full():  # no file may grow beyond this
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))
+
+    command = [*MRSHC, "cluster", file, "--out-of-core", *QUICK, "--out", "out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=full)
+    assert done.returncode == 2
+    assert "mrshc: cannot read or write the output: File too large.\n" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not Path("out").exists()
+
+
+def test_a_killed_run_goes_on_out_of_core(folder):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(100, 300))
+    values[:50, :30] += 1.5
+    file = in_npy(folder / "x.npy", values)
+    given = ["--out-of-core", "-q", "10,20,40", "--n-references", "100", "--all-references"]
+    command = [*MRSHC, "cluster", file, *given, "--jobs", "1", "--quiet"]
+    (folder / "whole").mkdir()
+    subprocess.run([*command, "--out", "out"], cwd="whole", check=True)
+    journal = folder / "out.partial" / "search.jsonl"
+    with subprocess.Popen([*command, "--out", "out"]) as run:
+        while run.poll() is None and not (
+            journal.exists() and journal.read_bytes().count(b"\n") > 18
+        ):
+            time.sleep(0.005)
+        run.send_signal(signal.SIGKILL)
+    assert journal.exists()
+    other = [word.replace("--out-of-core", "--in-memory") for word in map(str, command)]
+    done = subprocess.run(
+        [*other, "--out", "out", "--resume"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "--in-memory and --out-of-core count" in done.stderr
+    subprocess.run([*command, "--out", "out", "--resume"], check=True)
+    for written in (folder / "whole" / "out").iterdir():
+        assert (folder / "out" / written.name).read_bytes() == written.read_bytes(), written.name
+
+
+# Elsewhere ------------------------------------------------------------------------------------
+
+
+def test_workers_of_a_cluster(main, folder, reference):
+    file = in_zarr(folder / "x.zarr")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
+    ) as cluster:
+        address = cluster.scheduler_address
+        given = ("--dask", address, *QUICK)
+        code, said, wrong = main("cluster", file, *given[:-1], "--out", "out")
+        assert (code, wrong) == (0, "")
+        assert f"Fitting on the workers of {address}." in said
+        assert_same_result(Path("out"), reference)
+        # What cannot be read there is said here.
+        chunk = file / "c" / "0" / "3"
+        chunk.write_bytes(chunk.read_bytes()[::-1])
+        code, _, said = main("cluster", file, *given, "--out", "broken")
+        assert (code, said.count("\n")) == (2, 1)
+        assert "mrshc: Columns 48 to 63 of the dask array cannot be read: " in said
+        # Of a text table, only the search is spread.
+        pd.DataFrame(X).to_csv("x.csv", index=False)
+        assert main("cluster", "x.csv", *given, "--out", "text") == (0, "", "")
+        assert_same_result(Path("text"), reference)
+    assert not Path("broken").exists()
+
+
+def test_a_cluster_that_is_lost(main, folder, monkeypatch):
+    file = in_npy(folder / "x.npy")
+    with distributed.LocalCluster(
+        n_workers=1, processes=False, dashboard_address=None, protocol="tcp"
+    ) as cluster:
+
+        def lost(*_):
+            raise distributed.CommClosedError("the network is down.")
+
+        monkeypatch.setattr(places, "_on_workers", lost)
+        code, _, said = main("cluster", file, "--dask", cluster.scheduler_address, *QUICK)
+    assert (code, said.count("\n")) == (2, 1)
+    assert f"The cluster at {cluster.scheduler_address} is lost: the network is down. S" in said
+    assert list(folder.iterdir()) == [file]
+
+
+def test_schedulers_that_do_not_answer(main, folder, monkeypatch):
+    monkeypatch.setattr(places, "_PATIENCE", 0.3)
+    file = in_npy(folder / "x.npy")
+    for address in ("tcp://127.0.0.1:9", "here"):
+        code, _, said = main("cluster", file, "--dask", address, *QUICK)
+        assert (code, said.count("\n")) == (2, 1)
+        assert f"No scheduler of Dask answers at {address!r}: " in said
+    with distributed.LocalCluster(
+        n_workers=0, processes=False, dashboard_address=None, protocol="tcp"
+    ) as cluster:
+        code, _, said = main("cluster", file, "--dask", cluster.scheduler_address, *QUICK)
+        assert (code, said.count("\n")) == (2, 1)
+        assert "has no workers. Start some" in said
+
+
+@pytest.mark.parametrize("home", ["npy", "npy, features in rows", "h5ad, csc", "csv"])
+def test_a_device(main, folder, reference, home):
+    if home == "csv":
+        file = folder / "x.csv"
+        pd.DataFrame(X).to_csv(file, index=False)
+    else:
+        file = HOMES[home](folder)
+    code, said, _ = main("cluster", file, "--device", "cpu", *QUICK[:-1], "--out", "out")
+    assert code == 0
+    assert "  Fitting on cpu." in said
+    assert_same_result(Path("out"), reference)
+
+
+def test_a_device_after_preparing_the_data(main, folder):
+    file = in_npy(folder / "x.npy", np.exp2(X))
+    given = ("--log2", "--top-variance", "90", *QUICK, "--out")
+    assert main("cluster", file, "--device", "cpu", *given, "there")[0] == 0
+    assert main("cluster", file, *given, "here")[0] == 0
+    assert_same_result(Path("there"), Path("here"), named=True)
+
+
+def test_devices_that_are_not_there(main, folder):
+    file = in_npy(folder / "x.npy")
+    for name in ("abacus", "meta", *([] if torch.cuda.is_available() else ["cuda"])):
+        code, _, said = main("cluster", file, "--device", name, *QUICK)
+        assert (code, said.count("\n")) == (2, 1)
+        assert f"There is no device {name!r} that can be used: " in said
+    code, _, said = main("cluster", file, "--device", "cpu", "--robust", *QUICK)
+    assert (code, said.count("\n")) == (2, 1)
+    assert "--robust needs X in memory, but it is elsewhere" in said
+    code, _, said = main("cluster", file, "--device", "cpu", "--dask", "tcp://h:1", *QUICK)
+    assert (code, said) == (
+        2,
+        "mrshc: --dask and --device do not go together. Leave one of them out.\n",
+    )
+
+
+def test_devices_with_too_little_memory(folder, monkeypatch):
+    source = read_table(in_npy(folder / "x.npy"), in_memory=False).X
+
+    def full(*_, **__):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    with place_of(device="cpu") as place:
+        monkeypatch.setattr(torch, "empty", full)
+        said = r"^The memory of cpu does not suffice for X\. Leave --device out"
+        with pytest.raises(UserError, match=said), place.working():
+            place.put(source)
+
+
+# Progress -------------------------------------------------------------------------------------
+
+
+def test_passes_and_rate(monkeypatch):
+    said, now = [], iter([1.0, 2.0, 4.0, 9.0])
+    monkeypatch.setattr(progress, "perf_counter", lambda: next(now))
+    watch = progress.Reporter(lambda *_: None, said.append).watch((1000, 10**6), 4)
+    for number, done in ((7, 100_000), (7, 400_000), (7, 10**6), (8, 500_000)):
+        watch(number, done)
+    assert said == [
+        "pass 7, 10 %",
+        "pass 7, 40 %, 1.2 GB/s",
+        "pass 7, 100 %, 1.2 GB/s",
+        "pass 8, 50 %",
+    ]
+
+
+def test_passes_are_shown_on_a_terminal(folder):
+    pty = pytest.importorskip("pty")
+    command = [*MRSHC, "cluster", in_npy(folder / "x.npy"), "--out-of-core", *QUICK[:-1]]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as run:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                chunk = os.read(ours, 4096)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            seen += chunk
+        assert b"Chose q" in run.stdout.read()
+    os.close(ours)
+    assert run.returncode == 0
+    assert b"pass " in seen
+    assert json.loads(Path("mrshc-result/result.json").read_text())["chosen"]["n_clusters"] == 3
