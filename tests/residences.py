@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mrshc.core import source
 from mrshc.core.far import FarData, FarMatrix, matrix_of, summary
-from mrshc.core.shortlist import FarPath
+from mrshc.core.shortlist import DevicePath, FarPath
 from mrshc.core.sparsity import SparsityPath
 from mrshc.core.spc import leading_starts
 from mrshc.sources import device, local, source_of
@@ -158,7 +158,8 @@ def path_on(matrix, *, n_components, most, max_iter=20):
     """Return the sparse components of a matrix, near or far, for at most so many features."""
     limits = {"max_iter": max_iter, "tol": 1e-7}
     if isinstance(matrix, FarMatrix):
-        return FarPath(matrix, n_components=n_components, most=most, **limits)
+        kind = DevicePath if matrix.source.on_device else FarPath
+        return kind(matrix, n_components=n_components, most=most, **limits)
     return SparsityPath(matrix, leading_starts(matrix, n_components), **limits)
 
 

@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 import torch
 import zarr
+from distributed.comm import CommClosedError
 from scipy import sparse
 
 from mrshc import MrSHC, cli, outputs, progress
@@ -523,7 +524,7 @@ def test_a_killed_run_goes_on_out_of_core(folder):
 def test_workers_of_a_cluster(main, folder, reference):
     file = in_zarr(folder / "x.zarr")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", protocol="tcp"
     ) as cluster:
         address = cluster.scheduler_address
         given = ("--dask", address, *QUICK)
@@ -547,11 +548,11 @@ def test_workers_of_a_cluster(main, folder, reference):
 def test_a_cluster_that_is_lost(main, folder, monkeypatch):
     file = in_npy(folder / "x.npy")
     with distributed.LocalCluster(
-        n_workers=1, processes=False, dashboard_address=None, protocol="tcp"
+        n_workers=1, processes=False, dashboard_address=":0", protocol="tcp"
     ) as cluster:
 
         def lost(*_):
-            raise distributed.CommClosedError("the network is down.")
+            raise CommClosedError("the network is down.")
 
         monkeypatch.setattr(places, "_on_workers", lost)
         code, _, said = main("cluster", file, "--dask", cluster.scheduler_address, *QUICK)
@@ -568,7 +569,7 @@ def test_schedulers_that_do_not_answer(main, folder, monkeypatch):
         assert (code, said.count("\n")) == (2, 1)
         assert f"No scheduler of Dask answers at {address!r}: " in said
     with distributed.LocalCluster(
-        n_workers=0, processes=False, dashboard_address=None, protocol="tcp"
+        n_workers=0, processes=False, dashboard_address=":0", protocol="tcp"
     ) as cluster:
         code, _, said = main("cluster", file, "--dask", cluster.scheduler_address, *QUICK)
         assert (code, said.count("\n")) == (2, 1)

@@ -1,15 +1,18 @@
 """The proof that what is found in a few columns is what all columns give."""
 
+from concurrent.futures import ThreadPoolExecutor
+from types import MethodType
+
 import array_api_strict
 import numpy as np
 import pytest
 
-from mrshc.core import claims, shortlist, source
+from mrshc.core import claims, shortlist
 from mrshc.core.claims import NEAR, Claims, Course, Near
 from mrshc.core.gap import GapSettings
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.shortlist import FarPath
-from mrshc.core.source import ArraySource
+from mrshc.core.source import ArraySource, UnreadableError
 from mrshc.core.workers import one_blas_thread
 from residences import (
     assert_same_components,
@@ -18,6 +21,7 @@ from residences import (
     matrix_at,
     path_on,
     searched,
+    use_small_blocks,
 )
 
 N, P = 30, 3000
@@ -36,16 +40,16 @@ def starved(monkeypatch):
     monkeypatch.setattr(shortlist, "_MORE", 5)
 
 
-def far(X):
-    """Give an array away: it is swept, not looked at as a whole."""
-    return ArraySource(X)
+# An array that is swept, not looked at as a whole.
+PLACES = {"far": ArraySource, "device": array_api_strict.asarray}
+every_place = pytest.mark.parametrize("place", PLACES)
 
 
-def both_paths(X, *, n_components=4, most=60, center="columns"):
-    """Return the path of an array, and of the same one far away."""
+def both_paths(X, *, n_components=4, most=60, center="columns", place="far"):
+    """Return the path of an array, and of the same one elsewhere."""
     return tuple(
         path_on(matrix_at(where, center=center), n_components=n_components, most=most)
-        for where in (X, far(X))
+        for where in (X, PLACES[place](X))
     )
 
 
@@ -108,38 +112,41 @@ every_kind = pytest.mark.parametrize("make", KINDS, ids=[kind.__name__ for kind 
 
 
 @every_kind
-@pytest.mark.parametrize("seed", range(2))
-def test_features_and_bounds_are_those_of_the_array(make, seed, monkeypatch):
-    monkeypatch.setattr(source, "_BLOCK_CELLS", 700 * N)
-    X = make(np.random.default_rng(seed))
-    near, path = both_paths(X)
+@every_place
+def test_features_and_bounds_are_those_of_the_array(make, place, monkeypatch):
+    use_small_blocks(monkeypatch, 700 * N)
+    X = make(np.random.default_rng(0))
+    near, path = both_paths(X, place=place)
     expected = searched(near, (1, 5, 20, 60), (1, 2, 3, 4))
     assert_same_features(expected, searched(path, (1, 5, 20, 60), (1, 2, 3, 4)))
 
 
 @every_kind
+@every_place
 @pytest.mark.usefixtures("starved")
-def test_a_short_list_that_is_too_short_costs_sweeps_and_nothing_else(make):
+def test_a_short_list_that_is_too_short_costs_sweeps_and_nothing_else(make, place):
     X = make(np.random.default_rng(2))
-    near, path = both_paths(X, n_components=3, most=20)
+    near, path = both_paths(X, n_components=3, most=20, place=place)
     expected = searched(near, (1, 8, 20), (1, 2, 3))
     assert_same_features(expected, searched(path, (1, 8, 20), (1, 2, 3)))
     assert path._far.n_passes > 5
 
 
+@every_place
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
 @pytest.mark.parametrize("scale", [1e120, 1e-120])
 @pytest.mark.usefixtures("starved")
-def test_neither_unit_nor_centre_matters(center, scale):
+def test_neither_unit_nor_centre_matters(center, scale, place):
     X = (clustered(N, 500) + 0.5) * scale
-    near, path = both_paths(X, n_components=2, most=20, center=center)
+    near, path = both_paths(X, n_components=2, most=20, center=center, place=place)
     expected = searched(near, (5, 20), (1, 2))
     assert_same_features(expected, searched(path, (5, 20), (1, 2)))
 
 
+@every_place
 @pytest.mark.usefixtures("starved")
-def test_more_than_half_of_the_features_may_be_wanted():
-    near, path = both_paths(clustered(N, 200), n_components=2, most=200)
+def test_more_than_half_of_the_features_may_be_wanted(place):
+    near, path = both_paths(clustered(N, 200), n_components=2, most=200, place=place)
     expected = searched(near, (100, 150, 200), (1, 2))
     assert_same_features(expected, searched(path, (100, 150, 200), (1, 2)))
     assert expected[200, 1].indices.size == 200
@@ -148,7 +155,7 @@ def test_more_than_half_of_the_features_may_be_wanted():
 @pytest.mark.parametrize("center", ["columns", "grand"])
 def test_columns_that_tie_for_the_first_list_are_at_hand(center, monkeypatch):
     """Each block sends its steepest columns: of those that tie, not those that all would send."""
-    monkeypatch.setattr(source, "_BLOCK_CELLS", 1500 * N)
+    use_small_blocks(monkeypatch, 1500 * N)
     rng = np.random.default_rng(4)
     X = np.full((N, 6000), 3.0)
     some = rng.choice(6000, 300, replace=False)
@@ -157,6 +164,35 @@ def test_columns_that_tie_for_the_first_list_are_at_hand(center, monkeypatch):
     assert path._far.is_kept[path._steepest].all()
     expected = searched(near, (1, 5, 20), (1, 2, 3, 4))
     assert_same_features(expected, searched(path, (1, 5, 20), (1, 2, 3, 4)))
+
+
+@every_place
+@pytest.mark.usefixtures("starved")
+def test_threads_that_search_at_the_same_time_change_nothing(place):
+    X = signal(np.random.default_rng(5))
+    near, path = both_paths(X, n_components=3, most=20, place=place)
+    expected = searched(near, (1, 5, 8, 20), (1, 2, 3))
+    proved = False
+    while not proved:
+        with ThreadPoolExecutor(4) as pool:
+            found = pool.map(lambda key: path.search(key[0], rank=key[1]), expected)
+            sets = dict(zip(expected, found, strict=True))
+        proved = path.prove()
+    assert_same_features(expected, sets)
+
+
+@pytest.mark.usefixtures("starved")
+def test_searches_that_share_a_sweep_share_its_failure():
+    """Nobody waits for ever where a device is lost, and the next one who asks is told too."""
+    path = both_paths(signal(np.random.default_rng(6)), n_components=3, place="device")[1]
+
+    def lost(_self, _function):
+        raise UnreadableError("The device is gone.")
+
+    path._far.sweep = MethodType(lost, path._far)
+    with ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(path.search, q, rank=2) for q in (5, 8, 12, 20, 30, 40)]
+    assert all(isinstance(search.exception(), UnreadableError) for search in waiting)
 
 
 @pytest.mark.usefixtures("starved")
@@ -314,8 +350,8 @@ def test_a_broken_claim_takes_its_component_and_what_follows(monkeypatch):
     column = np.setdiff1d(np.arange(P), path._courses[3.0, 1].shown)[:2]
     path._far.keep(column, path._far.source.columns(column))
 
-    def one_is_wrong(_self, made):
-        assert made.n_courses == len(keys) == 9
+    def one_is_wrong(_self, courses):
+        assert len(courses) == len(keys) == 9
         wrong = np.full(2, broken)
         return Near(np.array([*wrong, 0]), np.array([*column, column[0]]), np.array([2, 1.1, 0.99]))
 
@@ -365,7 +401,7 @@ def passes(make, p, n_jobs=1):
         gap=GapSettings(n_references=5),
         entropy=0,
     )
-    matrix = matrix_at(far(make(p)))
+    matrix = matrix_at(ArraySource(make(p)))
     search(matrix, plan, n_jobs=n_jobs, progress=lambda *_: None)
     return matrix.n_passes
 

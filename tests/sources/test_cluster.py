@@ -29,7 +29,7 @@ N, WIDTH, P = 10, 4, 120
 def client():
     with (
         # Who asks a worker that was just killed gives up sooner than after the usual 30 seconds.
-        dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+        dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster,
@@ -165,7 +165,7 @@ def test_a_worker_that_dies_costs_no_more_than_time(client, A, persisted):
     results += sweep
     assert [start for start, _ in results] == list(range(0, P, WIDTH))
     np.testing.assert_array_equal(np.concatenate([block for _, block in results], axis=1), A)
-    client.wait_for_workers(2, timeout=30)
+    client.wait_for_workers(2, timeout=60)
 
 
 @pytest.mark.usefixtures("client")
@@ -269,7 +269,7 @@ def one_killed(client, is_time):
     finally:
         over.set()
         thread.join()
-        client.wait_for_workers(2, timeout=30)
+        client.wait_for_workers(2, timeout=60)
 
 
 @pytest.mark.parametrize("model", [search(), SHC(20, n_clusters=3, max_iter=3)])

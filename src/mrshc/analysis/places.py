@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.source import Source
+from mrshc.core.source import Source, UnreadableError
 from mrshc.errors import LostError, UserError
 from mrshc.io.stored import Stored, size
 from mrshc.sources import source_of
@@ -121,13 +121,16 @@ def _on_workers(X: Source, client: Any) -> Source:
 @contextmanager
 def _spread(address: str) -> Iterator[None]:
     """Let joblib send tasks to the workers; say so if they are lost for good."""
-    import distributed
     import joblib
+    from distributed import KilledWorker
 
     try:
         with joblib.parallel_config("dask"):
             yield
-    except (distributed.CommClosedError, distributed.KilledWorker, CancelledError) as error:
+    except (OSError, KilledWorker, CancelledError) as error:
+        # Errors of files have a number; that a part of X cannot be read is said already.
+        if isinstance(error, UnreadableError) or getattr(error, "errno", None) is not None:
+            raise
         raise LostError(
             f"The cluster at {address} is lost: {str(error).rstrip('.')}. Start it again, and see "
             "that its workers have enough memory."
@@ -154,16 +157,14 @@ def _on_device(X: Source, device: str) -> Source:
     """Return a copy of X on a device; only blocks of it are here meanwhile."""
     import torch
 
-    with _enough_memory(device):
-        try:
-            there = torch.empty(X.shape, dtype=getattr(torch, X.dtype.name), device=device)
-        except RuntimeError:  # also for want of memory here, where it has no kind of its own
-            raise torch.OutOfMemoryError from None
-        for start, block in X.sweep(_block):
-            there[:, start : start + block.shape[1]] = torch.from_numpy(
-                np.require(block, requirements="W")
-            )
-        found = source_of(there)
+    try:
+        there = torch.empty(X.shape, dtype=getattr(torch, X.dtype.name), device=device)
+    except RuntimeError:  # for want of memory, which has an error of its own on some devices only
+        raise torch.OutOfMemoryError from None
+    for start, block in X.sweep(_block):
+        stop = start + block.shape[1]
+        there[:, start:stop] = torch.from_numpy(np.require(block, requirements="W"))
+    found = source_of(there)
     assert found is not None  # tensors are known
     return found
 

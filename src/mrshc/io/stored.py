@@ -56,8 +56,8 @@ class Stored:
         return True
 
     @property
-    def is_near(self) -> bool:
-        """A sweep reads the file."""
+    def on_device(self) -> bool:
+        """Blocks are in main memory."""
         return False
 
     @property
