@@ -23,6 +23,8 @@ from mrshc.study.tables import markdown_table, published
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "performance.md"
+GPU = HERE / "gpu.json"
+SCALING = HERE.parent / "docs" / "scaling.md"
 PICTURE = HERE.parent / "docs" / "images" / "growth.png"
 
 # Seconds on the stack the method came from (R 4.2.2, PMA, clusGap), one core of a computer like
@@ -149,9 +151,56 @@ def beyond():
     return {design: call("beyond", design=design, draws=5) for design in ("I", "II")}
 
 
+def far():
+    million = {"n": 200, "p": 1_000_000}
+    return {
+        "growth": [
+            million | {"p": p} | call("far", n=200, p=p, where="map")
+            for p in (10_000, 100_000, 1_000_000)
+        ],
+        "memory": million | call("far", **million, where="memory"),
+        "cluster": million | call("far", **million, where="cluster"),
+    }
+
+
+def gpu():
+    """What was measured by hand, see gpu.py."""
+    return json.loads(GPU.read_text())
+
+
+def model():
+    """What the measurements say about other sizes: seconds of one core for a unit of each work."""
+    measured = gpu()["cpu-search"]
+    n, cells, parts = measured["n"], measured["n"] * measured["p"], measured["parts"]
+    proofs = measured["passes"] - 3
+    return {
+        "statistics": 2 * (parts["statistics"] + parts["starts"]) / cells,
+        "inner products": 2 * parts["inner products"] / (n * cells),
+        "proofs": 2 * parts["proofs"] / (proofs * cells),
+        "components": 2 * (parts["components and proofs"] - parts["proofs"]) / n,
+        "trees": 2 * parts["trees and gap tests"] / n**2,
+        "passes": measured["passes"],
+        "map": json.loads(RESULTS.read_text())["far"]["figures"]["growth"],
+    }
+
+
+def predicted(unit, n, p, *, cores, machines=1, bandwidth=None):
+    """Seconds of each work by the model; components run where the search was started."""
+    cells, every = n * p, cores * machines
+    return {
+        "reading": unit["passes"] * 4 * cells / (bandwidth * machines) if bandwidth else 0.0,
+        "statistics, inner products": (unit["statistics"] + unit["inner products"] * n)
+        * cells
+        / every,
+        "proofs": unit["proofs"] * (unit["passes"] - 3) * cells / every,
+        "components": unit["components"] * n / cores,
+        "trees and gap tests": unit["trees"] * n**2 / every,
+    }
+
+
 PARTS = (
     *(end_to_end, profile, growth, large, shc, early_stopping, convergence, start_up),
-    *(reading, imputation, beyond),
+    *(reading, imputation, beyond, far, gpu, model),
 )
 
 
@@ -317,11 +366,96 @@ def show_beyond(seconds):
     return markdown_table(["", *next(iter(seconds.values()))], cells)
 
 
+def show_far(figures):
+    growth = figures["growth"]
+    largest = growth[-1]
+    cells = [
+        [
+            f"memory map, p = {row['p']:,}",
+            f"{row['seconds']:.0f} s",
+            f"{row['peak_mb']:.0f} MB",
+            row["passes"],
+            "",
+        ]
+        for row in growth
+    ]
+    for name, where in (("memory", "in memory"), ("cluster", "dask, 2 workers, one killed")):
+        row = figures[name]
+        same = "the same" if row["answer"] == largest["answer"] else "ANOTHER"
+        cells.append(
+            [
+                f"{where}, p = {row['p']:,}",
+                f"{row['seconds']:.0f} s",
+                f"{row['peak_mb']:.0f} MB",
+                row["passes"] or "",
+                same,
+            ]
+        )
+    headings = ["n = 200, single precision", "time", "peak beside the page cache", "passes"]
+    return markdown_table([*headings, "answer, against the map"], cells)
+
+
+def show_gpu(figures):
+    cells = []
+    for name, what in (("search", "MrSHC"), ("shc", "SHC, one bound")):
+        ours, peer = figures[name], figures[f"cpu-{name}"]
+        same = "the same" if ours["answer"] == peer["answer"] else "ANOTHER"
+        cells.append(
+            [
+                f"{what}, n = {ours['n']:,}, p = {ours['p']:,}",
+                f"{ours['seconds']:.1f} s",
+                f"{peer['seconds']:.0f} s",
+                f"{peer['seconds'] / ours['seconds']:.0f}",
+                same,
+                f"{ours['device_memory_gb']:.1f} GB",
+            ]
+        )
+    headings = ["", figures["search"]["made_with"]["device"], "2 cores", "ratio", "answer"]
+    table = markdown_table([*headings, "memory of the device"], cells)
+    rows = []
+    for name, where in (("search", "device"), ("cpu-search", "2 cores")):
+        parts = figures[name]["parts"]
+        components = parts["components and proofs"] - parts["proofs"]
+        spent = {
+            "statistics, inner products, starts": sum(
+                parts[p] for p in ("statistics", "inner products", "starts")
+            ),
+            "proofs": parts["proofs"],
+            "components": max(components, 0.0),
+            "trees and gap tests": parts["trees and gap tests"],
+        }
+        rows.append([where, *(f"{s:.1f} s" for s in spent.values())])
+    return f"{table}\n\n{markdown_table(['MrSHC', *spent], rows)}"
+
+
+def show_model(unit):
+    cells = []
+    for row in unit["map"]:
+        seconds = predicted(unit | {"passes": row["passes"]}, row["n"], row["p"], cores=2)
+        cells.append(
+            [
+                f"n = {row['n']}, p = {row['p']:,}, 2 cores",
+                f"{sum(seconds.values()):.0f} s",
+                f"{row['seconds']:.0f} s",
+            ]
+        )
+    check = markdown_table(["checked", "model", "measured"], cells)
+    rows = []
+    for machines in (10, 100):
+        seconds = predicted(
+            unit, 10_000, 10_000_000, cores=16, machines=machines, bandwidth=1_000_000_000
+        )
+        shown = [f"{s / 60:.1f} min" for s in (*seconds.values(), sum(seconds.values()))]
+        rows.append([f"{machines} machines", *shown])
+    return f"{check}\n\n{markdown_table(['n = 10,000, p = 10,000,000', *seconds, 'all'], rows)}"
+
+
 def render(results):
-    page = PAGE.read_text()
-    for name, part in results.items():
-        page = published(page, name, globals()[f"show_{name}"](part["figures"]))
-    write_text(PAGE, page)
+    for path in (PAGE, SCALING):
+        page = path.read_text()
+        for name, part in results.items():
+            page = published(page, name, globals()[f"show_{name}"](part["figures"]))
+        write_text(path, page)
 
 
 def made_with():

@@ -1,13 +1,17 @@
 """What is measured. Each function runs in a process of its own and returns plain figures."""
 
+import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -281,6 +285,103 @@ def beyond(design, draws):
         for name in cases:
             seconds[name].append(best[name])
     return {name: statistics.median(s) for name, s in seconds.items()}
+
+
+def far(n, p, where, seed=0):
+    """A search with all candidates and three ranks, in data of single precision that live there.
+
+    `where`: "memory" (all columns are looked at in each step, as in smaller data), "map" (a memory
+    map) or "cluster" (a dask array on two worker processes, one of which is killed on the way).
+    Peak of what the process holds beside the page cache.
+    """
+    from mrshc.core import far as core_far
+
+    core_far._MANY = np.inf
+    warm_up()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "X.npy")
+        _write_wide(path, n, p, seed)
+        model = MrSHC(max_rank=3, random_state=0, n_jobs=2)
+        with _PeakOfOwnMemory() as peak:
+            if where == "cluster":
+                seconds, killed = _fit_on_a_cluster(model, path, p)
+            else:
+                X = np.load(path, mmap_mode=None if where == "memory" else "r")
+                seconds, killed = seconds_of(lambda: model.fit(X)), None
+    found = np.concatenate([np.flatnonzero(model.get_support()), model.labels_])
+    return {
+        "seconds": seconds,
+        "peak_mb": peak.mb,
+        "passes": getattr(model, "n_passes_", None),
+        "killed_after": killed,
+        "answer": sha256(found.astype(np.int64).tobytes()).hexdigest()[:16],
+    }
+
+
+def _write_wide(path, n, p, seed):
+    """Write three clusters on 200 of p features, a sample at a time."""
+    X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, p))
+    rng = np.random.default_rng(seed)
+    for i in range(n):
+        X[i] = rng.standard_normal(p, dtype=np.float32)
+        X[i, :200] += (1, -1, 0)[3 * i // n]
+    X.flush()
+
+
+def _fit_on_a_cluster(model, path, p):
+    """Seconds of a fit to a dask array, and after how many of them a worker was killed."""
+    import dask.array
+    import distributed
+
+    chunk = p // 32
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        X = dask.array.concatenate(
+            [
+                dask.array.from_delayed(
+                    dask.delayed(_columns_of_file)(str(path), start, start + chunk),
+                    shape=(len(np.load(path, mmap_mode="r")), chunk),
+                    dtype=np.float32,
+                )
+                for start in range(0, p, chunk)
+            ],
+            axis=1,
+        )
+        pids = list(client.run(os.getpid).values())
+        wait = 20.0
+        murder = threading.Timer(wait, os.kill, (pids[0], signal.SIGKILL))
+        murder.start()
+        seconds = seconds_of(lambda: model.fit(X))
+        murder.cancel()
+        assert seconds > wait, "the fit was over before a worker was killed"
+    return seconds, wait
+
+
+def _columns_of_file(path, start, stop):
+    return np.array(np.load(path, mmap_mode="r")[:, start:stop])
+
+
+class _PeakOfOwnMemory:
+    """The most memory that the process held, files in the page cache not counted. Linux only."""
+
+    def __enter__(self):
+        self.mb = 0.0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self):
+        while not self._done.wait(0.05):
+            self.mb = max(self.mb, _memory_mb("RssAnon"))
+
+    def __exit__(self, *_):
+        self._done.set()
+        self._thread.join()
 
 
 def start_up():

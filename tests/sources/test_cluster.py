@@ -212,7 +212,7 @@ class Foreign:
 
 @pytest.mark.usefixtures("client")
 def test_workers_that_lack_a_package(A):
-    with pytest.raises(RuntimeError, match=r"No module named 'only_here'\. Install the same"):
+    with pytest.raises(UnreadableError, match=r"No module named 'only_here'\. Install the same"):
         list(source_of(chunks_of(A)).sweep(Foreign()))
 
 

@@ -28,9 +28,12 @@ from mrshc.core.matrix import (
     column_variances,
     offsets_and_fill,
 )
-from mrshc.core.source import Source, beside, to_host
+from mrshc.core.source import ArraySource, Source, beside, to_host
 
 T = TypeVar("T")
+
+# An array with so many columns is swept too: looking at all of them in each step takes longer.
+_MANY = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -258,6 +261,9 @@ def matrix_of(
     data: NDArray[Any] | FarData, *, center: Center, drop_constant: bool, n_threads: int = 1
 ) -> AnyMatrix:
     """Return data, near or far, as the algorithms see them."""
+    if not isinstance(data, FarData) and data.shape[1] >= _MANY > data.shape[0]:
+        source = ArraySource(data)
+        data = FarData(source=source, found=summary(source, n_threads=n_threads))
     if isinstance(data, FarData):
         return FarMatrix(data, center=center, drop_constant=drop_constant, n_threads=n_threads)
     return centred_matrix(data, center=center, drop_constant=drop_constant)

@@ -142,6 +142,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     outlier_samples_ : ndarray of int
         With `robust`: rows of the outlying samples: those whose third nearest neighbour, in all
         features, is unusually far (its log distance 4 standard deviations above the median).
+    n_passes_ : int
+        If X was swept in blocks of features: how often all of it was looked at. On a device, where
+        searches share passes, the number depends on threads.
     n_features_in_, feature_names_in_
         Of the data, as in scikit-learn.
 
@@ -212,7 +215,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples in rows, at least 3, and at least 2 features; NaN marks a missing value.
+            Samples in rows, at least 3, and at least 2 features; NaN marks a missing value. Also a
+            memory map, an HDF5 or Zarr array, a backed AnnData object, a sparse matrix, a dask
+            array, or an array on a device (torch, CuPy): these stay where they are.
         y : ignored
             There for scikit-learn.
 

@@ -100,6 +100,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
         One entry for each candidate: `l1_bound`, `n_features`, `criterion`, `chosen`; where the
         candidates are numbers of features, `n_features_target` and `reached`; where there was a
         choice, `gap` and `gap_sd`.
+    n_passes_ : int
+        If X was swept in blocks of features: how often, two for each iteration.
     supported_, associated_features_, feature_qvalues_
         With `refine`, as in :class:`MrSHC`.
     labels_, linkage_matrix_, children_, distances_, n_leaves_, n_features_selected_
@@ -158,7 +160,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples in rows; NaN marks a missing value.
+            Samples in rows; NaN marks a missing value. It may live elsewhere, as in
+            :class:`MrSHC`.
         y : ignored
             There for scikit-learn.
 

@@ -62,7 +62,8 @@ class HighVarianceHC(TreeCutter):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples in rows, at least 3, and at least 2 features; NaN marks a missing value.
+            Samples in rows, at least 3, and at least 2 features; NaN marks a missing value. It may
+            live elsewhere, as in :class:`MrSHC`.
         y : ignored
             There for scikit-learn.
 

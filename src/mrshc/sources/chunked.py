@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Index
+from mrshc.core.source import UnreadableError
 from mrshc.sources.reading import block_dtype, matrix_shape, reading, unreadable
 
 T = TypeVar("T")
@@ -139,13 +140,15 @@ class ChunkedSource:
     ) -> None:
         """Raise a sentence about what failed on a cluster."""
         if sent.status == "error":
-            raise RuntimeError(
+            raise UnreadableError(
                 f"The workers of the cluster cannot load what they should do: {sent.exception()}. "
                 "Install the same packages there as here, mrshc among them."
             ) from error
         for j, future in zip(batch, futures, strict=True):
             if future.status not in ("finished", "pending"):
                 cause = future.exception() if future.status == "error" else error
+                if isinstance(cause, UnreadableError):  # said already
+                    raise cause
                 columns = int(self._ends[j]), int(self._ends[j + 1])
                 raise unreadable(_NAME, *columns, _ADVICE, cause) from cause
 
