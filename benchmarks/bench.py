@@ -374,7 +374,7 @@ def show_far(figures):
             f"memory map, p = {row['p']:,}",
             f"{row['seconds']:.0f} s",
             f"{row['peak_mb']:.0f} MB",
-            row["passes"],
+            str(row["passes"]),
             "",
         ]
         for row in growth
@@ -387,7 +387,7 @@ def show_far(figures):
                 f"{where}, p = {row['p']:,}",
                 f"{row['seconds']:.0f} s",
                 f"{row['peak_mb']:.0f} MB",
-                row["passes"] or "",
+                str(row["passes"] or ""),
                 same,
             ]
         )

@@ -73,7 +73,12 @@ def marks(
             distances = completed(X[:, others]).distances(metric)
             found = _as_seen_by(agglomerate(distances, linkage), contrasts)
             p_values[features[fold]] = rank_p_values(matrix, found, features[fold])
-    return [_described(matrix, contrast, p_values[:, i]) for i, contrast in enumerate(contrasts)]
+    means, squares, counts = (np.empty((len(contrasts), 2, p)) for _ in range(3))
+    for which, sides in matrix.visit(np.arange(p), partial(_sides_of, contrasts=contrasts)):
+        means[..., which], squares[..., which], counts[..., which] = sides
+    return [
+        _described(means[i], squares[i], counts[i], p_values[:, i]) for i in range(len(contrasts))
+    ]
 
 
 def _as_seen_by(tree: Tree, contrasts: Sequence[Contrast]) -> list[Labels]:
@@ -103,15 +108,24 @@ def _labels(n: int, inside: Index, outside: Index) -> Labels:
     return labels
 
 
-def _described(matrix: AnyMatrix, contrast: Contrast, p_values: Float) -> Marks:
-    p = matrix.shape[1]
-    means, squares, counts = (np.empty((2, p)) for _ in range(3))
-    sides = (contrast.inside, contrast.outside)
-    for which, found in matrix.visit(np.arange(p), partial(_described_block, sides=sides)):
-        means[:, which], squares[:, which], counts[:, which] = found
+def _sides_of(X: Float, contrasts: Sequence[Contrast]) -> tuple[Float, Float, Float]:
+    """Return means, sums of squares about them and numbers of observed cells of all sides."""
+    means, squares, counts = (np.empty((len(contrasts), 2, X.shape[1])) for _ in range(3))
+    for i, contrast in enumerate(contrasts):
+        for side, members in enumerate((contrast.inside, contrast.outside)):
+            some = X[members]
+            counts[i, side] = (~np.isnan(some)).sum(axis=0)
+            mean = np.nansum(some, axis=0) / np.maximum(counts[i, side], 1)
+            means[i, side] = np.where(counts[i, side] > 0, mean, np.nan)
+            squares[i, side] = np.nansum((some - mean) ** 2, axis=0)
+    return means, squares, counts
+
+
+def _described(means: Float, squares: Float, counts: Float, p_values: Float) -> Marks:
     within = np.sqrt(squares.sum(axis=0) / np.maximum(counts.sum(axis=0) - 2, 1))
     difference = means[0] - means[1]
-    effect = np.divide(difference, within, out=np.full(p, np.nan), where=within > 0)
+    effect = np.full(difference.size, np.nan)
+    np.divide(difference, within, out=effect, where=within > 0)
     return Marks(
         mean_inside=means[0],
         mean_outside=means[1],
@@ -119,14 +133,3 @@ def _described(matrix: AnyMatrix, contrast: Contrast, p_values: Float) -> Marks:
         p_values=p_values,
         q_values=q_values(p_values),
     )
-
-
-def _described_block(X: Float, sides: tuple[Index, Index]) -> tuple[Float, Float, Float]:
-    """Return means, sums of squares about them and numbers of observed cells, for both sides."""
-    means, squares, counts = (np.empty((2, X.shape[1])) for _ in range(3))
-    for side, members in enumerate(sides):
-        counts[side] = (~np.isnan(X[members])).sum(axis=0)
-        mean = np.nansum(X[members], axis=0) / np.maximum(counts[side], 1)
-        means[side] = np.where(counts[side] > 0, mean, np.nan)
-        squares[side] = np.nansum((X[members] - mean) ** 2, axis=0)
-    return means, squares, counts
