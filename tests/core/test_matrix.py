@@ -79,6 +79,20 @@ def test_missing_cells_are_filled_with_the_mean_of_the_observed_ones(center):
     assert np.isnan(X).sum() == 3, "the caller's array must stay as it is"
 
 
+def test_missing_cells_far_from_zero_cost_no_digits_in_float32():
+    rng = np.random.default_rng(4)
+    X = (rng.normal(size=(20, 50)) + 1000.0).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    u, some = rng.normal(size=20), np.array([3, 20])
+    single, double = (
+        centred_matrix(table, center="columns", drop_constant=True)
+        for table in (X, X.astype(np.float64))
+    )
+    np.testing.assert_allclose(single.transposed_times(u), double.transposed_times(u), atol=1e-11)
+    np.testing.assert_allclose(single.gram, double.gram, atol=1e-10)
+    np.testing.assert_allclose(single.gram_without(some), double.gram_without(some), atol=1e-10)
+
+
 def test_variances_are_numpys_and_exactly_zero_for_constants():
     X = np.random.default_rng(5).normal(size=(20, 3)) + 1e6
     X[:, 1] = 0.1

@@ -119,6 +119,8 @@ def test_features_and_bounds_are_those_of_the_array(make, place, monkeypatch):
     near, path = both_paths(X, place=place)
     expected = searched(near, (1, 5, 20, 60), (1, 2, 3, 4))
     assert_same_features(expected, searched(path, (1, 5, 20, 60), (1, 2, 3, 4)))
+    bound = expected[60, 4].l1_bound
+    assert_same_components(near.components(bound, 4), path.components(bound, 4))
 
 
 @every_kind
