@@ -14,6 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from mrshc import SHC, HighVarianceHC, MrSHC
+from mrshc.checkpoint import fingerprint
+from mrshc.core.far import FarData, summary
 from mrshc.core.source import UnreadableError
 from mrshc.errors import UserError
 from mrshc.sources import source_of
@@ -171,11 +173,31 @@ def test_a_fitted_model_is_copied_and_stored_without_x(model, tmp_path):
     assert_same_fit(clone(model).fit(X), model, rtol=0)
 
 
+def test_a_complement_is_found_where_cells_are_missing(tmp_path):
+    for X in (HOLES, mapped(HOLES, tmp_path)):
+        first = SHC(10).fit(X)
+        second = SHC(10, complement_of=first.dissimilarity_).fit(X)
+        overlap = np.sum(first.dissimilarity_ * second.dissimilarity_)
+        assert overlap == pytest.approx(0, abs=1e-12)
+
+
 def test_names_of_an_earlier_fit_are_forgotten(tmp_path):
     frame = pd.DataFrame(A).rename(columns="g{}".format)
     model = HighVarianceHC(20).fit(frame)
     np.testing.assert_array_equal(model.transform(mapped(A, tmp_path)), model.transform(frame))
     assert not hasattr(model.fit(mapped(A, tmp_path)), "feature_names_in_")
+
+
+@pytest.mark.parametrize(
+    "model", [quick([10, 20], refine=True), quick(robust=True), SHC(20, refine=True)]
+)
+def test_wide_arrays_are_swept_too(model, monkeypatch):
+    expected = clone(model).fit(HOLES)
+    monkeypatch.setattr("mrshc.core.far._MANY", 200)
+    found = clone(model).fit(HOLES)
+    assert_same_fit(found, expected)
+    assert hasattr(found, "n_passes_") == isinstance(model, MrSHC)
+    pd.testing.assert_frame_equal(found.markers(HOLES, k=3), expected.markers(HOLES, k=3))
 
 
 def test_few_features_are_read_into_memory(residence):
@@ -316,3 +338,13 @@ def test_a_fit_that_fails_on_its_way_leaves_the_earlier_one(tmp_path):
             assert getattr(model, name) is before[name]
         assert model.n_passes_ == before["n_passes_"]
     assert_same_fit(model.fit(Failing(X, n_sweeps)), other, rtol=0)
+
+
+def test_samples_in_another_order_are_other_data(tmp_path):
+    X = np.random.default_rng(0).integers(0, 9, size=(32, 200)).astype(np.float64)
+    found = []
+    for rows in (X, X[::-1]):
+        np.save(tmp_path / "X.npy", rows)
+        source = source_of(np.load(tmp_path / "X.npy", mmap_mode="r"))
+        found.append(fingerprint(FarData(source=source, found=summary(source))))
+    assert found[0] != found[1]

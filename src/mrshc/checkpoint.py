@@ -27,11 +27,12 @@ _HASHED_ROWS = 64
 def fingerprint(X: NDArray[Any] | FarData) -> str:
     """Return a hash of the values of a table; it depends on their type, not on their layout.
 
-    Of data that live elsewhere, the means of the features stand for their values.
+    Of data that live elsewhere, the means of features and the sums of samples stand for the values.
     """
     digest = sha256(f"{X.dtype.str} {X.shape}".encode())
     if isinstance(X, FarData):
         digest.update(X.found.means.data)
+        digest.update(X.found.row_sums.data)
         return digest.hexdigest()
     for start in range(0, X.shape[0], _HASHED_ROWS):
         digest.update(np.ascontiguousarray(X[start : start + _HASHED_ROWS]).data)

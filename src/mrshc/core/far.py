@@ -44,6 +44,7 @@ class Summary:
     counts: Float  # (p,), of them
     constant: Mask  # (p,), whether they are all the same
     row_counts: Float  # (n,), observed cells of each sample
+    row_sums: Float  # (n,), of them
     lowest: float  # observed cell
     highest: float
 
@@ -69,13 +70,14 @@ class FarData:
 def summary(source: Source, *, n_threads: int = 1) -> Summary:
     """Sweep over all columns for their statistics."""
     parts = swept(source, _summary_of, n_threads)
-    columns, rows, lowest, highest = zip(*parts, strict=True)
+    columns, rows, sums, lowest, highest = zip(*parts, strict=True)
     means, counts, constant = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     return Summary(
         means=means,
         counts=counts,
         constant=constant,
         row_counts=np.sum(rows, axis=0),
+        row_sums=np.sum(sums, axis=0),
         lowest=min(lowest),
         highest=max(highest),
     )
@@ -83,14 +85,16 @@ def summary(source: Source, *, n_threads: int = 1) -> Summary:
 
 def _summary_of(
     block: Any, _: int, xp: Any
-) -> tuple[tuple[Float, Float, Mask], Float, float, float]:
+) -> tuple[tuple[Float, Float, Mask], Float, Float, float, float]:
     missing = xp.isnan(block)
     rows = block.shape[1] - to_host(xp.sum(xp.astype(missing, xp.float64), axis=1))
     lowest = float(xp.min(xp.where(missing, xp.inf, block)))
     highest = float(xp.max(xp.where(missing, -xp.inf, block)))
     with np.errstate(over="ignore", invalid="ignore"):  # infinite values are refused later
         columns = column_summary(block) if xp is np else _device_summary(block, missing, xp)
-    return columns, rows, lowest, highest
+        observed = xp.where(missing, 0.0, xp.astype(block, xp.float64))
+        sums = to_host(xp.sum(observed, axis=1))
+    return columns, rows, sums, lowest, highest
 
 
 def _device_summary(block: Any, missing: Any, xp: Any) -> tuple[Float, Float, Mask]:

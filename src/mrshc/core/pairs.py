@@ -34,6 +34,7 @@ class PairDistances:
     """
 
     def __init__(self, data: NDArray[Any] | FarData, metric: Metric, *, n_threads: int = 1) -> None:
+        self.is_far = isinstance(data, FarData)
         if isinstance(data, FarData):
             lowest, highest = data.found.lowest, data.found.highest
             some_missing = data.found.counts.min() < data.shape[0]

@@ -161,7 +161,9 @@ def permutation_gap(
         for permutation in range(n_permutations)
     )
     logs = []
-    with closing(results_of(permuted_criteria, arguments, n_jobs=n_jobs)) as results:
+    # What reads X from a file cannot go to another process.
+    tasks = results_of(permuted_criteria, arguments, n_jobs=n_jobs, share_memory=pairs.is_far)
+    with closing(tasks) as results:
         for criteria in results:
             logs.append(np.log(criteria))
             steps.advance(1)

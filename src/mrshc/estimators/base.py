@@ -153,7 +153,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if (source := source_of(X)) is None:
-            return super().transform(X)
+            return super().transform(X.X if hasattr(X, "isbacked") else X)  # AnnData in memory
         if source.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X must have the {self.n_features_in_} features of the fit, but has "

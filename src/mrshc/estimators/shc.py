@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from mrshc.core.arrays import Float
 from mrshc.core.completion import completed
-from mrshc.core.far import FarData, matrix_of
+from mrshc.core.far import FarData, FarMatrix, matrix_of
 from mrshc.core.matrix import n_constant_columns
 from mrshc.core.pairs import PairDistances
-from mrshc.core.refine import refine
+from mrshc.core.refine import Refined, RefineSettings, refine
 from mrshc.core.shc import PermutationGap, SparseWeights, WeightPath, permutation_gap
 from mrshc.core.tree import agglomerate
 from mrshc.core.workers import n_threads, one_blas_thread
@@ -184,44 +184,47 @@ class SHC(CallbackSupportMixin, TreeCutter):
             solutions = [path.solve(b) for b in bounds] + [path.search(q) for q in targets]
         gap = self._gap(pairs, solutions, X) if len(solutions) > 1 else None
         best = 0 if gap is None else gap.best
-        self._keep(solutions[best], n_features=p)
+        settings = refine_settings(self)
+        refined, n_passes = None, 0
         with one_blas_thread():
-            self.dissimilarity_: Float = path.dissimilarity(solutions[best])
+            dissimilarity = path.dissimilarity(solutions[best])
+            if settings is not None:
+                matrix = matrix_of(X, center="columns", drop_constant=True, n_threads=threads)
+                refined = refine(matrix, solutions[best].indices, settings)
+                columns = matrix.columns(refined.features)
+                n_passes = matrix.n_passes - 1 if isinstance(matrix, FarMatrix) else 0
+        # From here on X is not read any more: a fit that fails leaves what was there.
+        self._keep(solutions[best], n_features=p)
+        self.dissimilarity_: Float = dissimilarity
         self.search_results_ = _search_table(solutions, targets, gap, best)
         distances = self.dissimilarity_ - min(0.0, float(self.dissimilarity_.min()))
         np.fill_diagonal(distances, 0.0)
         self._keep_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
         self._keep_cut(n_clusters)
-        self._keep_refined(X)
+        keep_refined(self, refined)
+        if settings is not None and refined is not None:
+            self._keep_refined_tree(refined, columns, settings)
         if isinstance(X, FarData):
-            self.n_passes_ = pairs.n_passes
+            self.n_passes_ = pairs.n_passes + n_passes
         else:
             forget(self, "n_passes_")
         return self
 
-    def _keep_refined(self, X: NDArray[Any] | FarData) -> None:
+    def _keep_refined_tree(
+        self, refined: Refined, columns: Float, settings: RefineSettings
+    ) -> None:
         """Put the tree on the refined features in the place of the one on the weighted ones."""
-        settings = refine_settings(self)
-        refined = None
-        if settings is not None:
-            matrix = matrix_of(X, center="columns", drop_constant=True)
-            with one_blas_thread():
-                refined = refine(matrix, np.flatnonzero(self._support), settings)
-                columns = matrix.columns(refined.features)
-                distances = completed(columns).distances(settings.metric)
-        keep_refined(self, refined)
-        if settings is None or refined is None:
-            return
         if refined.supported:
-            support = np.isin(np.arange(X.shape[1]), refined.features)
+            support = np.zeros(self._support.size, dtype=bool)
+            support[refined.features] = True
+            with one_blas_thread():
+                distances = completed(columns).distances(settings.metric)
             self._keep_tree(agglomerate(distances, settings.linkage), support)
             self._keep_cut(self.n_clusters)
-            return
-        if refined.supported is None:
-            return
-        if hasattr(self, "labels_"):
-            self.labels_ = self.cut(1)
-        warnings.warn(NO_SUPPORT, UnsupportedClustersWarning, stacklevel=4)
+        elif refined.supported is False:
+            if hasattr(self, "labels_"):
+                self.labels_ = self.cut(1)
+            warnings.warn(NO_SUPPORT, UnsupportedClustersWarning, stacklevel=4)
 
     @property
     def _on_weights(self) -> bool:
