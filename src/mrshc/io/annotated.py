@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.io.formats import brief, floats, refuse_other_than_numbers
+from mrshc.io.formats import brief, floats
 from mrshc.io.grid import Grid
-from mrshc.io.source import FlawError
+from mrshc.io.source import FlawError, refuse_other_than_numbers
 from mrshc.io.stored import Stored
 
 _SPARSE = ("csr_matrix", "csc_matrix")

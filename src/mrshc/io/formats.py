@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mrshc.io.dialect import Lines, Row, ragged, rows_of
 from mrshc.io.grid import Grid, is_missing, number_of, unique
 from mrshc.io.layout import kept_apart
-from mrshc.io.source import FlawError
+from mrshc.io.source import FlawError, refuse_other_than_numbers
 
 _GCT_VERSIONS = ("#1.2", "#1.3")
 
@@ -144,15 +144,6 @@ def unnamed(array: NDArray[Any]) -> Grid:
     """Return an array as a table without names."""
     refuse_other_than_numbers(array)
     return Grid(values=floats(array), row_names=None, column_names=None)
-
-
-def refuse_other_than_numbers(array: Any) -> None:
-    """Refuse an array, in memory or in a file, that is not a matrix of numbers."""
-    if array.ndim != 2 or array.dtype.kind not in "fiub":
-        raise FlawError(
-            f"must hold a matrix of numbers, but holds an array of {array.dtype} with "
-            f"{array.ndim} dimensions"
-        )
 
 
 def floats(array: NDArray[Any]) -> NDArray[Any]:

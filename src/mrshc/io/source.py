@@ -110,6 +110,15 @@ def seekable(stream: io.BufferedReader) -> Any:
     return io.BytesIO(stream.read())
 
 
+def refuse_other_than_numbers(array: Any) -> None:
+    """Refuse an array, in memory or in a file, that is not a matrix of numbers."""
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise FlawError(
+            f"must hold a matrix of numbers, but holds an array of {array.dtype} with "
+            f"{array.ndim} dimensions"
+        )
+
+
 @contextmanager
 def as_text(stream: io.BufferedReader) -> Iterator[tuple[io.TextIOWrapper, str]]:
     """Decode a stream, and give its first whole lines too.

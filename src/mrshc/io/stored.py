@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Index
-from mrshc.io.formats import refuse_other_than_numbers
-from mrshc.io.source import STANDARD_INPUT, FlawError
+from mrshc.io.source import STANDARD_INPUT, FlawError, refuse_other_than_numbers
 from mrshc.sources import FileSource, source_of
 from mrshc.sources.local import Local, aligned_blocks
 from mrshc.sources.reading import block_dtype
