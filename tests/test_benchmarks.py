@@ -1,4 +1,4 @@
-"""The benchmarks run, and docs/performance.md shows what they measured."""
+"""The benchmarks run, and docs/performance.md and docs/scaling.md show what they measured."""
 
 import json
 import sys
@@ -18,16 +18,21 @@ def results():
     return json.loads(bench.RESULTS.read_text())
 
 
-def test_performance_page_shows_the_committed_results(results, tmp_path, monkeypatch):
-    page = tmp_path / "performance.md"
-    page.write_text(bench.PAGE.read_text())
-    monkeypatch.setattr(bench, "PAGE", page)
+def test_pages_show_the_committed_results(results, tmp_path, monkeypatch):
+    shown = ""
+    for name in ("PAGE", "SCALING"):
+        page = tmp_path / getattr(bench, name).name
+        page.write_text(getattr(bench, name).read_text())
+        monkeypatch.setattr(bench, name, page)
     monkeypatch.setattr(bench, "PICTURE", tmp_path / "growth.png")
     bench.render(results)
-    assert page.read_text() == (ROOT / "docs" / "performance.md").read_text()
+    for page in (bench.PAGE, bench.SCALING):
+        assert page.read_text() == (ROOT / "docs" / page.name).read_text()
+        shown += page.read_text()
     assert {part.__name__ for part in bench.PARTS} == set(results)
     for part in results:
-        assert page.read_text().count(f"<!-- {part} -->\n\n") == 1
+        assert shown.count(f"<!-- {part} -->\n\n") == 1
+    assert results["gpu"]["figures"] == json.loads(bench.GPU.read_text())
 
 
 def test_exponents_are_slopes_of_the_logarithms():
