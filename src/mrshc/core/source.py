@@ -64,29 +64,12 @@ class Source(Protocol):
 class ArraySource:
     """A numpy array, in memory or mapped from a file."""
 
+    is_here, on_device = True, False
+
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples and of features."""
-        n, p = self._array.shape
-        return n, p
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the blocks."""
-        return self._array.dtype
-
-    @property
-    def is_here(self) -> bool:
-        """Blocks are views of the array."""
-        return True
-
-    @property
-    def on_device(self) -> bool:
-        """The array is in main memory."""
-        return False
+        self.shape: tuple[int, int] = (array.shape[0], array.shape[1])
+        self.dtype = array.dtype
 
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(block, start, numpy) for blocks of columns."""

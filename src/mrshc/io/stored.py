@@ -35,6 +35,7 @@ class Stored:
     """
 
     ndim = 2
+    is_here, on_device = True, False
 
     def __init__(self, path: str, *, inside: str = "", transposed: bool = False) -> None:
         self._given = path, inside, transposed
@@ -48,16 +49,6 @@ class Stored:
             (n, p), dtype = self.node.shape, self.node.dtype
         self.shape = (int(p), int(n)) if transposed else (int(n), int(p))
         self.dtype = block_dtype(dtype, path)
-
-    @property
-    def is_here(self) -> bool:
-        """Blocks are read into this process."""
-        return True
-
-    @property
-    def on_device(self) -> bool:
-        """Blocks are in main memory."""
-        return False
 
     @property
     def nbytes(self) -> int:

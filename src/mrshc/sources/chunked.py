@@ -40,40 +40,22 @@ class ChunkedSource:
     better rechunk and persist it before.
     """
 
+    is_here, on_device = False, False
+
     def __init__(self, array: Any) -> None:
         if any(math.isnan(size) for size in array.shape):
             raise ValueError(
                 "X must have chunks of known sizes, but they are unknown. Call "
                 "X.compute_chunk_sizes() first."
             )
-        self._shape = matrix_shape(array.shape, _NAME)
-        self._dtype = block_dtype(array.dtype, _NAME)
+        self.shape = matrix_shape(array.shape, _NAME)
+        self.dtype = block_dtype(array.dtype, _NAME)
         if len(array.chunks[0]) > 1:
             # By tasks, of which a lost worker's are done again; by exchange, all would be.
             array = array.rechunk({0: -1, 1: "auto"}, method="tasks")
         self._array = array  # chunks that are persisted stay as long as someone has them
         self._ends = np.cumsum([0, *array.chunks[1]])
         self._chunks, self._apart = _taken_apart(array.to_delayed().ravel())
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples and of features."""
-        return self._shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the blocks."""
-        return self._dtype
-
-    @property
-    def is_here(self) -> bool:
-        """Blocks stay with the workers."""
-        return False
-
-    @property
-    def on_device(self) -> bool:
-        """Blocks are with the workers."""
-        return False
 
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(chunk, start, numpy) for all chunks, from where they are."""
@@ -84,7 +66,7 @@ class ChunkedSource:
         order = np.argsort(indices, kind="stable")
         wanted = indices[order]
         holders = np.unique(np.searchsorted(self._ends, wanted, side="right") - 1)
-        out = np.empty((self._shape[0], order.size), dtype=self._dtype)
+        out = np.empty((self.shape[0], order.size), dtype=self.dtype)
         done = 0
         for part in self._run(_Picked(wanted), holders.tolist()):
             out[:, order[done : done + part.shape[1]]] = part
@@ -92,7 +74,7 @@ class ChunkedSource:
         return out
 
     def _run(self, function: Callable[[Any, int, Any], T], chunks: Sequence[int]) -> Iterator[T]:
-        client, work = _client(), _Work(function, self._shape[0], self._dtype)
+        client, work = _client(), _Work(function, self.shape[0], self.dtype)
         results = self._here(work, chunks) if client is None else self._there(client, work, chunks)
         for result in results:
             if isinstance(result, _Failure):
@@ -165,7 +147,7 @@ class _Work:
     """What is done with a chunk: it is checked, then given to the function."""
 
     def __init__(self, function: Callable[..., Any], n: int, dtype: np.dtype[Any]) -> None:
-        self._function, self._n, self._dtype = function, n, dtype
+        self._function, self._n, self.dtype = function, n, dtype
 
     def __call__(self, chunk: Any, start: int, stop: int) -> Any:
         block = self._dense(chunk)
@@ -181,8 +163,8 @@ class _Work:
         if hasattr(chunk, "toarray"):
             chunk = chunk.toarray()
         if isinstance(chunk, np.ma.MaskedArray):
-            return np.ma.filled(chunk.astype(self._dtype), np.nan)
-        return np.asarray(chunk, dtype=self._dtype)
+            return np.ma.filled(chunk.astype(self.dtype), np.nan)
+        return np.asarray(chunk, dtype=self.dtype)
 
 
 class _Failure:

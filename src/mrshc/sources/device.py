@@ -33,42 +33,24 @@ class DeviceSource:
     Also arrays of such packages that live in main memory.
     """
 
+    is_here, on_device = False, True
+
     def __init__(self, array: Any) -> None:
         package = type(array).__module__.partition(".")[0]
         compat = _compat(package)
         xp = compat.array_namespace(array)
         self._name = f"the {package} array"
-        self._shape = matrix_shape(tuple(array.shape), self._name)
+        self.shape = matrix_shape(tuple(array.shape), self._name)
         if xp.isdtype(array.dtype, "complex floating"):
             raise not_real(self._name, "c")
         single = xp.isdtype(array.dtype, "real floating") and xp.finfo(array.dtype).bits <= 32
-        self._dtype = np.dtype(np.float32 if single else np.float64)
+        self.dtype = np.dtype(np.float32 if single else np.float64)
         self._array = array.detach() if compat.is_torch_array(array) else array
         self._xp = xp
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples and of features."""
-        return self._shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the blocks."""
-        return self._dtype
-
-    @property
-    def is_here(self) -> bool:
-        """Blocks stay on the device."""
-        return False
-
-    @property
-    def on_device(self) -> bool:
-        """The device has X in its memory."""
-        return True
-
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(block, start, xp) for blocks of columns, with the array's own xp."""
-        n, p = self._shape
+        n, p = self.shape
         cells = max(_BLOCK_CELLS, min(n * p // 4, _LARGEST_BLOCK))
         step = max(cells // max(n, 1), 1)
         for start in range(0, p, step):
@@ -93,7 +75,7 @@ class DeviceSource:
             return np.asarray(picked)
 
     def _as_float(self, block: Any) -> Any:
-        return self._xp.astype(block, getattr(self._xp, self._dtype.name), copy=False)
+        return self._xp.astype(block, getattr(self._xp, self.dtype.name), copy=False)
 
 
 def _compat(package: str) -> Any:

@@ -31,11 +31,11 @@ class MappedSource(Local):
         """Return some columns. They are picked row by row: a page is visited once."""
         with self._reading(int(np.min(indices, initial=0)), int(np.max(indices, initial=0)) + 1):
             self._check_length()
-            return np.asarray(self._array[:, indices], dtype=self._dtype)
+            return np.asarray(self._array[:, indices], dtype=self.dtype)
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:
         self._check_length()
-        return np.array(self._array[:, start:stop], dtype=self._dtype)
+        return np.array(self._array[:, start:stop], dtype=self.dtype)
 
     def _check_length(self) -> None:
         """Refuse a file that was cut: to touch what is gone would end the process."""

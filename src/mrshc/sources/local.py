@@ -32,39 +32,20 @@ class Local(ABC):
     One thread reads the next block while the function works on the present one: two are held.
     """
 
+    is_here, on_device = True, False
     _advice = WHOLE_FILE
 
     def __init__(
         self, *, name: str, shape: tuple[int, int], dtype: np.dtype[Any], chunk: int = 1
     ) -> None:
         self._name = name
-        self._shape = shape
-        self._dtype = dtype
+        self.shape = shape
+        self.dtype = dtype
         self._chunk = chunk  # columns that are stored together
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples and of features."""
-        return self._shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the blocks."""
-        return self._dtype
-
-    @property
-    def is_here(self) -> bool:
-        """Blocks are read into this process."""
-        return True
-
-    @property
-    def on_device(self) -> bool:
-        """Blocks are in main memory."""
-        return False
 
     def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
         """Yield function(block, start, numpy) for blocks of columns."""
-        blocks = aligned_blocks(*self._shape, self._chunk)
+        blocks = aligned_blocks(*self.shape, self._chunk)
         with ThreadPoolExecutor(max_workers=1) as thread:
             coming = [thread.submit(self._block, block) for block in blocks[:1]]
             for i, block in enumerate(blocks, start=1):
@@ -75,10 +56,10 @@ class Local(ABC):
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return some columns. Those that are stored together are read together."""
         order = np.argsort(indices, kind="stable")
-        largest = max(_LARGEST_BLOCK // max(self._shape[0], 1), 1)
+        largest = max(_LARGEST_BLOCK // max(self.shape[0], 1), 1)
         near = min(self._chunk * max(_NEAR // self._chunk, 1), largest)
         groups = indices[order] // near
-        out = np.empty((self._shape[0], order.size), dtype=self._dtype)
+        out = np.empty((self.shape[0], order.size), dtype=self.dtype)
         for places in np.split(order, np.flatnonzero(np.diff(groups)) + 1):
             if places.size:
                 first, last = int(indices[places[0]]), int(indices[places[-1]])
@@ -87,7 +68,7 @@ class Local(ABC):
 
     def _block(self, block: slice) -> NDArray[Any]:
         with self._reading(block.start, block.stop):
-            return self._read(block.start, block.stop).astype(self._dtype, copy=False)
+            return self._read(block.start, block.stop).astype(self.dtype, copy=False)
 
     def _reading(self, start: int, stop: int) -> AbstractContextManager[None]:
         return reading(self._name, start, stop, self._advice)

@@ -30,7 +30,7 @@ class SparseSource(Local):
 
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return some columns."""
-        return self._matrix[:, indices].toarray().astype(self._dtype, copy=False)
+        return self._matrix[:, indices].toarray().astype(self.dtype, copy=False)
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:
         return self._matrix[:, start:stop].toarray()
@@ -50,7 +50,7 @@ class ColumnsSource(Local):
         ends = self._ends[start : stop + 1]
         cells = slice(int(ends[0]), int(ends[-1]))
         parts = (self._data[cells], self._rows[cells], ends - ends[0])
-        block = sparse.csc_array(parts, shape=(self._shape[0], stop - start))
+        block = sparse.csc_array(parts, shape=(self.shape[0], stop - start))
         block.check_format()  # rows that are not there would be written to
         return block.toarray()
 
