@@ -1,6 +1,6 @@
 """Sparse components of data that are far away, each sought in a few columns.
 
-Components are sparse: of a million columns some thousand ever come near a threshold. A component is
+Components are sparse: few of a million columns ever come near a threshold of one. A component is
 sought in a few columns as if there were no others, and what it takes for granted about these is
 noted. When all searches are through, one sweep tests all that was noted. Columns that would have
 been taken join those that their component is shown, and what rests on their absence is sought
