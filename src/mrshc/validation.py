@@ -42,6 +42,8 @@ def check_samples(
         X = X.X
     X = _numbers(X)
     _refuse_duplicate_names(X)
+    if not reset:
+        _refuse_other_samples(estimator, X)
     try:
         array = validate_data(
             estimator,
@@ -57,7 +59,34 @@ def check_samples(
     if np.isnan(array.min()):
         _refuse_unobserved(array, X)
     check_scale(array, X)
+    if reset:
+        _keep_sample_names(estimator, X)
     return array
+
+
+def _keep_sample_names(estimator: Any, X: Any) -> None:
+    """Store the index of a DataFrame, by which annotations and later data are matched."""
+    if hasattr(X, "iloc"):
+        estimator.sample_names_in_ = np.asarray(X.index)
+    elif hasattr(estimator, "sample_names_in_"):
+        del estimator.sample_names_in_
+
+
+def _refuse_other_samples(estimator: Any, X: Any) -> None:
+    """Refuse a DataFrame whose samples are not those of the fit, in the same order."""
+    known = getattr(estimator, "sample_names_in_", None)
+    if known is None or not hasattr(X, "iloc"):
+        return
+    names = np.asarray(X.index)
+    default = np.arange(len(known))  # an index that names nothing
+    if any(np.array_equal(names, other) for other in (known, default)):
+        return
+    if len(names) == len(known) and not np.array_equal(known, default):
+        raise ValueError(
+            "X must be the data of the fit with the samples in the same order, but its index "
+            "differs from that of the fit. Pass X.loc[model.sample_names_in_], or the values "
+            "without an index."
+        )
 
 
 def _far_samples(estimator: Any, data: FarData, *, reset: bool) -> FarData:
@@ -73,8 +102,9 @@ def _far_samples(estimator: Any, data: FarData, *, reset: bool) -> FarData:
     _refuse_scale(found.lowest, found.highest, lambda: "somewhere")
     if reset:
         estimator.n_features_in_ = p
-        if hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
+        for name in ("feature_names_in_", "sample_names_in_"):
+            if hasattr(estimator, name):
+                delattr(estimator, name)
     return data
 
 

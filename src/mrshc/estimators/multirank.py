@@ -145,7 +145,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     n_passes_ : int
         If X was swept in blocks of features: how often all of it was looked at. On a device, where
         searches share passes, the number depends on threads.
-    n_features_in_, feature_names_in_
+    n_features_in_, feature_names_in_, sample_names_in_
         Of the data, as in scikit-learn.
 
     Notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Collection
 from typing import Any, TextIO
 
@@ -11,11 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.io.dialect import Lines, Row, ragged, rows_of
-from mrshc.io.grid import Grid, is_missing, number_of, unique
+from mrshc.io.grid import Grid, is_missing, number_of, rounding_notes, unique
 from mrshc.io.layout import kept_apart
 from mrshc.io.source import FlawError, refuse_other_than_numbers
+from mrshc.text import clean_text
 
 _GCT_VERSIONS = ("#1.2", "#1.3")
+# A size in ASCII digits, and no larger than an array can be.
+_SIZE = re.compile(r"[0-9]{1,18}")
 
 
 def is_gct(head: str) -> bool:
@@ -27,7 +31,7 @@ def read_gct(text: TextIO) -> Grid:
     """Read GCT 1.2 or 1.3: features in rows, annotations of both."""
     rows = rows_of(Lines(text), "\t", quoted=False)
     version, sizes = next(rows)[1][0].strip(), next(rows, (2, []))[1]
-    numbers = [int(cell.strip()) for cell in sizes if cell.strip().isdecimal()]
+    numbers = [int(cell) for cell in map(str.strip, sizes) if _SIZE.fullmatch(cell)]
     if len(numbers) != (2 if version == "#1.2" else 4):
         raise FlawError("is a GCT file whose second line does not give its size")
     n_rows, n_columns = numbers[:2]
@@ -128,12 +132,23 @@ def read_numpy_archive(content: io.BufferedReader) -> Grid:
 def _arrays(content: io.BufferedReader) -> dict[str, NDArray[Any]]:
     try:
         archive = np.load(content, allow_pickle=False)
-        return {name: archive[name] for name in archive.files}
+        arrays = {name: archive[name] for name in archive.files}
     except Exception as error:  # of many kinds: the file may hold anything
-        raise FlawError(
-            f"is not a whole .npz file of numbers and names: {brief(error)}. An Excel workbook "
-            "must be saved as CSV first"
-        ) from None
+        raise FlawError(f"is not a whole .npz file of numbers and names: {brief(error)}") from None
+    # Members that are not arrays come as bytes: the archive is of another kind.
+    if others := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
+        raise _other_archive(others)
+    return arrays
+
+
+def _other_archive(members: list[str]) -> FlawError:
+    """Return what to do with an archive that numpy did not write."""
+    if any(name.startswith("xl/") for name in members):
+        return FlawError("is an Excel workbook. Save the sheet as CSV or TSV, and name that file")
+    return FlawError(
+        f"is an archive with {clean_text(members[0])[:80]!r} in it, but a table or a .npz file of "
+        "numpy was wanted. Unpack it, and name the file inside"
+    )
 
 
 def _texts(names: NDArray[Any] | None, length: int) -> list[str] | None:
@@ -143,7 +158,9 @@ def _texts(names: NDArray[Any] | None, length: int) -> list[str] | None:
 def unnamed(array: NDArray[Any]) -> Grid:
     """Return an array as a table without names."""
     refuse_other_than_numbers(array)
-    return Grid(values=floats(array), row_names=None, column_names=None)
+    values = floats(array)
+    notes = rounding_notes(values) if array.dtype.kind in "iu" else []
+    return Grid(values=values, row_names=None, column_names=None, notes=notes)
 
 
 def floats(array: NDArray[Any]) -> NDArray[Any]:
@@ -172,6 +189,12 @@ def read_parquet(content: io.BufferedReader, *, annotations: Collection[str]) ->
 def _of_frame(frame: pd.DataFrame, *, annotations: Collection[str]) -> Grid:
     columns = [str(name) for name in frame.columns]
     frame = frame.set_axis(columns, axis=1)
+    for name, column in frame.items():
+        if (example := _nested(column)) is not None:
+            raise FlawError(
+                f"holds {type(example).__name__} values in column {name!r}, but numbers or text "
+                "were wanted. Leave that column out when it is written"
+            )
     is_number = [dtype.kind in "fiu" for dtype in frame.dtypes]
     numeric = [j for j, name in enumerate(columns) if is_number[j] and name not in annotations]
     texts = [j for j in range(len(columns)) if j not in numeric]
@@ -186,12 +209,22 @@ def _of_frame(frame: pd.DataFrame, *, annotations: Collection[str]) -> Grid:
             names = None
         else:
             del texts[0]
+    integers = [j for j in numeric if frame.dtypes.iloc[j].kind in "iu"]
     return Grid(
         values=_values(frame.iloc[:, numeric]),
         row_names=names,
         column_names=[columns[j] for j in numeric],
         row_annotations={columns[j]: _plain(frame.iloc[:, j]) for j in texts},
+        notes=rounding_notes(_values(frame.iloc[:, integers])),
     )
+
+
+def _nested(column: pd.Series[Any]) -> Any:
+    """Return a list, struct or map in a column of objects; None if there is none."""
+    if column.dtype != object:
+        return None
+    kinds = (list, tuple, dict, np.ndarray)
+    return next((value for value in column if isinstance(value, kinds)), None)
 
 
 def _values(frame: pd.DataFrame) -> NDArray[Any]:
@@ -206,6 +239,6 @@ def _plain(column: pd.Series[Any]) -> list[Any]:
 
 
 def brief(error: Exception) -> str:
-    """Return the first line of what a library says."""
-    said = str(error).strip().splitlines()
-    return said[0].rstrip(".") if said else type(error).__name__
+    """Return the first line of a library's message."""
+    lines = str(error).strip().splitlines()
+    return clean_text(lines[0]).rstrip(".") if lines else type(error).__name__

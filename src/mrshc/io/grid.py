@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mrshc.io.source import FlawError
+from mrshc.text import clean_text
+
 if TYPE_CHECKING:
     from mrshc.io.stored import Stored
 
 Orientation = Literal["rows", "columns"]
 
-# How tables write that a value is missing, in small letters.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+# As many characters as a cell of a spreadsheet holds: names and annotations go into tables.
+_LONGEST = 32_767
+# The limit up to which double precision holds every whole number.
+_EXACT = 2.0**53
 # A number that is written as numbers are: no zeros in front, no more digits than it can hold.
 _CANONICAL = re.compile(r"\s*-?(0|[1-9]\d{0,14})(\.\d{1,20})?([eE][+-]?\d{1,3})?\s*")
+# How tables write that a value is missing, in small letters.
 MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "<na>", "null"})
 
 
@@ -66,9 +72,11 @@ def all_numbers(cells: Iterable[str], decimal: str) -> bool:
 def unique(names: Sequence[str], kind: str) -> list[str]:
     """Return names that differ: a number is added to those that were there before.
 
-    Control characters, which no format carries safely, become blanks.
+    They are cleaned, and too long ones refused: this is where names enter.
     """
-    plain = [_CONTROL.sub(" ", name).strip() for name in names]
+    plain = [clean_text(name) for name in names]
+    if (longest := max(map(len, plain), default=0)) > _LONGEST:
+        raise too_long(longest, f"the name of a {kind}")
     plain = [name or f"{kind} {i + 1}" for i, name in enumerate(plain)]
     counts, taken, found = Counter[str](), set(plain), list[str]()
     for name in plain:
@@ -82,12 +90,38 @@ def unique(names: Sequence[str], kind: str) -> list[str]:
     return found
 
 
+def rounding_notes(values: NDArray[np.floating[Any]]) -> list[str]:
+    """Return a note if whole numbers were too large to be held exactly in double precision."""
+    largest = max(
+        np.fmax.reduce(values, axis=None, initial=0.0),
+        -np.fmin.reduce(values, axis=None, initial=0.0),
+    )
+    if largest < _EXACT:
+        return []
+    count = int(np.count_nonzero(np.abs(values) >= _EXACT))
+    subject = "1 value is" if count == 1 else f"{count:,} values are"
+    return [
+        f"{subject} 2^53 or larger and held to 16 significant digits: identifiers or whole numbers "
+        "of that size may be rounded."
+    ]
+
+
+def too_long(length: int, what: str) -> FlawError:
+    """Return what is wrong with a text that no table, picture or page can show."""
+    return FlawError(
+        f"holds {length:,} characters as {what}, more than the {_LONGEST:,} that are allowed. A "
+        "quotation mark or a line break may be missing there"
+    )
+
+
 def tidy(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
     """Return an annotation as numbers if all its values are, else as text with None for missing.
 
     What a number would not give back, such as "007" or a barcode of twenty digits, stays text.
     """
-    cells = [None if v is None or is_missing(str(v)) else str(v) for v in column]
+    cells = [None if v is None or is_missing(str(v)) else clean_text(str(v)) for v in column]
+    if (longest := max((len(cell) for cell in cells if cell is not None), default=0)) > _LONGEST:
+        raise too_long(longest, "an annotation")
     given = [cell for cell in cells if cell is not None]
     if given and all(_CANONICAL.fullmatch(cell.replace(decimal, ".")) for cell in given):
         numbers = [np.nan if c is None else float(c.replace(decimal, ".")) for c in cells]

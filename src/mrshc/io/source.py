@@ -8,20 +8,25 @@ import gzip
 import io
 import lzma
 import os
-import shutil
+import stat
 import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from mrshc.errors import UserError
+from mrshc.text import clean_text
 
-STANDARD_INPUT = "-"
+STANDARD_INPUT, _STANDARD_INPUT = "-", "standard input"  # as an argument, and in a sentence
 
 # Enough to see some lines even of tables with features in columns.
 _HEAD = 1 << 22
+# Bytes of a pipe that are held in memory; what goes beyond is written to a temporary file. Not
+# tuned: results do not depend on it.
+_SPOOLED = 1 << 26
 
 _COMPRESSED: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
@@ -45,44 +50,85 @@ class FlawError(Exception):
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
-    """Open a file or standard input; what is compressed is decompressed on the way."""
+    """Open a file, a pipe or standard input; compressed content is decompressed.
+
+    The source is opened once and read once, since a pipe cannot be read again.
+    """
     name = shown(path)
     try:
-        raw = _piped() if os.fspath(path) == STANDARD_INPUT else _file(path)
+        is_piped = os.fspath(path) == STANDARD_INPUT
+        raw = _spool(sys.stdin.buffer, name) if is_piped else _file(path)
         with raw, _decompressed(raw) as stream:
             yield stream
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error):
-        raise TableError(
-            f"{name} is a compressed file that is damaged or cut off. Copy or download it again."
-        ) from None
+        raise _damaged(name) from None
+    except OSError as error:
+        if error.errno is None:  # by which bz2 reports damaged content
+            raise _damaged(name) from None
+        raise TableError(f"{name} cannot be read: {error.strerror}.") from None
+
+
+def _damaged(name: str) -> TableError:
+    return TableError(
+        f"{name} is a compressed file that is damaged or cut off. Copy or download it again."
+    )
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """Return what to call a source in a sentence."""
-    return "standard input" if os.fspath(path) == STANDARD_INPUT else os.fspath(path)
+    """Return what to call a source in a sentence; also a name that is not valid text."""
+    if os.fspath(path) == STANDARD_INPUT:
+        return _STANDARD_INPUT
+    return clean_text(os.fsencode(path).decode("utf-8", "backslashreplace"))
 
 
-def _piped() -> BinaryIO:
-    """Return what comes by standard input as a file: some formats are not read front to back."""
-    spooled = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-    shutil.copyfileobj(sys.stdin.buffer, spooled)
-    spooled.seek(0)
-    return cast(BinaryIO, spooled)
+def is_regular(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a regular file, which can be opened more than once."""
+    try:
+        return stat.S_ISREG(Path(path).stat().st_mode)
+    except (OSError, ValueError):  # the reader reports what is wrong
+        return False
+
+
+def _spool(pipe: Any, name: str) -> BinaryIO:
+    """Return the content of a pipe as a file: some formats are not read front to back."""
+    content = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 - closed by the caller
+    while part := pipe.read(_HEAD):
+        try:
+            content.write(part)
+        except OSError as error:
+            raise TableError(
+                f"{name} is a pipe with more than {_SPOOLED >> 20} MB, which are kept in a "
+                f"temporary file, but that cannot be written: {error.strerror}. Set TMPDIR to a "
+                "folder with room, or write the table to a file first."
+            ) from None
+    content.seek(0)
+    return cast(BinaryIO, content)
 
 
 def _file(path: str | os.PathLike[str]) -> BinaryIO:
+    name = shown(path)
     try:
-        return open(path, "rb")  # noqa: PTH123 - a path may be anything that can be opened
+        mode = Path(path).stat().st_mode
+        file = open(path, "rb")  # noqa: PTH123, SIM115 - any kind of path; closed by the caller
     except FileNotFoundError:
-        raise TableError(f"There is no file {os.fspath(path)}. Check the name.") from None
+        raise TableError(f"There is no file {name}. Check the name.") from None
     except IsADirectoryError:
         raise TableError(
-            f"{os.fspath(path)} is a folder, but a file with a table was wanted. Name the file."
+            f"{name} is a folder, but a file with a table was wanted. Name the file."
         ) from None
     except OSError as error:
-        raise TableError(f"{os.fspath(path)} cannot be read: {error.strerror}.") from None
+        raise TableError(f"{name} cannot be read: {error.strerror}.") from None
     except ValueError:  # a name that no file can have
-        raise TableError(f"There is no file {os.fspath(path)!r}. Check the name.") from None
+        raise TableError(f"There is no file {name!r}. Check the name.") from None
+    if stat.S_ISREG(mode):
+        return file
+    with file:
+        if not stat.S_ISFIFO(mode):  # reading from a device may never end
+            raise TableError(
+                f"{name} is a device, but a file with a table was wanted. Name a file or a pipe, "
+                "or use - for standard input."
+            )
+        return _spool(file, name)
 
 
 @contextmanager
@@ -104,7 +150,7 @@ def start_of(stream: io.BufferedReader) -> bytes:
 
 def seekable(stream: io.BufferedReader) -> Any:
     """Return a stream for a format that is not read front to back."""
-    if isinstance(stream.raw, io.BufferedReader):  # a plain file
+    if isinstance(stream.raw, io.BufferedReader | tempfile.SpooledTemporaryFile):  # not compressed
         stream.raw.seek(0)
         return stream.raw
     return io.BytesIO(stream.read())

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Index
-from mrshc.io.source import STANDARD_INPUT, FlawError, refuse_other_than_numbers
+from mrshc.io.source import STANDARD_INPUT, FlawError, is_regular, refuse_other_than_numbers
 from mrshc.sources import FileSource, source_of
 from mrshc.sources.local import Local, aligned_blocks
 from mrshc.sources.reading import block_dtype
@@ -125,6 +125,8 @@ def kind_of(path: str | os.PathLike[str]) -> Kind | None:
         if Path(path).is_dir():
             is_zarr = Path(path).suffix == ".zarr" or any((Path(path) / n).exists() for n in _ZARR)
             return "zarr" if is_zarr else None
+        if not is_regular(path):  # what is read from a pipe to find its kind would be lost
+            return None
         with Path(path).open("rb") as file:
             head = file.read(8)
     except (OSError, ValueError):  # who reads it will say what is wrong

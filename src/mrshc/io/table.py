@@ -28,6 +28,7 @@ from mrshc.io.source import (
 )
 from mrshc.io.stored import kind_of
 from mrshc.io.text import read_cells, read_text
+from mrshc.text import clean_text
 
 _FEWEST_SAMPLES, _FEWEST_FEATURES = 3, 2
 _NAMED = 5  # in an error, at most
@@ -113,7 +114,7 @@ def read_table(
         notes_on_samples = None if samples is None else _read_annotations(samples)
         table = _oriented(grid, features=features, truth=truth, known=notes_on_samples)
         given: dict[str, Any] = {"features": features, "truth": truth}
-        given |= {"samples": None if samples is None else os.fspath(samples)}
+        given |= {"samples": None if samples is None else shown(samples)}
         given |= {"annotations": list(annotations), "separator": separator, "decimal": decimal}
         given |= {"in_memory": in_memory}
         given = {k: v for k, v in given.items() if v or v is False}
@@ -188,9 +189,12 @@ def _read_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
     try:
         with opened(path) as stream, as_text(stream) as text:
             dialect, header, rows = read_cells(*text)
+            titles = unique(header, "column")
     except FlawError as flaw:
         raise TableError(f"{shown(path)} {flaw}.") from None
-    found = pd.DataFrame(rows, columns=unique(header, "column"), dtype=object)
+    # Cleaned as the names of the samples are, to which they are compared.
+    cells = [[clean_text(cell) for cell in row] for row in rows]
+    found = pd.DataFrame(cells, columns=titles, dtype=object)
     found.attrs["decimal"] = dialect.decimal
     return found
 
@@ -224,7 +228,7 @@ def _oriented(
     of_samples, of_features = (of_columns, of_rows) if in_rows else (of_rows, of_columns)
     for kind, columns in (("samples", of_samples), ("features", of_features)):
         if columns:
-            notes.append(f"Annotations of the {kind}: {', '.join(columns)}.")
+            notes.append(f"Annotations of the {kind}: {', '.join(unique([*columns], 'column'))}.")
     if isinstance(X, np.ndarray) and (n_missing := int(np.isnan(X).sum())):
         notes.append(missing(n_missing, X.shape))
     return Table(

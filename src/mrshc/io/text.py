@@ -6,9 +6,12 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import TextIO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mrshc.io.body import Body
 from mrshc.io.dialect import SEPARATORS, Dialect, Lines, Row, dialect_of, is_remark, ragged, rows_of
-from mrshc.io.grid import Grid, unique
+from mrshc.io.grid import Grid, rounding_notes, unique
 from mrshc.io.layout import Layout, columns_of, kept_apart, layout_of
 from mrshc.io.source import FlawError
 
@@ -55,10 +58,12 @@ def read_text(
     layout = layout_of(columns, looked_at, dialect=dialect, annotations=annotations)
     body = Body(layout)
     body.read(looked_at, lines, rows)
-    grid = _grid(body, layout)
+    values = body.take_values()
+    grid = _grid(values, body, layout)
     separated = SEPARATORS.get(dialect.separator, repr(dialect.separator))
     marks = ", numbers have decimal commas" if dialect.decimal == "," else ""
     grid.notes.insert(0, f"Cells are separated by {separated}{marks}.")
+    grid.notes += rounding_notes(values)
     if not has_header:
         grid.notes.append("There is no header: the first line holds numbers.")
     return grid
@@ -80,10 +85,10 @@ def _without_remarks(rows: Iterator[Row]) -> Iterator[Row]:
         yield line, cells
 
 
-def _grid(body: Body, layout: Layout) -> Grid:
+def _grid(values: NDArray[np.float64], body: Body, layout: Layout) -> Grid:
     titles = unique([layout.columns[j] for j in layout.annotating], "column")
     grid = Grid(
-        values=body.take_values(),
+        values=values,
         row_names=body.names if layout.naming else None,
         column_names=[layout.columns[j] for j in layout.numeric],
         row_annotations=dict(zip(titles, body.annotations, strict=True)),

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from mrshc.core.arrays import Float
+from mrshc.plotting.alignment import align_samples
 from mrshc.plotting.layout import shortened
+from mrshc.text import clean_text
 
 # Okabe and Ito's palette, told apart by colour-blind readers too; yellow is left out, it vanishes
 # on white.
@@ -94,17 +96,22 @@ def scale_colour(share: float) -> str:
     return _mixed(_SEQUENTIAL[left], _SEQUENTIAL[left + 1], share=place - left)
 
 
-def annotation_bars(annotations: Any, n: int) -> tuple[AnnotationBar, ...]:
+def annotation_bars(
+    annotations: Any, n: int, *, samples: Sequence[pd.Index] = ()
+) -> tuple[AnnotationBar, ...]:
     """Return the colours of annotations of n samples.
 
     Parameters
     ----------
     annotations : mapping, DataFrame or None
-        Values for each sample by the annotation's name, in the order of the samples; an index
-        plays no part. Numbers with more than ten different values become a scale from light to
-        dark, anything else a colour for each level. Missing values are light grey.
+        Values for each sample by the annotation's name. A DataFrame or Series with names in its
+        index is matched to `samples` by them; anything else is in the order of the samples.
+        Numbers with more than ten different values become a scale from light to dark, anything
+        else a colour for each level. Missing values are light grey.
     n : int
         Number of samples.
+    samples : sequence of Index
+        Alternative names of the samples, in their order.
 
     Examples
     --------
@@ -115,14 +122,16 @@ def annotation_bars(annotations: Any, n: int) -> tuple[AnnotationBar, ...]:
     """
     bars: list[AnnotationBar] = []
     start = 0
-    for name, values in _columns(annotations).items():
-        series = _series(str(name), values, n=n)
+    for title, values in _columns(annotations).items():
+        name = clean_text(str(title))
+        aligned = align_samples(values, list(samples), what=f"Annotation {name!r}")
+        series = _series(name, aligned, n=n)
         if _is_scale(series):
-            bars.append(_scale_bar(str(name), series))
+            bars.append(_scale_bar(name, series))
             continue
         levels = _levels(series)
         # A level of the next annotation does not look like one of this.
-        bars.append(_level_bar(str(name), series, levels=levels, start=start))
+        bars.append(_level_bar(name, series, levels=levels, start=start))
         start += len(levels)
     return tuple(bars)
 

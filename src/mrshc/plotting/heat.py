@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float, Index
 from mrshc.plotting import style
+from mrshc.plotting.alignment import align_samples, sample_names
 from mrshc.plotting.colours import NEUTRAL, annotation_bars, outlier_bar
 from mrshc.plotting.features import feature_tree, standardised, usual_samples
 from mrshc.plotting.layout import (
@@ -49,7 +50,8 @@ def heatmap(
     model : fitted estimator
         As in :func:`dendrogram`.
     selected : array-like of shape (n_samples, n_features)
-        The selected features, such as `model.transform(X)`; NaN marks a missing value.
+        The selected features, such as `model.transform(X)`; NaN marks a missing value. The rows of
+        a DataFrame are matched to the samples of the fit by its index, if both have names.
     annotations, names, title
         As in :func:`dendrogram`.
     feature_names : iterable or None
@@ -72,10 +74,13 @@ def heatmap(
     """
     lines = dendrogram_lines(model.linkage_matrix_)
     n = lines.order.size
+    names = None if names is None else list(names)
+    selected = align_samples(selected, sample_names(model), what="selected")
     X = _checked(selected, n)
     features = _feature_names(selected, feature_names, q=X.shape[1])
     samples = in_order("names", range(n) if names is None else names, order=lines.order)
-    bars = (*outlier_bar(model, n), *annotation_bars(annotations, n))
+    known = sample_names(model, selected, names=names)
+    bars = (*outlier_bar(model, n), *annotation_bars(annotations, n, samples=known))
     labels = getattr(model, "labels_", None)
     sections = tree_sections(bars, labels)
     if not np.isfinite(X).all():

@@ -15,6 +15,7 @@ from scipy.spatial.distance import squareform
 
 from mrshc.core.arrays import Float, Index
 from mrshc.core.tree import Tree
+from mrshc.text import clean_text
 
 POINTS_PER_INCH = 72.0
 # A line of text is as high as its size in points times this, with air to the next line.
@@ -176,7 +177,7 @@ def shortened(name: Any, *, length: int = 18) -> str:
     >>> shortened("GSM1234567_tumour_of_the_breast_07", length=16)
     'GSM12345…east_07'
     """
-    text = " ".join(str(name).split())
+    text = " ".join(clean_text(str(name)).split())
     if len(text) <= length:
         return text
     tail = (length - 1) // 2

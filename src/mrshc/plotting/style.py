@@ -20,6 +20,7 @@ from matplotlib.patches import Patch
 from mrshc.files import replacing
 from mrshc.plotting.colours import Entry
 from mrshc.plotting.layout import CHARACTER_WIDTH, POINTS_PER_INCH, LabelFit, shortened_names
+from mrshc.text import clean_text
 
 SMALL_TEXT = 8.0
 WIDEST = 16.0
@@ -112,7 +113,7 @@ def figure_heading(figure: Figure, title: str) -> None:
 def wrapped(text: str, *, inches: float, size: float) -> str:
     """Break lines that are too long for the room they have."""
     width = max(20, int(inches * POINTS_PER_INCH / (CHARACTER_WIDTH * size)))
-    return "\n".join(textwrap.fill(line, width) for line in text.splitlines())
+    return "\n".join(textwrap.fill(clean_text(line), width) for line in text.splitlines())
 
 
 def inches_of(ax: Axes) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Index
 from mrshc.plotting import style
+from mrshc.plotting.alignment import sample_names
 from mrshc.plotting.colours import (
     MISSING,
     NEUTRAL,
@@ -85,8 +86,10 @@ def dendrogram(
         With `linkage_matrix_`, such as :class:`mrshc.MrSHC`, or a result that carries it. Samples
         of its `outlier_samples_` are marked by a bar of their own.
     annotations : mapping, DataFrame or None
-        Values for each sample by the annotation's name, in the order of the samples. Each makes a
-        bar under the leaves; names of samples take the colour of the first one with levels.
+        Values for each sample by the annotation's name. A DataFrame or Series whose index holds
+        names is matched to the index of the data that were fitted, or to `names`; anything else
+        must be in the order of the samples. Each annotation makes a bar under the leaves; names of
+        samples take the colour of the first one with levels.
     names : iterable or None
         Names of the samples; their numbers by default.
     title : str or None
@@ -115,7 +118,9 @@ def dendrogram(
     """
     lines = dendrogram_lines(model.linkage_matrix_, distances=distances)
     n = lines.order.size
-    bars = (*outlier_bar(model, n), *annotation_bars(annotations, n))
+    names = None if names is None else list(names)
+    samples = sample_names(model, names=names)
+    bars = (*outlier_bar(model, n), *annotation_bars(annotations, n, samples=samples))
     labels = getattr(model, "labels_", None) if colour_branches else None
     shown = in_order("names", range(n) if names is None else names, order=lines.order)
     sections = tree_sections(bars, labels)
