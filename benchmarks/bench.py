@@ -165,7 +165,7 @@ def far():
 
 def gpu():
     """What was measured by hand, see gpu.py."""
-    return json.loads(GPU.read_text())
+    return json.loads(GPU.read_text(encoding="utf-8"))
 
 
 def model():
@@ -180,7 +180,7 @@ def model():
         "components": 2 * (parts["components and proofs"] - parts["proofs"]) / n,
         "trees": 2 * parts["trees and gap tests"] / n**2,
         "passes": measured["passes"],
-        "map": json.loads(RESULTS.read_text())["far"]["figures"]["growth"],
+        "map": json.loads(RESULTS.read_text(encoding="utf-8"))["far"]["figures"]["growth"],
     }
 
 
@@ -452,7 +452,7 @@ def show_model(unit):
 
 def render(results):
     for path in (PAGE, SCALING):
-        page = path.read_text()
+        page = path.read_text(encoding="utf-8")
         for name, part in results.items():
             page = published(page, name, globals()[f"show_{name}"](part["figures"]))
         write_text(path, page)
@@ -466,7 +466,7 @@ def made_with():
 
 
 def main(names):
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for part in PARTS if names != ["--render"] else ():
         if not names or part.__name__ in names:
             results[part.__name__] = {"figures": part()} | made_with()

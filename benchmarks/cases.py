@@ -407,7 +407,7 @@ def reading(rows, columns, digits, ours):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.tsv")
         rng = np.random.default_rng(0)
-        with path.open("w") as file:
+        with path.open("w", encoding="utf-8") as file:
             file.write("\t".join(["gene", *(f"s{i}" for i in range(columns))]) + "\n")
             for i in range(rows):
                 cells = (f"{x:.{digits}g}" for x in rng.normal(size=columns))
@@ -436,12 +436,12 @@ def _impute_transposed(X):
 
 def _forget_peak():
     """Let the peak of memory begin anew, and return what is in use. Linux only."""
-    Path("/proc/self/clear_refs").write_text("5")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     return _memory_mb("VmRSS")
 
 
 def _memory_mb(entry):
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         name, value = line.split(":")
         if name == entry:
             return int(value.split()[0]) / 1024

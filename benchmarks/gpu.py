@@ -182,14 +182,14 @@ def main():
     parser.add_argument("runs", nargs="+", choices=RUNS)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     warm_up()
     for name in options.runs:
         torch.cuda.reset_peak_memory_stats()
         results[name] = RUNS[name]() | {"made_with": made_with()}
         results[name]["device_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
         print(name, json.dumps(results[name]), flush=True)  # noqa: T201
-        options.out.write_text(json.dumps(results, indent=1) + "\n")
+        options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -123,10 +123,10 @@ def main() -> None:
         write_tables(Path(sys.argv[1]), folder)
         blocks = outputs_of(folder)
         for page in (ROOT / "README.md", ROOT / "docs" / "tutorial.md"):
-            text = page.read_text()
+            text = page.read_text(encoding="utf-8")
             for mark, block in blocks.items():
                 text = published(text, mark, block)
-            page.write_text(text)
+            page.write_text(text, encoding="utf-8")
         for picture, made in PICTURES.items():
             shutil.copy(folder / made, IMAGES / picture)
         photograph(folder / "lymphoma140" / "report.html", IMAGES / "report.png")

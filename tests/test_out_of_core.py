@@ -662,4 +662,9 @@ def test_passes_are_shown_on_a_terminal(folder):
     os.close(ours)
     assert run.returncode == 0
     assert b"pass " in seen
-    assert json.loads(Path("mrshc-result/result.json").read_text())["chosen"]["n_clusters"] == 3
+    assert (
+        json.loads(Path("mrshc-result/result.json").read_text(encoding="utf-8"))["chosen"][
+            "n_clusters"
+        ]
+        == 3
+    )

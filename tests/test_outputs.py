@@ -1,6 +1,7 @@
 """The folder of a run: whole or not at all, and readable by programs that others wrote."""
 
 import io
+import json
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.files import OtherWorkError
 from mrshc.io import Table, load_result, read_table
+from mrshc.io.result import FORMAT
 from mrshc.outputs import CHECKPOINT, new_folder, write_outputs
 
 ALWAYS = {
@@ -142,7 +144,8 @@ def test_a_heat_map_of_too_many_features_shows_the_best(monkeypatch):
 
 def write(path, text="new"):
     path.mkdir(parents=True, exist_ok=True)
-    (path / "result.json").write_text(text)
+    about = {"format": FORMAT, "text": text}
+    (path / "result.json").write_text(json.dumps(about), encoding="utf-8")
 
 
 def make(out, text="new", *, error=None, steps=None, **options):
@@ -156,7 +159,7 @@ def make(out, text="new", *, error=None, steps=None, **options):
 
 
 def content(out):
-    return (out / "result.json").read_text()
+    return json.loads((out / "result.json").read_text(encoding="utf-8"))["text"]
 
 
 def test_an_existing_folder_is_replaced_only_if_asked_for(tmp_path):
@@ -286,9 +289,89 @@ def test_a_run_killed_in_the_middle_of_the_exchange_loses_nothing(tmp_path):
     out, work = tmp_path / "out", tmp_path / "out.partial"
     write(work / "old", "old")
     write(work / "result", "new")
-    with pytest.raises(KeyboardInterrupt), new_folder(out, resume=True):
-        raise KeyboardInterrupt
+    (work / CHECKPOINT).write_text(STEPS, encoding="utf-8")
+    with (
+        pytest.raises(UserError, match=r"exists already\. Add --overwrite"),
+        new_folder(out, resume=True),
+    ):
+        pytest.fail("refused after the work only")
     assert content(out) == "old"
+    make(out, "new", resume=True, overwrite=True)
+    assert content(out) == "new"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"format": "other"}', "{}", "[]", "half a fil", "[" * 100_000, '{"work": "x"}']
+)
+def test_a_result_of_another_program_is_never_replaced(tmp_path, text):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "result.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match="holds other files than results"):
+        make(out, overwrite=True)
+    assert (out / "result.json").read_text(encoding="utf-8") == text
+
+
+def test_a_folder_or_link_with_the_name_of_an_output_is_never_removed(tmp_path):
+    out, thesis = tmp_path / "out", tmp_path / "thesis.tex"
+    thesis.write_text("all of it", encoding="utf-8")
+    make(out)
+    (out / "markers.csv").mkdir()
+    with pytest.raises(UserError, match=r"not ours, 'markers\.csv'"):
+        make(out, overwrite=True)
+    (out / "markers.csv").rmdir()
+    (out / "markers.csv").symlink_to(thesis)
+    with pytest.raises(UserError, match=r"not ours, 'markers\.csv'"):
+        make(out, overwrite=True)
+    assert (out / "markers.csv").read_text(encoding="utf-8") == "all of it"
+
+
+def test_links_in_place_of_the_work_are_not_followed(tmp_path):
+    out, work, thesis = tmp_path / "out", tmp_path / "out.partial", tmp_path / "thesis.tex"
+    thesis.write_text("all of it", encoding="utf-8")
+    work.mkdir()
+    for name in ("lock", CHECKPOINT, "old", "result"):
+        (work / name).symlink_to(thesis)
+        with pytest.raises(UserError, match=f"not ours, '{name}'"):
+            make(out)
+        (work / name).unlink()
+    work.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    work.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="is a link or a file, but a folder was wanted"):
+        make(out)
+    assert thesis.read_text(encoding="utf-8") == "all of it"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_results_go_where_a_link_points(tmp_path):
+    target, link = tmp_path / "disk" / "target", tmp_path / "link"
+    link.symlink_to(target)
+    for text in ("first", "second"):
+        make(link, text, overwrite=True)
+        assert link.is_symlink()
+        assert content(target) == text
+    assert [f.name for f in target.parent.iterdir()] == ["target"]
+
+
+def test_folders_without_a_name_of_their_own(tmp_path, monkeypatch):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(UserError, match="is a link that leads nowhere"):
+        make(tmp_path / "a")
+    with pytest.raises(UserError, match="cannot be a folder for the results"):
+        make(Path("/"), overwrite=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="holds other files than results"):
+        make(Path())
+
+
+def test_leftovers_of_a_killed_process_do_not_stand_in_the_way(tmp_path):
+    work = tmp_path / "out.partial"
+    work.mkdir()
+    (work / f".{CHECKPOINT}.123.partial").write_text("half", encoding="utf-8")
+    make(tmp_path / "out")
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,9 @@ def test_any_cleaned_text_is_valid_xml():
     assert parseString(f"<a>{cleaned}</a>").documentElement.firstChild is not None
 
 
-@pytest.mark.parametrize("text", ["TP53", "β-catenin", "日本", "a b", "naïve", "\N{DNA DOUBLE HELIX}"])
+@pytest.mark.parametrize(
+    "text", ["TP53", "β-catenin", "日本", "a b", "naïve", "\N{DNA DOUBLE HELIX}"]
+)
 def test_other_text_stays_as_it_is(text):
     assert clean_text(text) == text
 

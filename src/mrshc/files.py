@@ -11,17 +11,16 @@ from typing import Any
 
 from mrshc.errors import UserError
 
-try:
-    import fcntl
-except ImportError:  # not a Unix: nothing is locked there
-    fcntl = None  # type: ignore[assignment]
+_PARTIAL = ".partial"
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path to write to; what lies there takes the place of `path` at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}{_PARTIAL}")
+    partial.unlink(missing_ok=True)  # of a killed process, or a link that must not be followed
+    partial.touch(exist_ok=False)
     try:
         yield partial
         partial.replace(path)
@@ -29,10 +28,15 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+def is_leftover(path: Path) -> bool:
+    """Return whether a file was being written by `replacing` when its process was killed."""
+    return path.is_file() and path.name.startswith(".") and path.name.endswith(_PARTIAL)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file as a whole."""
     with replacing(path) as partial:
-        partial.write_text(text)
+        partial.write_text(text, encoding="utf-8")
 
 
 class OtherWorkError(UserError):
@@ -65,16 +69,3 @@ class Journal:
         """Add a line."""
         with self._path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[bool]:
-    """Lock a file meanwhile; False if another process has. The lock ends with the process."""
-    with path.open("w") as file:
-        try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True

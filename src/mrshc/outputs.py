@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,13 @@ from typing import Any
 import pandas as pd
 
 from mrshc import plotting
-from mrshc.analysis import Plan, about_comparison
+from mrshc.analysis import COMPARISON_FORMAT, Plan, about_comparison
 from mrshc.comparison import Comparison, whole_counts
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
-from mrshc.files import OtherWorkError, locked
-from mrshc.io.result import ABOUT, Result, write_result
+from mrshc.files import OtherWorkError, is_leftover
+from mrshc.io.result import ABOUT, FORMAT, Result, write_result
+from mrshc.locking import LOCK, locked_folder, remove_locked_folder
 from mrshc.report import ABOUT_COMPARISON, REPORT, write_report
 
 # Every file that is ever written, with the pictures.
@@ -29,6 +30,8 @@ NAMES = {
     *(f"{name}.png" for name in _PICTURES),
     *(ABOUT_COMPARISON, "scores.csv", "dendrograms.svg", "dendrograms.png"),
 }
+# The file by which a kind of result is recognised, and the format that it must name.
+_FORMATS = {ABOUT: FORMAT, ABOUT_COMPARISON: COMPARISON_FORMAT}
 # Where a search keeps its finished steps.
 CHECKPOINT = "search.jsonl"
 _MARKERS = "What marks each cluster: its samples against all others (q-values up to 0.05)"
@@ -40,28 +43,32 @@ _MOST_ROWS = 1000
 def new_folder(
     out: Path, *, marker: str = ABOUT, overwrite: bool = False, resume: bool = False
 ) -> Iterator[Path]:
-    """Give a folder to work in; what lies in its folder `result` becomes `out` at the end.
+    """Give a folder to work in; the content of its subfolder `result` becomes `out` at the end.
 
-    The work lies beside `out`, in a folder that ends with `.partial`. It stays if it was
-    interrupted, so that it can be resumed. An earlier `out` is replaced only if asked for, and
-    only if it holds a `marker`, the file by which a result is known, and nothing but outputs.
+    The folder has the name of `out` followed by `.partial`. It stays if the work was interrupted,
+    so that it can be resumed. An earlier `out` is replaced only if asked for, and only if its
+    `marker` says that it is a result of mrshc and nothing but outputs is in it.
     """
+    out = real_folder(out)
     refuse_existing(out, marker=marker, overwrite=overwrite)
     work = _work(out)
+    _refuse_strangers(work, files={LOCK, CHECKPOINT}, folders={"old", "result"})
     if can_resume(out) and not (overwrite or resume):
         raise UserError(
             f"{work} holds the unfinished work of an earlier run. Add --resume to go on with it, "
             "or --overwrite to begin anew."
         )
-    _refuse_strangers(work, {"lock", "old", "result", CHECKPOINT})
-    with _made(work), locked(work / "lock") as mine:
+    with locked_folder(work) as mine:
         if not mine:
             raise UserError(f"Another process is at work in {work}. Wait for it, or stop it.")
-        _restore(out)  # the process may have been killed in the middle of an exchange
-        if not resume:
-            (work / CHECKPOINT).unlink(missing_ok=True)
-        shutil.rmtree(work / "result", ignore_errors=True)
         try:
+            # The process may have been killed while the old result was exchanged for the new one:
+            # then the old one is back only now.
+            _restore(out)
+            refuse_existing(out, marker=marker, overwrite=overwrite)
+            if not resume:
+                (work / CHECKPOINT).unlink(missing_ok=True)
+            shutil.rmtree(work / "result", ignore_errors=True)
             (work / "result").mkdir()
             yield work
             refuse_existing(out, marker=marker, overwrite=overwrite)
@@ -76,20 +83,18 @@ def new_folder(
             _restore(out)
             _keep_finished_steps(work)
             raise
-        shutil.rmtree(work, ignore_errors=True)
+        remove_locked_folder(work)
 
 
-@contextmanager
-def _made(work: Path) -> Iterator[None]:
-    """Make a folder; if nothing is left in it at the end, nothing that was made stays."""
-    missing = [folder for folder in (work, *work.parents) if not folder.exists()]
-    work.mkdir(parents=True, exist_ok=True)
+def real_folder(out: Path) -> Path:
+    """Return the folder that a path leads to: results go where a link points, the link stays."""
     try:
-        yield
-    finally:
-        for folder in missing:
-            if folder.exists() and not any(folder.iterdir()):
-                folder.rmdir()
+        real = out.resolve()
+    except (OSError, RuntimeError):  # links that lead to each other
+        raise UserError(f"{out} is a link that leads nowhere. Remove it.") from None
+    if not real.name:
+        raise UserError(f"{out} cannot be a folder for the results. Name another.")
+    return real
 
 
 def _exchange(new: Path, out: Path) -> None:
@@ -113,6 +118,7 @@ def can_resume(out: Path) -> bool:
 
 
 def _work(out: Path) -> Path:
+    out = real_folder(out)
     return out.with_name(out.name + ".partial")
 
 
@@ -124,21 +130,23 @@ def refuse_existing(out: Path, *, marker: str = ABOUT, overwrite: bool) -> None:
         raise UserError(f"{out} is a file, but a folder for the results was wanted. Name another.")
     if not any(out.iterdir()):
         return
-    if not (out / marker).exists():
+    if _about(out / marker).get("format") != _FORMATS[marker]:
         raise UserError(f"{out} exists and holds other files than results. Name another folder.")
     if not overwrite:
         raise UserError(f"{out} exists already. Add --overwrite to replace it, or name another.")
-    _refuse_strangers(out, NAMES)
+    _refuse_strangers(out, files=NAMES)
 
 
-def _refuse_strangers(folder: Path, known: set[str]) -> None:
-    """Refuse to replace a folder in which somebody keeps files of their own."""
-    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if strange := sorted(there - known):
-        raise UserError(
-            f"{folder} holds a file that is not ours, {strange[0]!r}, and would be replaced. Move "
-            "it away, or name another folder."
-        )
+def _refuse_strangers(folder: Path, *, files: set[str], folders: Iterable[str] = ()) -> None:
+    """Refuse to replace a folder that holds files which mrshc did not write."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        is_file, is_folder = path.is_file(), path.is_dir()
+        known = (is_file and path.name in files) or (is_folder and path.name in folders)
+        if path.is_symlink() or not (known or is_leftover(path)):
+            raise UserError(
+                f"{folder} holds a file that is not ours, {path.name!r}, and would be replaced. "
+                "Move it away, or name another folder."
+            )
 
 
 def is_complete(out: Path, work: str) -> bool:
@@ -147,10 +155,14 @@ def is_complete(out: Path, work: str) -> bool:
 
 
 def about_of(out: Path) -> dict[str, Any]:
-    """Return what a result says of itself; nothing if there is none."""
+    """Return the description of a result; an empty one if there is no result."""
+    return _about(out / ABOUT)
+
+
+def _about(path: Path) -> dict[str, Any]:
     try:
-        about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        about = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return {}
     return about if isinstance(about, dict) else {}
 
@@ -160,7 +172,7 @@ def _keep_finished_steps(work: Path) -> None:
     shutil.rmtree(work / "result", ignore_errors=True)
     steps = work / CHECKPOINT
     if not steps.exists() or steps.read_bytes().count(b"\n") < 2:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_locked_folder(work)
 
 
 def write_outputs(

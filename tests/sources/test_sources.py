@@ -456,7 +456,7 @@ def test_a_sweep_that_is_left_leaves_no_thread():
 
 def own_memory():
     """Return the bytes that the process holds, without files that are mapped."""
-    status = Path("/proc/self/status").read_text()
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.partition("RssAnon:")[2].split()[0]) * 1024
 
 

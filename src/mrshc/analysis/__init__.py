@@ -1,6 +1,6 @@
 """From a table to a result: what is to be done, doing it, what was found, what to say of it."""
 
-from mrshc.analysis.found import COMPARISON_VERSION, about_comparison
+from mrshc.analysis.found import COMPARISON_FORMAT, COMPARISON_VERSION, about_comparison
 from mrshc.analysis.places import HERE, Place, place_of
 from mrshc.analysis.plan import METHODS, Plan, plan_of, refuse_elsewhere
 from mrshc.analysis.run import clusters_compared, compare_methods, described, fit, fitted
@@ -14,6 +14,7 @@ from mrshc.analysis.said import (
 )
 
 __all__ = [
+    "COMPARISON_FORMAT",
     "COMPARISON_VERSION",
     "HERE",
     "METHODS",

@@ -29,6 +29,7 @@ _PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matp
 # Methods without a rule for the number of clusters are cut where the silhouette is best, within
 # what a reader can still tell apart.
 _MOST_CLUSTERS = 10
+COMPARISON_FORMAT = "mrshc comparison"
 # To be raised when a comparison changes its meaning.
 COMPARISON_VERSION = 2
 _KINDS = {"f": "number", "i": "whole"}
@@ -294,7 +295,7 @@ def about_comparison(
     annotations = plan.table.sample_annotations
     classes = {} if plan.truth is None else {plan.truth: annotations[plan.truth].tolist()}
     return {
-        "format": "mrshc comparison",
+        "format": COMPARISON_FORMAT,
         "format_version": COMPARISON_VERSION,
         "command": plan.command,
         "data": about_data(plan),

@@ -52,6 +52,11 @@ def fitted(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False)
     with plan.place.working(), warnings.catch_warnings(record=True) as caught, options_in_words():
         warnings.simplefilter("always")
         model = estimator.fit(plan.data)
+    from mrshc.core.kernels.jit import CompilationCacheWarning  # numba is loaded by now
+
+    for w in caught:
+        if issubclass(w.category, CompilationCacheWarning):  # of this process, not of the result
+            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
     # Their first sentence says what happened, the others what to do in Python.
     said = tuple(
         str(w.message).partition(". ")[0].rstrip(".") + "."

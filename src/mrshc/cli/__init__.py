@@ -6,14 +6,17 @@ Commands import what they need when they run: `--help` must not wait for it.
 from __future__ import annotations
 
 import sys
+import warnings
+from typing import Any
 
 import typer
 
 from mrshc.cli.analyse import cluster, compare, report
 from mrshc.cli.demonstrate import demo
-from mrshc.cli.stopping import leave
+from mrshc.cli.stopping import leave, stop_on_termination
 from mrshc.cli.studies import study
 from mrshc.errors import LostError, UserError
+from mrshc.text import clean_text
 
 app = typer.Typer(
     help="""Sparse hierarchical clustering for large and flat data: few samples, many features,
@@ -34,16 +37,46 @@ for command in (demo, cluster, compare, report, study):
 
 def main() -> None:
     """Run the command line: exit 0 when done, 2 on the user's mistake, 1 on ours."""
+    _make_output_safe()
+    stop_on_termination()
     try:
         app()
     except SystemExit as end:
         leave(end.code)
     except UserError as error:
-        sys.stderr.write(f"mrshc: {error}\n")
-        sys.exit(2)
+        _refuse(str(error))
+    except MemoryError as error:
+        _refuse(_out_of_memory(error))
     except OSError as error:
-        sys.stderr.write(f"mrshc: {_sentence(error)}\n")
-        sys.exit(2)
+        _refuse(_sentence(error))
+
+
+def _make_output_safe() -> None:
+    """Write any character in any locale, and warnings of mrshc as sentences."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # replaced streams may not have it
+            stream.reconfigure(errors="backslashreplace")
+    usual = warnings.formatwarning
+
+    def format_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
+        is_ours = category.__module__.partition(".")[0] == __name__.partition(".")[0]
+        return f"mrshc: {message}\n" if is_ours else usual(message, category, *rest, **more)
+
+    warnings.formatwarning = format_warning
+
+
+def _refuse(sentence: str) -> None:
+    # Names of files and messages of libraries may hold anything.
+    sys.stderr.write(f"mrshc: {clean_text(sentence)}\n")
+    sys.exit(2)
+
+
+def _out_of_memory(error: MemoryError) -> str:
+    detail = f" ({clean_text(str(error)).rstrip('.')})" if str(error) else ""
+    return (
+        f"Not enough memory{detail}. Keep fewer features with --top-variance, store the table as "
+        ".npy, .h5ad or .zarr and add --out-of-core, or use a larger machine."
+    )
 
 
 def _sentence(error: OSError) -> str:

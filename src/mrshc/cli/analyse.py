@@ -34,6 +34,7 @@ from mrshc.cli.options import (
 )
 from mrshc.cli.stopping import heard
 from mrshc.cli.talk import Talk
+from mrshc.text import clean_text
 
 if TYPE_CHECKING:
     from mrshc.analysis import Plan
@@ -98,7 +99,7 @@ def cluster(
         )
         run(plan, out, talk, resume=resume, overwrite=running.overwrite)
     if json:
-        sys.stdout.write((out / "result.json").read_text(encoding="utf-8"))
+        sys.stdout.buffer.write((out / "result.json").read_bytes())  # JSON is UTF-8 in any locale
 
 
 @with_groups
@@ -173,7 +174,8 @@ def report(
 def _plan(talk: Talk, table: Any, **options: Any) -> Plan:
     from mrshc import analysis
 
-    command = shlex.join(["mrshc", *(word for word in sys.argv[1:] if word not in _IDLE)])
+    words = ["mrshc", *(word for word in sys.argv[1:] if word not in _IDLE)]
+    command = clean_text(shlex.join(words))
     with talk.working("Preparing the data"):
         plan: Plan = heard(lambda: analysis.plan_of(table, command=command, **options))
     return plan
@@ -204,7 +206,7 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
                 result = heard(lambda: analysis.described(plan, found))
             with progress_bar("Writing", visible=talk.shows_progress) as progress:
                 outputs.write_outputs(result, work / "result", progress=progress)
-    except (KeyboardInterrupt, OSError):
+    except (KeyboardInterrupt, SystemExit, MemoryError, OSError):
         if outputs.can_resume(out):
             talk.warn("What is done is kept: --resume goes on with it.")
         raise

@@ -190,7 +190,7 @@ def write_picture(figure: Any, path: str | Path, *, dpi: int = 150) -> None:
     >>> from mrshc.plotting import write_picture
     >>> with TemporaryDirectory() as folder:
     ...     write_picture(Figure(), Path(folder) / "empty.svg")
-    ...     (Path(folder) / "empty.svg").read_text()[:5]
+    ...     (Path(folder) / "empty.svg").read_text(encoding="utf-8")[:5]
     '<?xml'
     """
     path = Path(path)

@@ -108,7 +108,7 @@ def chain(
         RangeFilter(min_ratio, min_difference): filtered,
         Log2(pseudocount): log2,
         Standardize("samples"): standardize in ("samples", "both"),
-        VarianceFilter(top_variance or 1): top_variance is not None,
+        VarianceFilter(1 if top_variance is None else top_variance): top_variance is not None,
         Standardize("features"): standardize in ("features", "both"),
     }
     return [step for step, wanted in steps.items() if wanted]

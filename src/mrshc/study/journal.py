@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mrshc import files
+from mrshc.locking import locked_folder, remove_locked_folder
 from mrshc.study.config import StudyError
 
 Task = tuple[int, ...]
@@ -18,8 +18,7 @@ Row = dict[str, Any]
 @contextmanager
 def open_journal(folder: Path, *, fingerprint: str) -> Iterator[Journal]:
     """Open the journal in a folder, which nobody else may do meanwhile."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with files.locked(folder / "lock") as mine:
+    with locked_folder(folder) as mine:
         if not mine:
             raise StudyError(f"Another process is at work in {folder}. Wait for it, or stop it.")
         yield Journal(folder, fingerprint=fingerprint)
@@ -58,4 +57,4 @@ class Journal:
         if pictures_to is not None:
             for picture in sorted(self.folder.glob("*.png")):
                 picture.replace(pictures_to / picture.name)
-        shutil.rmtree(self.folder)
+        remove_locked_folder(self.folder)

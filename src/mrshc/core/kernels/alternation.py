@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Float, Index
+from mrshc.core.kernels.jit import jit
 
 # Columns that are summed up together: their running sums stay in the fastest cache.
 _BLOCK = 512
@@ -22,7 +22,7 @@ _BLOCK = 512
 _REACH, _FALL, _WORTHWHILE = 3.0, 0.05, 0.125
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def transposed_times(X: NDArray[Any], by_columns: bool, offsets: Float, u: Float) -> Float:
     """Return X'u, X minus its offsets; `by_columns`: X comes transposed."""
     if by_columns:
@@ -30,7 +30,7 @@ def transposed_times(X: NDArray[Any], by_columns: bool, offsets: Float, u: Float
     return _transposed_rows_times(X, offsets, u)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _transposed_rows_times(X: NDArray[Any], offsets: Float, u: Float) -> Float:
     n, p = X.shape
     out = np.zeros(p)
@@ -56,7 +56,7 @@ def _transposed_rows_times(X: NDArray[Any], offsets: Float, u: Float) -> Float:
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _transposed_columns_times(X: NDArray[Any], offsets: Float, u: Float) -> Float:
     p, n = X.shape
     out = np.empty(p)
@@ -81,7 +81,7 @@ def _transposed_columns_times(X: NDArray[Any], offsets: Float, u: Float) -> Floa
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def times(
     X: NDArray[Any], by_columns: bool, offsets: Float, indices: Index, weights: Float
 ) -> Float:
@@ -117,7 +117,7 @@ def times(
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def column_lengths(X: NDArray[Any], by_columns: bool, offsets: Float) -> Float:
     """Return the length of each column of X minus its offsets."""
     out = np.zeros(offsets.size)
@@ -133,7 +133,7 @@ def column_lengths(X: NDArray[Any], by_columns: bool, offsets: Float) -> Float:
     return np.sqrt(out)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def sparse_direction(slopes: Float, l1_bound: float) -> tuple[Index, Float]:
     """Return the v that maximises slopes'v with |v|_2 <= 1 and |v|_1 <= bound, as a sparse vector.
 
@@ -147,7 +147,7 @@ def sparse_direction(slopes: Float, l1_bound: float) -> tuple[Index, Float]:
     return _above(slopes, steepest, level, l1_bound)
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan"})  # without NaN a maximum needs no order
+@jit(fastmath={"nnan"})  # without NaN a maximum needs no order
 def _steepest(slopes: Float) -> float:
     steepest = 0.0
     for slope in slopes:
@@ -155,7 +155,7 @@ def _steepest(slopes: Float) -> float:
     return steepest
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _above(slopes: Float, steepest: float, level: float, l1_bound: float) -> tuple[Index, Float]:
     """Return the slopes less than `level` below the steepest, soft-thresholded, at unit length."""
     count = 0
@@ -181,7 +181,7 @@ def _above(slopes: Float, steepest: float, level: float, l1_bound: float) -> tup
     return indices, weights
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _level(slopes: Float, steepest: float, l1_bound: float, guess: float, deepest: float) -> float:
     """Return steepest - delta, for the delta at which |soft|_1 / |soft|_2 equals the bound.
 
@@ -206,7 +206,7 @@ def _level(slopes: Float, steepest: float, l1_bound: float, guess: float, deepes
         depth = min(2.0 * depth, deepest)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _depths(slopes: Float, steepest: float, deepest: float) -> Float:
     """Return how far below the steepest the slopes lie that are less than `deepest` below it.
 
@@ -221,7 +221,7 @@ def _depths(slopes: Float, steepest: float, deepest: float) -> Float:
     return out[:count]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _first_guess(slopes: Float, steepest: float, l1_bound: float) -> float:
     """Return a depth that holds about twice as many slopes as a bound needs at least."""
     wanted = 2.0 * l1_bound * l1_bound + 8.0
@@ -240,7 +240,7 @@ def _first_guess(slopes: Float, steepest: float, l1_bound: float) -> float:
     return high
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _level_within(depths: Float, l1_bound: float, deepest: float) -> float:
     """Return the level if it is at most `deepest`, else -1.
 
@@ -330,7 +330,7 @@ class Record(NamedTuple):
     thresholds: Float  # (T,), negative: it did not come so far
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def alternate(
     residual: Residual,
     lengths: Float,
@@ -408,14 +408,14 @@ def alternate(
     return u, indices, weights, scale, n_iter, converged
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _note(record: Record, t: int, u: Float, threshold: float) -> None:
     if t < record.thresholds.size:
         record.scores[t] = u
         record.thresholds[t] = threshold
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _no_screen(X: NDArray[Any]) -> Screen:
     packed = np.empty((0, 0), X.dtype)
     nowhere, none = np.empty(0, np.intp), np.empty(0)
@@ -423,7 +423,7 @@ def _no_screen(X: NDArray[Any]) -> Screen:
     return Screen(nowhere, packed, none, np.empty((0, 0)), patch, none, -1.0, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _screen(
     residual: Residual, lengths: Float, slopes: Float, u: Float, reach: float, floor: float
 ) -> Screen:
@@ -434,7 +434,7 @@ def _screen(
     return _screen_on(residual, columns, u, reach, floor)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _screen_on(
     residual: Residual, columns: Index, anchor: Float, reach: float, floor: float
 ) -> Screen:
@@ -444,7 +444,7 @@ def _screen_on(
     return Screen(columns, packed, residual.offsets[columns], loadings, patch, anchor, reach, floor)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _patch_of(patch: Patch, columns: Index, p: int) -> Patch:
     """Return the patch of some of p columns, in the same order."""
     if patch.values.size == 0:
@@ -460,7 +460,7 @@ def _patch_of(patch: Patch, columns: Index, p: int) -> Patch:
     return Patch(patch.rows[kept], position[patch.columns[kept]], patch.values[kept])
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _screened_slopes(
     residual: Residual, screen: Screen, u: Float, l1_bound: float, level: float
 ) -> tuple[Float, float, float]:
@@ -478,7 +478,7 @@ def _screened_slopes(
     return slopes, steepest, _level(slopes, steepest, l1_bound, 1.25 * level, deepest)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _screen_of_trace(
     residual: Residual, lengths: Float, patch_lengths: Float, trace: Trace, t: int, u: Float
 ) -> Screen:
@@ -499,7 +499,7 @@ def _screen_of_trace(
     return _screen_on(residual, columns[:count].copy(), trace.scores[t].copy(), reach, floor)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _is_loaded(loadings: Float, j: int) -> bool:
     for k in range(loadings.shape[0]):  # noqa: SIM110
         if loadings[k, j] != 0.0:
@@ -507,7 +507,7 @@ def _is_loaded(loadings: Float, j: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _leave_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
     """Note u and, rounded up to a byte each, how steep X is there."""
     unit = max(_steepest(slopes) / 254.0, 1e-300)
@@ -519,7 +519,7 @@ def _leave_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
         ceilings[j] = np.uint8(abs(slopes[j]) / unit + 1.0)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _slopes(residual: Residual, u: Float, trace: Trace, t: int) -> Float:
     """Return the residual's transposed product with u, and leave a trace of that of X."""
     slopes = transposed_times(residual.X, residual.by_columns, residual.offsets, u)
@@ -531,13 +531,13 @@ def _slopes(residual: Residual, u: Float, trace: Trace, t: int) -> Float:
     return slopes
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _patch_slopes(patch: Patch, slopes: Float, u: Float) -> None:
     for k in range(patch.values.size):
         slopes[patch.columns[k]] += patch.values[k] * u[patch.rows[k]]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _take_from_image(
     residual: Residual,
     loadings: Float,
@@ -560,7 +560,7 @@ def _take_from_image(
         image[:] = _with_patched_image(patch, image, v)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _with_patched_image(patch: Patch, image: Float, v: Float) -> Float:
     """Return an image of v with what the patch adds to it."""
     out = image.copy()
@@ -569,7 +569,7 @@ def _with_patched_image(patch: Patch, image: Float, v: Float) -> Float:
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _patch_lengths(patch: Patch, p: int) -> Float:
     """Return the length of the patch of each column."""
     squares = np.zeros(p)
@@ -578,7 +578,7 @@ def _patch_lengths(patch: Patch, p: int) -> Float:
     return np.sqrt(squares)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def cells_of_product(scores: Float, loadings: Float, rows: Index, columns: Index) -> Float:
     """Return single cells of scores' loadings."""
     out = np.zeros(rows.size)
@@ -589,7 +589,7 @@ def cells_of_product(scores: Float, loadings: Float, rows: Index, columns: Index
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _dot(a: Float, b: Float) -> float:
     total = 0.0
     for i in range(a.size):
@@ -597,7 +597,7 @@ def _dot(a: Float, b: Float) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _distance(a: Float, b: Float) -> float:
     total = 0.0
     for i in range(a.size):
@@ -605,7 +605,7 @@ def _distance(a: Float, b: Float) -> float:
     return np.sqrt(total)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _deflate(slopes: Float, scores: Float, loadings: Float, u: Float) -> None:
     for k in range(scores.shape[0]):
         overlap = _dot(scores[k], u)
@@ -614,7 +614,7 @@ def _deflate(slopes: Float, scores: Float, loadings: Float, u: Float) -> None:
             slopes[j] -= overlap * row[j]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _near(slopes: Float, lengths: Float, loadings: Float, reach: float, floor: float) -> Index:
     """Return the columns whose slope may exceed `floor` once u has moved by up to `reach`."""
     near = np.empty(slopes.size, np.intp)
@@ -628,7 +628,7 @@ def _near(slopes: Float, lengths: Float, loadings: Float, reach: float, floor: f
     return near[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _packed(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[Any]:
     n = X.shape[1] if by_columns else X.shape[0]
     out = np.empty((n, columns.size), X.dtype)
@@ -645,7 +645,7 @@ def _packed(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[Any]:
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _l1_distance(indices_a: Index, weights_a: Float, indices_b: Index, weights_b: Float) -> float:
     total = 0.0
     a = b = 0
@@ -663,7 +663,7 @@ def _l1_distance(indices_a: Index, weights_a: Float, indices_b: Index, weights_b
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def union(a: Index, b: Index) -> Index:
     """Return what is in one or the other of two increasing arrays, increasing."""
     out = np.empty(a.size + b.size, np.intp)

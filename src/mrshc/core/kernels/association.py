@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Float, Labels
+from mrshc.core.kernels.jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def rank_shares(
     features: Float, partitions: NDArray[np.intp], shares: Float, freedom: NDArray[np.intp]
 ) -> None:
@@ -61,7 +61,7 @@ def rank_shares(
             shares[j, m] = min(between / total, 1.0) if comparable else 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def consolidated(distances: Float, labels: Labels, max_iter: int) -> Labels:
     """Move each sample to the cluster with the nearest centre, until none moves.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mrshc.core.arrays import Float, Index
+from mrshc.core.kernels.jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def complete(
     values: Float, rows: Index, columns: Index, loadings: Float, spare: int, tol: float
 ) -> tuple[Float, Float, Float, Float, float]:
@@ -46,7 +46,7 @@ def complete(
     return means, scores, loadings, signal, noise
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _centre(values: Float, means: Float, centred: Float) -> float:
     """Write the means of the columns, and the values less them; the sum of squares of these."""
     n, q = values.shape
@@ -63,7 +63,7 @@ def _centre(values: Float, means: Float, centred: Float) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _orthonormal(columns: Float) -> Float:
     """Return orthonormal columns that span the same, or less where they depend on each other."""
     squares, turn = np.linalg.eigh(columns.T @ columns)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mrshc.core.arrays import Float, Index
+from mrshc.core.kernels.jit import jit
 
 # Dispersions below this share of the whole count as none: their logarithm must stay finite.
 _NO_DISPERSION = 1e-16
@@ -14,7 +14,7 @@ _NO_DISPERSION = 1e-16
 _N_REDUCIBLE = 5
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def gap_test(
     X: Float,
     distances: Float,
@@ -61,7 +61,7 @@ def gap_test(
     return observed, reference
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _is_certain(reference: Float, observed: Float, n_references: int, certain: float) -> bool:
     """Tell whether the samples still to come could hardly change the verdict on a split.
 
@@ -78,13 +78,13 @@ def _is_certain(reference: Float, observed: Float, n_references: int, certain: f
     return abs(margin) > certain * np.sqrt(move_of_mean + move_of_error)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _log_of_dispersions(dispersions: Float) -> Float:
     """Return log W_1, log W_2, ..., finite even where nothing is left within the clusters."""
     return np.log(np.maximum(dispersions, _NO_DISPERSION * dispersions[0]))
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def dispersion(distances: Float, labels: Index, power: int) -> float:
     """Return W_k: over clusters, the sum of distances between pairs over twice the size.
 
@@ -100,7 +100,7 @@ def dispersion(distances: Float, labels: Index, power: int) -> float:
     return (sums / (2 * sizes)).sum()
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _centred(X: Float) -> Float:
     out = X.copy()
     for j in range(X.shape[1]):
@@ -108,7 +108,7 @@ def _centred(X: Float) -> Float:
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _principal_ranges(X: Float) -> Float:
     """Return the range of X along each of its principal axes, in decreasing order of variance."""
     centred = _centred(X)
@@ -127,7 +127,7 @@ def _principal_ranges(X: Float) -> Float:
     return ranges
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _principal_box(X: Float) -> tuple[Float, Float]:
     """Return the range of X along each of its principal axes, and the axes in rows."""
     centred = _centred(X)
@@ -140,7 +140,7 @@ def _principal_box(X: Float) -> tuple[Float, Float]:
     return ranges, axes
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _absolute_distances(X: Float) -> Float:
     n = X.shape[0]
     out = np.zeros((n, n))
@@ -153,7 +153,7 @@ def _absolute_distances(X: Float) -> Float:
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _squared_from_gram(gram: Float) -> None:
     """Turn inner products of samples into squared distances, in place."""
     n = gram.shape[0]
@@ -173,7 +173,7 @@ def _squared_from_gram(gram: Float) -> None:
                 gram[j, i] = gram[i, j]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: int) -> Float:
     """Return W_k of the topmost 1..max_clusters clusters of samples.
 
@@ -185,7 +185,7 @@ def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: in
     return _top_clusters(distances, linkage, power, max_clusters)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _top_split(distances: Float, linkage: int) -> Float:
     """Agglomerate, and mark the samples on one side of the last merge. Overwrites `distances`.
 
@@ -241,7 +241,7 @@ def _top_split(distances: Float, linkage: int) -> Float:
     return one
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})  # a minimum needs no order
+@jit(fastmath={"nnan", "nsz"})  # a minimum needs no order
 def _smallest(row: Float) -> float:
     smallest = np.inf
     for k in range(row.size):
@@ -249,7 +249,7 @@ def _smallest(row: Float) -> float:
     return smallest
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _merge_rows(row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkage: int) -> None:
     """Put the distances of the union of clusters i and j in the row of i (Lance and Williams).
 
@@ -276,7 +276,7 @@ def _merge_rows(row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkag
             row_i[k] = (d_ik + d_jk) / 2 - d_ij / 4
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _dispersions_of_split(distances: Float, one: Float, power: int) -> Float:
     """Return W_1 of all samples, and W_2 of those marked `one` and the others."""
     n = one.size
@@ -292,7 +292,7 @@ def _dispersions_of_split(distances: Float, one: Float, power: int) -> Float:
     return np.array([everywhere / (2 * n), inside / (2 * n_one) + outside / (2 * (n - n_one))])
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _top_clusters(original: Float, linkage: int, power: int, max_clusters: int) -> Float:
     """Agglomerate to 1..max_clusters clusters and return W_k of each.
 
@@ -342,7 +342,7 @@ def _top_clusters(original: Float, linkage: int, power: int, max_clusters: int) 
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _owners(parent: Index) -> Index:
     """Return the clusters that samples were merged into, numbered 0, 1, ..."""
     number, owners, count = np.full(parent.size, -1), np.empty(parent.size, np.intp), 0

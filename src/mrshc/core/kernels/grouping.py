@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mrshc.core.arrays import Float, Index, Mask
+from mrshc.core.kernels.jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def grouped(vectors: Float, radius: float) -> tuple[Index, Index]:
     """Give each vector to a leader within the radius, or make it one; leaders, and who has which.
 
@@ -38,7 +38,7 @@ def grouped(vectors: Float, radius: float) -> tuple[Index, Index]:
     return leaders[:n_leaders].copy(), labels
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@jit(fastmath={"reassoc", "contract", "nsz"})
 def largest_products(
     suspects: Mask,
     columns: Float,

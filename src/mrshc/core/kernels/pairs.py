@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mrshc.core.arrays import Float
+from mrshc.core.kernels.jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def add_absolute(total: Float, features: Float, observed: Float, weights: Float) -> None:
     """Add weighted absolute differences of samples; `features` in rows, `observed` 0 or 1."""
     n = total.shape[0]
@@ -22,7 +22,7 @@ def add_absolute(total: Float, features: Float, observed: Float, weights: Float)
                 total[i, j] += distance
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def absolute_forms(u: Float, features: Float, observed: Float) -> Float:
     """Return for each feature the sum over pairs of u times their absolute difference."""
     n = u.shape[0]

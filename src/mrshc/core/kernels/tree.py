@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mrshc.core.arrays import Index
+from mrshc.core.kernels.jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def starts_of_nodes(children: Index, sizes: Index) -> Index:
     """Return where the samples of each node of a tree begin, when laid out from left to right."""
     n = children.shape[0] + 1
