@@ -9,13 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from mrshc import cli
+from mrshc import HighVarianceHC, cli
+from mrshc.core.kernels.jit import CompilationCacheWarning
 from mrshc.datasets import make_simulation_1
 from mrshc.io import load_result
 
@@ -501,10 +503,11 @@ def test_a_killed_run_is_resumed_and_ends_as_an_undisturbed_one(long_run, tmp_pa
     assert again.returncode == 0, "what is complete stays as it is"
 
 
-def test_ctrl_c_stops_and_says_how_to_go_on(long_run, tmp_path):
+@pytest.mark.parametrize(("by", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_run_says_how_to_go_on(long_run, tmp_path, by, expected):
     command, _ = long_run
-    code, said = _interrupted(command, tmp_path, when=20, by=signal.SIGINT)
-    assert code == 130
+    code, said = _interrupted(command, tmp_path, when=20, by=by)
+    assert code == expected
     assert said == "mrshc: What is done is kept: --resume goes on with it.\n"
     assert not (tmp_path / "out").exists()
     other = mrshc(*command, "--seed", "8", "--out", "out", "--resume", cwd=tmp_path)
@@ -534,3 +537,78 @@ def test_unknown_studies_and_missing_data_are_the_users_mistake(main, tmp_path):
     code, _, said = main("study", "lymphoma", "--folder", studies, "--out", tmp_path / "out")
     assert code == 2
     assert "lymphoma needs the data set lymphoma.npz" in said
+
+
+# Neither a language nor an encoding, as for jobs of services.
+BARE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PATH": os.environ["PATH"]}
+
+
+def test_names_beyond_ascii_in_a_locale_without_an_encoding(table, tmp_path):
+    frame = pd.read_csv(table[0], sep="\t", index_col=0)
+    frame.index = [f"β-catenin \N{DNA DOUBLE HELIX} {name}" for name in frame.index]
+    frame.columns = [f"Müller {name}" for name in frame.columns]
+    frame.to_csv(tmp_path / "genes.tsv", sep="\t")
+    command = ["cluster", "genes.tsv", "-q", "20", "-r", "1", "--out", "out"]
+    done = mrshc(*command, cwd=tmp_path, env=BARE)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = load_result(tmp_path / "out")
+    assert result.samples.index[0] == "Müller s0"
+    assert set(result.features.index) == set(frame.index)
+    assert "β-catenin" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    for other in (["report", "out"], [*command, "--overwrite", "--json"]):
+        again = mrshc(*other, cwd=tmp_path, env=BARE)
+        assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_json_is_utf_8_in_any_locale(table, tmp_path):
+    command = [MRSHC, "cluster", str(table[0]), "-q", "20", "-r", "1", "--json"]
+    odd = tmp_path / "Größe"
+    done = subprocess.run([*command, "--out", str(odd)], capture_output=True, check=True, env=BARE)
+    assert json.loads(done.stdout.decode("utf-8")) == json.loads(
+        (odd / "result.json").read_text(encoding="utf-8")
+    )
+
+
+def test_a_file_name_that_is_not_text(table, tmp_path):
+    odd = os.fsdecode(b"gr\xf6\xdfe.tsv")
+    shutil.copy(table[0], tmp_path / odd)
+    done = mrshc("cluster", odd, "-q", "20", "-r", "1", "--out", "out", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"gr\xf6\xdfe.tsv" in done.stdout
+    assert load_result(tmp_path / "out").about["data"]["source"] == r"gr\xf6\xdfe.tsv"
+
+
+def test_a_warning_of_the_library_is_one_line(main, table, tmp_path, monkeypatch):
+    """Such as the one about compiled code that cannot be cached."""
+    fit = HighVarianceHC.fit
+
+    def warn_and_fit(model, X):
+        warnings.warn("Compiled code cannot be stored.", CompilationCacheWarning, stacklevel=2)
+        return fit(model, X)
+
+    monkeypatch.setattr(HighVarianceHC, "fit", warn_and_fit)
+    options = ["--method", "hmv", "-q", "20", "--quiet", "--out", tmp_path / "out"]
+    with pytest.warns(CompilationCacheWarning, match="cannot be stored") as caught:
+        code, _, said = main("cluster", table[0], *options)
+    assert (code, said) == (0, "")
+    (warning,) = caught
+    shown = warnings.formatwarning(warning.message, warning.category, "file.py", 1)
+    assert shown == "mrshc: Compiled code cannot be stored.\n"
+    assert load_result(tmp_path / "out").about["warnings"] == []
+
+
+def test_too_little_memory_is_one_sentence(main, table, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("Unable to allocate 8. TiB")
+
+    monkeypatch.setattr("mrshc.analysis.fitted", fail)
+    code, _, said = main("cluster", table[0], "--out", tmp_path / "out")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "Not enough memory (Unable to allocate 8. TiB)." in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_features_of_highest_variance_are_refused(main, table, tmp_path):
+    code, _, said = main("cluster", table[0], "--top-variance", "0", "--out", tmp_path / "out")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "--top-variance must be a whole number" in said

@@ -5,9 +5,10 @@ Each refusal says what was wanted, what came, and what to do.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from numbers import Integral
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from sklearn.utils.validation import check_array, validate_data
 from mrshc.core.far import FarData, summary
 from mrshc.sources import source_of
 
+# The limit up to which double precision holds every whole number.
+_EXACT = 2**53
 # Squares of larger values overflow, of smaller ones vanish.
 _LARGEST, _SMALLEST = 1e150, 1e-150
 
@@ -56,6 +59,10 @@ def check_samples(
         )
     except ValueError as error:
         raise _text_error(X) or error from None
+    except OverflowError:
+        raise ValueError(
+            "X holds a whole number that is too large for double precision. Rescale it."
+        ) from None
     if np.isnan(array.min()):
         _refuse_unobserved(array, X)
     check_scale(array, X)
@@ -122,6 +129,10 @@ def check_matrix_with_missing(X: Any) -> NDArray[Any]:
         )
     except ValueError as error:
         raise _text_error(X) or error from None
+    except OverflowError:
+        raise ValueError(
+            "X holds a whole number that is too large for double precision. Rescale it."
+        ) from None
     _refuse_unobserved(array, X)
     check_scale(array, X)
     return array
@@ -261,9 +272,10 @@ def _numbers(X: Any) -> Any:
     """Refuse text and dates, also where they could be read as numbers; unmask masked arrays."""
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.float64), np.nan)
+    _refuse_other_than_a_matrix(X)
     dtypes: list[Any]
     if isinstance(X, list | tuple):
-        dtypes = [np.asarray(row).dtype for row in X[:1]]
+        dtypes = _row_dtypes(X)
     else:
         dtypes = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
     kinds = {_kind(dtype) for dtype in dtypes}
@@ -271,7 +283,50 @@ def _numbers(X: Any) -> Any:
         raise error
     if kinds & set("mM"):
         raise ValueError("X must be numeric, but holds dates or times. Drop or encode them.")
+    if kinds and kinds <= set("iu"):
+        _warn_of_rounding(np.asarray(X))
     return X
+
+
+def _refuse_other_than_a_matrix(X: Any) -> None:
+    """Refuse objects that are no table, and tables that have not been computed yet."""
+    wanted = "X must be a matrix of numbers with samples in rows"
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        raise ValueError(f"{wanted}, got a LazyFrame. Call X.collect() first.")
+    is_table = isinstance(X, list | tuple) or any(
+        hasattr(X, name) for name in ("__array__", "__array_interface__", "__dataframe__")
+    )
+    if isinstance(X, np.generic | str | bytes) or not is_table or isinstance(X, type):
+        shown = repr(X) if X is None or isinstance(X, Number) else f"a {type(X).__name__}"
+        raise ValueError(f"{wanted}, got {shown}. Pass an array, a DataFrame or a list of lists.")
+    if hasattr(X, "name") and hasattr(X, "dtype") and getattr(X, "ndim", 1) == 1:
+        raise ValueError(f"{wanted}, got a Series, which has one dimension. Pass a DataFrame.")
+    if getattr(getattr(X, "dtype", None), "names", None):
+        raise ValueError(f"{wanted}, got a structured array. Pass its fields as columns.")
+
+
+def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
+    """Return the types of the values in each row of a list of lists."""
+    lengths = [len(row) if hasattr(row, "__len__") else 1 for row in rows]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            f"Rows of X must have the same length, but row 0 has {lengths[0]} values and row "
+            f"{next(i for i, n in enumerate(lengths) if n != lengths[0])} has another number. "
+            "Fill the gaps with NaN."
+        )
+    return [np.asarray(row).dtype for row in rows]
+
+
+def _warn_of_rounding(X: NDArray[np.integer[Any]]) -> None:
+    """Warn of whole numbers that double precision does not hold exactly."""
+    largest = max(int(X.max()), -int(X.min())) if X.size else 0
+    if largest > _EXACT:
+        warnings.warn(
+            f"X holds whole numbers up to {largest:.3g}; above 2^53 they are rounded to 16 "
+            "significant digits. Subtract an offset first if their differences matter.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _kind(dtype: Any) -> str:
@@ -287,11 +342,13 @@ def _text_error(X: Any) -> ValueError | None:
         cells = np.asarray(X, dtype=object)
     except ValueError:  # rows of different length
         return None
-    for (i, *rest), value in np.ndenumerate(cells):
-        if isinstance(value, str | bytes) and len(rest) == 1:
+    if cells.ndim != 2:
+        return None
+    for (i, j), value in np.ndenumerate(cells):
+        if isinstance(value, str | bytes):
             return ValueError(
                 f"X must be numeric, but holds the text {value!r} in sample {i}, feature "
-                f"{_feature_name(X, rest[0])}. Drop or encode the text columns."
+                f"{_feature_name(X, j)}. Drop or encode the text columns."
             )
     return None
 

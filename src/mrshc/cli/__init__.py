@@ -56,13 +56,16 @@ def _make_output_safe() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # replaced streams may not have it
             stream.reconfigure(errors="backslashreplace")
-    usual = warnings.formatwarning
+    warnings.formatwarning = _format_warning
 
-    def format_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
-        is_ours = category.__module__.partition(".")[0] == __name__.partition(".")[0]
-        return f"mrshc: {message}\n" if is_ours else usual(message, category, *rest, **more)
 
-    warnings.formatwarning = format_warning
+def _format_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
+    if category.__module__.startswith("mrshc."):
+        return f"mrshc: {message}\n"
+    return _usual_format(message, category, *rest, **more)
+
+
+_usual_format = warnings.formatwarning
 
 
 def _refuse(sentence: str) -> None:

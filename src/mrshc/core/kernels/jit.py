@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from numba import njit
@@ -50,6 +51,8 @@ class _TolerantCache(FunctionCache):
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # a damaged file may raise anything when it is unpickled
+            with suppress(OSError):
+                self.flush()  # an empty index takes its place
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
