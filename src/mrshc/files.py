@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_text(path: Path, text: str) -> None:
     """Write a text file as a whole."""
     with replacing(path) as partial:
-        partial.write_text(text)
+        partial.write_text(text, encoding="utf-8")
 
 
 class OtherWorkError(UserError):
@@ -47,7 +47,7 @@ class Journal:
 
     def __init__(self, path: Path, *, work: str) -> None:
         header = json.dumps({"work": work})
-        first, *lines = path.read_text().splitlines() if path.exists() else [header]
+        first, *lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else [header]
         if first != header:
             raise OtherWorkError(f"{path} belongs to other work. Remove it to begin anew.")
         self.entries: list[Any] = []  # what was there already

@@ -50,5 +50,5 @@ def study(
             n_jobs=n_jobs,
             progress=progress,
         )
-    sys.stdout.write(results.with_suffix(".md").read_text())
+    sys.stdout.write(results.with_suffix(".md").read_text(encoding="utf-8"))
     sys.stdout.write(f"\nThe results lie in {results}\n")

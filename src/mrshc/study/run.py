@@ -109,7 +109,9 @@ def render_study(name: str, *, folder: Path, out: Path | None = None) -> str:
 
 
 def _refuse_other_config(study: Study, metadata: Path) -> None:
-    made_with = json.loads(metadata.read_text())["config"] if metadata.exists() else None
+    made_with = (
+        json.loads(metadata.read_text(encoding="utf-8"))["config"] if metadata.exists() else None
+    )
     if made_with is None or not study.same_computation(made_with):
         raise StudyError(
             f"The results of {study.name} were made with another config than {study.name}.toml. "

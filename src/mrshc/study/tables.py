@@ -127,7 +127,7 @@ def published(text: str, name: str, table: str) -> str:
 def publish(name: str, table: str, *, pages: list[Path], pictures: Path) -> None:
     """Put a table between its marks on every page that has them, its pictures linked from there."""
     for page in pages:
-        text = page.read_text()
+        text = page.read_text(encoding="utf-8")
         linked = table.replace("](", f"]({os.path.relpath(pictures, page.parent)}/")
         new = published(text, name, linked)
         if new != text:
