@@ -34,6 +34,8 @@ HOSTILE = [
     *("<img src=x onerror=alert(1)>", "{{7*7}}", "\\u003c", "&lt;", "'; alert(1); '"),
 ]
 
+FORMULAS = ["=1+1", "+2", "-3", "@SUM(A1)", "\t=4", '=HYPERLINK("x","y")', "--"]
+
 
 @pytest.fixture(scope="session")
 def browser():
@@ -131,6 +133,16 @@ def scales():
     return fit(plan_of(table_of(X), method="hc", parameters={"n_clusters": 3}))
 
 
+def formulas():
+    """Return a result with names that a spreadsheet would take for formulas."""
+    X = make_simulation_1(3, mu=2.0).X[:, :20]
+    samples = [*FORMULAS, *(f"s{i}" for i in range(60 - len(FORMULAS)))]
+    features = [*FORMULAS, *(f"g{j}" for j in range(20 - len(FORMULAS)))]
+    notes = {"=class": [FORMULAS[i % 2] for i in range(60)], "shift": np.linspace(-5, 5, 60)}
+    table = table_of(X, samples=samples, features=features, **notes)
+    return fit(plan_of(table, method="hc", parameters={"n_clusters": 3}))
+
+
 RESULTS = {
     "simulated": simulated,
     "lymphoma": lymphoma,
@@ -139,6 +151,7 @@ RESULTS = {
     "everything": everything,
     "unsupported": unsupported,
     "scales": scales,
+    "formulas": formulas,
 }
 
 
@@ -534,6 +547,30 @@ def test_downloads_equal_the_data(visit, name):
     assert [row["sample"] for row in rows] == list(result.samples.index)
     assert [int(row["cluster"]) for row in rows] == result.samples["cluster"].tolist()
     assert [float(row["silhouette"]) for row in rows] == result.samples["silhouette"].tolist()
+
+
+def test_no_name_becomes_a_formula_in_a_spreadsheet(visit):
+    result, seen = visit("formulas")
+    seen.js(
+        "Object.defineProperty(navigator, 'clipboard',"
+        " { value: { writeText: async text => { window.copied = text; } } }) && null"
+    )
+    for table in ("samples", "features"):
+        rows = seen.csv(table)
+        seen.page.locator(f"#{table} .copy").click()
+        copied = csv.DictReader(io.StringIO(seen.js("window.copied"), newline=""))
+        assert list(copied) == rows
+        names = [row[table[:-1]] for row in rows]
+        assert set(FORMULAS).isdisjoint(names)
+        assert {f"'{name}" for name in FORMULAS} <= set(names)
+        assert not any(cell.startswith(("=", "+", "@", "\t")) for row in rows for cell in row)
+        assert "apostrophe" in seen.page.locator(f"#{table} .download").get_attribute("title")
+        assert "apostrophe" in seen.page.locator(f"#{table} .copy").get_attribute("title")
+    rows = seen.csv("samples")
+    assert [row["'=class"] for row in rows][:2] == ["'=1+1", "'+2"]
+    # Numbers stay numbers, below zero as well.
+    assert [float(row["shift"]) for row in rows] == result.samples["shift"].tolist()
+    assert seen.cells("samples", "sample")[0] == "=1+1"
 
 
 def test_hostile_names_stay_text(visit):

@@ -95,12 +95,18 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: st
     )
 
 
+_FORMULAS = (
+    "Text that begins with =, +, -, @ or a tab gets an apostrophe in front: a spreadsheet would "
+    "take it for a formula."
+)
+
+
 def data_table(key: str, what: str) -> str:
     """Return the place of a table that sorts, filters, copies and downloads."""
     return f"""<div class="controls actions">
 <label>Filter {what} <input type="search" id="{key}-filter" autocomplete="off"></label>
-<button type="button" class="copy">Copy as CSV</button>
-<button type="button" class="download">Download CSV</button>
+<button type="button" class="copy" title="{_FORMULAS}">Copy as CSV</button>
+<button type="button" class="download" title="{_FORMULAS}">Download CSV</button>
 <span class="said" role="status"></span></div>
 <div class="scroll" tabindex="0" role="region" aria-label="Table of {what}">
 <table><thead></thead><tbody></tbody></table></div>"""

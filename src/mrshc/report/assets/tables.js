@@ -15,8 +15,10 @@ function shown(value, spread = 0) {
     : value.toExponential(spread > 0 ? digits - 1 : 2);
 }
 
+// Text that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay numbers.
 function csvCell(value) {
-  const text = value === null || value === undefined || Number.isNaN(value) ? "" : String(value);
+  let text = value === null || value === undefined || Number.isNaN(value) ? "" : String(value);
+  if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
