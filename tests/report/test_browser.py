@@ -182,6 +182,10 @@ class Visit:
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
         self.page.on("dialog", lambda dialog: self.troubles.append(f"dialog {dialog.message}"))
         self.page.on("request", self._request)
+        self.page.add_init_script(
+            "document.addEventListener('securitypolicyviolation', event =>"
+            " console.error(`policy ${event.effectiveDirective}: ${event.blockedURI}`))"
+        )
         self.page.goto(path.as_uri())
         self.page.wait_for_function(f"window.page && document.querySelector('{tree} .main-svg')")
         self.settle()
@@ -571,6 +575,28 @@ def test_no_name_becomes_a_formula_in_a_spreadsheet(visit):
     # Numbers stay numbers, below zero as well.
     assert [float(row["shift"]) for row in rows] == result.samples["shift"].tolist()
     assert seen.cells("samples", "sample")[0] == "=1+1"
+
+
+def test_the_policy_of_the_page_lets_nothing_else_run(browser, made):
+    _, path = made("simulated")
+    seen = Visit(browser, path)
+    assert seen.troubles == []
+    seen.js(
+        "() => { const script = document.createElement('script');"
+        " script.textContent = 'window.injected = true'; document.body.append(script);"
+        " const button = document.createElement('button');"
+        " button.setAttribute('onclick', 'window.injected = true');"
+        " document.body.append(button); button.click();"
+        " const style = document.createElement('style');"
+        " style.textContent = 'h1 { color: red }'; document.head.append(style); }"
+    )
+    seen.js("fetch('https://example.org').catch(() => { window.refused = true; })")
+    assert seen.js("window.refused") is True
+    assert seen.js("window.injected") is None
+    assert seen.js("getComputedStyle(document.querySelector('h1')).color") != "rgb(255, 0, 0)"
+    refused = {text.split()[2].rstrip(":") for text in seen.troubles if "error: policy" in text}
+    assert refused == {"script-src-elem", "script-src-attr", "style-src-elem", "connect-src"}
+    seen.context.close()
 
 
 def test_hostile_names_stay_text(visit):
