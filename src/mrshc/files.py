@@ -51,7 +51,7 @@ class Journal:
 
     def __init__(self, path: Path, *, work: str) -> None:
         header = json.dumps({"work": work})
-        first, *lines = path.read_text().splitlines() if path.exists() else [header]
+        first, *lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else [header]
         if first != header:
             raise OtherWorkError(f"{path} belongs to other work. Remove it to begin anew.")
         self.entries: list[Any] = []  # what was there already

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 
-from mrshc.core.outliers import attached, tamed
+from mrshc.core.outliers import attached, tamed, winsorised
 from mrshc.core.pruning import PrunedTree, cut_tree
 from mrshc.core.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, agglomerate, pairwise_distances
 from mrshc.datasets import make_simulation_1
@@ -28,6 +28,16 @@ def test_unusual_cells_are_pulled_in_or_taken_out():
     usual = np.abs(X - medians) < 2.5 * unit
     np.testing.assert_array_equal(found.X[usual], X[usual])
     assert np.nanmax(np.abs(found.X - medians) / unit) <= 2.5 + 1e-12
+
+
+@pytest.mark.parametrize("n", [9, 60])
+def test_some_features_alone_are_seen_as_among_all(n):
+    X = np.random.default_rng(2).standard_t(2, size=(n, 40))
+    X[3] *= 50.0
+    found = tamed(X, "sqeuclidean")
+    assert found.outlying.tolist() == ([3] if n == 60 else [])  # of nine, nobody is outlying
+    some = [4, 17, 30]
+    np.testing.assert_array_equal(winsorised(X[:, some], found.outlying), found.X[:, some])
 
 
 def test_a_feature_with_one_value_in_most_samples_is_left_as_it_is():

@@ -237,6 +237,13 @@ def test_the_largest_loadings_come_first_whatever_their_sign_and_never_zero():
     assert largest_loadings([0.0, -0.7, 0.0], top=30).tolist() == [1]
 
 
+def test_an_outlying_sample_does_not_hide_the_spread_of_the_others():
+    X = np.array([[1e15], [1.0], [2.0], [3.0]])
+    usual = standardised(X, outlying=np.array([0]))[1:]
+    np.testing.assert_allclose(usual, standardised(X[1:]), atol=1e-12)
+    assert usual.any()
+
+
 def test_standardised_features_have_mean_zero_and_deviation_one():
     X = np.random.default_rng(0).normal(3.0, 7.0, size=(40, 5)) * [1, 1e-200, 1e150, 1, 1]
     X[3, 0], X[4, 0], X[:, 3], X[:, 4] = np.nan, np.inf, 0.1, np.nan

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from mrshc.analysis import about_comparison, compare_methods, fit, plan_of
+from mrshc.core.outliers import winsorised
 from mrshc.core.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.io import Table
@@ -32,6 +33,8 @@ HOSTILE = [
     ),
     *("<img src=x onerror=alert(1)>", "{{7*7}}", "\\u003c", "&lt;", "'; alert(1); '"),
 ]
+
+FORMULAS = ["=1+1", "+2", "-3", "@SUM(A1)", "\t=4", '=HYPERLINK("x","y")', "--"]
 
 
 @pytest.fixture(scope="session")
@@ -114,6 +117,32 @@ def unsupported():
     return fit(plan_of(table_of(X), parameters=parameters))
 
 
+def scales():
+    """Return a result whose features have all sorts of centres and spreads."""
+    X = make_simulation_1(3, mu=2.0).X[:, :10].copy()
+    X[:, 0] += 1e9
+    X[:, 1] = 1e100 + 1e94 * X[:, 1]
+    X[:, 2] *= 1e-140
+    X[:, 3] *= 1e140
+    X[:, 4] = 5.0
+    X[:, 5] = np.round(1e7 + 50 * X[:, 5])
+    X[3:9, 6] = np.nan
+    X[:, 7] = np.nan
+    X[2, 7] = 1e9
+    X[:, 8] = -1e5 * X[:, 8]
+    return fit(plan_of(table_of(X), method="hc", parameters={"n_clusters": 3}))
+
+
+def formulas():
+    """Return a result with names that a spreadsheet would take for formulas."""
+    X = make_simulation_1(3, mu=2.0).X[:, :20]
+    samples = [*FORMULAS, *(f"s{i}" for i in range(60 - len(FORMULAS)))]
+    features = [*FORMULAS, *(f"g{j}" for j in range(20 - len(FORMULAS)))]
+    notes = {"=class": [FORMULAS[i % 2] for i in range(60)], "shift": np.linspace(-5, 5, 60)}
+    table = table_of(X, samples=samples, features=features, **notes)
+    return fit(plan_of(table, method="hc", parameters={"n_clusters": 3}))
+
+
 RESULTS = {
     "simulated": simulated,
     "lymphoma": lymphoma,
@@ -121,6 +150,8 @@ RESULTS = {
     "hostile": hostile,
     "everything": everything,
     "unsupported": unsupported,
+    "scales": scales,
+    "formulas": formulas,
 }
 
 
@@ -151,6 +182,10 @@ class Visit:
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
         self.page.on("dialog", lambda dialog: self.troubles.append(f"dialog {dialog.message}"))
         self.page.on("request", self._request)
+        self.page.add_init_script(
+            "document.addEventListener('securitypolicyviolation', event =>"
+            " console.error(`policy ${event.effectiveDirective}: ${event.blockedURI}`))"
+        )
         self.page.goto(path.as_uri())
         self.page.wait_for_function(f"window.page && document.querySelector('{tree} .main-svg')")
         self.settle()
@@ -276,16 +311,100 @@ def test_with_gaps_and_outliers_the_page_still_says_what_python_says(visit):
     labels = Tree(linkage_matrix=result.linkage_matrix_).cut(6)
     names = seen.js("page.data.features.names")
     X = result.selected[names]
+    # As in features.csv: without outlying samples, other unusual cells as the fit sees them.
+    counted = pd.DataFrame(winsorised(X.to_numpy(), result.outlier_samples_), columns=names)
+    counted.loc[result.outlier_samples_] = np.nan
     means = np.array(seen.js("page.means"), dtype=float)  # NaN comes as None
-    np.testing.assert_allclose(means, X.groupby(labels).mean(), atol=1e-5)
-    between = (X.groupby(labels).count() * (X.groupby(labels).mean() - X.mean()) ** 2).sum()
-    effect = between / ((X - X.mean()) ** 2).sum()
+    by_cluster = counted.groupby(labels)
+    np.testing.assert_allclose(means, by_cluster.mean(), atol=1e-5)
+    between = (by_cluster.count() * (by_cluster.mean() - counted.mean()) ** 2).sum()
+    effect = between / ((counted - counted.mean()) ** 2).sum()
     np.testing.assert_allclose(seen.js("page.effect"), effect, atol=1e-5)
     colours = standardised(X, outlying=result.outlier_samples_)
     cells = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standard(i, j)))")
     np.testing.assert_allclose(
         np.array(cells, dtype=float), colours[:, seen.js("page.rows")], atol=1e-4
     )
+
+
+@pytest.mark.parametrize("name", ["everything", "scales"])
+def test_a_cut_into_as_many_clusters_as_found_has_the_effects_of_the_file(visit, name):
+    result, seen = visit(name)
+    k = result.n_clusters_
+    seen.slide(k)
+    assert seen.js("page.state.k") == k
+    assert seen.js("page.state.labels") == result.labels_.tolist()
+    file = result.features.loc[seen.js("page.data.features.names")]
+    effect = np.array(seen.js("page.effect"), dtype=float)
+    np.testing.assert_allclose(effect, file["effect_size"], atol=1e-6)
+    means = np.array(seen.js("page.means"), dtype=float)
+    expected = file[[f"mean_cluster_{c + 1}" for c in range(k)]].to_numpy().T
+    _agree(means, expected, spread=_spread(result.selected[file.index]))
+
+
+def _spread(X):
+    """Return the standard deviations of features; one for those without any."""
+    spread = np.nan_to_num(np.nanstd(np.asarray(X), axis=0))
+    return np.where(spread > 0, spread, 1)
+
+
+def _agree(actual, expected, *, spread):
+    """Check that numbers differ by less than what is left out of single precision."""
+    np.testing.assert_allclose(actual / spread, expected / spread, rtol=1e-15, atol=1e-6)
+
+
+def test_values_of_any_centre_and_spread_reach_the_page(visit):
+    result, seen = visit("scales")
+    names = seen.js("page.data.features.names")
+    X = result.selected[names].to_numpy()
+    cells = seen.js(
+        "page.names.map((_, i) => page.data.features.names.map((_, j) => page.values.at(i, j)))"
+    )
+    _agree(np.array(cells, dtype=float), X, spread=_spread(X))
+    counts = names.index("g5")  # whole numbers stay whole
+    assert [row[counts] for row in cells] == X[:, counts].tolist()
+    z = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standard(i, j)))")
+    expected = standardised(X)[:, seen.js("page.rows")]
+    np.testing.assert_allclose(np.array(z, dtype=float), expected, atol=1e-5)
+    seen.slide(5)
+    labels = Tree(linkage_matrix=result.linkage_matrix_).cut(5)
+    means = np.array(seen.js("page.means"), dtype=float)
+    _agree(means, result.selected[names].groupby(labels).mean().to_numpy(), spread=_spread(X))
+
+
+def test_numbers_are_shown_with_digits_that_tell_samples_apart(visit):
+    result, seen = visit("scales")
+    shown = dict(zip(seen.cells("features", "feature"), range(10), strict=True))
+    means = seen.cells("features", "mean_cluster_1"), seen.cells("features", "mean_cluster_2")
+    for name in ("g0", "g1", "g2", "g3", "g5", "g8"):
+        values = [float(column[shown[name]].replace(",", "")) for column in means]
+        expected = result.features.loc[name, ["mean_cluster_1", "mean_cluster_2"]].astype(float)
+        spread = result.selected[name].std()
+        np.testing.assert_allclose((values - expected) / spread, 0, atol=2e-3)
+    assert max(map(len, seen.cells("features", "mean_cluster_1"))) < 30
+    markers = seen.csv("markers")
+    row = next(i for i, row in enumerate(markers) if row["feature"] == "g0")
+    inside, outside = (seen.cells("markers", f"mean_{side}")[row] for side in ("inside", "outside"))
+    assert inside != outside
+    place = (5, seen.js("page.rows").index(seen.js("page.data.features.names").index("g0")))
+    seen.page.locator("#heat").scroll_into_view_if_needed()
+    seen.page.mouse.move(*_pixel(seen, "heat", *place))
+    tip = seen.page.locator("#tip")
+    tip.wait_for(state="visible")
+    name, feature, value, _ = tip.inner_text().split("\n")
+    assert feature == "g0"
+    assert float(value.removeprefix("value ").replace(",", "")) == pytest.approx(
+        result.selected.loc[name, "g0"], abs=0.01
+    )
+
+
+def test_the_page_tells_how_precise_its_values_are(visit):
+    _, seen = visit("scales")
+    how = seen.page.locator("#how").inner_text()
+    assert "about seven digits relative to the spread of its feature" in how
+    centres, scales = seen.js("[page.data.values.centre, page.data.values.scale]")
+    assert f"{min(centres):.12g} to {max(centres):.12g}" in how
+    assert f"{min(scales):.4g} to {max(scales):.4g}" in how
 
 
 def test_missing_cells_are_shown_as_missing(visit):
@@ -432,6 +551,52 @@ def test_downloads_equal_the_data(visit, name):
     assert [row["sample"] for row in rows] == list(result.samples.index)
     assert [int(row["cluster"]) for row in rows] == result.samples["cluster"].tolist()
     assert [float(row["silhouette"]) for row in rows] == result.samples["silhouette"].tolist()
+
+
+def test_no_name_becomes_a_formula_in_a_spreadsheet(visit):
+    result, seen = visit("formulas")
+    seen.js(
+        "Object.defineProperty(navigator, 'clipboard',"
+        " { value: { writeText: async text => { window.copied = text; } } }) && null"
+    )
+    for table in ("samples", "features"):
+        rows = seen.csv(table)
+        seen.page.locator(f"#{table} .copy").click()
+        copied = csv.DictReader(io.StringIO(seen.js("window.copied"), newline=""))
+        assert list(copied) == rows
+        names = [row[table[:-1]] for row in rows]
+        assert set(FORMULAS).isdisjoint(names)
+        assert {f"'{name}" for name in FORMULAS} <= set(names)
+        assert not any(cell.startswith(("=", "+", "@", "\t")) for row in rows for cell in row)
+        assert "apostrophe" in seen.page.locator(f"#{table} .download").get_attribute("title")
+        assert "apostrophe" in seen.page.locator(f"#{table} .copy").get_attribute("title")
+    rows = seen.csv("samples")
+    assert [row["'=class"] for row in rows][:2] == ["'=1+1", "'+2"]
+    # Numbers stay numbers, below zero as well.
+    assert [float(row["shift"]) for row in rows] == result.samples["shift"].tolist()
+    assert seen.cells("samples", "sample")[0] == "=1+1"
+
+
+def test_the_policy_of_the_page_lets_nothing_else_run(browser, made):
+    _, path = made("simulated")
+    seen = Visit(browser, path)
+    assert seen.troubles == []
+    seen.js(
+        "() => { const script = document.createElement('script');"
+        " script.textContent = 'window.injected = true'; document.body.append(script);"
+        " const button = document.createElement('button');"
+        " button.setAttribute('onclick', 'window.injected = true');"
+        " document.body.append(button); button.click();"
+        " const style = document.createElement('style');"
+        " style.textContent = 'h1 { color: red }'; document.head.append(style); }"
+    )
+    seen.js("fetch('https://example.org').catch(() => { window.refused = true; })")
+    assert seen.js("window.refused") is True
+    assert seen.js("window.injected") is None
+    assert seen.js("getComputedStyle(document.querySelector('h1')).color") != "rgb(255, 0, 0)"
+    refused = {text.split()[2].rstrip(":") for text in seen.troubles if "error: policy" in text}
+    assert refused == {"script-src-elem", "script-src-attr", "style-src-elem", "connect-src"}
+    seen.context.close()
 
 
 def test_hostile_names_stay_text(visit):

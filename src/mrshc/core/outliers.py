@@ -60,6 +60,15 @@ def tamed(X: NDArray[Any], metric: Metric) -> Tamed:
         outlying = np.union1d(outlying, erased)
 
 
+def winsorised(X: NDArray[Any], outlying: Index) -> NDArray[Any]:
+    """Return features as a robust fit sees them, if it found these samples to be outlying.
+
+    What is unusual is learnt from each feature alone, so some features of the data will do.
+    """
+    usual = np.setdiff1d(np.arange(X.shape[0]), outlying)
+    return _pulled_in(X, usual, take_out=X.shape[0] >= _FEWEST)
+
+
 def _pulled_in(X: NDArray[Any], usual: Index, *, take_out: bool) -> NDArray[Any]:
     """Return a copy in which cells are within bounds that are learnt from the usual samples.
 

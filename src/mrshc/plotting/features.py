@@ -29,11 +29,11 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
     """
     X = np.array(selected, dtype=np.float64)
     seen = np.isfinite(X)
-    scale = np.where(seen, np.abs(X), 0.0).max(axis=0, initial=0.0)
-    # Scaled before it is squared, so that very large and very small numbers stay finite.
-    X = np.where(seen, X, 0.0) / np.where(scale > 0, scale, 1.0)
     counted = seen.copy()
     counted[[] if outlying is None else outlying] = False
+    scale = np.where(counted, np.abs(X), 0.0).max(axis=0, initial=0.0)
+    # Scaled before it is squared, so that very large and very small numbers stay finite.
+    X = np.where(seen, X, 0.0) / np.where(scale > 0, scale, 1.0)
     n_seen = np.maximum(counted.sum(axis=0), 1)
     X = np.where(seen, X - X.sum(axis=0, where=counted) / n_seen, 0.0)
     spread = np.sqrt((X**2).sum(axis=0, where=counted) / n_seen)

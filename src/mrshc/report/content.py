@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from dataclasses import asdict, dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -11,11 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mrshc.core.outliers import winsorised
 from mrshc.core.tree import Tree
 from mrshc.io.result import MOST_CUTS, Result, columns
 from mrshc.plotting.colours import annotation_bars, cluster_colours, outlier_bar
 from mrshc.plotting.evidence import search_story
-from mrshc.plotting.features import feature_tree, usual_samples
+from mrshc.plotting.features import feature_tree, standardised, usual_samples
+from mrshc.report.packing import encoded, pack
 
 # Rows of the table of markers that do not make the page large.
 _MOST_MARKERS = 2000
@@ -33,7 +34,7 @@ def result_data(result: Result) -> dict[str, Any]:
             "order": tree.leaf_order.tolist(),
             "found": result.labels_.tolist(),
             "silhouette": _numbers(result.samples["silhouette"]),
-            "silhouettes": _packed(result.silhouettes.to_numpy().T),
+            "silhouettes": encoded(result.silhouettes.to_numpy().T, "<f4"),
             "outlying": result.outlier_samples_.tolist(),
             "annotations": _columns(result.sample_annotations),
             "bars": [
@@ -57,7 +58,7 @@ def result_data(result: Result) -> dict[str, Any]:
             "q_values": _numbers(features["q_value"]) if result.about["supported"] else None,
             "tree": feature_tree(usual).tolist() if usual.shape[1] > 1 else [],
         },
-        "values": _packed(selected.to_numpy()),
+        "values": _values(result, selected),
         "linkage": result.linkage_matrix_.tolist(),
         "missing": result.n_missing > 0,
         "markers": _markers(result),
@@ -66,6 +67,35 @@ def result_data(result: Result) -> dict[str, Any]:
         "splits": result.about["splits"],
         "loading_name": "weight" if result.about["method"] == "shc" else "loading",
     }
+
+
+def _values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:
+    """Return the values of the features, and the cells that the fit saw otherwise."""
+    X = selected.to_numpy(dtype=np.float64)
+    outlying = result.outlier_samples_
+    packed = pack(X, outlying=outlying)
+    colours = standardised(X, outlying=outlying)
+    seen = _as_seen(result, X)
+    changed = (seen != X) & ~(np.isnan(seen) & np.isnan(X))
+    return {
+        "cells": encoded(packed.cells, "<f4"),
+        "centre": packed.centre.tolist(),
+        "scale": packed.scale.tolist(),
+        # Features that differ by rounding errors only have no colours, as in other heat maps.
+        "flat": np.flatnonzero((np.nan_to_num(colours) == 0).all(axis=0)).tolist(),
+        "changed": {
+            "at": encoded(np.flatnonzero(changed), "<u4"),
+            "cells": encoded(((seen - packed.centre) / packed.scale)[changed], "<f4"),
+        },
+    }
+
+
+def _as_seen(result: Result, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values that effect sizes and means are computed from, as in features.csv."""
+    robust = result.about["parameters"].get("robust")
+    seen = winsorised(X, result.outlier_samples_) if robust else X.copy()
+    seen[result.outlier_samples_] = np.nan
+    return seen
 
 
 def _drawn(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -210,8 +240,3 @@ def _numbers(values: Any) -> list[float | None]:
 
 def _numbers_or_none(values: Any) -> list[float | None] | None:
     return None if values is None else _numbers(values)
-
-
-def _packed(values: NDArray[np.float64]) -> str:
-    """Return values, a sample after the other, in single precision as text."""
-    return b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")

@@ -67,6 +67,7 @@ def result_report(result: Result) -> str:
     n, k = about["data"]["n_samples"], about["chosen"]["n_clusters"]
     method = words.METHOD_NAMES[about["method"]]
     lead = paragraphs([f"{method} of {about['data']['source']}"], kind="soft")
+    data = result_data(result)
     sections = [
         ("answer", "The answer", _answer(result)),
         ("look", "Tree and heat map", _look(result)),
@@ -74,10 +75,10 @@ def result_report(result: Result) -> str:
         *([("markers", "What marks each cluster", _markers(result))] if k > 1 else []),
         ("features", "Selected features", _about_features(result)),
         ("samples", "Samples", _about_samples(result)),
-        ("how", "How it was made", _how(result)),
+        ("how", "How it was made", _how(result) + _precision(data["values"])),
     ]
     title = f"{n:,} samples in {k} {'cluster' if k == 1 else 'clusters'}"
-    return page(title, sections=sections, lead=lead, data=result_data(result))
+    return page(title, sections=sections, lead=lead, data=data)
 
 
 def _answer(result: Result) -> str:
@@ -252,6 +253,11 @@ def _about_features(result: Result) -> str:
             " The q-value is: the false discovery rate at which the feature passes, tested against "
             "trees that never saw it. The file features.csv has those of all features."
         )
+    if result.about["parameters"].get("robust"):
+        sentence += (
+            " Effect sizes and means leave outlying samples out, and take unusual cells as the fit "
+            "did: pulled in, or as missing where they are far out."
+        )
     return paragraphs([sentence], kind="note") + data_table("features", "features")
 
 
@@ -282,6 +288,25 @@ def _how(result: Result) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
     parts.append(_provenance(about, versions))
     return "".join(parts)
+
+
+def _precision(values: dict[str, Any]) -> str:
+    """Say how precise the values of the page are, and relative to what they are held."""
+    # Centres with more digits, since they may be equal but for the last ones.
+    centres, scales = (
+        f"{min(values[name]):.{digits}g} to {max(values[name]):.{digits}g}"
+        for name, digits in (("centre", 12), ("scale", 4))
+    )
+    return "<h3>Precision of the values on this page</h3>" + paragraphs(
+        [
+            "The page holds each value to about seven digits relative to the spread of its "
+            "feature: as the difference from a centre, which is one of the feature's values, in "
+            "units of a scale, which is a power of two near its standard deviation. Centres are "
+            f"{centres}, scales {scales}. The heat map, and what is shown for other numbers of "
+            "clusters, rest on these values. All tables of the clusters as found are as in the "
+            "files."
+        ]
+    )
 
 
 def _provenance(about: dict[str, Any], versions: str) -> str:

@@ -346,8 +346,12 @@ class ResultPage {
   makeMarkers() {
     const { of, columns } = this.data.markers, choice = document.getElementById("contrast");
     const names = new Map(this.data.features.names.map((name, j) => [name, j]));
+    const [inside, outside] = ["mean_inside", "mean_outside"].map((name) => columns.find((c) => c.name === name).values);
+    const apart = (row) => Math.abs(inside[row] - outside[row]);
     this.markersTable = new DataTable("markers", {
-      columns: columns.map(({ name, numeric, values }) => ({ title: name, numeric, value: (row) => values[row] })),
+      columns: columns.map(({ name, numeric, values }) => ({
+        title: name, numeric, value: (row) => values[row], spread: name.startsWith("mean_") ? apart : undefined,
+      })),
       n: of.length, fileName: "markers.csv", keep: (row) => choice.value === "" || of[row] === Number(choice.value),
       onPick: (row) => { const j = names.get(columns[0].values[row]); if (j !== undefined) this.pickFeature(j); },
     });
@@ -370,7 +374,7 @@ class ResultPage {
       ...(f.q_values ? [{ title: "q_value", numeric: true, value: (j) => f.q_values[j] }] : []),
       ...f.loadings.map((l, k) => ({ title: f.loadings.length > 1 ? `${name}_${k + 1}` : name, numeric: true, value: (j) => l[j] })),
       { title: "samples", value: (j) => this.effect[j], draw: (cell, j) => this.strip(cell, j) },
-      ...this.means.map((means, c) => ({ title: `mean_cluster_${c + 1}`, numeric: true, value: (j) => means[j] })),
+      ...this.means.map((means, c) => ({ title: `mean_cluster_${c + 1}`, numeric: true, value: (j) => means[j], spread: (j) => this.values.spread(j) })),
     ];
   }
 
@@ -392,7 +396,7 @@ class ResultPage {
     const canvas = document.createElement("canvas");
     canvas.className = "strip";
     canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", `Values by cluster: ${this.means.map((m, c) => `${c + 1}: ${shown(m[j])}`).join(", ")}`);
+    canvas.setAttribute("aria-label", `Values by cluster: ${this.means.map((m, c) => `${c + 1}: ${shown(m[j], this.values.spread(j))}`).join(", ")}`);
     cell.append(canvas);
     canvas.dataset.feature = j;
     this.watcher ??= new IntersectionObserver((entries) => entries.forEach((e) => {
@@ -409,14 +413,14 @@ class ResultPage {
     pen.scale(ratio, ratio);
     let low = Infinity, high = -Infinity;
     for (let i = 0; i < this.n; i++) {
-      const v = this.values.at(i, j);
+      const v = this.values.cell(i, j);
       if (v < low) low = v;
       if (v > high) high = v;
     }
     const width = high - low || 1;
     pen.globalAlpha = this.n > 200 ? 0.35 : 0.7;
     for (let i = 0; i < this.n; i++) {
-      const v = this.values.at(i, j), c = this.state.labels[i];
+      const v = this.values.cell(i, j), c = this.state.labels[i];
       if (Number.isNaN(v)) continue;
       pen.fillStyle = this.colour(c);
       pen.beginPath();
@@ -514,7 +518,7 @@ class ResultPage {
 
   aboutCell(point) {
     const i = this.tree.order[point.x], j = this.rows[point.y], v = this.values.at(i, j);
-    return [this.names[i], this.data.features.names[j], `value ${Number.isNaN(v) ? "missing" : shown(v)}`, `cluster ${this.state.labels[i] + 1}`].join("\n");
+    return [this.names[i], this.data.features.names[j], `value ${Number.isNaN(v) ? "missing" : shown(v, this.values.spread(j))}`, `cluster ${this.state.labels[i] + 1}`].join("\n");
   }
 }
 

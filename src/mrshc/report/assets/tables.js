@@ -1,24 +1,35 @@
 "use strict";
 // Tables that sort, filter, copy and download.
 
-function shown(value) {
+// Four digits, and more where values are large beside their spread: they would all look equal.
+function shown(value, spread = 0) {
   if (value === null || value === undefined || Number.isNaN(value)) return "";
   if (typeof value !== "number") return String(value);
-  if (Number.isInteger(value)) return value.toLocaleString("en");
+  if (Number.isSafeInteger(value)) return value.toLocaleString("en");
   const size = Math.abs(value);
-  return size >= 0.001 && size < 1e6 ? value.toLocaleString("en", { maximumSignificantDigits: 4 })
-    : value.toExponential(2);
+  const common = spread > 0 && size > spread ? Math.ceil(Math.log10(size / spread)) : 0;
+  const digits = Math.min(4 + common, 16); // of which double precision has no more
+  // Long numbers are written out while all of their whole part is shown.
+  const plain = size >= 0.001 && (size < 1e6 || (common > 0 && size < 10 ** Math.min(digits, 15)));
+  return plain ? value.toLocaleString("en", { maximumSignificantDigits: digits })
+    : value.toExponential(spread > 0 ? digits - 1 : 2);
 }
 
+// Text that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay numbers.
 function csvCell(value) {
-  const text = value === null || value === undefined || Number.isNaN(value) ? "" : String(value);
+  let text = value === null || value === undefined || Number.isNaN(value) ? "" : String(value);
+  if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function cellText(column, row) {
+  return shown(column.value(row), column.spread ? column.spread(row) : 0);
 }
 
 const MOST_ROWS = 1000; // more would make the page slow; filters and downloads see all
 
 class DataTable {
-  // columns: [{ title, numeric, value(row), draw(cell, row)?, }]; rows are numbers 0..n-1.
+  // columns: [{ title, numeric, value(row), spread(row)?, draw(cell, row)? }]; rows are numbers 0..n-1.
   // A choice elsewhere on the page may keep some of the rows only.
   constructor(id, { columns, n, onPick, fileName, keep = () => true }) {
     this.id = id;
@@ -42,7 +53,7 @@ class DataTable {
     let rows = [...Array(this.n).keys()].filter(this.keep);
     if (wanted) {
       rows = rows.filter((row) => this.columns.some(
-        (c) => !c.draw && String(shown(c.value(row))).toLowerCase().includes(wanted)));
+        (c) => !c.draw && cellText(c, row).toLowerCase().includes(wanted)));
     }
     const { title, down } = this.sorted, column = this.columns.find((c) => c.title === title);
     if (column) {
@@ -101,7 +112,7 @@ class DataTable {
       if (column.numeric) cell.className = "number";
       if (column.draw) column.draw(cell, row);
       else {
-        cell.textContent = shown(column.value(row));
+        cell.textContent = cellText(column, row);
         cell.title = cell.textContent;
       }
       line.append(cell);
