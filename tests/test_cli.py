@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -17,6 +18,7 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC, cli
+from mrshc.cli.temporary import use_temporary_folder_of
 from mrshc.core.kernels.jit import CompilationCacheWarning
 from mrshc.datasets import make_simulation_1
 from mrshc.io import load_result
@@ -612,3 +614,17 @@ def test_no_features_of_highest_variance_are_refused(main, table, tmp_path):
     code, _, said = main("cluster", table[0], "--top-variance", "0", "--out", tmp_path / "out")
     assert (code, said.count("\n")) == (2, 1)
     assert "--top-variance must be a whole number" in said
+
+
+def test_temporary_files_go_next_to_the_results_where_there_is_no_other_place(
+    tmp_path, monkeypatch
+):
+    def nowhere():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    use_temporary_folder_of(tmp_path / "deep" / "out")
+    assert tempfile.gettempdir() != str(tmp_path), "the usual folder is used where there is one"
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    use_temporary_folder_of(tmp_path / "deep" / "out")
+    assert tempfile.tempdir == str(tmp_path)

@@ -5,6 +5,7 @@ Commands import what they need when they run: `--help` must not wait for it.
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from typing import Any
@@ -53,6 +54,8 @@ def main() -> None:
 
 def _make_output_safe() -> None:
     """Write any character in any locale, and warnings of mrshc as sentences."""
+    # It warns of folders that are not writable for its cache, which costs a second at most.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # replaced streams may not have it
             stream.reconfigure(errors="backslashreplace")

@@ -34,6 +34,7 @@ from mrshc.cli.options import (
 )
 from mrshc.cli.stopping import heard
 from mrshc.cli.talk import Talk
+from mrshc.cli.temporary import use_temporary_folder_of
 from mrshc.text import clean_text
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def cluster(
 
     Example: mrshc cluster big.npy --out result --device cuda
     """
+    use_temporary_folder_of(out)
     from mrshc import analysis, outputs
 
     outputs.refuse_existing(out, overwrite=running.overwrite or resume)
@@ -127,6 +129,7 @@ def compare(
 
     Example: mrshc compare raw.csv.gz --preset dudoit2002 --samples clinic.csv --truth subtype
     """
+    use_temporary_folder_of(out)
     from mrshc import analysis, outputs
     from mrshc.comparison import whole_counts
     from mrshc.report import ABOUT_COMPARISON
@@ -166,6 +169,7 @@ def report(
 
     Example: mrshc report result
     """
+    use_temporary_folder_of(folder / "report.html")
     from mrshc.report import write_report
 
     Talk().say(f"The report lies in {write_report(folder)}")

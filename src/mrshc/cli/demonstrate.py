@@ -10,6 +10,7 @@ import typer
 from mrshc.cli.analyse import run
 from mrshc.cli.options import Out
 from mrshc.cli.talk import Talk
+from mrshc.cli.temporary import use_temporary_folder_of
 
 
 def demo(
@@ -25,6 +26,7 @@ def demo(
 
     Example: mrshc demo --out picture --seed 7
     """
+    use_temporary_folder_of(out)
     import numpy as np
     import pandas as pd
 
