@@ -1,5 +1,6 @@
 import itertools
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -217,6 +218,24 @@ def test_names_are_shown_as_they_are(tmp_path):
     assert {*names, "$y_1$", "$z$", "of $10 and $20"} <= shown
     # A letter that the font lacks does not stop the writing; warnings are errors here.
     write_picture(ax.figure, tmp_path / "names.png")
+
+
+@pytest.mark.parametrize("unsafe", ["\x00", "\x1b[1m", "\x9b", "\ufffe", "\ud800", "\u202e"])
+def test_text_of_any_kind_gives_a_valid_picture(tmp_path, unsafe):
+    model = HighVarianceHC(2, n_clusters=2).fit(np.arange(8.0).reshape(4, 2) ** 2)
+    names, text = [f"{unsafe}s{i}" for i in range(4)], f"a{unsafe}b"
+    notes = {text: [text, None, "c", "c"]}
+    X = np.arange(8.0).reshape(4, 2)
+    drawn = {
+        "dendrogram": dendrogram(model, annotations=notes, names=names, title=text).figure,
+        "heatmap": heatmap(model, X, annotations=notes, names=names, feature_names=["x", text]),
+        "silhouettes": silhouettes([0.1, 0.2, 0.3, 0.4], names, names=names, title=text).figure,
+        "loadings": loadings([[0.6, 0.8]], ["x", text], title=text),
+    }
+    for name, figure in drawn.items():
+        write_picture(figure, tmp_path / f"{name}.svg")
+        ElementTree.parse(tmp_path / f"{name}.svg")
+        assert unsafe not in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 
@@ -24,7 +24,8 @@ def sample_names(model: Any, *tables: Any, names: Iterable[Any] | None = None) -
     given = [getattr(model, "sample_names_in_", None)]
     given += [table.index for table in tables if isinstance(table, pd.DataFrame)]
     given += [None if names is None else list(names)]
-    return [pd.Index(some) for some in given if some is not None]
+    # As objects: names may hold what no other type of pandas takes.
+    return [pd.Index(some, dtype=object) for some in given if some is not None]
 
 
 def align_samples(values: Any, samples: list[pd.Index], *, what: str) -> Any:
@@ -46,16 +47,16 @@ def align_samples(values: Any, samples: list[pd.Index], *, what: str) -> Any:
     """
     if not isinstance(values, pd.Series | pd.DataFrame) or isinstance(values.index, pd.RangeIndex):
         return values
-    index = values.index
+    index = values.index.astype(object)
     for names in samples:
         if index.equals(names):
             return values
         if index.is_unique and names.isin(index).all():
-            return values.loc[names]
+            return values.iloc[index.get_indexer(names)]
     named = [names for names in samples if not _is_default(names)]
     if named:
         raise _mismatch(index, named[0], what)
-    if _is_default(index.sort_values()):
+    if values.index.dtype.kind in "iu" and _is_default(sorted(index)):
         raise ValueError(
             f"{what} has an index in another order than the samples, which have no names to match. "
             "Sort it by its index, or pass its values without an index."
@@ -63,8 +64,8 @@ def align_samples(values: Any, samples: list[pd.Index], *, what: str) -> Any:
     return values
 
 
-def _is_default(index: pd.Index) -> bool:
-    return bool(index.dtype.kind in "iu" and np.array_equal(index, np.arange(len(index))))
+def _is_default(index: Iterable[Any]) -> bool:
+    return all(isinstance(name, Integral) and name == i for i, name in enumerate(index))
 
 
 def _mismatch(index: pd.Index, names: pd.Index, what: str) -> ValueError:

@@ -173,8 +173,9 @@ def _series(name: str, values: Any, *, n: int) -> pd.Series:
             f"Annotation {name!r} must hold one value for each of the {n} samples, got {got}. "
             "Use None or NaN where a value is missing."
         )
-    keeps_order = isinstance(getattr(values, "dtype", None), pd.CategoricalDtype)
-    return pd.Series(listed, dtype=values.dtype if keeps_order else None)
+    if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):  # which orders its levels
+        return pd.Series(listed, dtype=values.dtype)
+    return pd.Series([clean_text(v) if isinstance(v, str) else v for v in listed])
 
 
 def _is_scale(series: pd.Series) -> bool:
