@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float
-from mrshc.core.tree import Tree
+from mrshc.core.tree import Tree, check_linkage
 
 # What a Newick name may hold without quotes. An underscore would be read as a blank.
 _PLAIN = re.compile(r"[A-Za-z0-9.+-]+")
+# Heights of 1 - correlation that leave their range by less do so by rounding. Not tuned: sums over
+# a million samples round by less.
+_ROUNDING = 1e-9
 
 
 def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
@@ -258,7 +261,7 @@ def _nodes(tree: Tree, similarities: Float, *, kind: str) -> str:
 
 def _correlations(features: Tree) -> Float:
     heights = _rising_heights(features)
-    if heights[-1] > 2 + 1e-9:
+    if heights[-1] > 2 + _ROUNDING:
         raise ValueError(
             f"feature_tree must have heights of 1 - correlation, between 0 and 2, got "
             f"{heights[-1]:.6g}. Build it from correlation distances, or leave it out with None."
@@ -272,7 +275,7 @@ def _closeness(samples: Tree) -> Float:
 
 
 def _rising_heights(tree: Tree) -> Float:
-    return np.maximum.accumulate(np.maximum(tree.linkage_matrix[:, 2], 0.0))
+    return np.maximum.accumulate(tree.linkage_matrix[:, 2])
 
 
 def _tree(argument: str, linkage_matrix: ArrayLike | None, *, n: int) -> Tree | None:
@@ -283,17 +286,18 @@ def _tree(argument: str, linkage_matrix: ArrayLike | None, *, n: int) -> Tree | 
 
 def _merges(argument: str, linkage_matrix: ArrayLike, *, n: int) -> Float:
     """Return a linkage matrix of n names."""
-    merges = np.asarray(linkage_matrix, dtype=np.float64)
-    if merges.ndim != 2 or merges.shape != (n - 1, 4):
+    try:
+        merges = np.array(linkage_matrix, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):  # no numbers: the check says so
+        return check_linkage(linkage_matrix, n_samples=n, name=argument)
+    if np.isnan(merges).any():
         raise ValueError(
-            f"{argument} must have the shape {(n - 1, 4)} for {n} names, got {merges.shape}."
+            f"{argument} must be finite, but holds NaN. Drop constant features before correlations "
+            "are taken, and impute missing values."
         )
-    if not np.isfinite(merges).all():
-        raise ValueError(
-            f"{argument} must be finite, but holds NaN or infinite heights. Drop constant features "
-            "before correlations are taken, and impute missing values."
-        )
-    return merges
+    # Rounding leaves 1 - correlation of copies a hair below zero.
+    merges[(merges < 0) & (merges > -_ROUNDING)] = 0.0
+    return check_linkage(merges, n_samples=n, name=argument)
 
 
 def _values(X: ArrayLike, *, n: int, p: int) -> Float:
