@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
@@ -85,7 +85,7 @@ def _numbers(values: Any, name: str) -> Float:
     raise ValueError(f"{name} must be an array of numbers in scipy's format of a tree.")
 
 
-def _first(mask: NDArray[np.bool_]) -> int | None:
+def _first(mask: Any) -> int | None:
     """Return the first row that is marked."""
     return int(mask.argmax()) if mask.any() else None
 
