@@ -134,14 +134,14 @@ def gct(
         about_features = described or [("Description", ["na"] * p)]
         size = ["#1.2", f"{p}\t{n}"]
     keys = [key for key, _ in about_features]
-    header = ["id" if is_annotated else "Name", *keys, *map(_entry, sample_names)]
+    header = ["id" if is_annotated else "Name", *keys, *map(gct_cell, sample_names)]
     # Rows are joined as they come: cells one by one would take twenty times the memory.
     lines = [*size, "\t".join(header)]
     lines += ["\t".join([key, *["na"] * len(keys), *cells]) for key, cells in about_samples]
     columns = [cells for _, cells in about_features]
     for j, name in enumerate(feature_names):
         about = [column[j] for column in columns]
-        lines.append("\t".join([_entry(name), *about, *_digits(values[:, j], missing="NaN")]))
+        lines.append("\t".join([gct_cell(name), *about, *_digits(values[:, j], missing="NaN")]))
     return _joined(lines)
 
 
@@ -321,7 +321,9 @@ def _annotations(
         if len(entries) != length:
             where = f"{argument}[{key!r}]" if argument else "descriptions"
             raise ValueError(f"{where} must hold {length} entries, got {len(entries)}.")
-    return [(_entry(k), [_entry(e) for e in entries]) for k, entries in (annotations or {}).items()]
+    return [
+        (gct_cell(k), [gct_cell(e) for e in entries]) for k, entries in (annotations or {}).items()
+    ]
 
 
 def _digits(values: Float, *, missing: str) -> list[str]:
@@ -333,8 +335,11 @@ def _joined(lines: Iterable[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _entry(value: Any) -> str:
-    """Return what a cell of a GCT file holds; rows without a name would be passed over."""
+def gct_cell(value: Any) -> str:
+    """Return a name or an annotation as a GCT file holds it.
+
+    Rows without a name would be passed over, so that there is always one.
+    """
     is_missing = value is None or (isinstance(value, float) and np.isnan(value))
     return "na" if is_missing else _blanked(value) or "na"
 

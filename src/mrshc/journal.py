@@ -36,13 +36,13 @@ class Journal:
             _refuse_other_header(path, header)
             content = path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1] or header
-        if whole != content:
-            with replacing(path) as partial:
-                partial.write_bytes(whole)
         lines = whole.split(b"\n")[1:-1]
         # What was there already.
         self.entries = [_entry(line, path, number=i) for i, line in enumerate(lines, start=2)]
         self._path = path
+        if whole != content:
+            with replacing(path) as partial:
+                partial.write_bytes(whole)
 
     def append(self, entry: Any) -> None:
         """Add a line."""

@@ -156,7 +156,7 @@ def about_of(out: Path) -> dict[str, Any]:
     """Return what a result says of itself; nothing if there is none."""
     try:
         about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return about if isinstance(about, dict) else {}
 
