@@ -27,6 +27,6 @@ def tiny_table():
 
 
 def tiny_result(**parameters):
-    given = {"n_features_to_select": [2, 3], "max_rank": 2, "n_references": 5, "random_state": 0}
+    given = {"n_features_to_select": [2, 3], "max_rank": 2, "n_references": 3, "random_state": 0}
     plan = plan_of(tiny_table(), method="mrshc", parameters=given | parameters, truth="class")
     return fit(plan)

@@ -14,7 +14,6 @@ import pytest
 
 from mrshc import MrSHC
 from mrshc.checkpoint import Checkpoint, StepSizes
-from mrshc.core.tree import check_linkage
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
 from mrshc.io import load_result
@@ -39,6 +38,12 @@ HOSTILE_JSON = (
 )
 
 
+def put(path, content):
+    """Write a file anew: some file systems are slow to write over one."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+
+
 def cut(content, rng):
     return content[: rng.integers(len(content))]
 
@@ -57,7 +62,10 @@ def edit_bytes(content, rng):
 
 
 def edit_cells(content, rng, separator):
-    """Put a hostile value into a cell, or copy, drop or exchange rows or columns."""
+    """Put a hostile value into a cell, or copy, drop or exchange rows or columns.
+
+    Return also how many cells this changes at most.
+    """
     text = content.decode()
     if separator == ",":
         rows = list(csv.reader(io.StringIO(text, newline="")))
@@ -77,11 +85,12 @@ def edit_cells(content, rng, separator):
         a, b = rng.integers(min(map(len, rows)), size=2)
         for row in rows:
             row[a], row[b] = row[b], row[a]
+    most = 1 if kind < 4 else sum(map(len, rows))
     if separator != ",":
-        return "".join(separator.join(row) + "\n" for row in rows).encode()
+        return "".join(separator.join(row) + "\n" for row in rows).encode(), most
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue().encode()
+    return out.getvalue().encode(), most
 
 
 def places(value, path=()):
@@ -114,15 +123,15 @@ def edit_json(content, rng):
 
 
 def damage(content, name, rng):
-    """Return a damaged file, and whether it was merely cut off."""
+    """Return a damaged file, and how many cells of tables may change; cuts change nothing."""
     kind = rng.integers(4)
     if kind == 0:
-        return cut(content, rng), True
+        return cut(content, rng), 0
     if kind == 1:
-        return edit_bytes(content, rng), False
+        return edit_bytes(content, rng), len(content)
     if name == "result.json":
-        return edit_json(content, rng), False
-    return edit_cells(content, rng, "\t" if name.endswith(".gct") else ","), False
+        return edit_json(content, rng), 0
+    return edit_cells(content, rng, "\t" if name.endswith(".gct") else ",")
 
 
 @pytest.fixture(scope="module")
@@ -139,29 +148,13 @@ def assert_sentence(error):
     assert len(str(error)) < 1000
 
 
-def rows_that_differ(a, b):
-    """Count the rows of two tables that differ; all if their form does."""
-    if list(a.columns) != list(b.columns) or len(a) != len(b):
-        return len(b)
-    same = (a == b).to_numpy() | (a.isna() & b.isna()).to_numpy()
-    names = np.asarray(a.index == b.index)
-    return int((~(same.all(axis=1) & names)).sum())
-
-
-def assert_as_before(found, whole, changed):
-    """The file that was not touched is as it was; what belongs together still does."""
-    if changed != "result.json":
-        assert found.about == whole.about
-    tables = {"clusters.csv": "samples", "features.csv": "features", "markers.csv": "markers"}
-    for name, table in (tables | {"silhouettes.csv": "silhouettes"}).items():
-        after, before = getattr(found, table), getattr(whole, table)
-        assert after.shape == before.shape
-        if name != changed:
-            assert rows_that_differ(after, before) == 0 or changed == "result.json"
-    assert found.selected.shape == whole.selected.shape
-    check_linkage(found.linkage_matrix_, n_samples=len(whole.samples))
-    assert sorted(found.samples["leaf"]) == sorted(whole.samples["leaf"])
-    assert found.n_clusters_ == len(set(found.labels_)) == len(found.about["cluster_sizes"])
+def cells_of(result):
+    """Return all cells of all tables, as text: NaN differs from itself."""
+    names = ("samples", "features", "silhouettes", "markers", "selected")
+    frames = [getattr(result, name) for name in names]
+    parts = [part for f in frames for part in (f.columns.tolist(), f.index.tolist())]
+    parts += [row for f in frames for row in f.to_numpy().tolist()]
+    return [repr(cell) for part in [*parts, *result.linkage_matrix_.tolist()] for cell in part]
 
 
 def use(result):
@@ -182,41 +175,43 @@ def use(result):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of values near the largest number
 def test_a_damaged_result_is_refused_in_a_sentence_or_as_it_was(saved, tmp_path, part):
     files, whole = saved
-    rng = np.random.default_rng(part)
+    rng, before = np.random.default_rng(part), cells_of(whole)
     for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
+        put(tmp_path / name, content)
     n_refused = n_pages = 0
     for _ in range(CASES // PARTS):
         name = FILES[rng.integers(len(FILES))]
-        content, is_cut = damage(files[name], name, rng)
-        (tmp_path / name).write_bytes(content)
+        content, n_changed = damage(files[name], name, rng)
+        put(tmp_path / name, content)
         try:
             found = load_result(tmp_path)
         except ResultError as error:
             assert_sentence(error)
             n_refused += 1
         else:
-            assert not is_cut, (name, content)
-            assert_as_before(found, whole, name)
+            assert name == "result.json" or n_changed > 0, "a file was cut off"
+            assert found.about == (json.loads(content) if name == "result.json" else whole.about)
+            after = cells_of(found)
+            assert sum(a != b for a, b in zip(after, before, strict=True)) <= n_changed
             use(found)
             n_pages += 1
             if n_pages % CASES_PER_PAGE == 1:
                 result_report(found)
-        (tmp_path / name).write_bytes(files[name])
+        put(tmp_path / name, files[name])
     assert 0 < n_refused < CASES // PARTS
 
 
 def test_every_cut_of_every_file_is_noticed(saved, tmp_path):
     files, _ = saved
     for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
+        put(tmp_path / name, content)
     for name, content in files.items():
-        step = max(1, len(content) // 200)
+        step = max(1, len(content) // 60)
         for length in {*range(0, len(content), step), len(content) - 1}:
-            (tmp_path / name).write_bytes(content[:length])
+            put(tmp_path / name, content[:length])
             with pytest.raises(ResultError, match=r"is not a whole result: .* Make it again\."):
                 load_result(tmp_path)
-        (tmp_path / name).write_bytes(content)
+        put(tmp_path / name, content)
     load_result(tmp_path)
 
 
@@ -325,7 +320,7 @@ def test_damaged_steps_are_refused_in_a_sentence_or_are_steps(steps, tmp_path, p
     n_refused = 0
     for _ in range(CASES // PARTS):
         found, is_cut = damaged_steps(content, rng)
-        path.write_bytes(found)
+        put(path, found)
         try:
             steps_found = Checkpoint(path, search="a search", sizes=sizes)
         except UserError as error:
@@ -352,7 +347,7 @@ def use_step(step):
 def test_files_that_are_not_files_are_refused(saved, tmp_path):
     files, _ = saved
     for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
+        put(tmp_path / name, content)
     for name in FILES:
         (tmp_path / name).unlink()
         (tmp_path / name).mkdir()
@@ -364,4 +359,4 @@ def test_files_that_are_not_files_are_refused(saved, tmp_path):
             with pytest.raises(ResultError, match=f"{name} is not a file"):
                 load_result(tmp_path)
             (tmp_path / name).unlink()
-        (tmp_path / name).write_bytes(files[name])
+        put(tmp_path / name, files[name])

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import isfinite
@@ -75,38 +75,39 @@ def check_schema(value: Any, schema: Schema) -> None:
     This covers the keywords that the schemas of this package use; the tests compare it with a full
     validator. Numbers must be finite in addition, and whole numbers must fit into 64 bits.
     """
-    if (flaw := next(_flaws(value, schema, root=schema, where=""), None)) is not None:
+    if (flaw := _flaw(value, schema, root=schema, where="")) is not None:
         raise FlawError(flaw)
 
 
-def _flaws(value: Any, schema: Schema, *, root: Schema, where: str) -> Iterator[str]:
-    """Yield what is wrong with a value."""
+def _flaw(value: Any, schema: Schema, *, root: Schema, where: str) -> str | None:
+    """Return what is wrong with a value; None if nothing is."""
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
-    name = repr(where or "the whole")
     if "const" in schema and value != schema["const"]:
-        yield f"has {name} other than {schema['const']!r}"
-    elif "enum" in schema and value not in schema["enum"]:
-        yield f"has {name} other than {' or '.join(map(repr, schema['enum']))}"
-    elif (kinds := _kinds(schema)) and not any(_IS[kind](value) for kind in kinds):
-        yield f"has {name} of the wrong type, where {' or '.join(kinds)} was expected"
-    elif isinstance(value, dict):
-        yield from _object_flaws(value, schema, root=root, where=where)
-    elif isinstance(value, list):
+        return f"has {_named(where)} other than {schema['const']!r}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"has {_named(where)} other than {' or '.join(map(repr, schema['enum']))}"
+    if "type" in schema:
+        kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+        if not any(_IS[kind](value) for kind in kinds):
+            return f"has {_named(where)} of the wrong type, where {' or '.join(kinds)} was expected"
+    if isinstance(value, dict):
+        return _flaw_inside(value, schema, root=root, where=where)
+    if isinstance(value, list):
         if len(value) < schema.get("minItems", 0):
-            yield f"has too few entries in {name}"
-        for entry in value if "items" in schema else ():
-            yield from _flaws(entry, schema["items"], root=root, where=where)
-    elif isinstance(value, str):
-        if not re.search(schema.get("pattern", ""), value):
-            yield f"has {name} of another form than expected"
-    elif value is not None and not _within(value, schema):
-        yield f"has {name} out of range"
+            return f"has too few entries in {_named(where)}"
+        inside = schema.get("items", {})
+        flaws = (_flaw(entry, inside, root=root, where=where) for entry in value)
+        return next(filter(None, flaws), None)
+    if isinstance(value, str):
+        fits = "pattern" not in schema or re.search(schema["pattern"], value)
+        return None if fits else f"has {_named(where)} of another form than expected"
+    fits = value is None or schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    return None if fits else f"has {_named(where)} out of range"
 
 
-def _kinds(schema: Schema) -> list[str]:
-    kinds = schema.get("type", [])
-    return [kinds] if isinstance(kinds, str) else kinds
+def _named(where: str) -> str:
+    return shortened(where) if where else "a content"
 
 
 def _is_whole(value: Any) -> bool:
@@ -124,25 +125,20 @@ _IS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _within(value: float, schema: Schema) -> bool:
-    return bool(schema.get("minimum", -np.inf) <= value <= schema.get("maximum", np.inf))
-
-
-def _object_flaws(
-    value: dict[str, Any], schema: Schema, *, root: Schema, where: str
-) -> Iterator[str]:
+def _flaw_inside(value: dict[str, Any], schema: Schema, *, root: Schema, where: str) -> str | None:
+    """Return what is wrong with the entries of an object."""
     inside = f"{where}." if where else ""
     for key in schema.get("required", ()):
         if key not in value:
-            yield f"lacks {inside + key!r}"
-    known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+            return f"lacks {inside + key!r}"
+    known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     for key, entry in value.items():
-        if key in known:
-            yield from _flaws(entry, known[key], root=root, where=inside + key)
-        elif others is False:
-            yield f"has an entry that is not known, {shortened(inside + key)}"
-        elif others is not True:
-            yield from _flaws(entry, others, root=root, where=inside + key)
+        if key not in known and others is False:
+            return f"has an entry that is not known, {shortened(inside + key)}"
+        flaw = _flaw(entry, known.get(key, others), root=root, where=inside + key)
+        if flaw is not None:
+            return flaw
+    return None
 
 
 def shortened(text: str) -> str:

@@ -21,6 +21,7 @@ from mrshc.io.formats import read_gct
 from mrshc.io.source import FlawError
 
 About = dict[str, Any]
+Columns = dict[str, NDArray[Any]]  # by title
 
 LINKAGE = ("left", "right", "height", "size")
 _CLUSTERS = re.compile(r"[1-9][0-9]{0,17}(, [1-9][0-9]{0,17})*")
@@ -114,22 +115,32 @@ def read_tables(folder: Path, about: About, *, most_cuts: int) -> Tables:
         samples = _samples(folder / "clusters.csv", about)
     with naming("silhouettes.csv"):
         cuts = {f"cut_{k}": number(-1, 1) for k in range(2, min(most_cuts, n) + 1)}
-        silhouettes = _frame(folder / "silhouettes.csv", "sample", cuts, n_rows=n)
-        require(silhouettes.index.equals(samples.index), "names other samples than clusters.csv")
+        silhouettes = read_columns(folder / "silhouettes.csv", {"sample": _NAME, **cuts}, n_rows=n)
+        same = np.array_equal(silhouettes["sample"], samples["sample"])
+        require(same, "names other samples than clusters.csv")
     with naming("features.csv"):
         features = _features(folder / "features.csv", about)
+    chosen = _chosen(features)
     with naming("selected.gct"):
-        selected = _selected(folder / "selected.gct", samples, features)
+        values = _selected(folder / "selected.gct", samples=samples["sample"], features=chosen)
     with naming("markers.csv"):
         markers = _markers(folder / "markers.csv", features, about)
+    frame = _frame(samples, names="sample")
+    columns = pd.Index(chosen, name="feature", dtype=object)
     return Tables(
-        samples=samples,
-        features=features,
-        selected=selected,
-        silhouettes=silhouettes,
-        markers=markers,
+        samples=frame,
+        features=_frame(features, names="feature"),
+        selected=pd.DataFrame(values, index=frame.index, columns=columns),
+        silhouettes=_frame(silhouettes, names="sample"),
+        markers=pd.DataFrame(markers),
         linkage_matrix=linkage_matrix,
     )
+
+
+def _frame(columns: Columns, *, names: str) -> pd.DataFrame:
+    """Return a table whose rows are named by one of its columns."""
+    index = pd.Index(columns[names], name=names, dtype=object)
+    return pd.DataFrame({title: c for title, c in columns.items() if title != names}, index=index)
 
 
 def _linkage(path: Path, n: int) -> NDArray[np.float64]:
@@ -141,19 +152,15 @@ def _linkage(path: Path, n: int) -> NDArray[np.float64]:
         raise FlawError(f"holds no tree: {str(error).rstrip('.')}") from None
 
 
-def _frame(path: Path, names: str, kinds: dict[str, Kind], *, n_rows: int) -> pd.DataFrame:
-    """Read a table whose first column names its rows."""
-    columns = read_columns(path, {names: _NAME, **kinds}, n_rows=n_rows)
-    index = pd.Index(columns.pop(names), name=names, dtype=object)
-    require(index.is_unique, f"names a {names} twice")
-    return pd.DataFrame(columns, index=index)
-
-
 _NAME = Kind(dtype=object, read=str, wanted="a name")
 
 
+def _are_unique(values: NDArray[Any]) -> bool:
+    return len(set(values.tolist())) == len(values)
+
+
 def _kinds(*parts: dict[str, Kind]) -> dict[str, Kind]:
-    """Return the columns of a table, in this order."""
+    """Return the columns of a table, in this order; their names differ."""
     found = {title: kind for part in parts for title, kind in part.items()}
     require(len(found) == sum(map(len, parts)), "has two columns of the same name")
     return found
@@ -164,24 +171,25 @@ def _annotations(entries: Sequence[dict[str, str]]) -> dict[str, Kind]:
     return {entry["name"]: _ANNOTATIONS[entry["kind"]] for entry in entries}
 
 
-def _samples(path: Path, about: About) -> pd.DataFrame:
+def _samples(path: Path, about: About) -> Columns:
     n, k = about["data"]["n_samples"], about["chosen"]["n_clusters"]
     own = {"cluster": whole(1, k), "leaf": whole(1, n), "silhouette": number(-1, 1)}
     if about["parameters"].get("robust"):
         own["outlying"] = FLAG
-    kinds = _kinds(own, _annotations(about["annotations"]["samples"]))
-    samples = _frame(path, "sample", kinds, n_rows=n)
+    kinds = _kinds({"sample": _NAME}, own, _annotations(about["annotations"]["samples"]))
+    samples = read_columns(path, kinds, n_rows=n)
+    require(_are_unique(samples["sample"]), "names a sample twice")
+    require(_are_unique(samples["leaf"]), "puts two samples at the same leaf of the tree")
     sizes = np.bincount(samples["cluster"], minlength=k + 1)[1:]
     require(
         sizes.tolist() == about["cluster_sizes"], "has clusters of other sizes than result.json"
     )
-    require(samples["leaf"].is_unique, "puts two samples at the same leaf of the tree")
-    outlying = list(samples.index[samples["outlying"]]) if "outlying" in own else []
+    outlying = samples["sample"][samples["outlying"]].tolist() if "outlying" in own else []
     require(outlying == about["outliers"], "has other outlying samples than result.json")
     return samples
 
 
-def _features(path: Path, about: About) -> pd.DataFrame:
+def _features(path: Path, about: About) -> Columns:
     p, q = about["n_rows"]["features"], about["chosen"]["n_features"]
     # One for each component of MrSHC; the weights of SHC.
     n_loadings = {"mrshc": about["chosen"]["rank"], "shc": 1}.get(about["method"], 0)
@@ -191,30 +199,41 @@ def _features(path: Path, about: About) -> pd.DataFrame:
     own |= {f"loading_{i}": number() for i in range(1, n_loadings + 1)}
     n_clusters = about["chosen"]["n_clusters"]
     own |= {f"mean_cluster_{i}": number(gaps=True) for i in range(1, n_clusters + 1)}
-    kinds = _kinds(_annotations(about["annotations"]["features"]), own)
-    features = _frame(path, "feature", kinds, n_rows=p)
-    require(features["position"].is_unique, "puts two features at the same position")
-    selected = features["selected"].to_numpy()
+    kinds = _kinds({"feature": _NAME}, _annotations(about["annotations"]["features"]), own)
+    features = read_columns(path, kinds, n_rows=p)
+    require(_are_unique(features["feature"]), "names a feature twice")
+    require(_are_unique(features["position"]), "puts two features at the same position")
+    selected = features["selected"]
     require(selected.sum() == q and selected[:q].all(), "does not begin with the selected features")
     associated = int(features["associated"].sum()) if "associated" in own else None
     require(associated == about["n_associated"], "has more or fewer associated features")
     return features
 
 
-def _selected(path: Path, samples: pd.DataFrame, features: pd.DataFrame) -> pd.DataFrame:
+def _chosen(features: Columns) -> NDArray[Any]:
+    """Return the names of the selected features, in the order of the data."""
+    selected = features["selected"]
+    chosen: NDArray[Any] = features["feature"][selected]
+    return chosen[np.argsort(features["position"][selected])]
+
+
+def _selected(path: Path, *, samples: NDArray[Any], features: NDArray[Any]) -> NDArray[np.float64]:
     text = read_whole(path)
     require(text.startswith("#1.3\n"), "is not a GCT file")
-    grid = read_gct(io.StringIO(text, newline=""))
-    values = np.asarray(grid.values).T
-    chosen = features[features["selected"]].sort_values("position").index
-    require(grid.column_names == list(map(gct_cell, samples.index)), "names other samples")
-    require(grid.row_names == list(map(gct_cell, chosen)), "names other features")
+    try:
+        grid = read_gct(io.StringIO(text, newline=""))
+    except ValueError:  # a size of thousands of digits
+        raise FlawError("is not a GCT file") from None
+    values = np.asarray(grid.values, dtype=np.float64).T
+    require(grid.column_names == list(map(gct_cell, samples)), "names other samples")
+    require(grid.row_names == list(map(gct_cell, features)), "names other features")
     require(not (np.abs(values) > _LARGEST_VALUE).any(), "holds values that no fit takes")
-    return pd.DataFrame(values, index=samples.index, columns=chosen)
+    return values
 
 
-def _markers(path: Path, features: pd.DataFrame, about: About) -> pd.DataFrame:
+def _markers(path: Path, features: Columns, about: About) -> Columns:
     n, k = about["data"]["n_samples"], about["chosen"]["n_clusters"]
+    selected = dict(zip(features["feature"], features["selected"], strict=True))
     kinds = {
         "contrast": choice("cluster or split", ("cluster", "split")),
         "node": whole(0, 2 * n - 2),
@@ -222,7 +241,7 @@ def _markers(path: Path, features: pd.DataFrame, about: About) -> pd.DataFrame:
         "outside": _clusters_up_to(k),
         "n_inside": whole(1, n),
         "n_outside": whole(1, n),
-        "feature": choice("a feature", features.index),
+        "feature": choice("a feature", selected),
         "selected": FLAG,
         "mean_inside": number(),
         "mean_outside": number(),
@@ -230,9 +249,9 @@ def _markers(path: Path, features: pd.DataFrame, about: About) -> pd.DataFrame:
         "p_value": number(0, 1),
         "q_value": number(0, 1),
     }
-    markers = pd.DataFrame(read_columns(path, kinds, n_rows=about["n_rows"]["markers"]))
-    selected = features["selected"].loc[markers["feature"]].to_numpy()
-    require(np.array_equal(selected, markers["selected"]), "has other selected features")
+    markers = read_columns(path, kinds, n_rows=about["n_rows"]["markers"])
+    expected = [selected[name] for name in markers["feature"]]
+    require(expected == markers["selected"].tolist(), "has other selected features")
     return markers
 
 
