@@ -165,5 +165,5 @@ def test_folders_without_a_result(tmp_path):
     with pytest.raises(UserError, match=r"is not a whole result: result\.json is cut off\. Make"):
         load_result(tmp_path)
     (tmp_path / "result.json").write_text("{\n")
-    with pytest.raises(UserError, match=r"result\.json is damaged: it is not JSON\. Make it again"):
+    with pytest.raises(UserError, match=r"result\.json is not JSON\. Make it again"):
         load_result(tmp_path)

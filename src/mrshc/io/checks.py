@@ -34,7 +34,7 @@ def read_whole(path: Path) -> str:
             raise FlawError("is not a file")
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
-        raise FlawError("is damaged: it is not text in UTF-8") from None
+        raise FlawError("is not text in UTF-8") from None
     except OSError as error:
         raise FlawError(f"cannot be read: {error.strerror or error}") from None
     if not text.endswith("\n"):
@@ -48,7 +48,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise FlawError("is damaged: it is not JSON") from None
+        raise FlawError("is not JSON") from None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def read_columns(path: Path, kinds: Mapping[str, Kind], *, n_rows: int) -> dict[
     try:
         header, *rows = reader
     except (csv.Error, ValueError):
-        raise FlawError("is damaged: it is not CSV") from None
+        raise FlawError("is not CSV") from None
     if header != list(kinds):
         raise FlawError("has other columns than expected")
     if len(rows) != n_rows:
