@@ -157,6 +157,14 @@ def test_an_open_quotation_mark_does_not_hide_the_rest(folder):
     refused(folder, "clusters.csv is not CSV")
 
 
+@pytest.mark.parametrize("text", ["a\rb", "a\nb", "a\r\nb", "\x85", "\u2028", '"', " a "])
+def test_texts_come_back_as_they_were(tmp_path, text):
+    result = tiny_result(n_features_to_select=2, rank=1)
+    result.samples["class"] = [text, *result.samples["class"][1:]]
+    write_result(result, tmp_path)
+    assert load_result(tmp_path).samples["class"].iloc[0] == text
+
+
 @pytest.mark.parametrize("content", [b"\xff\n", b"\0\n", b"", b"\n"])
 @pytest.mark.parametrize("name", ["clusters.csv", "selected.gct", "result.json"])
 def test_files_of_something_else_are_refused(folder, name, content):
@@ -185,7 +193,7 @@ def test_files_of_something_else_are_refused(folder, name, content):
         ({"n_rows": {"features": 1, "markers": 0}}, "selects more features than there are"),
         ({"supported": True}, "lacks 'n_associated'"),
         ({"versions": {}}, "lacks 'versions.mrshc'"),
-        ({"parameters": {"a": [[1]]}}, "has 'parameters.a' of the wrong type"),
+        ({"parameters": {"a": [[[1]]]}}, "has 'parameters.a' of the wrong type"),
         ({"scores": {}}, "lacks 'scores.truth'"),
     ],
 )

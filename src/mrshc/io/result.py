@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -185,17 +186,26 @@ def columns(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
 def write_result(result: Result, folder: Path) -> None:
     """Write the files from which a result can be loaded again."""
     text = json.dumps(result.about, indent=2, allow_nan=False, ensure_ascii=False)
-    (folder / ABOUT).write_text(text + "\n", encoding="utf-8")
-    result.samples.to_csv(folder / "clusters.csv", index_label="sample")
-    result.features.to_csv(folder / "features.csv", index_label="feature")
-    pd.DataFrame(result.about["search"]).to_csv(folder / "search.csv", index=False)
-    result.silhouettes.to_csv(folder / "silhouettes.csv", index_label="sample")
-    result.markers.to_csv(folder / "markers.csv", index=False)
+    # As bytes: line breaks are the same on every system.
+    (folder / ABOUT).write_bytes((text + "\n").encode())
     tree = pd.DataFrame(result.linkage_matrix_, columns=LINKAGE)
-    tree.astype({"left": int, "right": int, "size": int}).to_csv(
-        folder / "linkage.csv", index=False
-    )
-    (folder / "selected.gct").write_text(_selected(result), encoding="utf-8")
+    tree = tree.astype({"left": int, "right": int, "size": int})
+    _write_table(result.samples, folder / "clusters.csv", names="sample")
+    _write_table(result.features, folder / "features.csv", names="feature")
+    _write_table(pd.DataFrame(result.about["search"]), folder / "search.csv")
+    _write_table(result.silhouettes, folder / "silhouettes.csv", names="sample")
+    _write_table(result.markers, folder / "markers.csv")
+    _write_table(tree, folder / "linkage.csv")
+    (folder / "selected.gct").write_bytes(_selected(result).encode())
+
+
+def _write_table(table: pd.DataFrame, path: Path, *, names: str | None = None) -> None:
+    """Write a table as CSV; its index is a column if that has a name."""
+    given: Any = {"index": names is not None, "index_label": names, "lineterminator": "\n"}
+    text = table.to_csv(**given)
+    if "\r" in text:  # which is quoted only if all texts are, and else reads as the end of a row
+        text = table.to_csv(**given, quoting=csv.QUOTE_NONNUMERIC)
+    path.write_bytes(text.encode())
 
 
 def _selected(result: Result) -> str:

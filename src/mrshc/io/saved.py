@@ -82,7 +82,8 @@ def check_about(about: About) -> None:
     is_ranked = about["method"] == "mrshc"
     require((about["chosen"]["rank"] is not None) == is_ranked, "has a rank that does not fit")
     require(is_ranked or "n_clusters" in about["parameters"], "lacks 'parameters.n_clusters'")
-    require(not about["supported"] or about["n_associated"], "lacks 'n_associated'")
+    is_refined = about["n_associated"] is not None
+    require(is_refined or not about["supported"], "lacks 'n_associated'")
     nodes = [split["node"] for split in splits]
     require(len(set(nodes)) == len(nodes), "tests a node of the tree twice")
     require(all(n <= node <= 2 * n - 2 for node in nodes), "tests a node that no tree has")
@@ -245,7 +246,7 @@ def _markers(path: Path, features: Columns, about: About) -> Columns:
         "selected": FLAG,
         "mean_inside": number(),
         "mean_outside": number(),
-        "effect_size": number(gaps=True),
+        "effect_size": number(-np.inf, np.inf, gaps=True),  # within groups without variance
         "p_value": number(0, 1),
         "q_value": number(0, 1),
     }
