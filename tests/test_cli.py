@@ -22,6 +22,8 @@ from mrshc.cli.temporary import use_temporary_folder_of
 from mrshc.core.kernels.jit import CompilationCacheWarning
 from mrshc.datasets import make_simulation_1
 from mrshc.io import load_result
+from mrshc.io.result import write_result
+from tiny import tiny_result
 
 MRSHC = Path(sys.executable).with_name("mrshc")
 ROOT = Path(__file__).parents[1]
@@ -375,6 +377,26 @@ def test_resume_does_not_replace_another_result(main, table, tmp_path):
     assert code == 2
     assert "exists already" in said
     assert (out / "result.json").read_bytes() == before
+
+
+def test_damaged_steps_are_refused_with_the_way_out(main, table, tmp_path):
+    steps = tmp_path / "out.partial" / "search.jsonl"
+    steps.parent.mkdir()
+    steps.write_bytes(b"\xff" * 100 + b"\n" * 3)
+    same = ("cluster", table[0], "-q", "20", "-r", "1", "--out", tmp_path / "out", "--quiet")
+    code, _, said = main(*same, "--resume")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "is damaged. Leave out --resume and add --overwrite to begin anew" in said
+    assert steps.exists()
+
+
+def test_a_damaged_result_has_no_new_report(main, tmp_path):
+    write_result(tiny_result(), tmp_path)
+    (tmp_path / "linkage.csv").write_text("left,right,height,size\n")
+    code, _, said = main("report", tmp_path)
+    wanted = "is not a whole result: linkage.csv has 0 rows where 5 were expected. Make it again."
+    assert (code, said) == (2, f"mrshc: {tmp_path} {wanted}\n")
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_the_report_can_be_made_again(main, table, tmp_path):

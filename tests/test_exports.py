@@ -143,8 +143,26 @@ def test_a_fitted_tree_can_be_exported():
 
 
 def test_names_must_fit_the_tree():
-    with pytest.raises(ValueError, match=r"must have the shape \(2, 4\) for 3 names, got \(1, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"must have the shape \(2, 4\) for 3 samples, got \(1, 4\)"
+    ):
         newick([[0, 1, 1.0, 2]], ["a", "b", "c"])
+
+
+CYCLE, OUTSIDE = [[0, 1, 1.0, 2], [4, 2, 2.0, 3]], [[0, 10**9, 1.0, 2], [2, 3, 2.0, 3]]
+
+
+@pytest.mark.parametrize("matrix", [CYCLE, OUTSIDE])
+def test_what_is_no_tree_is_refused(matrix):
+    sentence = r"row \d joins node \S+, but must join two of the nodes 0 to \d"
+    with pytest.raises(ValueError, match="linkage_matrix: " + sentence):
+        newick(matrix, ["a", "b", "c"])
+    names = {"sample_names": ["a", "b", "c"], "feature_names": ["d", "e", "f"]}
+    X = np.eye(3)
+    with pytest.raises(ValueError, match="sample_tree: " + sentence):
+        treeview(X, sample_tree=matrix, feature_tree=None, **names)
+    with pytest.raises(ValueError, match="feature_tree: " + sentence):
+        treeview(X, sample_tree=None, feature_tree=matrix, **names)
 
 
 # GCT ----------------------------------------------------------------------------------------
@@ -398,7 +416,9 @@ def test_deep_trees_can_be_shown():
 def test_treeview_refuses_what_does_not_fit():
     X = np.random.default_rng(0).normal(size=(7, 5))
     Z, F = linkage(X), correlation_tree(X)
-    with pytest.raises(ValueError, match=r"feature_tree must have the shape \(4, 4\) for 5 names"):
+    with pytest.raises(
+        ValueError, match=r"feature_tree must have the shape \(4, 4\) for 5 samples"
+    ):
         treeview(X, sample_tree=Z, feature_tree=Z, **NAMES)
     far = F * [1, 1, 100, 1]
     with pytest.raises(ValueError, match=r"heights of 1 - correlation, between 0 and 2, got \d+"):

@@ -15,9 +15,9 @@ from mrshc.analysis import fit, plan_of
 from mrshc.core.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
-from mrshc.files import OtherWorkError
 from mrshc.io import Table, load_result, read_table
 from mrshc.io.result import FORMAT
+from mrshc.journal import DamagedError, OtherWorkError
 from mrshc.outputs import CHECKPOINT, new_folder, write_outputs
 
 ALWAYS = {
@@ -273,6 +273,18 @@ def test_work_of_others_is_kept(tmp_path):
         new_folder(tmp_path / "out", resume=True),
     ):
         raise OtherWorkError("other")
+    assert (work / CHECKPOINT).read_text() == STEPS
+
+
+def test_damaged_steps_are_kept_and_the_way_out_is_named(tmp_path):
+    work = tmp_path / "out.partial"
+    work.mkdir()
+    (work / CHECKPOINT).write_text(STEPS)
+    with (
+        pytest.raises(UserError, match=r"is damaged\. Leave out --resume and add --overwrite"),
+        new_folder(tmp_path / "out", resume=True),
+    ):
+        raise DamagedError("damaged")
     assert (work / CHECKPOINT).read_text() == STEPS
 
 

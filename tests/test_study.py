@@ -12,6 +12,7 @@ from mrshc import HighVarianceHC
 from mrshc.files import locked
 from mrshc.study import StudyError, microarray, render_study, run_study, simulation
 from mrshc.study.config import load_study
+from mrshc.study.journal import open_journal
 from mrshc.study.microarray import errors_in_dendrogram
 from mrshc.study.tables import published
 
@@ -346,10 +347,40 @@ def test_no_workers_at_all_are_refused(folder):
 def test_results_of_another_config_are_not_mixed_in(folder):
     work = folder / "small.partial"
     work.mkdir()
-    (work / "journal.jsonl").write_text('{"fingerprint": "other"}\n{"task": [0, 0, 0]}\n')
+    (work / "journal.jsonl").write_text('{"work": "other"}\n{"task": [0, 0, 0]}\n')
     with pytest.raises(StudyError, match="holds the unfinished work of another config or of other"):
         run_study("small", folder=folder)
     assert "[0, 0, 0]" in (work / "journal.jsonl").read_text(), "it is the user's to remove"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *("5", "[]", "null", '"text"', "{}", "\xff", "[" * 100_000),
+        '{"task": 0, "rows": [{}], "seconds": 1.0}',
+        '{"task": [[0]], "rows": [{}], "seconds": 1.0}',
+        '{"task": [0, 0, 0.5], "rows": [{}], "seconds": 1.0}',
+        '{"task": [0, 0, 0], "rows": {}, "seconds": 1.0}',
+        '{"task": [0, 0, 0], "rows": [1], "seconds": 1.0}',
+        '{"task": [0, 0, 0], "rows": [{"cer": [1]}], "seconds": 1.0}',
+        '{"task": [0, 0, 0], "rows": [{"cer": 1}], "seconds": NaN}',
+        '{"task": [0, 0, 0], "rows": [{"cer": 1}], "seconds": -1}',
+        '{"task": [0, 0, 0], "rows": [{"cer": 1}]}',
+    ],
+)
+def test_a_damaged_journal_is_refused_and_kept(tmp_path, entry):
+    work = tmp_path / "small.partial"
+    with open_journal(work, fingerprint="a") as journal:
+        journal.add((0, 0, 1), [{"cer": float("nan")}], 1.0)
+    path = work / "journal.jsonl"
+    content = path.read_bytes() + entry.encode("latin-1") + b"\n"
+    path.write_bytes(content)
+    with (
+        pytest.raises(StudyError, match=r"journal\.jsonl is damaged\. Remove .* to begin anew"),
+        open_journal(work, fingerprint="a"),
+    ):
+        pytest.fail("it was opened")
+    assert path.read_bytes() == content
 
 
 def test_committed_results_are_safe_from_a_trial_with_fewer_draws(folder, tmp_path):

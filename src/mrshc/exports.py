@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float
-from mrshc.core.tree import Tree
+from mrshc.core.tree import Tree, check_linkage
 
 # What a Newick name may hold without quotes. An underscore would be read as a blank.
 _PLAIN = re.compile(r"[A-Za-z0-9.+-]+")
+# Heights of 1 - correlation that leave their range by less do so by rounding. Not tuned: sums over
+# a million samples round by less.
+_ROUNDING = 1e-9
 
 
 def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
@@ -131,14 +134,14 @@ def gct(
         about_features = described or [("Description", ["na"] * p)]
         size = ["#1.2", f"{p}\t{n}"]
     keys = [key for key, _ in about_features]
-    header = ["id" if is_annotated else "Name", *keys, *map(_entry, sample_names)]
+    header = ["id" if is_annotated else "Name", *keys, *map(gct_cell, sample_names)]
     # Rows are joined as they come: cells one by one would take twenty times the memory.
     lines = [*size, "\t".join(header)]
     lines += ["\t".join([key, *["na"] * len(keys), *cells]) for key, cells in about_samples]
     columns = [cells for _, cells in about_features]
     for j, name in enumerate(feature_names):
         about = [column[j] for column in columns]
-        lines.append("\t".join([_entry(name), *about, *_digits(values[:, j], missing="NaN")]))
+        lines.append("\t".join([gct_cell(name), *about, *_digits(values[:, j], missing="NaN")]))
     return _joined(lines)
 
 
@@ -258,7 +261,7 @@ def _nodes(tree: Tree, similarities: Float, *, kind: str) -> str:
 
 def _correlations(features: Tree) -> Float:
     heights = _rising_heights(features)
-    if heights[-1] > 2 + 1e-9:
+    if heights[-1] > 2 + _ROUNDING:
         raise ValueError(
             f"feature_tree must have heights of 1 - correlation, between 0 and 2, got "
             f"{heights[-1]:.6g}. Build it from correlation distances, or leave it out with None."
@@ -272,7 +275,7 @@ def _closeness(samples: Tree) -> Float:
 
 
 def _rising_heights(tree: Tree) -> Float:
-    return np.maximum.accumulate(np.maximum(tree.linkage_matrix[:, 2], 0.0))
+    return np.maximum.accumulate(tree.linkage_matrix[:, 2])
 
 
 def _tree(argument: str, linkage_matrix: ArrayLike | None, *, n: int) -> Tree | None:
@@ -283,17 +286,18 @@ def _tree(argument: str, linkage_matrix: ArrayLike | None, *, n: int) -> Tree | 
 
 def _merges(argument: str, linkage_matrix: ArrayLike, *, n: int) -> Float:
     """Return a linkage matrix of n names."""
-    merges = np.asarray(linkage_matrix, dtype=np.float64)
-    if merges.ndim != 2 or merges.shape != (n - 1, 4):
+    try:
+        merges = np.array(linkage_matrix, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):  # no numbers: the check says so
+        return check_linkage(linkage_matrix, n_samples=n, name=argument)
+    if np.isnan(merges).any():
         raise ValueError(
-            f"{argument} must have the shape {(n - 1, 4)} for {n} names, got {merges.shape}."
+            f"{argument} must be finite, but holds NaN. Drop constant features before correlations "
+            "are taken, and impute missing values."
         )
-    if not np.isfinite(merges).all():
-        raise ValueError(
-            f"{argument} must be finite, but holds NaN or infinite heights. Drop constant features "
-            "before correlations are taken, and impute missing values."
-        )
-    return merges
+    # Rounding leaves 1 - correlation of copies a hair below zero.
+    merges[(merges < 0) & (merges > -_ROUNDING)] = 0.0
+    return check_linkage(merges, n_samples=n, name=argument)
 
 
 def _values(X: ArrayLike, *, n: int, p: int) -> Float:
@@ -317,7 +321,9 @@ def _annotations(
         if len(entries) != length:
             where = f"{argument}[{key!r}]" if argument else "descriptions"
             raise ValueError(f"{where} must hold {length} entries, got {len(entries)}.")
-    return [(_entry(k), [_entry(e) for e in entries]) for k, entries in (annotations or {}).items()]
+    return [
+        (gct_cell(k), [gct_cell(e) for e in entries]) for k, entries in (annotations or {}).items()
+    ]
 
 
 def _digits(values: Float, *, missing: str) -> list[str]:
@@ -329,8 +335,11 @@ def _joined(lines: Iterable[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _entry(value: Any) -> str:
-    """Return what a cell of a GCT file holds; rows without a name would be passed over."""
+def gct_cell(value: Any) -> str:
+    """Return a name or an annotation as a GCT file holds it.
+
+    Rows without a name would be passed over, so that there is always one.
+    """
     is_missing = value is None or (isinstance(value, float) and np.isnan(value))
     return "na" if is_missing else _blanked(value) or "na"
 

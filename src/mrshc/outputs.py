@@ -16,8 +16,9 @@ from mrshc.analysis import COMPARISON_FORMAT, Plan, about_comparison
 from mrshc.comparison import Comparison, whole_counts
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
-from mrshc.files import OtherWorkError, is_leftover
+from mrshc.files import is_leftover
 from mrshc.io.result import ABOUT, FORMAT, Result, write_result
+from mrshc.journal import DamagedError, OtherWorkError
 from mrshc.locking import LOCK, locked_folder, remove_locked_folder
 from mrshc.report import ABOUT_COMPARISON, REPORT, write_report
 
@@ -78,6 +79,11 @@ def new_folder(
                 f"{work} holds unfinished work on other data or with other options, among which "
                 "--in-memory and --out-of-core count. Leave out --resume and add --overwrite to "
                 "begin anew, or give another folder."
+            ) from None
+        except DamagedError:
+            raise UserError(
+                f"{work / CHECKPOINT}, the steps of an earlier run, is damaged. Leave out --resume "
+                "and add --overwrite to begin anew, or give another folder."
             ) from None
         except BaseException:
             _restore(out)

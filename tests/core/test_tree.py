@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+from scipy.cluster import hierarchy
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import pdist
 
 import reference
-from mrshc.core.tree import LINKAGES, Tree, agglomerate, pairwise_distances
+from mrshc.core.tree import LINKAGES, Tree, agglomerate, check_linkage, pairwise_distances
 
 
 @pytest.mark.parametrize("run", reference.runs("hclust"), ids=lambda r: r["input"] + r["method"])
@@ -84,3 +85,57 @@ def test_label_ranges_are_those_of_the_members():
     for node in range(tree.root + 1):
         below = labels[tree.members(node)]
         assert (low[node], high[node]) == (below.min(), below.max())
+
+
+FOUR = [[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 3.0, 4]]
+
+
+def edited(row, column, value):
+    matrix = np.array(FOUR)
+    matrix[row, column] = value
+    return matrix
+
+
+def test_every_tree_of_scipy_passes():
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 10, 200):
+        for method in LINKAGES:
+            X = np.round(rng.normal(size=(n, 2)))  # with samples that are equal
+            Z = hierarchy.linkage(X, method)
+            np.testing.assert_array_equal(check_linkage(Z.tolist(), n_samples=n), Z)
+    assert check_linkage(np.empty((0, 4)), n_samples=1).shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "sentence"),
+    [
+        (FOUR[:2], r"must have the shape \(3, 4\) for 4 samples, got \(2, 4\)"),
+        ([], r"must have the shape \(3, 4\) for 4 samples, got \(0,\)"),
+        ([[0, 1], [2]], "must be an array of numbers"),
+        ([["a"] * 4] * 3, "must be an array of numbers"),
+        (np.array(FOUR) + 1j, "must be an array of numbers"),
+        ([[10**400] * 4] * 3, "must be an array of numbers"),
+        (edited(1, 2, np.nan), "must be finite, but holds NaN or infinity in row 1"),
+        (edited(2, 0, np.inf), "must be finite, but holds NaN or infinity in row 2"),
+        (edited(0, 0, 0.5), "row 0 joins node 0.5, but nodes have whole numbers"),
+        (edited(0, 0, -1), r"row 0 joins node -1, but must join two of the nodes 0 to 3"),
+        (edited(0, 0, 4), "row 0 joins node 4, but must join two of the nodes 0 to 3"),
+        (edited(1, 1, 6), "row 1 joins node 6, but must join two of the nodes 0 to 4"),
+        (edited(2, 1, 1e300), r"row 2 joins node 1e\+300, but must join two of the nodes 0 to 5"),
+        (edited(1, 0, 0), "joins node 0 twice"),
+        (edited(0, 1, 0), "joins node 0 twice"),
+        (edited(1, 2, -1e-9), "row 1 has the height -1e-09, but heights are never negative"),
+        (edited(2, 3, 3), "row 2 has the size 3, but joins nodes of 4 samples"),
+        (edited(0, 3, 1e18), r"row 0 has the size 1e\+18, but joins nodes of 2 samples"),
+    ],
+)
+def test_a_matrix_that_is_no_tree_is_refused(matrix, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        check_linkage(matrix, n_samples=4)
+
+
+def test_the_number_of_samples_may_follow_from_the_tree():
+    assert check_linkage(FOUR).shape == (3, 4)
+    for empty in ([], np.empty((0, 4)), [[0, 1, 1.0]], 5.0, None):
+        with pytest.raises(ValueError, match="linkage_matrix must"):
+            check_linkage(empty)

@@ -129,7 +129,7 @@ def test_result_json_is_valid_against_its_schema(result, tmp_path):
     [
         (
             {"format_version": 1},
-            "is written in version 1 of the format, this mrshc reads version 2",
+            "is written in version 1 of the format, this mrshc reads version 3",
         ),
         ({"format": "something"}, "is not about a result of mrshc"),
         ({"splits": LOST}, "lacks 'splits'"),
@@ -139,7 +139,7 @@ def test_other_formats_are_refused_with_a_reason(result, tmp_path, change, sente
     write_result(result, tmp_path)
     path = tmp_path / "result.json"
     about = json.loads(path.read_text()) | change
-    path.write_text(json.dumps({name: v for name, v in about.items() if v is not LOST}))
+    path.write_text(json.dumps({name: v for name, v in about.items() if v is not LOST}) + "\n")
     with pytest.raises(UserError, match=sentence):
         load_result(tmp_path)
 
@@ -162,5 +162,8 @@ def test_folders_without_a_result(tmp_path):
     with pytest.raises(UserError, match=r"holds no result: there is no result\.json"):
         load_result(tmp_path)
     (tmp_path / "result.json").write_text("{")
-    with pytest.raises(UserError, match="is damaged"):
+    with pytest.raises(UserError, match=r"is not a whole result: result\.json is cut off\. Make"):
+        load_result(tmp_path)
+    (tmp_path / "result.json").write_text("{\n")
+    with pytest.raises(UserError, match=r"result\.json is not JSON\. Make it again"):
         load_result(tmp_path)

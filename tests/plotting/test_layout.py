@@ -187,3 +187,20 @@ def test_a_label_without_room_is_left_out():
 
 def test_one_thing_is_counted_in_the_singular():
     assert (counted(1, "cluster"), counted(2, "cluster")) == ("1 cluster", "2 clusters")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        dendrogram_lines,
+        lambda tree: clusters_of_merges(tree, [0, 0, 1]),
+        lambda tree: lone_branches(tree, [0, 0, 1]),
+        lambda tree: cut_height(tree, 2),
+    ],
+)
+@pytest.mark.parametrize(
+    "tree", [[[0, 1, 1.0, 2], [4, 2, 2.0, 3]], [[0, 10**9, 1.0, 2], [2, 3, 2.0, 3]], [], [[0, 1]]]
+)
+def test_what_is_no_tree_is_not_drawn(function, tree):
+    with pytest.raises(ValueError, match="linkage_matrix"):
+        function(tree)

@@ -52,6 +52,8 @@ def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
         "samples": _kinds(samples, skip=own),
         "features": _kinds(features, skip=0)[: plan.table.feature_annotations.shape[1]],
     }
+    markers = _markers(plan, model, labels)
+    about["n_rows"] = {"features": len(features), "markers": len(markers)}
     return Result(
         about=about,
         samples=samples,
@@ -70,7 +72,7 @@ def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
             },
             index=samples.index,
         ),
-        markers=_markers(plan, model, labels),
+        markers=markers,
         linkage_matrix_=model.linkage_matrix_,
     )
 

@@ -66,6 +66,12 @@ class SearchPlan:
         """Number of steps that the search reports: features, then tree, for each (q, rank)."""
         return 2 * len(self.grid) + (self.refine is not None)
 
+    def n_cuts(self, n_samples: int) -> int | None:
+        """Return the number of clusters that trees are cut into; None if pruning finds it."""
+        if self.selection == "silhouette":
+            return None
+        return min(max(MOST_CLUSTERS, self.n_clusters or 0), n_samples)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidate:
@@ -274,7 +280,7 @@ def _by_evidence(
             "X": matrix.columns(features.indices),
             "others": matrix.gram_without(features.indices),
             "settings": plan.gap,
-            "most": max(MOST_CLUSTERS, plan.n_clusters or 0),
+            "k": plan.n_cuts(matrix.shape[0]),
         },
     )
     candidates = list[Candidate]()
@@ -366,13 +372,13 @@ def evaluate(
     )
 
 
-def weigh(X: Float, *, others: Float, settings: GapSettings, most: int) -> Evaluation:
+def weigh(X: Float, *, others: Float, settings: GapSettings, k: int) -> Evaluation:
     """Build the tree on the columns of X and see what other features say to its cuts.
 
-    `others` are the inner products of the samples in these; at most so many clusters are cut.
+    `others` are the inner products of the samples in these; up to k clusters are cut.
     """
     distances = completed(X).distances(settings.metric)
-    cuts = cut_tree(agglomerate(distances, settings.linkage), min(most, X.shape[0]))
+    cuts = cut_tree(agglomerate(distances, settings.linkage), k)
     partitions = [cuts.labels(k) for k in range(2, cuts.n_leaves + 1)]
     return Evaluation(
         pruned=cuts,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
@@ -38,6 +39,91 @@ def agglomerate(distances: Float, linkage: Linkage) -> Tree:
     if linkage in EUCLIDEAN_LINKAGES:
         condensed = np.sqrt(condensed)
     return Tree(linkage_matrix=hierarchy.linkage(condensed, linkage))
+
+
+def check_linkage(
+    linkage_matrix: ArrayLike, *, n_samples: int | None = None, name: str = "linkage_matrix"
+) -> Float:
+    """Return a linkage matrix that is a tree, or raise ValueError.
+
+    Compiled code follows the nodes of a tree without looking at them again, so that a matrix from
+    outside must be checked first. Heights need not increase: centroid and median linkage are not
+    monotone.
+
+    Parameters
+    ----------
+    linkage_matrix : array-like of shape (n_samples - 1, 4)
+        In scipy's format: the two nodes that each row joins, the height and the number of samples.
+    n_samples : int or None
+        Number of samples; by default it follows from the number of rows, at least one.
+    name : str
+        What an error calls the matrix.
+    """
+    merges = _numbers(linkage_matrix, name)
+    if n_samples is None and (merges.ndim != 2 or not len(merges)):
+        raise ValueError(f"{name} must have a row for each merge of a tree, got {merges.shape}.")
+    n = len(merges) + 1 if n_samples is None else n_samples
+    if merges.shape != (n - 1, 4):
+        raise ValueError(
+            f"{name} must have the shape {(n - 1, 4)} for {n} samples, got {merges.shape}."
+        )
+    if (row := _first(~np.isfinite(merges).all(axis=1))) is not None:
+        raise ValueError(f"{name} must be finite, but holds NaN or infinity in row {row}.")
+    _check_nodes(merges, name)
+    _check_heights_and_sizes(merges, name)
+    return merges
+
+
+def _numbers(values: Any, name: str) -> Float:
+    try:
+        array = np.asarray(values)
+        # Text would be read as numbers, and complex numbers would lose a part.
+        if array.dtype.kind in "biufO":
+            return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"{name} must be an array of numbers in scipy's format of a tree.")
+
+
+def _first(mask: Any) -> int | None:
+    """Return the first row that is marked."""
+    return int(mask.argmax()) if mask.any() else None
+
+
+def _check_nodes(merges: Float, name: str) -> None:
+    """Refuse rows that join anything but two nodes that were there and were not joined before."""
+    n = len(merges) + 1
+    nodes = merges[:, :2]
+    fractional = nodes != np.floor(nodes)
+    if (row := _first(fractional.any(axis=1))) is not None:
+        node = nodes[row][fractional[row]][0]
+        raise ValueError(f"{name}: row {row} joins node {node:g}, but nodes have whole numbers.")
+    # A row may join samples and the nodes of earlier rows: this excludes cycles.
+    outside = (nodes < 0) | (nodes >= n + np.arange(n - 1)[:, None])
+    if (row := _first(outside.any(axis=1))) is not None:
+        node = nodes[row][outside[row]][0]
+        raise ValueError(
+            f"{name}: row {row} joins node {node:g}, but must join two of the nodes 0 to "
+            f"{n + row - 1}."
+        )
+    uses = np.bincount(nodes.astype(np.intp).ravel(), minlength=2 * n - 2)
+    if (node := _first(uses > 1)) is not None:
+        raise ValueError(f"{name} joins node {node} twice, but a node has a single parent.")
+
+
+def _check_heights_and_sizes(merges: Float, name: str) -> None:
+    n = len(merges) + 1
+    if (row := _first(merges[:, 2] < 0)) is not None:
+        raise ValueError(
+            f"{name}: row {row} has the height {merges[row, 2]:g}, but heights are never negative."
+        )
+    sizes = np.concatenate([np.ones(n), merges[:, 3]])
+    expected = sizes[merges[:, :2].astype(np.intp)].sum(axis=1)
+    if (row := _first(merges[:, 3] != expected)) is not None:
+        raise ValueError(
+            f"{name}: row {row} has the size {merges[row, 3]:g}, but joins nodes of "
+            f"{expected[row]:g} samples."
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

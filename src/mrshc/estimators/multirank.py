@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.checkpoint import Checkpoint, fingerprint
+from mrshc.checkpoint import Checkpoint, StepSizes, fingerprint
 from mrshc.components import center_of, dense_loadings
 from mrshc.core.arrays import Index
 from mrshc.core.completion import completed
@@ -309,7 +309,10 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     def _memory(self, X: NDArray[Any] | FarData, plan: SearchPlan) -> Checkpoint:
         advice = "With a checkpoint, the search must go on with the same reference samples."
         check_integer("random_state", self.random_state, low=0, high=None, advice=advice)
-        return Checkpoint(self.checkpoint, search=f"{fingerprint(X)} {self.center!r} {plan!r}")
+        n, p = X.shape
+        sizes = StepSizes(n_samples=n, n_features=p, n_leaves=plan.n_cuts(n))
+        search = f"{fingerprint(X)} {self.center!r} {plan!r}"
+        return Checkpoint(self.checkpoint, search=search, sizes=sizes)
 
     def _gap_settings(self) -> GapSettings:
         linkage, metric = linkage_and_metric(self.linkage, self.metric)

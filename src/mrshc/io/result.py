@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,19 +16,16 @@ from numpy.typing import NDArray
 
 from mrshc.errors import UserError
 from mrshc.exports import gct
-from mrshc.io.formats import read_gct
+from mrshc.io.checks import check_schema, load_schema, read_json
+from mrshc.io.saved import LINKAGE, check_about, naming, read_tables
 from mrshc.io.source import FlawError
 
 FORMAT = "mrshc result"
 # To be raised when files change their meaning; a reader refuses what is newer than itself.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 ABOUT = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
-_LINKAGE = ["left", "right", "height", "size"]
-_COUNTS = ("cluster", "leaf", "position", "node", "n_inside", "n_outside")
-_FLAGS = ("selected", "associated", "outlying")
-_MARKER_TEXTS = [{"name": name, "kind": "text"} for name in ("inside", "outside", "feature")]
 # Clusters, up to which the silhouettes of cuts are kept: colours of more cannot be told apart.
 MOST_CUTS = 20
 # Names in a sentence, and the share of cells from which on their absence is worth one.
@@ -167,7 +163,9 @@ class Result:
     @property
     def loadings(self) -> pd.DataFrame:
         """Loadings (or weights) of the features, a column for each component."""
-        return self.features[[c for c in self.features if re.fullmatch(r"loading_\d+", str(c))]]
+        known = {entry["name"] for entry in self.about["annotations"]["features"]}
+        names = [name for name in self.features if re.fullmatch(r"loading_\d+", str(name))]
+        return self.features[[name for name in names if name not in known]]
 
 
 def outlying(names: list[str]) -> str:
@@ -188,17 +186,26 @@ def columns(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
 def write_result(result: Result, folder: Path) -> None:
     """Write the files from which a result can be loaded again."""
     text = json.dumps(result.about, indent=2, allow_nan=False, ensure_ascii=False)
-    (folder / ABOUT).write_text(text + "\n", encoding="utf-8")
-    result.samples.to_csv(folder / "clusters.csv", index_label="sample")
-    result.features.to_csv(folder / "features.csv", index_label="feature")
-    pd.DataFrame(result.about["search"]).to_csv(folder / "search.csv", index=False)
-    result.silhouettes.to_csv(folder / "silhouettes.csv", index_label="sample")
-    result.markers.to_csv(folder / "markers.csv", index=False)
-    tree = pd.DataFrame(result.linkage_matrix_, columns=_LINKAGE)
-    tree.astype({"left": int, "right": int, "size": int}).to_csv(
-        folder / "linkage.csv", index=False
-    )
-    (folder / "selected.gct").write_text(_selected(result), encoding="utf-8")
+    # As bytes: line breaks are the same on every system.
+    (folder / ABOUT).write_bytes((text + "\n").encode())
+    tree = pd.DataFrame(result.linkage_matrix_, columns=LINKAGE)
+    tree = tree.astype({"left": int, "right": int, "size": int})
+    _write_table(result.samples, folder / "clusters.csv", names="sample")
+    _write_table(result.features, folder / "features.csv", names="feature")
+    _write_table(pd.DataFrame(result.about["search"]), folder / "search.csv")
+    _write_table(result.silhouettes, folder / "silhouettes.csv", names="sample")
+    _write_table(result.markers, folder / "markers.csv")
+    _write_table(tree, folder / "linkage.csv")
+    (folder / "selected.gct").write_bytes(_selected(result).encode())
+
+
+def _write_table(table: pd.DataFrame, path: Path, *, names: str | None = None) -> None:
+    """Write a table as CSV; its index is a column if that has a name."""
+    given: Any = {"index": names is not None, "index_label": names, "lineterminator": "\n"}
+    text = table.to_csv(**given)
+    if "\r" in text:  # which is quoted only if all texts are, and else reads as the end of a row
+        text = table.to_csv(**given, quoting=csv.QUOTE_NONNUMERIC)
+    path.write_bytes(text.encode())
 
 
 def _selected(result: Result) -> str:
@@ -231,73 +238,42 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
         :mod:`mrshc.plotting` take it in place of a fitted estimator.
     """
     folder = Path(folder)
-    about = _about(folder)
-    annotations = about["annotations"]
     try:
-        samples = _table(folder / "clusters.csv", annotations["samples"])
-        features = _table(folder / "features.csv", annotations["features"])
-        silhouettes = _table(folder / "silhouettes.csv")
-        markers = _table(folder / "markers.csv", _MARKER_TEXTS).reset_index()
-        tree = _table(folder / "linkage.csv").reset_index()
-        with (folder / "selected.gct").open(encoding="utf-8", newline="") as file:
-            values = read_gct(file).values.T
-    except (OSError, ValueError, KeyError, FlawError) as error:
-        raise ResultError(f"{folder} is not a whole result: {error}. Make it again.") from None
-    chosen = features[features["selected"]].sort_values("position").index
+        about = _about(folder)
+        tables = read_tables(folder, about, most_cuts=MOST_CUTS)
+    except FlawError as flaw:
+        raise ResultError(f"{folder} is not a whole result: {flaw}. Make it again.") from None
     return Result(
         about=about,
-        samples=samples,
-        features=features,
-        selected=pd.DataFrame(values, index=samples.index, columns=chosen),
-        silhouettes=silhouettes,
-        markers=markers,
-        linkage_matrix_=tree[_LINKAGE].to_numpy(dtype=np.float64),
+        samples=tables.samples,
+        features=tables.features,
+        selected=tables.selected,
+        silhouettes=tables.silhouettes,
+        markers=tables.markers,
+        linkage_matrix_=tables.linkage_matrix,
     )
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    try:
-        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    if not (folder / ABOUT).exists():
         raise ResultError(
             f"{folder} holds no result: there is no {ABOUT} in it. Name a folder that was written "
             "by mrshc cluster."
-        ) from None
-    except ValueError:
-        raise ResultError(f"{folder / ABOUT} is damaged. Make the result again.") from None
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise ResultError(f"{folder / ABOUT} is not about a result of mrshc.")
-    version = about.get("format_version")
-    if version != FORMAT_VERSION:
+        )
+    with naming(ABOUT):
+        about = read_json(folder / ABOUT)
+        if not isinstance(about, dict) or about.get("format") != FORMAT:
+            raise ResultError(f"{folder / ABOUT} is not about a result of mrshc.")
+        _refuse_other_version(about.get("format_version"), folder)
+        check_schema(about, load_schema(SCHEMA))
+        check_about(about)
+    return about
+
+
+def _refuse_other_version(version: Any, folder: Path) -> None:
+    # Other types are damage, not another version.
+    if type(version) is int and 0 < version < 10**6 and version != FORMAT_VERSION:
         raise ResultError(
             f"{folder} is written in version {version} of the format, this mrshc reads version "
             f"{FORMAT_VERSION}. Install a newer mrshc, or make the result again."
         )
-    required = json.loads(SCHEMA.read_text(encoding="utf-8"))["required"]
-    if lost := [name for name in required if name not in about]:
-        raise ResultError(f"{folder / ABOUT} lacks {lost[0]!r}. Make the result again.")
-    return about
-
-
-def _table(path: Path, annotations: Iterable[dict[str, str]] = ()) -> pd.DataFrame:
-    """Read a table whose first column holds names; only blanks are gaps.
-
-    Names and annotations may look like anything, "NA" and "001" included, and numbers must read
-    back exactly: pandas' own reader does not see to both.
-    """
-    kinds = {entry["name"]: entry["kind"] for entry in annotations}
-    with path.open(encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file)
-    names, *columns = zip(*rows, strict=True) if rows else [()] * len(header)
-    content: dict[str, Any] = {}
-    for title, cells in zip(header[1:], columns, strict=True):
-        kind = kinds.get(title, "count" if title in _COUNTS else title)
-        if kind == "text":
-            content[title] = np.array([cell or None for cell in cells], dtype=object)
-        elif kind in ("count", "whole"):
-            content[title] = np.array(cells, dtype=np.int64)
-        elif kind in _FLAGS:
-            content[title] = np.array(cells) == "True"
-        else:
-            content[title] = np.array([float(cell) if cell else np.nan for cell in cells])
-    return pd.DataFrame(content, index=pd.Index(names, name=header[0], dtype=object))

@@ -14,7 +14,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from mrshc.core.arrays import Float, Index
-from mrshc.core.tree import Tree
+from mrshc.core.tree import Tree, check_linkage
 from mrshc.text import clean_text
 
 POINTS_PER_INCH = 72.0
@@ -69,7 +69,7 @@ def dendrogram_lines(
     >>> lines.forks[0].tolist()
     [[1.0, 0.0], [1.0, 1.0], [2.0, 1.0], [2.0, 0.0]]
     """
-    merges = np.asarray(linkage_matrix, dtype=np.float64)
+    merges = check_linkage(linkage_matrix)
     n = merges.shape[0] + 1
     if distances is not None:
         merges = hierarchy.optimal_leaf_ordering(merges, _condensed(distances, n))
@@ -106,7 +106,7 @@ def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
     >>> clusters_of_merges([[0, 2, 1.0, 2], [1, 3, 4.0, 3]], [0, 1, 0])
     array([ 0, -1])
     """
-    merges = np.asarray(linkage_matrix, dtype=np.float64)[:, :2].astype(np.intp)
+    merges = check_linkage(linkage_matrix)[:, :2].astype(np.intp)
     n = len(merges) + 1
     known = np.asarray(labels)
     if known.shape != (n,):
@@ -125,7 +125,7 @@ def lone_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tuple[in
 
     Side 0 is the fork's left leg, 1 its right one. Such a cluster has no fork of its own.
     """
-    merges = np.asarray(linkage_matrix, dtype=np.float64)[:, :2].astype(np.intp)
+    merges = check_linkage(linkage_matrix)[:, :2].astype(np.intp)
     known = np.asarray(labels).astype(np.intp)
     levels, first, sizes = np.unique(known, return_index=True, return_counts=True)
     alone = {int(i): int(k) for k, i, size in zip(levels, first, sizes, strict=True) if size == 1}
@@ -148,7 +148,7 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     >>> cut_height([[0, 2, 1.0, 2], [1, 3, 4.0, 3]], 2)
     2.5
     """
-    heights = np.asarray(linkage_matrix, dtype=np.float64)[:, 2]
+    heights = check_linkage(linkage_matrix)[:, 2]
     n = heights.size + 1
     if not 1 <= k <= n:
         raise ValueError(f"cut must lie in [1, {n}], got {k}. A tree has no more clusters.")

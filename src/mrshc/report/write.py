@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from mrshc.analysis import COMPARISON_VERSION, classes_in_clusters, refined, weighed
+from mrshc.core.tree import check_linkage
 from mrshc.errors import UserError
 from mrshc.files import write_text
+from mrshc.io.checks import COMPARISON_SCHEMA, check_schema, load_schema, read_json
 from mrshc.io.result import MOST_CUTS, Result, columns, load_result
+from mrshc.io.saved import check_candidates, require
+from mrshc.io.source import FlawError
 from mrshc.plotting.evidence import Curve, search_story
 from mrshc.report import words
 from mrshc.report.content import (
@@ -48,17 +51,50 @@ def write_report(folder: Path) -> Path:
 
 
 def _comparison(folder: Path) -> dict[str, Any]:
+    path = folder / ABOUT_COMPARISON
     try:
-        about: dict[str, Any] = json.loads((folder / ABOUT_COMPARISON).read_text(encoding="utf-8"))
-        version = about["format_version"]
-    except (ValueError, KeyError, TypeError):
-        raise UserError(f"{folder / ABOUT_COMPARISON} is damaged. Compare again.") from None
-    if version != COMPARISON_VERSION:
+        about = read_json(path)
+        _refuse_other_version(about, folder)
+        check_schema(about, load_schema(COMPARISON_SCHEMA))
+        _check_comparison(about)
+    except FlawError as flaw:
+        raise UserError(f"{path} is damaged: it {flaw}. Compare again.") from None
+    found: dict[str, Any] = about
+    return found
+
+
+def _refuse_other_version(about: Any, folder: Path) -> None:
+    version = about.get("format_version") if isinstance(about, dict) else None
+    # Other types are damage, not another version.
+    if type(version) is int and 0 < version < 10**6 and version != COMPARISON_VERSION:
         raise UserError(
             f"{folder} is written in version {version} of the format, this mrshc reads version "
             f"{COMPARISON_VERSION}. Install a newer mrshc, or compare again."
         )
-    return about
+
+
+def _check_comparison(about: dict[str, Any]) -> None:
+    """Refuse entries of a comparison that do not agree with each other; its schema holds."""
+    samples, annotations, scores = about["samples"], about["annotations"], about["scores"]
+    n, k = about["data"]["n_samples"], about["n_clusters"]
+    require(len(samples) == n, "names more or fewer samples than there are")
+    require(len(set(samples)) == n, "names a sample twice")
+    require(all(len(values) == n for values in annotations.values()), "has incomplete annotations")
+    truth = about["truth"]
+    require(truth is None or truth in annotations, "lacks the annotation that holds the classes")
+    require(k is None or k <= n, "has more clusters than samples")
+    require(all(row.keys() == scores[0].keys() for row in scores), "has incomplete scores")
+    counts = {row["method"]: row["n_features"] for row in scores}
+    require(len(counts) == len(scores), "has a method twice")
+    for name, method in about["methods"].items():  # a method that failed has scores and no tree
+        require(counts.get(name) is not None, "has a tree of a method without scores")
+        check_candidates(method["search"])
+        require(all(i < n for i in method["outliers"]), "has an outlying sample too many")
+        require(len(set(method["outliers"])) == len(method["outliers"]), "has an outlier twice")
+        try:
+            check_linkage(method["linkage"], n_samples=n)
+        except ValueError as error:
+            raise FlawError(f"holds no tree: {str(error).rstrip('.')}") from None
 
 
 def result_report(result: Result) -> str:

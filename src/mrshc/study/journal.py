@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from mrshc import files
+from mrshc import journal
 from mrshc.locking import locked_folder, remove_locked_folder
 from mrshc.study.config import StudyError
 
@@ -31,15 +32,21 @@ class Journal:
         self.folder = folder
         self.rows: dict[Task, list[Row]] = {}
         self.seconds: dict[Task, float] = {}
+        path = folder / "journal.jsonl"
         try:
-            self._file = files.Journal(folder / "journal.jsonl", work=fingerprint)
-        except files.OtherWorkError:
+            self._file = journal.Journal(path, work=fingerprint)
+            for number, entry in enumerate(self._file.entries, start=2):
+                self._remember(_checked(entry, path, number=number))
+        except journal.OtherWorkError:
             raise StudyError(
                 f"{self.folder} holds the unfinished work of another config or of other code. "
                 "Remove it to begin anew, or give another folder (--out)."
             ) from None
-        for entry in self._file.entries:
-            self._remember(entry)
+        except journal.DamagedError:
+            raise StudyError(
+                f"{path} is damaged. Remove {self.folder} to begin anew, or give another folder "
+                "(--out)."
+            ) from None
 
     def add(self, task: Task, rows: list[Row], seconds: float) -> None:
         """Note a finished task."""
@@ -58,3 +65,22 @@ class Journal:
             for picture in sorted(self.folder.glob("*.png")):
                 picture.replace(pictures_to / picture.name)
         remove_locked_folder(self.folder)
+
+
+def _checked(entry: Any, path: Path, *, number: int) -> dict[str, Any]:
+    """Return an entry if it is a finished task; what its rows hold is up to the study."""
+    found: dict[str, Any] = entry if isinstance(entry, dict) else {}
+    if not (
+        _is_list_of(found.get("task"), int)
+        and _is_list_of(found.get("rows"), dict)
+        and not any(isinstance(v, list | dict) for row in found["rows"] for v in row.values())
+        and type(found.get("seconds")) in (int, float)
+        and isfinite(found["seconds"])
+        and found["seconds"] >= 0
+    ):
+        raise journal.damaged(path, number)
+    return found
+
+
+def _is_list_of(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(type(value) is kind for value in values)
