@@ -139,9 +139,14 @@ SPARSE = {
 }
 
 
-@pytest.mark.parametrize(("change", "said"), SPARSE.values(), ids=SPARSE)
+@pytest.mark.parametrize(
+    ("root", "name"),
+    [*(("h5ad", name) for name in SPARSE), ("zarr", "shape as text"), ("zarr", "no data")],
+    indirect=["root"],
+)
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_a_sparse_matrix_that_is_damaged(root, change, said, in_memory):
+def test_a_sparse_matrix_that_is_damaged(root, name, in_memory):
+    change, said = SPARSE[name]
     change(annotate(root)["X"])
     refused(root, said, in_memory=in_memory)
 
@@ -197,8 +202,13 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize(("change", "said"), FRAMES.values(), ids=FRAMES)
-def test_names_and_annotations_that_do_not_fit(root, change, said):
+@pytest.mark.parametrize(
+    ("root", "name"),
+    [*(("h5ad", name) for name in FRAMES), ("zarr", "_index outside"), ("zarr", "short column")],
+    indirect=["root"],
+)
+def test_names_and_annotations_that_do_not_fit(root, name):
+    change, said = FRAMES[name]
     change(annotate(root)["obs"])
     refused(root, said)
 
@@ -224,6 +234,19 @@ def test_categories_that_are_made_of_themselves(tmp_path):
         del inner["categories"]
         inner["categories"] = inner
         refused(file, "'obs/class/categories' must be an array")
+
+
+def test_names_and_annotations_of_types_that_no_table_has(tmp_path):
+    for name, said in (("_index", "must be text"), ("about", None)):
+        with h5py.File(tmp_path / "x.h5ad", "w") as file:
+            frame = annotate(file)["obs"]
+            del frame[name]
+            frame.create_dataset(name, (N,), h5py.vlen_dtype(np.uint8))[0] = [1, 2]
+        if said is None:
+            assert list(read_table(tmp_path / "x.h5ad").sample_annotations) == ["class"]
+        else:
+            with pytest.raises(TableError, match=said):
+                read_table(tmp_path / "x.h5ad")
 
 
 # ---- references to other files

@@ -14,11 +14,11 @@ from mrshc.io.grid import Grid
 from mrshc.io.source import FlawError
 from mrshc.io.storage import absent_chunks, refuse_unwritten
 from mrshc.io.stored import Stored, matrix_in, refuse_larger_than_memory
-from mrshc.sources.members import OutsideError, encoding_of, has_member, member
+from mrshc.sources.members import OutsideError, attribute, encoding_of, has_member, is_plain, member
 from mrshc.sources.sparse import Compressed
 from mrshc.sources.structure import StructureError
 
-# Of arrays that can be names: text, fixed or not, and whole numbers.
+# Kinds of arrays that can be names: text, fixed or not, and whole numbers.
 _NAME_KINDS = "OSUTiu"
 
 
@@ -147,7 +147,7 @@ class _Frame:
             raise FlawError(f"{what} text, but are a group")
         if len(names.shape) != 1:
             raise FlawError(f"{what} a vector, but have shape {names.shape}")
-        if names.dtype.kind not in _NAME_KINDS:
+        if names.dtype.kind not in _NAME_KINDS or not is_plain(names):
             raise FlawError(f"{what} text, but are of type {names.dtype}")
 
     def _order(self) -> list[str]:
@@ -166,10 +166,10 @@ class _Frame:
         return [str(name) for name in names]
 
 
-def _attribute(group: Any, attribute: str, name: str) -> Any:
-    if attribute not in group.attrs:
-        raise FlawError(f"is damaged: {name} has no attribute {attribute!r}")
-    return _text(group.attrs[attribute])
+def _attribute(group: Any, title: str, name: str) -> Any:
+    if (value := attribute(group, title)) is None:
+        raise FlawError(f"is damaged: {name} has no attribute {title!r}")
+    return value
 
 
 def _part(group: Any, name: str, where: str = "") -> Any:
@@ -192,7 +192,8 @@ def _column(node: Any, where: str, *, size: int) -> list[Any] | None:
             for part in ("values", "mask")
         )
         return [None if m else v for v, m in zip(_listed(given), _listed(mask), strict=True)]
-    if kind not in ("", "array", "string-array") or not hasattr(node, "shape"):
+    is_array = kind in ("", "array", "string-array") and hasattr(node, "shape")
+    if not is_array or not is_plain(node):
         return None
     return _listed(_vector(node, where, size=size))
 
@@ -221,6 +222,8 @@ def _vector(node: Any, where: str, *, size: int | None = None) -> Any:
     if len(node.shape) != 1 or size not in (None, node.shape[0]):
         wanted = "be a vector" if size is None else f"have a value for each of {size}"
         raise FlawError(f"is damaged: {where!r} must {wanted}, but has shape {tuple(node.shape)}")
+    if not is_plain(node):
+        raise FlawError(f"is damaged: {where!r} must be numbers or text, but is neither")
     return node
 
 

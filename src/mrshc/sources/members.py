@@ -38,8 +38,28 @@ def in_one_file(name: str) -> Iterator[None]:
 
 def encoding_of(node: Any) -> str:
     """Return what AnnData says that an array or a group is; nothing for what others wrote."""
-    kind = node.attrs.get("encoding-type", "")
-    return kind.decode(errors="replace") if isinstance(kind, bytes) else str(kind)
+    return str(attribute(node, "encoding-type") or "")
+
+
+def attribute(node: Any, name: str) -> Any:
+    """Return an attribute of an array or a group, None if it has none; bytes as text."""
+    if name not in node.attrs:
+        return None
+    if not is_zarr(node) and not is_plain(node.attrs.get_id(name)):
+        raise ValueError(f"the attribute {name!r} of {node.name} is neither numbers nor text")
+    value = node.attrs[name]
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def is_plain(node: Any) -> bool:
+    """Tell whether an array holds numbers or text, by its type.
+
+    HDF5 has vectors and references as values too, and ends the process if those are damaged.
+    """
+    dtype = node.dtype
+    if dtype.kind == "O" and not is_zarr(node):
+        return (dtype.metadata or {}).get("vlen") in (str, bytes)
+    return dtype.kind in "biufcSUTO"
 
 
 def has_member(group: Any, name: str) -> bool:

@@ -13,7 +13,7 @@ from mrshc.core.arrays import Index
 from mrshc.core.source import Source, UnreadableError
 from mrshc.sources.files import file_name
 from mrshc.sources.local import Local
-from mrshc.sources.members import encoding_of, has_member, in_one_file, member
+from mrshc.sources.members import attribute, encoding_of, has_member, in_one_file, member
 from mrshc.sources.reading import WHOLE_FILE, block_dtype, matrix_shape, reading
 from mrshc.sources.structure import (
     StructureError,
@@ -26,8 +26,6 @@ from mrshc.sources.structure import (
 
 # The sparse formats of AnnData's files, and what is compressed in them.
 SPARSE = {"csr_matrix": "rows", "csc_matrix": "columns"}
-
-_LARGEST_INT32 = 2**31 - 1
 
 
 class SparseSource(Local):
@@ -47,7 +45,7 @@ class SparseSource(Local):
         try:
             check_sparse(matrix)
             self._matrix = _by_columns(matrix, self.dtype)
-        except (StructureError, TypeError, ValueError) as error:
+        except (TypeError, ValueError) as error:  # ours is one of them
             raise ValueError(
                 f"X must be a sparse matrix whose parts agree, but of {name} this is not so: "
                 f"{error}. Make it anew from its rows, columns and values."
@@ -62,13 +60,24 @@ class SparseSource(Local):
 
 
 def _by_columns(matrix: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a sparse matrix in CSC format.
+    """Return a sparse matrix in CSC format; the given one stays as it is.
 
     CSR keeps its dtype, which may be shorter: its conversion adds nothing up.
     """
-    if matrix.format in ("csr", "csc"):
-        return matrix.tocsc()
-    return matrix.tocoo(copy=False).astype(dtype).tocsc()
+    if matrix.format not in ("csr", "csc"):
+        return matrix.tocoo(copy=False).astype(dtype).tocsc()
+    parts = (_known_to_scipy(matrix.data), matrix.indices, matrix.indptr)
+    return _compressed(parts, matrix.shape, by_rows=matrix.format == "csr").tocsc()
+
+
+def _compressed(parts: tuple[Any, Any, Any], shape: tuple[int, int], *, by_rows: bool) -> Any:
+    return (sparse.csr_array if by_rows else sparse.csc_array)(parts, shape=shape)
+
+
+def _known_to_scipy(data: NDArray[Any]) -> NDArray[Any]:
+    """Return values in a type for which scipy has loops: not of float16, of no other byte order."""
+    native = np.float32 if data.dtype == np.float16 else data.dtype.newbyteorder("=")
+    return data.astype(native, copy=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,7 +94,7 @@ class Compressed:
     def of(cls, group: Any) -> Compressed:
         """Return the parts in a group; raise a StructureError where they do not agree."""
         by = SPARSE[encoding_of(group)]
-        shape = check_shape(group.attrs.get("shape"))
+        shape = check_shape(attribute(group, "shape"))
         parts = {}
         for part in ("data", "indices", "indptr"):
             if not has_member(group, part):
@@ -108,13 +117,10 @@ class Compressed:
         n_major, n_minor = len(pointers) - 1, self.shape[1 if self.by == "rows" else 0]
         data, indices = self.data[cells], self.indices[cells]
         check_indices(indices, n_minor)
-        # scipy knows no float16, no other byte order and no unsigned indices.
-        data = data.astype(np.float32 if data.dtype == np.float16 else data.dtype.newbyteorder("="))
-        indices = indices.astype(np.int64 if n_minor > _LARGEST_INT32 else np.int32, copy=False)
-        parts = (data, indices, pointers - pointers[0])
+        parts = (_known_to_scipy(data), indices, pointers - pointers[0])
         if self.by == "rows":
-            return sparse.csr_array(parts, shape=(n_major, n_minor))
-        return sparse.csc_array(parts, shape=(n_minor, n_major))
+            return _compressed(parts, (n_major, n_minor), by_rows=True)
+        return _compressed(parts, (n_minor, n_major), by_rows=False)
 
 
 class ColumnsSource(Local):
@@ -154,6 +160,6 @@ def group_source(group: Any) -> Source:
 
 def _shape(group: Any, name: str) -> tuple[int, int]:
     try:
-        return check_shape(group.attrs.get("shape"))
+        return check_shape(attribute(group, "shape"))
     except StructureError as error:
         raise UnreadableError(f"{name} cannot be read: {error}. {WHOLE_FILE}") from error
