@@ -13,7 +13,7 @@ from mrshc.io.formats import brief, floats
 from mrshc.io.grid import Grid
 from mrshc.io.source import FlawError
 from mrshc.io.storage import absent_chunks, refuse_unwritten
-from mrshc.io.stored import Stored, matrix_in, refuse_larger_than_memory
+from mrshc.io.stored import Stored, matrix_in, refuse_larger_than_memory, sparse_damage
 from mrshc.sources.members import OutsideError, attribute, encoding_of, has_member, is_plain, member
 from mrshc.sources.sparse import Compressed
 from mrshc.sources.structure import StructureError
@@ -100,7 +100,7 @@ def _values(node: Any, parts: Compressed | None) -> NDArray[Any]:
     try:
         matrix = parts.part(parts.pointers())
     except StructureError as error:
-        raise FlawError(f"holds a sparse matrix X that is damaged: {error}") from None
+        raise sparse_damage(error) from None
     return matrix.astype(dtype).toarray()
 
 
@@ -116,9 +116,7 @@ class _Frame:
         self._group, self._name = group, name
         index = _attribute(group, "_index", name)
         if not isinstance(index, str):
-            raise FlawError(
-                f"is damaged: the attribute '_index' of {name} must be a name, but is {index!r}"
-            )
+            raise _damage(f"the attribute '_index' of {name} must be a name, but is {index!r}")
         self._names = _part(group, index, name)
         self._refuse_other_names()
         refuse_unwritten(self._names, f"{name}/{index}")
@@ -142,13 +140,13 @@ class _Frame:
         return found
 
     def _refuse_other_names(self) -> None:
-        names, what = self._names, f"is damaged: the names of {self._name} must be"
+        names, what = self._names, f"the names of {self._name} must be"
         if not hasattr(names, "shape"):
-            raise FlawError(f"{what} text, but are a group")
+            raise _damage(f"{what} text, but are a group")
         if len(names.shape) != 1:
-            raise FlawError(f"{what} a vector, but have shape {names.shape}")
+            raise _damage(f"{what} a vector, but have shape {names.shape}")
         if names.dtype.kind not in _NAME_KINDS or not is_plain(names):
-            raise FlawError(f"{what} text, but are of type {names.dtype}")
+            raise _damage(f"{what} text, but are of type {names.dtype}")
 
     def _order(self) -> list[str]:
         given = _attribute(self._group, "column-order", self._name)
@@ -159,16 +157,20 @@ class _Frame:
         )
         names = [_text(name) for name in listed]
         if wrong := [name for name in names if not isinstance(name, str)]:
-            raise FlawError(
-                f"is damaged: the attribute 'column-order' of {self._name} must list names, but "
+            raise _damage(
+                f"the attribute 'column-order' of {self._name} must list names, but "
                 f"holds {wrong[0]!r}"
             )
         return [str(name) for name in names]
 
 
+def _damage(what: str) -> FlawError:
+    return FlawError(f"is damaged: {what}. Write it again with anndata")
+
+
 def _attribute(group: Any, title: str, name: str) -> Any:
     if (value := attribute(group, title)) is None:
-        raise FlawError(f"is damaged: {name} has no attribute {title!r}")
+        raise _damage(f"{name} has no attribute {title!r}")
     return value
 
 
@@ -178,7 +180,7 @@ def _part(group: Any, name: str, where: str = "") -> Any:
     except OutsideError:
         raise
     except (KeyError, ValueError):
-        raise FlawError(f"is damaged: {where or 'it'} has no member {name!r}") from None
+        raise _damage(f"{where or 'it'} has no member {name!r}") from None
 
 
 def _column(node: Any, where: str, *, size: int) -> list[Any] | None:
@@ -203,14 +205,11 @@ def _categories(node: Any, where: str, *, size: int) -> list[Any]:
     codes = _vector(_part(node, "codes", where), f"{where}/codes", size=size)
     refuse_unwritten(levels, f"{where}/categories")
     if codes.dtype.kind not in "iu":
-        raise FlawError(
-            f"is damaged: '{where}/codes' must be whole numbers, but are of type {codes.dtype}"
-        )
+        raise _damage(f"'{where}/codes' must be whole numbers, but are of type {codes.dtype}")
     listed, given = _listed(levels), _listed(codes)
     if wrong := [code for code in given if not -1 <= code < len(listed)]:
-        raise FlawError(
-            f"is damaged: '{where}/codes' must lie in -1 to {len(listed) - 1}, but one of them is "
-            f"{wrong[0]}"
+        raise _damage(
+            f"'{where}/codes' must lie in -1 to {len(listed) - 1}, but one of them is {wrong[0]}"
         )
     return [listed[code] if code >= 0 else None for code in given]
 
@@ -218,12 +217,12 @@ def _categories(node: Any, where: str, *, size: int) -> list[Any]:
 def _vector(node: Any, where: str, *, size: int | None = None) -> Any:
     """Return an array that has a value for each sample or feature; it is not read."""
     if not hasattr(node, "shape"):
-        raise FlawError(f"is damaged: {where!r} must be an array, but is a group")
+        raise _damage(f"{where!r} must be an array, but is a group")
     if len(node.shape) != 1 or size not in (None, node.shape[0]):
         wanted = "be a vector" if size is None else f"have a value for each of {size}"
-        raise FlawError(f"is damaged: {where!r} must {wanted}, but has shape {tuple(node.shape)}")
+        raise _damage(f"{where!r} must {wanted}, but has shape {tuple(node.shape)}")
     if not is_plain(node):
-        raise FlawError(f"is damaged: {where!r} must be numbers or text, but is neither")
+        raise _damage(f"{where!r} must be numbers or text, but is neither")
     return node
 
 

@@ -169,10 +169,18 @@ def matrix_in(node: Any) -> Compressed | None:
     try:
         parts = Compressed.of(node)
     except StructureError as error:
-        raise FlawError(f"holds a sparse matrix X that is damaged: {error}") from None
+        raise sparse_damage(error) from None
     if parts.data.dtype.kind not in "fiub":
         raise FlawError(f"must hold a matrix of numbers, but holds an array of {parts.data.dtype}")
     return parts
+
+
+def sparse_damage(error: StructureError) -> FlawError:
+    """Return what is wrong with a file whose sparse matrix does not agree with itself."""
+    return FlawError(
+        f"holds a sparse matrix X that is damaged: {error}. Check that the file is whole, and copy "
+        "or write it again if it is not"
+    )
 
 
 def open_zarr(path: str | os.PathLike[str]) -> Any:

@@ -47,8 +47,8 @@ class SparseSource(Local):
             self._matrix = _by_columns(matrix, self.dtype)
         except (TypeError, ValueError) as error:  # ours is one of them
             raise ValueError(
-                f"X must be a sparse matrix whose parts agree, but of {name} this is not so: "
-                f"{error}. Make it anew from its rows, columns and values."
+                f"X must be a sparse matrix whose parts agree, but {name} is damaged: {error}. "
+                "Make it anew from its rows, columns and values."
             ) from error
 
     def columns(self, indices: Index) -> NDArray[Any]:
