@@ -153,7 +153,7 @@ def test_a_sparse_matrix_that_is_damaged(root, name, in_memory):
 
 def test_a_column_count_that_no_file_holds(root):
     annotate(root, "csc")["X"].attrs["shape"] = [10**12, P]
-    refused(root, r"has a matrix of shape \(1000000000000, 9\) for 6 samples and 9 features")
+    refused(root, r"its shape must be one that its values fill, but is \(1000000000000, 9\)")
 
 
 def test_cells_that_are_given_twice_are_added_up_alike(root):
@@ -422,13 +422,13 @@ def test_more_values_than_a_file_can_hold(tmp_path, chunk):
 
 def test_names_that_no_file_holds(root):
     frame = annotate(root, "csc", values=np.zeros((10**7, 2)).astype(bool)[:6])["obs"]
-    root["X"].attrs["shape"] = [10**9, 2]
+    root["X"].attrs["shape"] = [10**6, 2]
     del frame["_index"]
     if isinstance(root, zarr.Group):
-        frame.create_array("_index", shape=(10**9,), chunks=(10**9,), dtype=str)
+        frame.create_array("_index", shape=(10**6,), chunks=(10**6,), dtype=str)
     else:
-        frame.create_dataset("_index", (10**9,), h5py.string_dtype(), chunks=(10**6,))
-    refused(root, r"declares obs/_index with 1,000,000,000 values, but holds none of them")
+        frame.create_dataset("_index", (10**6,), h5py.string_dtype(), chunks=(10**6,))
+    refused(root, r"declares obs/_index with 1,000,000 values, but holds none of them")
 
 
 def test_categories_that_no_file_holds(root):

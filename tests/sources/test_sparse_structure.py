@@ -97,6 +97,15 @@ def test_a_group_without_a_shape_of_two_numbers(tmp_path, kind, shape):
         source_of(group)
 
 
+def test_a_shape_that_no_values_fill(tmp_path):
+    group = in_group(numbers(), hdf5_group(tmp_path), "csc_matrix")
+    group.attrs["shape"] = [10**9, P]
+    with pytest.raises(UnreadableError, match="its shape must be one that its values fill"):
+        source_of(group)
+    with pytest.raises(ValueError, match=r"its shape must be one .* is \(1000000000, 1000000000\)"):
+        source_of(sparse.coo_array((10**9, 10**9)))
+
+
 def coo(**changes):
     X = sparse.coo_array(numbers())
     for part, value in changes.items():

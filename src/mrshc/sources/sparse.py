@@ -17,6 +17,7 @@ from mrshc.sources.members import attribute, encoding_of, has_member, in_one_fil
 from mrshc.sources.reading import WHOLE_FILE, block_dtype, matrix_shape, reading
 from mrshc.sources.structure import (
     StructureError,
+    check_extent,
     check_indices,
     check_pointers,
     check_shape,
@@ -103,6 +104,8 @@ class Compressed:
             if not hasattr(parts[part], "shape"):
                 raise StructureError(f"its {part} must be a vector, but are a group")
         check_sizes(**parts, n_major=shape[0 if by == "rows" else 1])
+        n_cells, n_listed = (parts[part].shape[0] for part in ("data", "indptr"))
+        check_extent(shape, n_cells=n_cells, n_listed=n_listed)
         return cls(shape=shape, by=by, **parts)
 
     def pointers(self) -> NDArray[np.int64]:

@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# Rows or columns for each value, and a number of them that is no harm: not tuned, data have less
+# than one.
+_MOST_EMPTY, _SMALL = 1000, 10**6
+
 
 class StructureError(ValueError):
     """Parts of a sparse matrix that do not agree: a clause that follows a colon."""
@@ -21,6 +25,8 @@ def check_sparse(matrix: Any) -> None:
     check = _CHECKS.get(matrix.format)
     if check is not None:
         check(matrix)
+    listed = getattr(matrix, "indptr", getattr(matrix, "rows", ()))
+    check_extent(matrix.shape, n_cells=matrix.nnz, n_listed=len(listed))
 
 
 def check_shape(shape: Any) -> tuple[int, int]:
@@ -33,6 +39,17 @@ def check_shape(shape: Any) -> tuple[int, int]:
         raise StructureError(f"its attribute 'shape' must be two whole numbers, but {given}")
     n, p = sizes.tolist()
     return n, p
+
+
+def check_extent(shape: tuple[int, int], *, n_cells: int, n_listed: int) -> None:
+    """Refuse a shape of which nearly all rows or columns are empty: it may ask for any memory.
+
+    Those that have a pointer or a list of their own (`n_listed`) are there already.
+    """
+    if max(shape) > max(_MOST_EMPTY * (n_cells + n_listed), _SMALL):
+        raise StructureError(
+            f"its shape must be one that its values fill, but is {shape} for {n_cells:,} values"
+        )
 
 
 def check_sizes(data: Any, indices: Any, indptr: Any, *, n_major: int) -> None:
