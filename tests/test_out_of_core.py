@@ -117,7 +117,8 @@ def annotate(group, values, kind):
 def write(group, name, content):
     if isinstance(group, zarr.Group):
         text = isinstance(content[0], str)
-        array = group.create_array(name, shape=np.shape(content), dtype=str if text else "f8")
+        dtype = str if text else np.asarray(content).dtype
+        array = group.create_array(name, shape=np.shape(content), dtype=dtype)
         array[...] = np.array(content, dtype=object) if text else content
     else:
         group[name] = content

@@ -13,7 +13,9 @@ from mrshc.io.annotated import annotated, hdf5
 from mrshc.io.formats import brief, unnamed
 from mrshc.io.grid import Grid
 from mrshc.io.source import FlawError
+from mrshc.io.storage import absent_chunks, refuse_links, refuse_unwritten
 from mrshc.io.stored import Kind, Stored, open_zarr, stays
+from mrshc.sources.members import OutsideError, has_member, is_zarr
 
 _NAMES = {"npy": ".npy file of numbers", "h5ad": ".h5ad file", "zarr": "Zarr store"}
 
@@ -27,6 +29,8 @@ def read_large(path: str | os.PathLike[str], kind: Kind, *, in_memory: bool | No
             return _plain(os.fspath(path), content, in_memory)
     except (FlawError, UnreadableError, MemoryError):
         raise
+    except OutsideError as error:
+        raise FlawError(str(error)) from None
     except Exception as error:  # of many kinds: the file may hold anything
         raise FlawError(f"is not a whole {_NAMES[kind]}: {brief(error)}") from None
 
@@ -36,18 +40,28 @@ def _content(path: str | os.PathLike[str], kind: Kind) -> AbstractContextManager
         return nullcontext(np.load(path, mmap_mode="r", allow_pickle=False))
     if kind == "h5ad":
         return hdf5().File(path, "r")
+    if os.path.isdir(path):  # noqa: PTH112 - a path may be anything that can be opened
+        refuse_links(path)
     return nullcontext(open_zarr(path))
 
 
 def _plain(path: str, content: Any, in_memory: bool | None) -> Grid:
-    X = Stored(path)
+    X, notes = Stored(path), list[str]()
+    if is_zarr(content):  # before names are made, of as many samples and features as it declares
+        refuse_unwritten(content, "X", may_be_empty=False)
+        notes = absent_chunks(content, "X")
     if (note := stays(X, in_memory)) is None:
-        return unnamed(np.array(content))
-    return Grid(values=X, row_names=None, column_names=None, notes=[note])
+        grid = unnamed(np.array(content))
+    else:
+        grid = Grid(values=X, row_names=None, column_names=None, notes=[note])
+    grid.notes += notes
+    return grid
 
 
 def _annotated(path: str, group: Any, in_memory: bool | None) -> Grid:
-    X = Stored(path, inside="X") if "X" in group else None  # without it, it is refused below
+    X = (
+        Stored(path, inside="X") if has_member(group, "X") else None
+    )  # without it, it is refused below
     note = None if X is None else stays(X, in_memory)
     grid = annotated(group, X=None if note is None else X)
     grid.notes += [] if note is None else [note]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,7 +17,10 @@ from mrshc.core.arrays import Index
 from mrshc.io.source import STANDARD_INPUT, FlawError, is_regular, refuse_other_than_numbers
 from mrshc.sources import FileSource, source_of
 from mrshc.sources.local import Local, aligned_blocks
+from mrshc.sources.members import encoding_of, member, refuse_outside
 from mrshc.sources.reading import block_dtype
+from mrshc.sources.sparse import SPARSE, Compressed
+from mrshc.sources.structure import StructureError
 
 R = TypeVar("R")
 Kind = Literal["npy", "h5ad", "zarr"]
@@ -41,14 +45,11 @@ class Stored:
         self._given = path, inside, transposed
         self._transposed = transposed
         self.node = _opened(path, inside)  # as the library of the format has it
-        self._is_sparse = not hasattr(self.node, "dtype")
-        if self._is_sparse:
-            (n, p), dtype = self.node.attrs["shape"], self.node["data"].dtype
-        else:
-            refuse_other_than_numbers(self.node)
-            (n, p), dtype = self.node.shape, self.node.dtype
+        self._parts = matrix_in(self.node)
+        n, p = self.node.shape if self._parts is None else self._parts.shape
         self.shape = (int(p), int(n)) if transposed else (int(n), int(p))
-        self.dtype = block_dtype(dtype, path)
+        values = self.node if self._parts is None else self._parts.data
+        self.dtype = block_dtype(values.dtype, path)
 
     @property
     def nbytes(self) -> int:
@@ -58,17 +59,17 @@ class Stored:
     @property
     def T(self) -> Stored:  # noqa: N802 - as numpy calls it
         """The matrix with rows and columns exchanged."""
-        if self._is_sparse:
+        if self._parts is not None:
             raise FlawError("is sparse with samples in rows: the other way round needs --in-memory")
         path, inside, transposed = self._given
         return Stored(path, inside=inside, transposed=not transposed)
 
     def refuse_rows(self) -> None:
         """Refuse a sparse matrix by rows that is too large: to find columns, all of it is read."""
-        if not self._is_sparse or self.node.attrs.get("encoding-type") == "csc_matrix":
+        if self._parts is None or self._parts.by == "columns":
             return
         # It is there twice while it is brought into columns.
-        needed = 2 * sum(self.node[part].nbytes for part in ("data", "indices"))
+        needed = 2 * (self._parts.data.nbytes + self._parts.indices.nbytes)
         if needed > free_memory():
             raise FlawError(
                 f"holds a sparse matrix by rows (csr_matrix), which needs {size(needed)} of memory "
@@ -79,7 +80,7 @@ class Stored:
     def _local(self) -> Local:
         if isinstance(self.node, np.memmap):
             found: Any = source_of(self.node.T if self._transposed else self.node)
-        elif self._is_sparse:
+        elif self._parts is not None:
             found = source_of(self.node)
         else:
             found = FileSource(self.node, transposed=self._transposed)
@@ -154,9 +155,34 @@ def _opened(path: str, inside: str) -> Any:
     if kind == "h5ad":
         import h5py
 
-        return h5py.File(path, "r")[inside]
+        return member(h5py.File(path, "r"), inside)
     root = open_zarr(path)
-    return root[inside] if inside else root
+    refuse_outside(root)
+    return member(root, inside) if inside else root
+
+
+def matrix_in(node: Any) -> Compressed | None:
+    """Return the parts of a sparse matrix, None for a dense one; refuse what is neither."""
+    if hasattr(node, "shape"):
+        refuse_other_than_numbers(node)
+        return None
+    if (kind := encoding_of(node)) not in SPARSE:
+        raise FlawError(f"holds X as a group of kind {kind!r}, but a matrix was wanted")
+    try:
+        parts = Compressed.of(node)
+    except StructureError as error:
+        raise sparse_damage(error) from None
+    if parts.data.dtype.kind not in "fiub":
+        raise FlawError(f"must hold a matrix of numbers, but holds an array of {parts.data.dtype}")
+    return parts
+
+
+def sparse_damage(error: StructureError) -> FlawError:
+    """Return what is wrong with a file whose sparse matrix does not agree with itself."""
+    return FlawError(
+        f"holds a sparse matrix X that is damaged: {error}. Check that the file is whole, and copy "
+        "or write it again if it is not"
+    )
 
 
 def open_zarr(path: str | os.PathLike[str]) -> Any:
@@ -177,6 +203,8 @@ def stays(matrix: Stored, in_memory: bool | None) -> str | None:
 
     It is read if it is asked for, or if there is room and nothing is asked for.
     """
+    if in_memory:
+        refuse_larger_than_memory(matrix.shape, matrix.dtype)
     if in_memory or (in_memory is None and matrix.nbytes <= _MOST * free_memory()):
         return None
     matrix.refuse_rows()
@@ -185,6 +213,16 @@ def stays(matrix: Stored, in_memory: bool | None) -> str | None:
     return (
         f"X does not fit into memory ({size(matrix.nbytes)}): it is read in blocks, pass by pass."
     )
+
+
+def refuse_larger_than_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse to read a matrix that does not fit: the system would end the process."""
+    needed, free = math.prod(shape) * dtype.itemsize, free_memory()
+    if needed > free:
+        raise FlawError(
+            f"needs {size(needed)} of memory, of which {size(free)} are free. Leave it in an .h5ad "
+            "or .zarr file that is not compressed as a whole, which is read in blocks"
+        )
 
 
 def free_memory() -> float:
@@ -202,7 +240,7 @@ def free_memory() -> float:
 _SYSTEM: dict[str, int] = getattr(os, "sysconf_names", {})
 
 
-def size(n_bytes: int) -> str:
+def size(n_bytes: float) -> str:
     """Return a number of bytes as people read it."""
     unit, power = next((u, k) for u, k in _UNITS if n_bytes >= k or k == 1)
     amount = n_bytes / power

@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mrshc.core.arrays import Index
 from mrshc.core.source import UnreadableError
 from mrshc.sources.reading import block_dtype, matrix_shape, reading, unreadable
+from mrshc.sources.structure import check_sparse
 
 T = TypeVar("T")
 
@@ -24,6 +26,9 @@ _ADVICE = "Check what its chunks are made from, and that the workers live and ha
 
 # A chunk that cannot be had is tried again this often: files and networks have bad moments.
 _RETRIES = 3
+
+# What stands for chunks of an array where only their type matters.
+_EMPTY = np.empty((0, 0))
 
 # At least this many tasks are sent at a time, or sending would take longer than doing.
 _BATCH = 8
@@ -51,6 +56,8 @@ class ChunkedSource:
         self.shape = matrix_shape(array.shape, _NAME)
         self.dtype = block_dtype(array.dtype, _NAME)
         if len(array.chunks[0]) > 1:
+            # Chunks are put together as arrays, whose parts cannot point outside of them.
+            array = array.map_blocks(_dense, self.dtype, dtype=self.dtype, meta=_EMPTY)
             # By tasks, of which a lost worker's are done again; by exchange, all would be.
             array = array.rechunk({0: -1, 1: "auto"}, method="tasks")
         self._array = array  # chunks that are persisted stay as long as someone has them
@@ -150,7 +157,7 @@ class _Work:
         self._function, self._n, self.dtype = function, n, dtype
 
     def __call__(self, chunk: Any, start: int, stop: int) -> Any:
-        block = self._dense(chunk)
+        block = _dense(chunk, self.dtype)
         if block.shape != (self._n, stop - start):
             raise ValueError(f"the chunk has shape {block.shape}, not {(self._n, stop - start)}")
         try:
@@ -158,13 +165,6 @@ class _Work:
         except Exception as error:  # ours: returned, to be told from those of the chunk
             error.add_note(traceback.format_exc())
             return _Failure(error)
-
-    def _dense(self, chunk: Any) -> NDArray[Any]:
-        if hasattr(chunk, "toarray"):
-            chunk = chunk.toarray()
-        if isinstance(chunk, np.ma.MaskedArray):
-            return np.ma.filled(chunk.astype(self.dtype), np.nan)
-        return np.asarray(chunk, dtype=self.dtype)
 
 
 class _Failure:
@@ -183,6 +183,20 @@ class _Picked:
     def __call__(self, block: Any, start: int, xp: Any) -> NDArray[Any]:
         first, last = np.searchsorted(self._wanted, [start, start + block.shape[1]])
         return block[:, self._wanted[first:last] - start]
+
+
+def _dense(chunk: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a chunk as an array of numpy; NaN where it is masked."""
+    if sparse.issparse(chunk):
+        check_sparse(chunk)
+    if hasattr(chunk, "toarray"):
+        chunk = chunk.toarray()
+    if not isinstance(chunk, np.ma.MaskedArray):
+        chunk = np.asarray(chunk)
+    block_dtype(chunk.dtype, "a chunk")  # it may be of another type than the dask array says
+    if isinstance(chunk, np.ma.MaskedArray):
+        return np.ma.filled(chunk.astype(dtype), np.nan)
+    return chunk.astype(dtype, copy=False)
 
 
 def _call(work: _Work, chunk: Any, start: int, stop: int) -> Any:

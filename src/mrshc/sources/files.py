@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mrshc.core.arrays import Index
 from mrshc.sources.local import Local
+from mrshc.sources.members import in_one_file, refuse_outside
 from mrshc.sources.reading import block_dtype, matrix_shape
 
 
@@ -53,6 +54,8 @@ class FileSource(Local):
 
     def __init__(self, dataset: Any, *, transposed: bool = False) -> None:
         name = file_name(dataset)
+        with in_one_file(name):
+            refuse_outside(dataset)
         shape = matrix_shape(dataset.shape, name)
         chunks = dataset.chunks or (1, 1)
         super().__init__(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mrshc.core.source import UnreadableError
+from mrshc.sources.members import OutsideError
 
 WHOLE_FILE = "Check that the file is whole, and copy or write it again if it is not."
 
@@ -53,7 +54,7 @@ def reading(name: str, start: int, stop: int, advice: str) -> Iterator[None]:
     """Turn any failure to read columns start..stop-1 into one sentence; ours must not be inside."""
     try:
         yield
-    except (MemoryError, UnreadableError):  # not the fault of what is read; said already
+    except (MemoryError, OutsideError, UnreadableError):  # not of what is read; said already
         raise
     except Exception as error:  # of many kinds: each library has its own
         raise unreadable(name, start, stop, advice, error) from error
