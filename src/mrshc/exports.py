@@ -1,7 +1,9 @@
 """Trees and data in formats that other programs read.
 
-All functions return text, for the caller to write as UTF-8. Names keep what they hold, but for tabs
-and line breaks, which become blanks.
+All functions return text, for the caller to write as UTF-8. Tabs and line breaks in names become
+blanks. In tables (GCT, CDT), an apostrophe is put before names and annotations that a spreadsheet
+would take for a formula, see :func:`mrshc.text.guard_formula`; `mrshc.io.read_table` removes it
+from GCT files.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float
 from mrshc.core.tree import Tree, check_linkage
+from mrshc.text import guard_formula
 
 # What a Newick name may hold without quotes. An underscore would be read as a blank.
 _PLAIN = re.compile(r"[A-Za-z0-9.+-]+")
@@ -214,8 +217,8 @@ def treeview(
             values,
             samples,
             features=features,
-            sample_names=[_blanked(name) for name in sample_names],
-            feature_names=[_blanked(name) for name in feature_names],
+            sample_names=[guard_formula(_blanked(name)) for name in sample_names],
+            feature_names=[guard_formula(_blanked(name)) for name in feature_names],
         ),
         gtr=None if features is None else _nodes(features, _correlations(features), kind="GENE"),
         atr=None if samples is None else _nodes(samples, _closeness(samples), kind="ARRY"),
@@ -341,7 +344,7 @@ def gct_cell(value: Any) -> str:
     Rows without a name would be passed over, so that there is always one.
     """
     is_missing = value is None or (isinstance(value, float) and np.isnan(value))
-    return "na" if is_missing else _blanked(value) or "na"
+    return "na" if is_missing else guard_formula(_blanked(value)) or "na"
 
 
 def _blanked(name: Any) -> str:

@@ -1,5 +1,6 @@
 """A result is the same after it was written and loaded; other versions are refused."""
 
+import csv
 import json
 
 import jsonschema
@@ -10,8 +11,9 @@ import pytest
 from mrshc.analysis import fit, plan_of
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
-from mrshc.io import Table, load_result
+from mrshc.io import Table, load_result, read_table
 from mrshc.io.result import SCHEMA, write_result
+from mrshc.outputs import write_outputs
 
 METHODS = {
     "mrshc": {"n_features_to_select": [10, 20], "max_rank": 2, "n_references": 10},
@@ -167,3 +169,57 @@ def test_folders_without_a_result(tmp_path):
     (tmp_path / "result.json").write_text("{\n")
     with pytest.raises(UserError, match=r"result\.json is not JSON\. Make it again"):
         load_result(tmp_path)
+
+
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "'=1+1", "-", "+", "-1.5"]
+
+
+def test_names_that_look_like_formulas_are_guarded_in_tables_and_come_back(tmp_path):
+    rng = np.random.default_rng(0)
+    n, p = len(FORMULAS), 30
+    features = [*FORMULAS, *(f"g{j}" for j in range(p - n))]
+    X = rng.normal(size=(n, p))
+    X[: n // 2, :10] += 6
+    index = np.array(FORMULAS, dtype=object)
+    table = Table(
+        X=X,
+        sample_names=index,
+        feature_names=np.array(features, dtype=object),
+        sample_annotations=pd.DataFrame({"=title": FORMULAS}, index=index, dtype=object),
+        feature_annotations=pd.DataFrame({"@about": ["=x"] * p}, index=features, dtype=object),
+        source="formulas",
+        notes=("Made.",),
+    )
+    plan = plan_of(table, method="hmv", parameters={"n_features_to_select": 10}, truth="=title")
+    result = fit(plan)
+    write_outputs(result, tmp_path)
+    loaded = load_result(tmp_path)
+    assert list(loaded.samples.index) == FORMULAS
+    assert set(loaded.features.index) == set(features)
+    assert list(loaded.samples["=title"]) == FORMULAS
+    pd.testing.assert_frame_equal(loaded.selected, result.selected)
+    back = read_table(tmp_path / "selected.gct")
+    assert list(back.sample_names) == FORMULAS
+    assert list(back.feature_names) == list(result.selected.columns)
+    for name, mark in {
+        **dict.fromkeys(CSV, ","),
+        "selected.gct": "\t",
+        "heatmap.cdt": "\t",
+    }.items():
+        with (tmp_path / name).open(encoding="utf-8", newline="") as file:
+            cells = [cell for row in csv.reader(file, delimiter=mark) for cell in row]
+        assert not [cell for cell in cells if is_formula(cell)], name
+
+
+CSV = ("clusters.csv", "features.csv", "markers.csv", "silhouettes.csv", "search.csv")
+
+
+def is_formula(cell):
+    """Return whether a spreadsheet may compute a cell: a number or a sign alone is harmless."""
+    if len(cell) < 2 or cell[0] not in "=+-@\t\r":
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return True
+    return False

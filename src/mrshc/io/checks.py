@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.io.source import FlawError
+from mrshc.text import unguard_formula
 
 Schema = Mapping[str, Any]
 
@@ -214,7 +215,7 @@ def read_columns(path: Path, kinds: Mapping[str, Kind], *, n_rows: int) -> dict[
         header, *rows = reader
     except (csv.Error, ValueError):
         raise FlawError("is not CSV") from None
-    if header != list(kinds):
+    if list(map(unguard_formula, header)) != list(kinds):
         raise FlawError("has other columns than expected")
     if len(rows) != n_rows:
         raise FlawError(f"has {len(rows):,} rows where {n_rows:,} were expected")
@@ -231,7 +232,7 @@ def _column(title: str, cells: tuple[str, ...], kind: Kind) -> NDArray[Any]:
     values = np.empty(len(cells), dtype=kind.dtype)
     for i, cell in enumerate(cells):
         try:
-            values[i] = kind.read(cell)
+            values[i] = kind.read(unguard_formula(cell) if cell[:1] == "'" else cell)
         except (ValueError, OverflowError):
             raise FlawError(
                 f"holds {shortened(cell)} in row {i + 1} of the column {shortened(title)}, where "

@@ -15,7 +15,7 @@ from mrshc.io.dialect import Lines, Row, ragged, rows_of
 from mrshc.io.grid import Grid, is_missing, number_of, rounding_notes, unique
 from mrshc.io.layout import kept_apart
 from mrshc.io.source import FlawError, refuse_other_than_numbers
-from mrshc.text import clean_text
+from mrshc.text import clean_text, unguard_formula
 
 _GCT_VERSIONS = ("#1.2", "#1.3")
 # A size in ASCII digits, and no larger than an array can be.
@@ -30,7 +30,7 @@ def is_gct(head: str) -> bool:
 def read_gct(text: TextIO) -> Grid:
     """Read GCT 1.2 or 1.3: features in rows, annotations of both."""
     rows = rows_of(Lines(text), "\t", quoted=False)
-    version, sizes = next(rows)[1][0].strip(), next(rows, (2, []))[1]
+    version, sizes = next(rows, (1, [""]))[1][0].strip(), next(rows, (2, []))[1]
     numbers = [int(cell) for cell in map(str.strip, sizes) if _SIZE.fullmatch(cell)]
     if len(numbers) != (2 if version == "#1.2" else 4):
         raise FlawError("is a GCT file whose second line does not give its size")
@@ -44,8 +44,9 @@ def read_gct(text: TextIO) -> Grid:
             f"{len(header)}"
         )
     column_annotations: dict[str, list[Any]] = {}
+    header = list(map(unguard_formula, header))
     for _ in range(n_sample_rows):
-        cells = _gct_row(next(rows, None), width)[1]
+        cells = list(map(unguard_formula, _gct_row(next(rows, None), width)[1]))
         title = unique([*column_annotations, cells[0]], "annotation")[-1]
         column_annotations[title] = cells[1 + n_notes :]
     content = [_gct_row(row, width) for row in rows]
@@ -56,10 +57,10 @@ def read_gct(text: TextIO) -> Grid:
         )
     return Grid(
         values=_gct_values(content, first=1 + n_notes, header=header),
-        row_names=[cells[0] for _, cells in content],
+        row_names=[unguard_formula(cells[0]) for _, cells in content],
         column_names=header[1 + n_notes :],
         row_annotations={
-            title: [cells[j] for _, cells in content]
+            title: [unguard_formula(cells[j]) for _, cells in content]
             for j, title in enumerate(unique(header[1 : 1 + n_notes], "annotation"), start=1)
         },
         column_annotations=column_annotations,

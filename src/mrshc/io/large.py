@@ -59,9 +59,8 @@ def _plain(path: str, content: Any, in_memory: bool | None) -> Grid:
 
 
 def _annotated(path: str, group: Any, in_memory: bool | None) -> Grid:
-    X = (
-        Stored(path, inside="X") if has_member(group, "X") else None
-    )  # without it, it is refused below
+    # A group without X is refused below.
+    X = Stored(path, inside="X") if has_member(group, "X") else None
     note = None if X is None else stays(X, in_memory)
     grid = annotated(group, X=None if note is None else X)
     grid.notes += [] if note is None else [note]

@@ -19,6 +19,7 @@ from mrshc.exports import gct
 from mrshc.io.checks import check_schema, load_schema, read_json
 from mrshc.io.saved import LINKAGE, check_about, naming, read_tables
 from mrshc.io.source import FlawError
+from mrshc.text import guard_formula
 
 FORMAT = "mrshc result"
 # To be raised when files change their meaning; a reader refuses what is newer than itself.
@@ -53,6 +54,11 @@ class Result:
     silhouettes: pd.DataFrame  # (n, any), of the samples if the tree is cut: cut_2, cut_3, ...
     markers: pd.DataFrame  # (any, 13), features with q-values up to 0.05, clusters from one
     linkage_matrix_: NDArray[np.float64]  # (n - 1, 4), scipy's format
+
+    @property
+    def sample_names_in_(self) -> NDArray[Any]:
+        """Names of the samples, to which plots match annotations."""
+        return self.samples.index.to_numpy()
 
     @property
     def labels_(self) -> NDArray[np.intp]:
@@ -200,12 +206,25 @@ def write_result(result: Result, folder: Path) -> None:
 
 
 def _write_table(table: pd.DataFrame, path: Path, *, names: str | None = None) -> None:
-    """Write a table as CSV; its index is a column if that has a name."""
+    """Write a table as CSV; its index is a column if that has a name.
+
+    Texts that a spreadsheet would take for formulas are guarded; `read_columns` undoes it.
+    """
+    table = _guarded(table)
     given: Any = {"index": names is not None, "index_label": names, "lineterminator": "\n"}
     text = table.to_csv(**given)
     if "\r" in text:  # which is quoted only if all texts are, and else reads as the end of a row
         text = table.to_csv(**given, quoting=csv.QUOTE_NONNUMERIC)
     path.write_bytes(text.encode())
+
+
+def _guarded(table: pd.DataFrame) -> pd.DataFrame:
+    def guard(value: Any) -> Any:
+        return guard_formula(value) if isinstance(value, str) else value
+
+    texts = [name for name in table if table[name].dtype.kind not in "fiub"]
+    guarded = table.assign(**{name: table[name].map(guard) for name in texts})
+    return guarded.rename(index=guard, columns=guard)
 
 
 def _selected(result: Result) -> str:

@@ -19,6 +19,7 @@ from mrshc.exports import gct_cell
 from mrshc.io.checks import FLAG, TEXT, Kind, choice, number, read_columns, read_whole, whole
 from mrshc.io.formats import read_gct
 from mrshc.io.source import FlawError
+from mrshc.text import unguard_formula
 
 About = dict[str, Any]
 Columns = dict[str, NDArray[Any]]  # by title
@@ -221,15 +222,17 @@ def _chosen(features: Columns) -> NDArray[Any]:
 def _selected(path: Path, *, samples: NDArray[Any], features: NDArray[Any]) -> NDArray[np.float64]:
     text = read_whole(path)
     require(text.startswith("#1.3\n"), "is not a GCT file")
-    try:
-        grid = read_gct(io.StringIO(text, newline=""))
-    except ValueError:  # a size of thousands of digits
-        raise FlawError("is not a GCT file") from None
+    grid = read_gct(io.StringIO(text, newline=""))
     values = np.asarray(grid.values, dtype=np.float64).T
-    require(grid.column_names == list(map(gct_cell, samples)), "names other samples")
-    require(grid.row_names == list(map(gct_cell, features)), "names other features")
+    require(grid.column_names == _as_read(samples), "names other samples")
+    require(grid.row_names == _as_read(features), "names other features")
     require(not (np.abs(values) > _LARGEST_VALUE).any(), "holds values that no fit takes")
     return values
+
+
+def _as_read(names: NDArray[Any]) -> list[str]:
+    """Return names as they come back from a GCT file."""
+    return [unguard_formula(gct_cell(name)) for name in names]
 
 
 def _markers(path: Path, features: Columns, about: About) -> Columns:
