@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC
-from mrshc.files import locked
+from mrshc.locking import locked_folder
 from mrshc.study import StudyError, microarray, render_study, run_study, simulation
 from mrshc.study.config import load_study
 from mrshc.study.journal import open_journal
@@ -330,9 +330,7 @@ def test_a_trial_is_rendered_where_it_lies(folder, tmp_path):
 
 
 def test_two_runs_of_one_study_do_not_mix(folder):
-    work = folder / "small.partial"
-    work.mkdir()
-    with locked(work / "lock") as mine:
+    with locked_folder(folder / "small.partial") as mine:
         assert mine
         with pytest.raises(StudyError, match="Another process is at work"):
             run_study("small", folder=folder)
