@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import shutil
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -13,6 +15,8 @@ from scipy import sparse
 from mrshc.cli import main
 from mrshc.core.source import UnreadableError
 from mrshc.io import TableError, read_table
+
+ORACLES = Path(__file__).parents[1] / "oracles"
 
 N, P = 6, 9
 
@@ -477,3 +481,21 @@ def test_a_sparse_matrix_larger_than_the_memory_through_a_pipe(tmp_path, monkeyp
     for name, options in (("x.h5ad.gz", {}), ("x.h5ad", {"in_memory": True})):
         with pytest.raises(TableError, match="needs 432 bytes of memory, of which 431 bytes are"):
             read_table(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"\0\0" + bytes(14), b"\1\0" + bytes(6) + (2**64 - 16).to_bytes(8, "little")],
+    ids=["free space of no size", "a size that wraps around"],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_texts_that_hdf5_would_read_without_end(tmp_path, header, compressed):
+    path = tmp_path / "texts.h5ad"
+    shutil.copy(ORACLES / "dense.h5ad", path)
+    content = bytearray(path.read_bytes())
+    first = content.find(b"GCOL") + 16
+    assert first > 16
+    content[first : first + 16] = header
+    path.write_bytes(gzip.compress(content) if compressed else content)
+    with pytest.raises(TableError, match=r"its texts are damaged\. Copy or write it again"):
+        read_table(path)

@@ -14,6 +14,7 @@ from mrshc.io.grid import Grid
 from mrshc.io.source import FlawError
 from mrshc.io.storage import absent_chunks, refuse_unwritten
 from mrshc.io.stored import Stored, matrix_in, refuse_larger_than_memory, sparse_damage
+from mrshc.io.text_heaps import refuse_endless_heap_in
 from mrshc.sources.members import OutsideError, attribute, encoding_of, has_member, is_plain, member
 from mrshc.sources.sparse import Compressed
 from mrshc.sources.structure import StructureError
@@ -25,6 +26,7 @@ _NAME_KINDS = "OSUTiu"
 def read_h5ad(content: io.BufferedReader) -> Grid:
     """Read an .h5ad file that is not one on a disk: it was compressed, or comes through a pipe."""
     h5py = hdf5()
+    refuse_endless_heap_in(content)
     try:
         with h5py.File(content, "r") as file:
             return annotated(file)

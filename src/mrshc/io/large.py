@@ -15,6 +15,7 @@ from mrshc.io.grid import Grid
 from mrshc.io.source import FlawError
 from mrshc.io.storage import absent_chunks, refuse_links, refuse_unwritten
 from mrshc.io.stored import Kind, Stored, open_zarr, stays
+from mrshc.io.text_heaps import refuse_endless_heap_of
 from mrshc.sources.members import OutsideError, has_member, is_zarr
 
 _NAMES = {"npy": ".npy file of numbers", "h5ad": ".h5ad file", "zarr": "Zarr store"}
@@ -39,6 +40,7 @@ def _content(path: str | os.PathLike[str], kind: Kind) -> AbstractContextManager
     if kind == "npy":
         return nullcontext(np.load(path, mmap_mode="r", allow_pickle=False))
     if kind == "h5ad":
+        refuse_endless_heap_of(path)
         return hdf5().File(path, "r")
     if os.path.isdir(path):  # noqa: PTH112 - a path may be anything that can be opened
         refuse_links(path)
