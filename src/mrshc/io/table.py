@@ -101,7 +101,8 @@ def read_table(
     >>> from mrshc.io import read_table
     >>> folder = tempfile.TemporaryDirectory()
     >>> file = pathlib.Path(folder.name, "genes.csv")
-    >>> _ = file.write_text("gene,a,b,c\nTP53,1,2,3\nMYC,4,NA,6\nEGFR,7,8,9\nKIT,1,1,2\n")
+    >>> text = "gene,a,b,c\nTP53,1,2,3\nMYC,4,NA,6\nEGFR,7,8,9\nKIT,1,1,2\n"
+    >>> _ = file.write_text(text, encoding="utf-8")
     >>> table = read_table(file)
     >>> table.X.shape, list(table.feature_names)
     ((3, 4), ['TP53', 'MYC', 'EGFR', 'KIT'])
