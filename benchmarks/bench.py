@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from mrshc.files import write_text
 from mrshc.plotting import PALETTE, write_picture
 from mrshc.study.config import code_version
 from mrshc.study.tables import markdown_table, published
+from mrshc.utils.atomic_files import write_text
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"

@@ -107,7 +107,9 @@ def classical(design, draws):
 
 def profile(design):
     """Seconds that a fit with unknown q spends in each part, on one core."""
-    from mrshc.core import pruning, search, sparsity
+    from mrshc.core import search
+    from mrshc.core.sparse_pca import l1_path as sparsity
+    from mrshc.core.trees import pruning
 
     warm_up()
     spent = dict.fromkeys(("components", "gap tests", "distances and trees", "silhouettes"), 0.0)
@@ -181,7 +183,7 @@ def _shc_on_explicit_pairs(X, l1_bound=5.7):
 
 def early_stopping(draws):
     """Verdicts of early stopping and of all reference samples, on every node of many searches."""
-    from mrshc.core import pruning
+    from mrshc.core.trees import pruning
 
     plain = pruning.gap_curve
     counts = {"nodes": 0, "other_verdict": 0, "drawn": 0}
@@ -294,7 +296,7 @@ def far(n, p, where, seed=0):
     map) or "cluster" (a dask array on two worker processes, one of which is killed on the way).
     Peak of what the process holds beside the page cache.
     """
-    from mrshc.core import far as core_far
+    from mrshc.core.data import out_of_core as core_far
 
     core_far._MANY = np.inf
     warm_up()

@@ -21,7 +21,10 @@ import numpy as np
 import torch
 
 from mrshc import SHC, MrSHC, UnsupportedClustersWarning
-from mrshc.core import claims, far, search, shortlist
+from mrshc.core import search
+from mrshc.core.data import out_of_core as far
+from mrshc.core.sparse_pca import certificates as claims
+from mrshc.core.sparse_pca import working_sets as shortlist
 
 RESULTS = Path(__file__).with_name("gpu.json")
 SEARCH = {"n": 1000, "p": 1_000_000}

@@ -1,10 +1,10 @@
 import pytest
 
-from residences import RESIDENCES, Residence, use_small_blocks
+from storage_backends import STORAGE_BACKENDS, StorageBackend, use_small_blocks
 
 
-@pytest.fixture(params=RESIDENCES)
-def residence(request, tmp_path, monkeypatch):
+@pytest.fixture(params=STORAGE_BACKENDS)
+def backend(request, tmp_path, monkeypatch):
     """A place where X may live, swept in small blocks."""
     use_small_blocks(monkeypatch, 3000)
-    return Residence(request.param, tmp_path)
+    return StorageBackend(request.param, tmp_path)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mrshc.core.spc import Component
-from mrshc.core.tree import agglomerate, pairwise_distances
+from mrshc.core.sparse_pca.components import Component
+from mrshc.core.trees.tree import agglomerate, pairwise_distances
 
 ORACLES = Path(__file__).parent / "oracles"
 

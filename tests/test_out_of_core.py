@@ -23,16 +23,18 @@ import zarr
 from distributed.comm import CommClosedError
 from scipy import sparse
 
-from mrshc import MrSHC, cli, outputs, progress
-from mrshc.analysis import place_of, places
+from mrshc import MrSHC
+from mrshc.app import cli, place_of
+from mrshc.app import execution_backends as places
+from mrshc.core.data import block_reading as local
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import TableError, load_result, read_table, stored
-from mrshc.io.stored import Stored
-from mrshc.sources import local
+from mrshc.io.matrix_file import Stored
+from mrshc.utils import progress
 
 # The command line in a process of its own, without pictures: they take most of the time.
-CODE = "from mrshc import cli, outputs; outputs._pictures = lambda _: {}; cli.main()"
+CODE = "from mrshc.app import cli, output_folder as o; o._pictures = lambda _: {}; cli.main()"
 MRSHC = [sys.executable, "-c", CODE]
 N, P = 60, 120
 SAMPLES, FEATURES = [f"s{i}" for i in range(N)], [f"g{j}" for j in range(P)]
@@ -57,7 +59,7 @@ def small_blocks(monkeypatch):
 @pytest.fixture
 def main(monkeypatch, capsys):
     """Run the command line in this process, without pictures."""
-    monkeypatch.setattr(outputs, "_pictures", lambda _: {})
+    monkeypatch.setattr(output_folder, "_pictures", lambda _: {})
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["mrshc", *map(str, arguments)])
@@ -391,7 +393,7 @@ def test_nobody_waits_for_packages_that_hold_data_elsewhere():
     for arguments in (["cluster", "--help"], ["cluster", "x.csv", *QUICK]):
         code = f"""if True:
             import sys
-            from mrshc import cli
+            from mrshc.app import cli
             sys.argv = ["mrshc", *{arguments}]
             try:
                 cli.main()
@@ -467,7 +469,7 @@ def test_a_disk_that_is_full_when_the_result_is_written(main, folder, monkeypatc
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(outputs, "write_report", full)
+    monkeypatch.setattr(output_folder, "write_report", full)
     code, _, said = main(*command, "--overwrite")
     assert code == 2
     assert said.splitlines() == [

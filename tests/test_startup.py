@@ -23,7 +23,7 @@ def loaded_by(code):
     [
         ("import mrshc", HEAVY | {"numpy", "pandas", "rich", "sklearn"}),
         ("from mrshc import MrSHC, SHC, HighVarianceHC, sparse_components", HEAVY),
-        ("import mrshc.cli", HEAVY | {"numpy", "pandas", "rich", "sklearn"}),
+        ("import mrshc.app.cli", HEAVY | {"numpy", "pandas", "rich", "sklearn"}),
     ],
 )
 def test_imports_are_light(code, unwanted):

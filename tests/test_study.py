@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC
-from mrshc.locking import locked_folder
 from mrshc.study import StudyError, microarray, render_study, run_study, simulation
 from mrshc.study.config import load_study
 from mrshc.study.journal import open_journal
 from mrshc.study.microarray import errors_in_dendrogram
 from mrshc.study.tables import published
+from mrshc.utils.folder_lock import locked_folder
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies"

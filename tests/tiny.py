@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from mrshc.analysis import fit, plan_of
+from mrshc.app import fit, plan_of
 from mrshc.io import Table
 
 NAMES = ['a, "b"', "NA", "001", "naïve", "s5", "s6"]

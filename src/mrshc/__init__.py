@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mrshc.comparison import Comparison, MethodFailedWarning, compare
-    from mrshc.components import SparseComponents, sparse_components
     from mrshc.estimators import (
         SHC,
         HighVarianceHC,
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
         UnsupportedClustersWarning,
         refine_features,
     )
+    from mrshc.estimators.sparse_components import SparseComponents, sparse_components
 
 __all__ = [
     "SHC",
@@ -29,19 +29,17 @@ __all__ = [
     "sparse_components",
 ]
 
-# A room is opened when someone asks for what is in it: nobody pays for what they do not use.
-_ROOMS = {
+# Imported with their first use: `import mrshc` must not wait for numba, pandas and matplotlib.
+_HOMES = {
     "comparison": ("Comparison", "MethodFailedWarning", "compare"),
-    "components": ("SparseComponents", "sparse_components"),
+    "estimators.sparse_components": ("SparseComponents", "sparse_components"),
     "estimators": (
         *("SHC", "HighVarianceHC", "MrSHC"),
         *("UnsupportedClustersWarning", "refine_features"),
     ),
 }
-# Rooms with more to see than the names above.
-_OPEN = (
+_SUBMODULES = (
     "comparison",
-    "components",
     "datasets",
     "estimators",
     "exports",
@@ -53,15 +51,15 @@ _OPEN = (
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name from the room it lives in."""
-    for room, names in _ROOMS.items():
+    """Import a public name, or a public submodule, when it is first used."""
+    for module, names in _HOMES.items():
         if name in names:
-            globals()[name] = value = getattr(import_module(f"{__name__}.{room}"), name)
+            globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
             return value
-    if name in _OPEN:
+    if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_OPEN})
+    return sorted({*globals(), *__all__, *_SUBMODULES})

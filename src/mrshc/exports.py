@@ -2,8 +2,8 @@
 
 All functions return text, for the caller to write as UTF-8. Tabs and line breaks in names become
 blanks. In tables (GCT, CDT), an apostrophe is put before names and annotations that a spreadsheet
-would take for a formula, see :func:`mrshc.text.guard_formula`; `mrshc.io.read_table` removes it
-from GCT files.
+would take for a formula, see :func:`mrshc.utils.text_cleaning.guard_formula`;
+`mrshc.io.read_table` removes it from GCT files.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float
-from mrshc.core.tree import Tree, check_linkage
-from mrshc.text import guard_formula
+from mrshc.core.trees.tree import Tree, check_linkage
+from mrshc.utils.text_cleaning import guard_formula
 
 # What a Newick name may hold without quotes. An underscore would be read as a blank.
 _PLAIN = re.compile(r"[A-Za-z0-9.+-]+")

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from mrshc.core.far import FarData, summary
-from mrshc.sources import source_of
+from mrshc.core.data import source_of
+from mrshc.core.data.out_of_core import FarData, summary
 
 # The limit up to which double precision holds every whole number.
 _EXACT = 2**53

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import plain_twin
-from mrshc.core.gap import GapSettings
-from mrshc.core.matrix import centred_matrix
-from mrshc.core.refine import RefineSettings
+from mrshc.core.data.centred import centred_matrix
+from mrshc.core.inference.refinement import RefineSettings
 from mrshc.core.search import SearchPlan, search
-from mrshc.core.tree import LINKAGES
-from residences import clustered, matrix_at
+from mrshc.core.trees.gap_statistic import GapSettings
+from mrshc.core.trees.tree import LINKAGES
+from storage_backends import clustered, matrix_at
 
 
 def unheard(done, total):
@@ -230,18 +230,18 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("selection", ["silhouette", "evidence"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_search_ends_the_same_wherever_x_lives(residence, case, selection):
+def test_the_search_ends_the_same_wherever_x_lives(backend, case, selection):
     A = clustered()
     holes = np.where(np.random.default_rng(1).random(A.shape) < 0.1, np.nan, A)
     for table in (A, holes):
         options = CASES[case] | {"selection": selection, "n_jobs": 2}
-        assert_same(run(residence.near(table), **options), run(residence(table), **options))
+        assert_same(run(backend.in_memory(table), **options), run(backend(table), **options))
 
 
-def test_a_refined_search_ends_the_same_wherever_x_lives(residence):
+def test_a_refined_search_ends_the_same_wherever_x_lives(backend):
     options = {"targets": (10, 20), "refine": RefineSettings()}
     A = clustered(n=45)
-    near, found = run(residence.near(A), **options), run(residence(A), **options)
+    near, found = run(backend.in_memory(A), **options), run(backend(A), **options)
     assert found.refined.supported
     assert_same(near, found)
     np.testing.assert_allclose(found.refined.q_values, near.refined.q_values, rtol=1e-10)

@@ -12,8 +12,8 @@ import pytest
 import zarr
 from scipy import sparse
 
-from mrshc.cli import main
-from mrshc.core.source import UnreadableError
+from mrshc.app.cli import main
+from mrshc.core.data.interface import UnreadableError
 from mrshc.io import TableError, read_table
 
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -474,7 +474,7 @@ def test_links_are_refused_without_opening_what_they_lead_to(tmp_path):
 
 
 def test_a_sparse_matrix_larger_than_the_memory_through_a_pipe(tmp_path, monkeypatch):
-    monkeypatch.setattr("mrshc.io.stored.free_memory", lambda: 8 * N * P - 1)
+    monkeypatch.setattr("mrshc.io.matrix_file.free_memory", lambda: 8 * N * P - 1)
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         annotate(file, "csc")
     (tmp_path / "x.h5ad.gz").write_bytes(gzip.compress((tmp_path / "x.h5ad").read_bytes()))

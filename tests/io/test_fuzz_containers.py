@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mrshc.core.source import UnreadableError
+from mrshc.core.data import source_of
+from mrshc.core.data.interface import UnreadableError
 from mrshc.io import TableError, read_table
-from mrshc.sources import source_of
 
 # 100,000 are run by hand. Most cases are of the cheapest kind.
 CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "10000")), 4

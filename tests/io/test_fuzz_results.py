@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from mrshc import MrSHC
-from mrshc.checkpoint import Checkpoint, StepSizes
 from mrshc.errors import UserError
+from mrshc.estimators.checkpoint import Checkpoint, StepSizes
 from mrshc.exports import newick, treeview
 from mrshc.io import load_result
 from mrshc.io.result import ResultError, write_result
 from mrshc.plotting import dendrogram_lines
-from mrshc.report.write import result_report
+from mrshc.report.report_file import result_report
 from tiny import tiny_result, tiny_table
 
 CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "10000")), 10

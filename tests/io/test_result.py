@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mrshc.analysis import fit, plan_of
+from mrshc.app import fit, plan_of
+from mrshc.app.output_folder import write_outputs
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table, load_result, read_table
 from mrshc.io.result import SCHEMA, write_result
-from mrshc.outputs import write_outputs
 
 METHODS = {
     "mrshc": {"n_features_to_select": [10, 20], "max_rank": 2, "n_references": 10},

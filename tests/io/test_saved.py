@@ -11,9 +11,9 @@ import pytest
 
 from mrshc.errors import UserError
 from mrshc.io import load_result
-from mrshc.io.checks import check_schema, load_schema
+from mrshc.io.checked_reading import check_schema, load_schema
 from mrshc.io.result import SCHEMA, write_result
-from mrshc.io.source import FlawError
+from mrshc.io.streams import FlawError
 from tiny import NAMES, tiny_result
 
 LOST = object()

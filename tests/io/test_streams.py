@@ -64,7 +64,7 @@ def test_process_substitution_loses_nothing(frame, tmp_path):
     frame.to_csv(tmp_path / "table.tsv", sep="\t")
     names = pd.DataFrame({"sample": frame.columns, "class": list("uv") * 6})
     names.to_csv(tmp_path / "clinic.csv", index=False)
-    program = "from mrshc.cli import main; main()"
+    program = "from mrshc.app.cli import main; main()"
     options = "--samples <(cat clinic.csv) --truth class --method hmv -q 5 -k 2 --json --out out"
     command = f'{sys.executable} -c "{program}" cluster <(cat table.tsv) {options}'
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, check=True)

@@ -14,7 +14,7 @@ import pytest
 
 from mrshc.exports import gct
 from mrshc.io import TableError, read_table
-from mrshc.io.grid import unique
+from mrshc.io.raw_table import unique
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 X = np.array([[1.5, -2.0, 3.25, 0.1], [4.0, 5e-7, 6.0, 1e10], [7.0, 8.0, 9.125, -0.3]])
@@ -546,7 +546,7 @@ def test_both_ways_of_reading_rows_give_the_same(write, monkeypatch):
     ]
     text = "\n".join(["gene\tabout\ta\tb\tc\td", *rows]) + "\n"
     fast = read_table(write(text))
-    monkeypatch.setattr("mrshc.io.body.Body._is_regular", lambda *_: False)
+    monkeypatch.setattr("mrshc.io.text_rows.Body._is_regular", lambda *_: False)
     slow = read_table(write(text))
     np.testing.assert_array_equal(fast.X, slow.X)
     pd.testing.assert_frame_equal(fast.feature_annotations, slow.feature_annotations)

@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC
-from mrshc.plotting import dendrogram, heatmap, write_picture
+from mrshc.plotting import heatmap_plot as heatmap
+from mrshc.plotting import tree_plots as dendrogram
+from mrshc.plotting import write_picture
 
 VALUES = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]])
 NAMED = pd.DataFrame(VALUES, index=list("wxyz"), columns=["f", "g"])

@@ -12,7 +12,7 @@ from mrshc.plotting import (
     split_marks,
     standardised,
 )
-from mrshc.plotting.features import correlation_distances
+from mrshc.plotting.heatmap_data import correlation_distances
 
 
 def candidates(*rows):

@@ -13,7 +13,7 @@ from mrshc.plotting import (
     shortened,
     shortened_names,
 )
-from mrshc.plotting.layout import LINE_HEIGHT, counted, lone_branches
+from mrshc.plotting.dendrogram_layout import LINE_HEIGHT, counted, lone_branches
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 

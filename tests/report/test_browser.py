@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mrshc.analysis import about_comparison, compare_methods, fit, plan_of
-from mrshc.core.outliers import winsorised
-from mrshc.core.tree import Tree
+from mrshc.app import about_comparison, compare_methods, fit, plan_of
+from mrshc.core.robust.outliers import winsorised
+from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.io import Table
 from mrshc.plotting import standardised

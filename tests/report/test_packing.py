@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrshc.report.packing import pack
+from mrshc.report.number_packing import pack
 
 
 def restored(values, outlying=()):

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from mrshc.report import page as pages
+from mrshc.report import html_page as pages
 
 
 class Elements(HTMLParser):
@@ -95,7 +95,7 @@ def test_the_page_itself_uses_neither_style_nor_event_attributes():
 def test_a_page_is_written_in_utf_8_whatever_the_locale(tmp_path):
     path = tmp_path / "page.html"
     code = (
-        "import pathlib, sys; from mrshc.files import write_text;"
+        "import pathlib, sys; from mrshc.utils.atomic_files import write_text;"
         " write_text(pathlib.Path(sys.argv[1]), '\\u2026 \\u25b4')"
     )
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

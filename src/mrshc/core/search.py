@@ -13,19 +13,19 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from mrshc.core.arrays import Float, Index, Labels
-from mrshc.core.completion import completed
-from mrshc.core.evidence import JUDGED_CUTS, MOST_CLUSTERS, SUPPORTED, shuffle_scores
-from mrshc.core.far import AnyMatrix, FarMatrix
-from mrshc.core.gap import GapSettings
-from mrshc.core.pruning import PrunedTree, cut_tree, prune
-from mrshc.core.refine import Refined, RefineSettings, refine
-from mrshc.core.selection import iterative_choice, reference_number_of_clusters
-from mrshc.core.shortlist import DevicePath, FarPath
-from mrshc.core.silhouette import average_silhouette
-from mrshc.core.sparsity import ComponentPath, FeatureSet, SparsityPath
-from mrshc.core.spc import Component, leading_starts
-from mrshc.core.tree import agglomerate
-from mrshc.core.workers import Progress, Steps, one_blas_thread, results_of
+from mrshc.core.data.out_of_core import AnyMatrix, FarMatrix
+from mrshc.core.inference.refinement import Refined, RefineSettings, refine
+from mrshc.core.parallel import Progress, Steps, one_blas_thread, results_of
+from mrshc.core.robust.missing_values import completed
+from mrshc.core.selection.evidence import JUDGED_CUTS, MOST_CLUSTERS, SUPPORTED, shuffle_scores
+from mrshc.core.selection.silhouette import iterative_choice, reference_number_of_clusters
+from mrshc.core.sparse_pca.components import Component, leading_starts
+from mrshc.core.sparse_pca.l1_path import ComponentPath, FeatureSet, SparsityPath
+from mrshc.core.sparse_pca.working_sets import DevicePath, FarPath
+from mrshc.core.trees.gap_statistic import GapSettings
+from mrshc.core.trees.pruning import PrunedTree, cut_tree, prune
+from mrshc.core.trees.silhouette import average_silhouette
+from mrshc.core.trees.tree import agglomerate
 
 # How to choose among candidates: as the paper does, by how well the clusters separate in the
 # features that made them, or by what the trees say about the other features.

@@ -13,12 +13,12 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core.arrays import Float, Index, Labels, Mask
-from mrshc.core.completion import completed
-from mrshc.core.far import FarData, columns_of
-from mrshc.core.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
-from mrshc.core.workers import one_blas_thread
-from mrshc.estimators.markers import marker_table
-from mrshc.sources import source_of
+from mrshc.core.data import source_of
+from mrshc.core.data.out_of_core import FarData, columns_of
+from mrshc.core.parallel import one_blas_thread
+from mrshc.core.robust.missing_values import completed
+from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
+from mrshc.estimators.marker_table import marker_table
 from mrshc.validation import (
     check_increasing,
     check_integer,

@@ -10,14 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Float
-from mrshc.core.completion import completed
-from mrshc.core.far import FarData, FarMatrix, matrix_of
-from mrshc.core.matrix import n_constant_columns
-from mrshc.core.pairs import PairDistances
-from mrshc.core.refine import Refined, RefineSettings, refine
-from mrshc.core.shc import PermutationGap, SparseWeights, WeightPath, permutation_gap
-from mrshc.core.tree import agglomerate
-from mrshc.core.workers import n_threads, one_blas_thread
+from mrshc.core.data.centred import n_constant_columns
+from mrshc.core.data.out_of_core import FarData, FarMatrix, matrix_of
+from mrshc.core.inference.refinement import Refined, RefineSettings, refine
+from mrshc.core.parallel import n_threads, one_blas_thread
+from mrshc.core.robust.missing_values import completed
+from mrshc.core.sparse_hc.feature_weights import (
+    PermutationGap,
+    SparseWeights,
+    WeightPath,
+    permutation_gap,
+)
+from mrshc.core.sparse_hc.pair_distances import PairDistances
+from mrshc.core.trees.tree import agglomerate
 from mrshc.estimators.base import (
     TreeCutter,
     feature_targets,
@@ -25,13 +30,13 @@ from mrshc.estimators.base import (
     linkage_and_metric,
     seed_of,
 )
-from mrshc.estimators.refinement import (
+from mrshc.estimators.feature_refinement import (
     NO_SUPPORT,
     UnsupportedClustersWarning,
     keep_refined,
     refine_settings,
 )
-from mrshc.progress import CallbackSupportMixin, reported, with_callbacks
+from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
 from mrshc.validation import (
     check_dissimilarity,
     check_integer,

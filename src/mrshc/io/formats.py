@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.io.dialect import Lines, Row, ragged, rows_of
-from mrshc.io.grid import Grid, is_missing, number_of, rounding_notes, unique
-from mrshc.io.layout import kept_apart
-from mrshc.io.source import FlawError, refuse_other_than_numbers
-from mrshc.text import clean_text, unguard_formula
+from mrshc.io.raw_table import Grid, is_missing, number_of, rounding_notes, unique
+from mrshc.io.streams import FlawError, refuse_other_than_numbers
+from mrshc.io.text_columns import kept_apart
+from mrshc.io.text_dialect import Lines, Row, ragged, rows_of
+from mrshc.utils.text_cleaning import clean_text, unguard_formula
 
 _GCT_VERSIONS = ("#1.2", "#1.3")
 # A size in ASCII digits, and no larger than an array can be.

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.source import UnreadableError
-from mrshc.io.annotated import annotated, hdf5
+from mrshc.core.data.hdf5_zarr_groups import OutsideError, has_member, is_zarr
+from mrshc.core.data.interface import UnreadableError
+from mrshc.io.anndata_format import annotated, hdf5
+from mrshc.io.chunk_storage import absent_chunks, refuse_links, refuse_unwritten
 from mrshc.io.formats import brief, unnamed
-from mrshc.io.grid import Grid
-from mrshc.io.source import FlawError
-from mrshc.io.storage import absent_chunks, refuse_links, refuse_unwritten
-from mrshc.io.stored import Kind, Stored, open_zarr, stays
-from mrshc.io.text_heaps import refuse_endless_heap_of
-from mrshc.sources.members import OutsideError, has_member, is_zarr
+from mrshc.io.hdf5_text_heaps import refuse_endless_heap_of
+from mrshc.io.matrix_file import Kind, Stored, open_zarr, stays
+from mrshc.io.raw_table import Grid
+from mrshc.io.streams import FlawError
 
 _NAMES = {"npy": ".npy file of numbers", "h5ad": ".h5ad file", "zarr": "Zarr store"}
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from mrshc.errors import UserError
 from mrshc.exports import gct
-from mrshc.io.checks import check_schema, load_schema, read_json
-from mrshc.io.saved import LINKAGE, check_about, naming, read_tables
-from mrshc.io.source import FlawError
-from mrshc.text import guard_formula
+from mrshc.io.checked_reading import check_schema, load_schema, read_json
+from mrshc.io.result_tables import LINKAGE, check_about, naming, read_tables
+from mrshc.io.streams import FlawError
+from mrshc.utils.text_cleaning import guard_formula
 
 FORMAT = "mrshc result"
 # To be raised when files change their meaning; a reader refuses what is newer than itself.

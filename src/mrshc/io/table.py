@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.source import Source
+from mrshc.core.data.interface import Source
 from mrshc.io import formats
-from mrshc.io.annotated import read_h5ad
-from mrshc.io.grid import Grid, Orientation, tidy, unique
+from mrshc.io.anndata_format import read_h5ad
 from mrshc.io.large import read_large
-from mrshc.io.source import (
+from mrshc.io.matrix_file import kind_of
+from mrshc.io.raw_table import Grid, Orientation, tidy, unique
+from mrshc.io.streams import (
     FlawError,
     TableError,
     as_text,
@@ -26,9 +27,8 @@ from mrshc.io.source import (
     shown,
     start_of,
 )
-from mrshc.io.stored import kind_of
-from mrshc.io.text import read_cells, read_text
-from mrshc.text import clean_text
+from mrshc.io.text_format import read_cells, read_text
+from mrshc.utils.text_cleaning import clean_text
 
 _FEWEST_SAMPLES, _FEWEST_FEATURES = 3, 2
 _NAMED = 5  # in an error, at most

@@ -1,7 +1,6 @@
 """Pictures of results, and the data behind each, apart from its drawing."""
 
-from mrshc.plotting.bars import loadings, markers, silhouettes
-from mrshc.plotting.choice import search_curves
+from mrshc.plotting.bar_plots import loadings, markers, silhouettes
 from mrshc.plotting.colours import (
     CLUSTER_PALETTE,
     PALETTE,
@@ -10,7 +9,20 @@ from mrshc.plotting.colours import (
     cluster_colours,
     level_colours,
 )
-from mrshc.plotting.evidence import (
+from mrshc.plotting.dendrogram_layout import (
+    DendrogramLines,
+    clusters_of_merges,
+    cut_height,
+    dendrogram_lines,
+    fitting_labels,
+    free_places,
+    shortened,
+    shortened_names,
+)
+from mrshc.plotting.dendrogram_panels import dendrograms
+from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
+from mrshc.plotting.heatmap_plot import heatmap
+from mrshc.plotting.plot_data import (
     Curve,
     MarkerPanel,
     SearchStory,
@@ -22,21 +34,9 @@ from mrshc.plotting.evidence import (
     silhouette_rows,
     split_marks,
 )
-from mrshc.plotting.features import feature_tree, standardised, usual_samples
-from mrshc.plotting.heat import heatmap
-from mrshc.plotting.layout import (
-    DendrogramLines,
-    clusters_of_merges,
-    cut_height,
-    dendrogram_lines,
-    fitting_labels,
-    free_places,
-    shortened,
-    shortened_names,
-)
-from mrshc.plotting.panels import dendrograms
+from mrshc.plotting.search_plot import search_curves
 from mrshc.plotting.style import write_picture
-from mrshc.plotting.trees import dendrogram, gap_tests
+from mrshc.plotting.tree_plots import dendrogram, gap_tests
 
 __all__ = [
     "CLUSTER_PALETTE",

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from mrshc.core.arrays import Float
-from mrshc.plotting.alignment import align_samples
-from mrshc.plotting.layout import shortened
-from mrshc.text import clean_text
+from mrshc.plotting.annotation_alignment import align_samples
+from mrshc.plotting.dendrogram_layout import shortened
+from mrshc.utils.text_cleaning import clean_text
 
 # Okabe and Ito's palette, told apart by colour-blind readers too; yellow is left out, it vanishes
 # on white.

@@ -17,10 +17,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from mrshc.files import replacing
 from mrshc.plotting.colours import Entry
-from mrshc.plotting.layout import CHARACTER_WIDTH, POINTS_PER_INCH, LabelFit, shortened_names
-from mrshc.text import clean_text
+from mrshc.plotting.dendrogram_layout import (
+    CHARACTER_WIDTH,
+    POINTS_PER_INCH,
+    LabelFit,
+    shortened_names,
+)
+from mrshc.utils.atomic_files import replacing
+from mrshc.utils.text_cleaning import clean_text
 
 SMALL_TEXT = 8.0
 WIDEST = 16.0

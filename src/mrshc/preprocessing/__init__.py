@@ -5,8 +5,8 @@ pipeline; `prepare` runs several of them and keeps a log for people. NaN marks a
 passes through, infinity is refused. What comes in is never changed in place.
 """
 
-from mrshc.preprocessing.chain import PRESETS, Prepared, StepReport, chain, dudoit2002, prepare
 from mrshc.preprocessing.imputation import NeighborImputer
+from mrshc.preprocessing.pipeline import PRESETS, Prepared, StepReport, chain, dudoit2002, prepare
 from mrshc.preprocessing.steps import (
     Log2,
     ObservedFilter,

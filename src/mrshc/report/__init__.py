@@ -1,6 +1,6 @@
 """The report: one HTML file that lets people look at a result."""
 
-from mrshc.report.write import (
+from mrshc.report.report_file import (
     ABOUT_COMPARISON,
     REPORT,
     comparison_report,

@@ -8,9 +8,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from mrshc import journal
-from mrshc.locking import locked_folder, remove_locked_folder
 from mrshc.study.config import StudyError
+from mrshc.utils import journal
+from mrshc.utils.folder_lock import locked_folder, remove_locked_folder
 
 Task = tuple[int, ...]
 Row = dict[str, Any]

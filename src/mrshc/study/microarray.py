@@ -20,8 +20,8 @@ from sklearn.metrics.cluster import contingency_matrix
 
 from mrshc.comparison import MethodFailedWarning, compare
 from mrshc.plotting import dendrograms, write_picture
-from mrshc.study.catalog import check_names, estimator_of, unsupported_clusters_allowed
 from mrshc.study.config import Folders, Study, StudyError
+from mrshc.study.designs_and_methods import check_names, estimator_of, unsupported_clusters_allowed
 from mrshc.study.journal import Row, Task
 from mrshc.study.tables import failures, markdown_table
 

@@ -15,11 +15,12 @@ from types import ModuleType
 import pandas as pd
 from joblib import Parallel, delayed
 
-from mrshc.files import write_text
-from mrshc.study import microarray, realworld, section2, simulation, timing
+from mrshc.study import many_datasets as realworld
+from mrshc.study import microarray, section2, simulation, timing
 from mrshc.study.config import Folders, Study, StudyError, code_version, load_study
 from mrshc.study.journal import Journal, Row, Task, open_journal
 from mrshc.study.tables import publish
+from mrshc.utils.atomic_files import write_text
 
 __all__ = ["StudyError", "render_study", "run_study"]
 

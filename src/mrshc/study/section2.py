@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mrshc import SHC, MrSHC
-from mrshc.core.pairs import PairDistances
-from mrshc.core.shc import WeightPath
+from mrshc.core.sparse_hc.feature_weights import WeightPath
+from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.datasets import SimulatedData, make_section2_example
 from mrshc.metrics import classification_error_rate
 from mrshc.plotting import dendrograms, write_picture
-from mrshc.study.catalog import check_names, unsupported_clusters_allowed
 from mrshc.study.config import Folders, Study, StudyError
+from mrshc.study.designs_and_methods import check_names, unsupported_clusters_allowed
 from mrshc.study.journal import Row, Task
 from mrshc.study.tables import failures, markdown_table, mean_and_error
 

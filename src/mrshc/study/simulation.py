@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from mrshc.comparison import score
 from mrshc.datasets import SimulatedData
 from mrshc.metrics import classification_error_rate, feature_precision, feature_recall
-from mrshc.study.catalog import (
+from mrshc.study.config import Folders, Study
+from mrshc.study.designs_and_methods import (
     check_names,
     estimator_of,
     imputed,
     simulated,
     unsupported_clusters_allowed,
 )
-from mrshc.study.config import Folders, Study
 from mrshc.study.journal import Row, Task
 from mrshc.study.tables import brief_table, check_columns, design_tables
 

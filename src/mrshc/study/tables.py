@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mrshc.files import write_text
 from mrshc.study.config import Study, StudyError
+from mrshc.utils.atomic_files import write_text
 
 # Column of the results: heading, digits.
 QUANTITIES = {

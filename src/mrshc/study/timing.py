@@ -6,13 +6,13 @@ import time
 
 import pandas as pd
 
-from mrshc.study.catalog import (
+from mrshc.study.config import Folders, Study, StudyError
+from mrshc.study.designs_and_methods import (
     check_names,
     estimator_of,
     simulated,
     unsupported_clusters_allowed,
 )
-from mrshc.study.config import Folders, Study, StudyError
 from mrshc.study.journal import Row, Task
 from mrshc.study.tables import failures, markdown_table
 

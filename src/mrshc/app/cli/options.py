@@ -1,0 +1,466 @@
+"""Options that several commands share, in groups, with what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from mrshc.errors import UserError
+
+if TYPE_CHECKING:
+    from mrshc.app.cli.console import Talk
+    from mrshc.io import Table
+
+
+class Side(StrEnum):
+    """Where the features are."""
+
+    rows = "rows"
+    columns = "columns"
+
+
+class Over(StrEnum):
+    """What to go over."""
+
+    features = "features"
+    samples = "samples"
+
+
+class Scaled(StrEnum):
+    """What to standardise."""
+
+    samples = "samples"
+    features = "features"
+    both = "both"
+
+
+class Preset(StrEnum):
+    """Chains of steps with a name."""
+
+    dudoit2002 = "dudoit2002"
+
+
+class Method(StrEnum):
+    """Methods of clustering."""
+
+    mrshc = "mrshc"
+    shc = "shc"
+    hc = "hc"
+    hmv = "hmv"
+
+
+class Linkage(StrEnum):
+    """Distances between clusters."""
+
+    single = "single"
+    complete = "complete"
+    average = "average"
+    weighted = "weighted"
+    ward = "ward"
+    centroid = "centroid"
+    median = "median"
+
+
+class Metric(StrEnum):
+    """Distances between samples."""
+
+    sqeuclidean = "sqeuclidean"
+    cityblock = "cityblock"
+
+
+class Center(StrEnum):
+    """What to subtract before the components are sought."""
+
+    columns = "columns"
+    grand = "grand"
+    none = "none"
+
+
+class Selection(StrEnum):
+    """How to choose the number of features and the rank."""
+
+    silhouette = "silhouette"
+    evidence = "evidence"
+
+
+def _in(panel: str) -> Callable[..., Any]:
+    """Return what makes options of one panel of the help."""
+
+    def option(*names: str, **about: Any) -> Any:
+        return typer.Option(*names, rich_help_panel=panel, **about)
+
+    return option
+
+
+_read, _prepare = _in("Reading"), _in("Preparing the data")
+_fit, _run = _in("Method"), _in("Running")
+
+File = Annotated[
+    str,
+    typer.Argument(
+        help="A table: CSV, TSV, GCT, Parquet, .npy, .npz or .h5ad, also compressed (.gz, .bz2, "
+        ".xz), or .zarr, a folder or a .zip; - reads standard input. Where .npy, .h5ad and .zarr "
+        "do not fit into memory, they are read in blocks."
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
+NFeatures = Annotated[
+    str | None,
+    _fit(
+        "--n-features",
+        "--n-features-to-select",
+        "-q",
+        help="Number of features, several to choose from (10,20,40), or auto.",
+    ),
+]
+LinkageName = Annotated[Linkage, _fit("--linkage", help="Distance between clusters.")]
+MetricName = Annotated[Metric, _fit("--metric", help="Distance between samples.")]
+SelectionName = Annotated[
+    Selection | None,
+    _fit(
+        "--selection",
+        help="mrshc: how to choose features and rank. silhouette (so by default): as the paper "
+        "does, by how well the clusters separate in the features that make them. evidence: by "
+        "what the tree says of all other features; for gene expression and the like, where "
+        "clusters show in many features. Where the useful features are few, add --refine. Takes "
+        "less time.",
+    ),
+]
+Refine = Annotated[
+    bool,
+    _fit(
+        "--refine",
+        help="mrshc, shc: then find all features that go with the clusters, each tested against "
+        "trees that never saw it, and build the tree on them. Use it to get the complete list, "
+        "and to learn whether there are clusters at all. Costs some per cent more time.",
+    ),
+]
+Robust = Annotated[
+    bool,
+    _fit(
+        "--robust",
+        help="mrshc: pull in unusual cells, and set outlying samples apart: they are named, and "
+        "attached to the tree at the end. For heavy tails, spikes and failed arrays. Needs a "
+        "copy of the data.",
+    ),
+]
+NCut = Annotated[
+    int | None,
+    _fit("--n-clusters", "-k", min=1, help="Where to cut; by default the number of classes."),
+]
+Json = Annotated[bool, _run("--json", help="Print result.json instead of sentences.")]
+Resume = Annotated[bool, _run("--resume", help="Go on with a run that was interrupted.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the table is read."""
+
+    features: Annotated[
+        Side | None,
+        _read("--features", help="Where the features are, if the guess (longer side) is wrong."),
+    ] = None
+    samples: Annotated[
+        Path | None,
+        _read("--samples", help="Second table with annotations of the samples, joined by name."),
+    ] = None
+    truth: Annotated[
+        str | None,
+        _read(
+            "--truth", help="Annotation with known classes, for scores and colours; never to fit."
+        ),
+    ] = None
+    annotation: Annotated[
+        list[str] | None,
+        _read("--annotation", help="Column that is not data though it holds numbers; repeatable."),
+    ] = None
+    separator: Annotated[
+        str | None, _read("--separator", help="What separates cells; found out by default.")
+    ] = None
+    decimal: Annotated[
+        str | None, _read("--decimal", help="Decimal mark, . or ,; found out by default.")
+    ] = None
+    in_memory: Annotated[
+        bool | None,
+        _read(
+            "--in-memory/--out-of-core",
+            help="Read all values of .npy, .h5ad or .zarr at once, or leave them in the file and "
+            "read them in blocks, again for each pass over them. By default they are read at once "
+            "if that takes no more than half of the free memory. What prepares the data, --robust "
+            "and --method hc need them at once.",
+        ),
+    ] = None
+
+    def table(self, file: str, talk: Talk, *, stays: bool = False) -> Table:
+        """Read the table, and say what was understood; if it `stays`, its values are left there."""
+        from mrshc.io import can_stay, read_table
+
+        in_memory = self.in_memory
+        if stays and in_memory is None and can_stay(file):
+            in_memory = False
+        with talk.working(f"Reading {file}"):
+            table = read_table(
+                file,
+                features=None if self.features is None else self.features.value,
+                samples=self.samples,
+                truth=self.truth,
+                annotations=self.annotation or (),
+                separator=self.separator,
+                decimal=self.decimal,
+                in_memory=in_memory,
+            )
+        talk.say(f"Read {table.source}: {table.notes[0]}")
+        for note in table.notes[1:]:
+            talk.say(f"  {note}")
+        return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparing:
+    """What is done to the data before they are clustered."""
+
+    preset: Annotated[
+        Preset | None,
+        _prepare(
+            "--preset",
+            help="Steps with a name. dudoit2002: floor 100, ceiling 16000, max/min above 5, "
+            "max-min above 500, log2, for raw Affymetrix intensities.",
+        ),
+    ] = None
+    impute: Annotated[
+        Over | None,
+        _prepare(
+            "--impute",
+            help="Fill gaps from the nearest features or samples, before anything else. Gaps may "
+            "also stay: distances are then those to be expected.",
+        ),
+    ] = None
+    neighbors: Annotated[
+        int, _prepare("--neighbors", min=1, help="Neighbours to fill gaps from.")
+    ] = 5
+    floor: Annotated[float | None, _prepare("--floor", help="Raise lower values to this.")] = None
+    ceiling: Annotated[float | None, _prepare("--ceiling", help="Lower higher values to this.")] = (
+        None
+    )
+    min_ratio: Annotated[
+        float | None, _prepare("--min-ratio", help="Keep features with max/min above this.")
+    ] = None
+    min_difference: Annotated[
+        float | None, _prepare("--min-difference", help="Keep features with max-min above this.")
+    ] = None
+    log2: Annotated[bool, _prepare("--log2", help="Take logarithms.")] = False
+    pseudocount: Annotated[
+        float | None,
+        _prepare("--pseudocount", help="Add this before the logarithm, as 1 for counts."),
+    ] = None
+    standardize: Annotated[
+        Scaled | None,
+        _prepare("--standardize", help="Give samples or features mean 0 and deviation 1."),
+    ] = None
+    top_variance: Annotated[
+        int | None, _prepare("--top-variance", help="Keep so many features of highest variance.")
+    ] = None
+
+    def steps(self) -> list[Any]:
+        """Return the steps; what is given by hand goes before the preset."""
+        from mrshc.preprocessing import PRESETS, chain
+
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "preset"}
+        given["log2"] = self.log2 or self.pseudocount is not None or None
+        chosen = {} if self.preset is None else PRESETS[self.preset.value]
+        return chain(**chosen | {name: _plain(v) for name, v in given.items() if v is not None})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitting:
+    """The method and its parameters."""
+
+    method: Annotated[
+        Method,
+        _fit(
+            "--method",
+            help="mrshc; shc: sparse clustering of Witten and Tibshirani; hc: classical, all "
+            "features; hmv: classical, features of highest variance.",
+        ),
+    ] = Method.mrshc
+    n_features: NFeatures = None
+    rank: Annotated[
+        str | None, _fit("--rank", "-r", help="Number of sparse components, or auto.")
+    ] = None
+    max_rank: Annotated[int | None, _fit("--max-rank", help="Largest rank tried (5).")] = None
+    n_clusters: Annotated[
+        str | None, _fit("--n-clusters", "-k", help="Number of clusters, or auto.")
+    ] = None
+    linkage: LinkageName = Linkage.complete
+    metric: MetricName = Metric.sqeuclidean
+    n_references: Annotated[
+        int | None, _fit("--n-references", help="Reference samples of a gap statistic (50).")
+    ] = None
+    stop_early: Annotated[
+        bool | None,
+        _fit(
+            "--stop-early/--all-references",
+            help="Draw no more reference samples once the verdict is clear (so by default), or "
+            "always all.",
+        ),
+    ] = None
+    feature_tolerance: Annotated[
+        int | None, _fit("--feature-tolerance", help="Accept so many features more or fewer (0).")
+    ] = None
+    center: Annotated[
+        Center | None,
+        _fit(
+            "--center",
+            help="Subtract before components are sought: means of columns (so by default), one "
+            "grand mean, or none.",
+        ),
+    ] = None
+    l1_bound: Annotated[
+        str | None, _fit("--l1-bound", help="shc: bound on the weights, several, or auto.")
+    ] = None
+    n_permutations: Annotated[
+        int | None, _fit("--n-permutations", help="shc: permutations to choose by (10).")
+    ] = None
+    selection: SelectionName = None
+    refine: Refine = False
+    robust: Robust = False
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the estimator; None: not given."""
+        centers = {None: None, Center.columns: True, Center.grand: "grand", Center.none: False}
+        return {
+            "n_features_to_select": numbers_or_auto("--n-features", self.n_features),
+            "rank": number_or_auto("--rank", self.rank),
+            "max_rank": self.max_rank,
+            "n_clusters": number_or_auto("--n-clusters", self.n_clusters),
+            "linkage": self.linkage.value,
+            "metric": self.metric.value,
+            "n_references": self.n_references,
+            "stop_early": self.stop_early,
+            "feature_tolerance": self.feature_tolerance,
+            "center": centers[self.center],
+            "l1_bound": numbers_or_auto("--l1-bound", self.l1_bound, float),
+            "n_permutations": self.n_permutations,
+            **choices(self.selection, self.refine, self.robust),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How the run goes."""
+
+    seed: Annotated[int, _run("--seed", min=0, max=2**32 - 1, help="Seed of all random draws.")] = 0
+    jobs: Annotated[
+        int, _run("--jobs", "--n-jobs", "-j", help="Workers; -1 takes every core.")
+    ] = -1
+    quiet: Annotated[bool, _run("--quiet", help="Say nothing but errors.")] = False
+    overwrite: Annotated[bool, _run("--overwrite", help="Replace an earlier result.")] = False
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the estimator that they are."""
+        return {"random_state": self.seed, "n_jobs": self.jobs}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placing:
+    """Where the fit takes place."""
+
+    dask: Annotated[
+        str | None,
+        _run(
+            "--dask",
+            metavar="ADDRESS",
+            help="Fit on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786. They read "
+            ".npy, .h5ad or .zarr themselves: the file must have the same path for them. Of other "
+            "tables, only the search is spread. Needs the extra 'dask', there and here.",
+        ),
+    ] = None
+    device: Annotated[
+        str | None,
+        _run(
+            "--device",
+            metavar="NAME",
+            help="Copy the values to this device and fit there: cuda, cuda:1 or cpu. Needs the "
+            "extra 'gpu'.",
+        ),
+    ] = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether values need not come into this process."""
+        return self.dask is not None or self.device is not None
+
+
+def choices(selection: Selection | None, refine: bool, robust: bool) -> dict[str, Any]:
+    """Return parameters that not every method has; None: not given."""
+    return {
+        "selection": None if selection is None else selection.value,
+        "refine": refine or None,
+        "robust": robust or None,
+    }
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups: typer sees the options in them one by one."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {}
+    shown: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        kind = hints[name]
+        if is_dataclass(kind):
+            groups[name] = kind
+            of = get_type_hints(kind, include_extras=True)
+            options = {f.name: (of[f.name], f.default) for f in fields(kind)}
+        else:
+            options = {name: (kind, parameter.default)}
+        shown += [
+            Parameter(n, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for n, (annotation, default) in options.items()
+        ]
+
+    @wraps(command)
+    def grouped(**given: Any) -> None:
+        packed = {
+            name: kind(**{f.name: given.pop(f.name) for f in fields(kind)})
+            for name, kind in groups.items()
+        }
+        command(**given, **packed)
+
+    grouped.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    grouped.__annotations__ = {p.name: p.annotation for p in shown}
+    return grouped
+
+
+def number_or_auto(option: str, text: str | None) -> int | str | None:
+    """Return a whole number or "auto"."""
+    if text is None or text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise UserError(f"{option} must be a whole number or auto, got {text!r}.") from None
+
+
+def numbers_or_auto(option: str, text: str | None, kind: type = int) -> Any:
+    """Return a number, several of them, or "auto"."""
+    if text is None or text == "auto":
+        return text
+    try:
+        numbers = [kind(part) for part in text.split(",")]
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise UserError(
+            f"{option} must be {what}, several with commas between them, or auto, got {text!r}."
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, StrEnum) else value

@@ -1,0 +1,54 @@
+"""`mrshc study`: the tables and figures of the paper."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def study(
+    name: Annotated[str, typer.Argument(help="Name of the study, such as table1.")],
+    replicates: Annotated[
+        int | None, typer.Option(min=1, help="Draws; needs --out if not the config's number.")
+    ] = None,
+    n_jobs: Annotated[int, typer.Option(help="Workers; -1 takes every core.")] = -1,
+    data: Annotated[Path | None, typer.Option(help="Folder of real data sets.")] = None,
+    folder: Annotated[Path, typer.Option(help="Folder of configs and results.")] = Path("studies"),
+    out: Annotated[
+        Path | None, typer.Option(help="Results lie here, not beside the config.")
+    ] = None,
+    render: Annotated[
+        bool, typer.Option("--render", help="Only render the results again.")
+    ] = False,
+) -> None:
+    """Make a table of the paper again: run a study, or render its results.
+
+    Interrupted, it goes on where it stopped when it is started again.
+
+    Example: mrshc study table1
+
+    Example: mrshc study table1 --replicates 10 --out quick
+
+    Example: mrshc study table1 --render
+    """
+    from mrshc.study import render_study, run_study
+    from mrshc.utils.progress import progress_bar
+
+    if render:
+        sys.stdout.write(render_study(name, folder=folder, out=out))
+        return
+    with progress_bar(f"study {name}", visible=True) as progress:
+        results = run_study(
+            name,
+            folder=folder,
+            out=out,
+            replicates=replicates,
+            data=data,
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+    sys.stdout.write(results.with_suffix(".md").read_text(encoding="utf-8"))
+    sys.stdout.write(f"\nThe results lie in {results}\n")

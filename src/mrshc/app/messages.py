@@ -1,0 +1,114 @@
+"""What to tell people about a run, in sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from mrshc.app.plan import Plan
+from mrshc.comparison import Comparison
+from mrshc.io.result import Result, outlying
+from mrshc.io.table import missing
+from mrshc.preprocessing import ObservedFilter
+
+_NAMED = 10  # features, in a sentence
+
+
+def preparation(plan: Plan) -> list[str]:
+    """Say what preprocessing did."""
+    sentences = late_notes(plan)
+    for step in plan.log:
+        removed = step.n_features_before - step.n_features_after
+        many = "feature" if removed == 1 else "features"
+        left = f", {removed:,} {many} removed, {step.n_features_after:,} left" if removed else ""
+        if removed and step.step == repr(ObservedFilter()):
+            rest = f" and {removed - _NAMED:,} more" if removed > _NAMED else ""
+            assert isinstance(plan.table.X, np.ndarray)  # nothing else is filtered
+            empty = plan.table.feature_names[np.isnan(plan.table.X).all(axis=0)]
+            left += f": {', '.join(map(str, empty[:_NAMED]))}{rest}"
+        sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{left}.")
+    return [*sentences, *([f"Fitting on {plan.place.name}."] if plan.place.name else [])]
+
+
+def late_notes(plan: Plan) -> list[str]:
+    """Say what was not known when a table was read that stays in its file."""
+    if isinstance(plan.table.X, np.ndarray) or not plan.n_missing:
+        return []
+    return [missing(plan.n_missing, plan.table.X.shape)]
+
+
+def classes_in_clusters(result: Result) -> pd.DataFrame | None:
+    """Count the samples of each true class in each cluster; None without known classes."""
+    scores = result.about["scores"]
+    if scores is None:
+        return None
+    clusters = result.samples["cluster"].map("cluster {}".format)
+    return pd.crosstab(result.samples[scores["truth"]], clusters)
+
+
+def associated(n_associated: int, *, n_used: int) -> str:
+    """Say what refining the features found; none are associated if nothing supports them."""
+    if not n_associated:
+        return "No features are associated with what others show: the structure has no support."
+    used = "on them" if n_associated == n_used else f"on the {n_used:,} strongest"
+    return (
+        f"{n_associated:,} features are associated with the structure, at a false discovery rate "
+        f"of 5 %; the tree is built {used}."
+    )
+
+
+def refined(result: Result) -> str | None:
+    """Say what refining the features found; None if it was not asked for, or found nothing."""
+    found = result.about["n_associated"]
+    return associated(found, n_used=result.n_features_selected_) if found else None
+
+
+def notes_on(comparison: Comparison, plan: Plan) -> list[str]:
+    """Say what the scores of a comparison do not: what refining found, who was set apart."""
+    sentences = []
+    for name, model in comparison.models.items():
+        if (found := getattr(model, "associated_features_", None)) is not None:
+            words = associated(len(found), n_used=model.n_features_selected_)
+            sentences.append(f"{name}: {words}")
+        if len(outliers := getattr(model, "outlier_samples_", ())):
+            words = outlying([str(plan.table.sample_names[i]) for i in outliers])
+            sentences.append(f"{name}: {words}")
+    return sentences
+
+
+def weighed(result: Result) -> str | None:
+    """Say how much other features say for the chosen tree; None if they were not asked."""
+    if (evidence := result.evidence) is None:
+        return None
+    return (
+        f"Evidence of the features that were not selected: {evidence:.1f} standard deviations of "
+        "shuffled samples."
+    )
+
+
+def summary(result: Result) -> list[str]:
+    """Say what was found."""
+    about, chosen, k = result.about, result.about["chosen"], result.n_clusters_
+    searched = result.n_features_searched
+    rank = "" if chosen["rank"] is None else f", rank r = {chosen['rank']}"
+    clusters = "one cluster: no groups were found." if k == 1 else f"K = {k} clusters; "
+    if k > 1:
+        clusters += f"average silhouette {chosen['silhouette']:.2f}."
+    sentences = [f"Chose q = {searched:,} of {len(result.features):,} features{rank}"]
+    more = [text for text in (weighed(result), refined(result)) if text is not None]
+    if about["supported"]:  # the clusters are those of the features that were found last
+        sentences = [f"{sentences[0]}.", *more, f"Found {clusters}"]
+    else:
+        sentences = [f"{sentences[0]}, {clusters}", *more]
+    if k > 1:
+        best = [str(name) for name in result.features.index[: min(_NAMED, chosen["n_features"])]]
+        sizes = ", ".join(f"{k} ({size})" for k, size in enumerate(about["cluster_sizes"], start=1))
+        sentences.append(f"Clusters (samples): {sizes}.")
+        sentences.append(f"Features that separate them most: {', '.join(best)}.")
+    if scores := about["scores"]:
+        sentences.append(
+            f"Against {scores['truth']!r}: classification error rate {scores['cer']:.3f}, purity "
+            f"{scores['purity']:.3f}; cut into {scores['n_classes']} clusters, as many as there "
+            f"are classes, {scores['cer_at_n_classes']:.3f}."
+        )
+    return sentences + [f"Note: {concern}" for concern in result.concerns]

@@ -1,0 +1,1 @@
+"""Statistical tests of features: association with a tree, markers of clusters, refinement."""

@@ -1,0 +1,1 @@
+"""Missing values and outliers."""

@@ -1,0 +1,1 @@
+"""Rules that choose the rank and the number of features among candidates."""

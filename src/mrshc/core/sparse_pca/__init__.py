@@ -1,0 +1,1 @@
+"""Sparse principal components: alternation, path over L1 bounds, certification."""

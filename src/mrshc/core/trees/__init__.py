@@ -1,0 +1,1 @@
+"""Hierarchical clustering: linkage, cuts, gap statistic, pruning, silhouette."""

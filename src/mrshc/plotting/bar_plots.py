@@ -1,0 +1,265 @@
+"""Pictures made of horizontal bars: silhouettes of samples, loadings of features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from mrshc.core.arrays import Float
+from mrshc.plotting import style
+from mrshc.plotting.colours import cluster_colours
+from mrshc.plotting.dendrogram_layout import (
+    counted,
+    fitting_labels,
+    in_order,
+    shortened,
+    text_inches,
+)
+from mrshc.plotting.plot_data import (
+    SilhouetteRows,
+    largest_loadings,
+    marker_panels,
+    panels_of,
+    silhouette_rows,
+)
+
+_POSITIVE, _NEGATIVE = "#0072B2", "#D55E00"
+_PANELS_PER_ROW, _MOST_PANELS = 4, 20
+_LONG, _LEGEND_INCHES = 30, 1.5
+
+
+def silhouettes(
+    widths: ArrayLike,
+    labels: ArrayLike,
+    *,
+    names: Iterable[Any] | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how well each sample lies in its cluster.
+
+    Parameters
+    ----------
+    widths : array-like of shape (n_samples,)
+        Silhouette widths, such as those of `sklearn.metrics.silhouette_samples`.
+    labels : array-like of shape (n_samples,)
+        Clusters; those numbered from zero are counted from one in the picture.
+    names : iterable or None
+        Names of the samples; without them only the clusters are named.
+    title : str or None
+        Heading of the picture.
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> from mrshc.plotting import silhouettes
+    >>> ax = silhouettes([0.9, 0.2, 0.5], [0, 0, 1], names=["a", "b", "c"])
+    >>> [float(bar.get_width()) for bar in ax.patches]
+    [0.9, 0.2, 0.5]
+    """
+    rows = silhouette_rows(widths, labels)
+    values = np.asarray(widths, dtype=np.float64)[rows.order]
+    n = values.size
+    if ax is None:
+        high = float(np.clip(0.11 * (rows.places[-1] + 1), 2.2, 8.0))
+        ax = style.new_figure(8.0, high + 1.0).subplots()
+    colours = cluster_colours(len(rows.names))
+    # Air between many thin bars would only flicker.
+    thick = 0.9 if n <= 100 else 1.0
+    ax.barh(rows.places, values, height=thick, color=[colours[k] for k in rows.clusters])
+    _write_clusters(ax, rows)
+    average = float(values.mean())
+    ax.axvline(average, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="average")
+    ax.axvline(0.0, color="#000000", linewidth=0.6)
+    ax.set_ylim(rows.places[-1] + 1, -1.0)
+    ax.set_xlim(min(0.0, 1.1 * float(values.min())), 1.0)
+    ax.set_xlabel(
+        f"silhouette width (average {average:.2f}, dashed)\n"
+        "1: far from other clusters, 0: between two, below 0: nearer to another",
+        fontsize=9,
+    )
+    ax.set_yticks([])
+    if names is not None:
+        shown = in_order("names", names, order=rows.order)
+        fit = fitting_labels(int(np.ceil(rows.places[-1])) + 1, inches=style.inches_of(ax)[1])
+        style.name_ticks(ax.yaxis, shown, fit=fit, places=rows.places)
+        ax.set_ylabel(f"{counted(n, 'sample')}{style.every(fit.step)}", fontsize=9)
+    ax.tick_params(axis="x", labelsize=style.SMALL_TEXT)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    style.heading(ax, title)
+    return ax
+
+
+def _write_clusters(ax: Axes, rows: SilhouetteRows) -> None:
+    sizes = np.bincount(rows.clusters)
+    # Clusters of few samples among many would write over each other.
+    tall = style.inches_of(ax)[1] * 72 / (rows.places[-1] + 2)
+    last = -np.inf
+    for k, (name, place) in enumerate(zip(rows.names, rows.centres, strict=True)):
+        if (place - last) * tall < 1.25 * style.SMALL_TEXT:
+            continue
+        last = place
+        words = f"{shortened(name)}: {counted(int(sizes[k]), 'sample')}, average "
+        words += f"{rows.averages[k]:.2f}"
+        ax.annotate(
+            words,
+            (1.0, place),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=style.SMALL_TEXT,
+            annotation_clip=False,
+            parse_math=False,
+        )
+
+
+def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = None) -> Figure:
+    """Draw the strongest markers of each cluster with their effect sizes.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Such as `model.markers(X)`, or `markers` of a result.
+    n_clusters : int
+        Number of clusters.
+    top : int
+        Markers shown of each cluster, at most.
+    title : str or None
+        Heading of the picture.
+
+    Returns
+    -------
+    figure : matplotlib Figure
+        A panel for each of the first twenty clusters; one for both if there are two.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mrshc.plotting import markers
+    >>> table = pd.DataFrame({"contrast": ["cluster"], "inside": ["2"], "feature": ["gene 7"],
+    ...                       "effect_size": [-2.0]})
+    >>> figure = markers(table, 3)
+    >>> [ax.get_title(loc="left") for ax in figure.axes]
+    ['cluster 1', 'cluster 2', 'cluster 3']
+    """
+    panels = marker_panels(table, n_clusters, top=top)[:_MOST_PANELS]
+    most = max(2, *(len(panel.features) for panel in panels))
+    high = 0.18 * most
+    # Names of markers are what the picture is for: they have more room than elsewhere.
+    names = (shortened(name, length=_LONG) for panel in panels for name in panel.features)
+    wide = 2.7 + text_inches(names, size=style.SMALL_TEXT)
+    fitting = int((style.WIDEST - _LEGEND_INCHES) / wide)
+    n_rows, n_columns = panels_of(len(panels), widest=min(_PANELS_PER_ROW, fitting))
+    figure = style.new_figure(wide * n_columns + _LEGEND_INCHES, (high + 0.8) * n_rows + 0.6)
+    grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
+    widest = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)
+    for ax, panel in zip(grid, panels, strict=False):
+        shape: Any = {"inches": high, "most": most, "length": _LONG}
+        _draw_bars(ax, panel.effects, names=panel.features, **shape)
+        if not panel.features:
+            ax.text(0.5, 0.5, "no feature marks it", ha="center", transform=ax.transAxes, size=9)
+            ax.set_yticks([])
+        ax.set_xlim(0.0, 1.05 * widest or 1.0)
+        ax.set_xlabel("difference of means, in standard deviations", fontsize=style.SMALL_TEXT)
+        n_shown = len(panel.features)
+        said = f": {n_shown} of {panel.n_all:,} markers" if panel.n_all > n_shown else ""
+        style.heading(ax, panel.heading + said)
+    for ax in grid[len(panels) :]:
+        ax.remove()
+    if title is not None:
+        style.figure_heading(figure, title)
+    where = "cluster 1" if n_clusters == 2 else "the cluster"
+    signs = [(f"higher in {where}", _POSITIVE), (f"lower in {where}", _NEGATIVE)]
+    style.beside(grid[n_columns - 1], [style.patches("mean of the feature", signs)])
+    return figure
+
+
+def loadings(
+    components: ArrayLike,
+    feature_names: Sequence[Any],
+    *,
+    title: str | None = None,
+    top: int = 30,
+) -> Figure:
+    """Draw the largest loadings of each sparse component.
+
+    Parameters
+    ----------
+    components : array-like of shape (rank, n_features)
+        Such as `components_`.
+    feature_names : sequence of length n_features
+        Names of all features.
+    title : str or None
+        Heading of the picture.
+    top : int
+        Loadings shown of each component, at most.
+
+    Returns
+    -------
+    figure : matplotlib Figure
+        A panel for each component; the sign of a whole component has no meaning.
+
+    Examples
+    --------
+    >>> from mrshc.plotting import loadings
+    >>> ax, = loadings([[0.6, 0.0, -0.8]], ["a", "b", "c"]).axes
+    >>> [tick.get_text() for tick in ax.get_yticklabels()]
+    ['c', 'a']
+    """
+    values = np.atleast_2d(np.asarray(components, dtype=np.float64))
+    names = list(feature_names)
+    if values.shape[1] != len(names):
+        raise ValueError(
+            f"feature_names must hold one name for each of the {values.shape[1]} features, got "
+            f"{len(names)}. Give the names of all features, not of the selected ones."
+        )
+    picked = [largest_loadings(component, top) for component in values]
+    most = max(1, *(len(rows) for rows in picked))
+    n_rows, n_columns = panels_of(len(values), widest=_PANELS_PER_ROW)
+    high = float(np.clip(0.16 * most, 0.8, 9.0))
+    figure = style.new_figure(3.4 * n_columns + 0.6, (high + 0.9) * n_rows + 0.6)
+    panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
+    for number, (ax, component, rows) in enumerate(
+        zip(panels, values, picked, strict=False), start=1
+    ):
+        _draw_bars(ax, component[rows], names=[names[i] for i in rows], inches=high, most=most)
+        ax.set_xlabel("size of loading", fontsize=9)
+        n_all = int(np.count_nonzero(component))
+        said = f"{len(rows)} largest of {n_all}" if n_all > len(rows) else f"all {n_all}"
+        style.heading(ax, f"component {number}\n{said} loadings")
+    for ax in panels[len(values) :]:
+        ax.remove()
+    if title is not None:
+        style.figure_heading(figure, title)
+    signs = [("positive", _POSITIVE), ("negative", _NEGATIVE)]
+    style.beside(panels[n_columns - 1], [style.patches("loading", signs)])
+    return figure
+
+
+def _draw_bars(
+    ax: Axes,
+    values: Float,
+    *,
+    names: Sequence[Any],
+    inches: float,
+    most: int,
+    length: int = 18,
+) -> None:
+    """Draw the sizes of numbers, their signs as colours."""
+    colours = np.where(values > 0, _POSITIVE, _NEGATIVE)
+    ax.barh(np.arange(values.size), np.abs(values), color=list(colours), height=0.8)
+    ax.set_ylim(most - 0.4, -0.6)
+    ax.tick_params(axis="x", labelsize=style.SMALL_TEXT, labelbottom=True)
+    style.name_ticks(ax.yaxis, names, fit=fitting_labels(most, inches=inches), length=length)
+    ax.spines[["top", "right"]].set_visible(False)

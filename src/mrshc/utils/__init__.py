@@ -1,0 +1,1 @@
+"""Helpers without statistics: files, locks, journals, text, progress."""

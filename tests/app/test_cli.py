@@ -1,0 +1,651 @@
+"""The command line as people use it."""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mrshc import HighVarianceHC
+from mrshc.app import cli
+from mrshc.app.cli.temporary_folder import use_temporary_folder_of
+from mrshc.core.kernels.jit import CompilationCacheWarning
+from mrshc.datasets import make_simulation_1
+from mrshc.io import load_result
+from mrshc.io.result import write_result
+from tiny import tiny_result
+
+MRSHC = Path(sys.executable).with_name("mrshc")
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("MRSHC_DATA", ROOT.parent / "shared" / "data"))
+
+
+def mrshc(*arguments, **options):
+    return subprocess.run(
+        [MRSHC, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.fixture
+def main(monkeypatch, capsys):
+    """Run the command line in this process: it starts faster."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mrshc", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Write 60 samples, 120 features in rows, with classes in a second file."""
+    folder = tmp_path_factory.mktemp("tables")
+    data = make_simulation_1(6, mu=2.0)
+    names = [f"s{i}" for i in range(60)]
+    frame = pd.DataFrame(data.X[:, :120].T, data.feature_names[:120], names)
+    frame.to_csv(folder / "expression.tsv", sep="\t", index_label="gene")
+    meta = pd.DataFrame({"sample": names, "class": [f"c{label}" for label in data.labels]})
+    meta.to_csv(folder / "clinic.csv", index=False)
+    return folder / "expression.tsv", folder / "clinic.csv"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, mrshc("demo", cwd=folder)
+
+
+def test_demo_says_what_it_found_and_where_it_lies(demo):
+    folder, done = demo
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", "no progress bar where there is no terminal"
+    assert re.search(r"Chose q = \d+ of 500 features, rank r = \d, K = 3 clusters", done.stdout)
+    assert re.search(r"Against 'true class': classification error rate [01]\.\d+", done.stdout)
+    last = done.stdout.strip().splitlines()[-1]
+    assert last == "The results lie in mrshc-demo; look at mrshc-demo/report.html"
+    result = load_result(folder / "mrshc-demo")
+    assert result.n_clusters_ == 3
+    kinds = result.features.groupby("kind")["selected"].sum()
+    assert kinds["useful"] > kinds["noise"]
+
+
+def test_demo_runs_twice(demo):
+    folder, first = demo
+    again = mrshc("demo", cwd=folder)
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+
+
+def test_cluster_says_what_it_understood_and_found(main, table, tmp_path):
+    file, meta = table
+    out = tmp_path / "result"
+    code, said, progress = main(
+        *("cluster", file, "--samples", meta, "--truth", "class", "--out", out),
+        *("--top-variance", "80", "--n-features", "10,20,40", "--max-rank", "2", "-j", "1"),
+    )
+    assert (code, progress) == (0, "")
+    lines = said.splitlines()
+    assert "120 features and 60 samples; features in rows" in lines[0]
+    assert any("40 features removed, 80 left." in line for line in lines)
+    assert any("Chose q =" in line and "of 80 features" in line for line in lines)
+    assert lines[-1] == f"The results lie in {out}; look at {out / 'report.html'}"
+    result = load_result(out)
+    assert result.about["parameters"]["n_features_to_select"] == [10, 20, 40]
+    assert "--top-variance 80" in result.about["command"]
+    assert result.about["scores"]["cer"] < 0.1
+
+
+def test_quiet_and_json(main, table, tmp_path):
+    file, _ = table
+    same = ("cluster", file, "-q", "20", "-r", "1", "--out", tmp_path / "out")
+    assert main(*same, "--quiet") == (0, "", "")
+    code, said, _ = main(*same, "--json", "--overwrite")
+    assert code == 0
+    assert json.loads(said) == load_result(tmp_path / "out").about
+
+
+def test_every_parameter_of_mrshc_can_be_given(main, table, tmp_path):
+    file, _ = table
+    code, *_ = main(
+        *("cluster", file, "--out", tmp_path / "out", "--n-features", "15", "--rank", "2"),
+        *("--max-rank", "3", "--n-clusters", "4", "--linkage", "average", "--metric", "cityblock"),
+        *("--n-references", "20", "--all-references", "--feature-tolerance", "2"),
+        *("--center", "grand", "--seed", "5", "--jobs", "1"),
+        *("--selection", "evidence", "--refine", "--robust"),
+    )
+    assert code == 0
+    assert load_result(tmp_path / "out").about["parameters"] == {
+        "n_features_to_select": 15,
+        "rank": 2,
+        "max_rank": 3,
+        "n_clusters": 4,
+        "linkage": "average",
+        "metric": "cityblock",
+        "n_references": 20,
+        "stop_early": False,
+        "feature_tolerance": 2,
+        "center": "grand",
+        "random_state": 5,
+        "selection": "evidence",
+        "refine": True,
+        "robust": True,
+    }
+
+
+@pytest.fixture(scope="module")
+def spoilt(table, tmp_path_factory):
+    """Write the same table with two samples that failed, and with gaps."""
+    frame = pd.read_csv(table[0], sep="\t", index_col="gene")
+    rng = np.random.default_rng(0)
+    frame[["s3", "s44"]] += rng.normal(scale=9, size=(120, 2))
+    file = tmp_path_factory.mktemp("spoilt") / "spoilt.tsv"
+    frame.mask(rng.random(frame.shape) < 0.05).to_csv(file, sep="\t")
+    return file
+
+
+OPTIONS = ("--selection", "evidence", "--refine", "--robust")
+
+
+def test_refine_robust_and_evidence_from_end_to_end(main, spoilt, tmp_path):
+    out = tmp_path / "out"
+    code, said, _ = main("cluster", spoilt, "-q", "10,20,40", *OPTIONS, "--out", out)
+    assert code == 0
+    assert "values are missing" in said
+    assert re.search(r"\d+ features are associated with the structure, at a false discovery", said)
+    assert re.search(r"Evidence of the features that were not selected: \d+\.\d standard", said)
+    assert "Note: Samples s3, s44 are outlying" in said
+    clusters = pd.read_csv(out / "clusters.csv", index_col="sample")
+    assert clusters.index[clusters["outlying"]].tolist() == ["s3", "s44"]
+    features = pd.read_csv(out / "features.csv", index_col="feature")
+    assert (features["q_value"] <= 0.05).equals(features["associated"])
+    markers = pd.read_csv(out / "markers.csv")
+    assert set(markers["feature"]) <= set(features.index)
+    first = markers.query("contrast == 'cluster'").iloc[0]
+    inside = (clusters["cluster"] == int(first["inside"])) & ~clusters["outlying"]
+    assert first["n_inside"] == inside.sum()
+
+
+def test_refine_belongs_to_sparse_methods(main, table, tmp_path):
+    given = ("--n-features", "20", "--refine", "--quiet", "--out", tmp_path / "out")
+    assert main("cluster", table[0], "--method", "shc", *given)[0] == 0
+    assert load_result(tmp_path / "out").about["supported"]
+
+
+def test_compare_takes_the_options_of_the_methods(main, spoilt, table, tmp_path):
+    out = tmp_path / "comparison"
+    given = ("--samples", table[1], "--truth", "class", "-q", "20", "--out", out)
+    code, said, _ = main("compare", spoilt, *given, *OPTIONS)
+    assert code == 0
+    assert re.search(r"^SHC: \d+ features are associated", said, re.MULTILINE)
+    assert re.search(r"^MrSHC: Samples s3, s44 are outlying", said, re.MULTILINE)
+    scores = pd.read_csv(out / "scores.csv", index_col="method")
+    assert scores["cer"].idxmin() == "MrSHC"
+    about = json.loads((out / "comparison.json").read_text())
+    assert about["methods"]["MrSHC"]["outliers"] == [3, 44]
+    assert " ".join(OPTIONS) in about["command"]
+
+
+def test_compare_leaves_scores_and_trees(main, table, tmp_path):
+    file, meta = table
+    out = tmp_path / "comparison"
+    code, said, _ = main(
+        *("compare", file, "--samples", meta, "--truth", "class", "--out", out, "-q", "20")
+    )
+    assert code == 0
+    for name in ("HC", "SHC", "MrSHC", "HC-HMV"):
+        assert name in said
+    scores = pd.read_csv(out / "scores.csv", index_col="method")
+    assert list(scores.columns) == ["n_features", "rank", "cluster_sizes", "cer", "purity"]
+    assert scores.loc["MrSHC", "cer"] < 0.1
+    files = {f.name for f in out.iterdir()}
+    assert files == {
+        *("scores.csv", "comparison.json", "report.html", "dendrograms.png", "dendrograms.svg")
+    }
+    code, _, sentence = main("compare", file, "--out", out)
+    assert (code, sentence.count("\n")) == (2, 1)
+    assert "exists already" in sentence
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=f"the real data sets are not in {DATA}")
+@pytest.mark.parametrize(
+    ("name", "options", "n_features", "n_samples"),
+    [
+        ("lymphoma", (), 4026, 62),
+        ("golub7129", ("--preset", "dudoit2002", "--max-rank", "2"), 7129, 72),
+    ],
+)
+def test_real_tables_run_through(main, tmp_path, name, options, n_features, n_samples):
+    with np.load(DATA / f"{name}.npz", allow_pickle=False) as content:
+        X, y = content["X"], content["y"]
+        genes = content["feature_names"] if "feature_names" in content else range(n_features)
+    samples = [f"sample{i}" for i in range(n_samples)]
+    frame = pd.DataFrame(X.T, index=pd.Index(genes, name="gene"), columns=samples)
+    frame.to_csv(tmp_path / "table.tsv", sep="\t")
+    pd.DataFrame({"sample": samples, "class": y}).to_csv(tmp_path / "meta.csv", index=False)
+    reading = (tmp_path / "table.tsv", "--samples", tmp_path / "meta.csv", "--truth", "class")
+    code, said, _ = main("cluster", *reading, *options, "--out", tmp_path / "out")
+    assert code == 0
+    assert f"{n_features:,} features and {n_samples} samples; features in rows" in said
+    result = load_result(tmp_path / "out")
+    assert len(result.features) == (3571 if name == "golub7129" else n_features)
+
+
+def test_the_preset_and_classical_clustering_give_what_the_literature_has(main, tmp_path):
+    if not DATA.exists():
+        pytest.skip(f"the real data sets are not in {DATA}")
+    with np.load(DATA / "golub7129.npz", allow_pickle=False) as content:
+        np.savez(tmp_path / "golub.npz", X=content["X"], y=content["y"])
+    given = ("--preset", "dudoit2002", "--method", "hc", "-k", "2", "--truth", "y", "--json")
+    code, said, _ = main("cluster", tmp_path / "golub.npz", *given, "--out", tmp_path / "out")
+    assert code == 0
+    about = json.loads(said)
+    assert about["chosen"]["n_features"] == 3571
+    assert about["scores"]["cer"] == pytest.approx(0.11, abs=0.01)
+
+
+GOOD = "gene,a,b,c,d\n" + "".join(f"g{i},{i},{i * i % 7},{i % 5},{-i}\n" for i in range(12))
+MISTAKES = {
+    "no such file": ("none.csv", (), "There is no file"),
+    "a folder": (".", (), "is a folder"),
+    "an empty file": ("", (), "is empty"),
+    "a header only": ("gene,a,b,c\n", (), "holds a header only"),
+    "one sample": ("gene,a\nx,1\ny,2\n", (), "at least 3 samples"),
+    "text": (
+        GOOD.replace("g3,3", "g3,three"),
+        (),
+        "the text 'three'.*line 5, row 'g3', column 'a'",
+    ),
+    "a ragged row": (GOOD.replace("g3,3", "g3,3,3"), (), "has 6 cells in line 5 where 5"),
+    "no such truth": (GOOD, ("--truth", "klass"), "no annotation 'klass' of the samples; there"),
+    "too many features": (
+        GOOD,
+        ("--top-variance", "5", "-q", "9"),
+        r"--n-features must be a whole number in \[1, 5\], got 9\. Lower it, or relax the filter",
+    ),
+    "too strict a filter": (GOOD, ("--min-difference", "1000"), "removed 12 of 12 features"),
+    "q in words": (GOOD, ("-q", "many"), "--n-features must be a whole number, several"),
+    "no workers": (GOOD, ("--jobs", "0"), "--jobs must be a whole number of workers"),
+    "infinity": (GOOD.replace("g3,3", "g3,inf"), (), "inf .first in sample 'a', feature 'g3'."),
+    "a sample without values": (
+        re.sub(r"(?m)^(g\d+),-?\d+", r"\1,", GOOD),
+        (),
+        "Every sample needs a value, but sample 'a' has none",
+    ),
+    "a floor above the ceiling": (GOOD, ("--floor", "3", "--ceiling", "1"), "--floor must not lie"),
+    "a strange separator": (GOOD, ("--separator", "ab"), "A separator must be a single character"),
+    "no such samples": (GOOD, ("--samples", "none.csv"), "There is no file none.csv"),
+    "a sample without values in what is left": (
+        re.sub(r"(?m)^(g(?!1,)\d+),-?\d+", r"\1,", GOOD),
+        ("--min-difference", "5"),
+        "sample 'a' has none in the",
+    ),
+}
+MISFITS = {
+    "refine, hc": ("hc", ("--refine",), "--refine has no meaning for method hc"),
+    "refine, hmv": ("hmv", ("-q", "5", "--refine"), "--refine has no meaning for method hmv"),
+    "robust, shc": ("shc", ("--robust",), "--robust has no meaning for method shc"),
+    "selection, hc": (
+        "hc",
+        ("--selection", "evidence"),
+        "--selection has no meaning for method hc",
+    ),
+}
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_options_that_do_not_fit_the_method_are_refused(main, table, tmp_path, misfit):
+    method, options, sentence = MISFITS[misfit]
+    out = tmp_path / "out"
+    given = ("--method", method, *options, "--out", out, "--quiet")
+    code, _, said = main("cluster", table[0], *given)
+    assert (code, said) == (2, f"mrshc: {sentence}. Leave it out.\n")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("command", ["cluster", "compare"])
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_get_one_sentence_and_leave_nothing(main, tmp_path, monkeypatch, mistake, command):
+    content, options, sentence = MISTAKES[mistake]
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    file = content
+    if "\n" in content or not content:
+        file = tmp_path / "table.csv"
+        file.write_text(content)
+    code, _, said = main(command, file, "--out", "out", "--quiet", *options)
+    assert code == 2
+    assert re.search(sentence, said)
+    assert said.startswith("mrshc: ")
+    assert said.count("\n") == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_options_that_do_not_exist_are_the_users_mistake(main, table, tmp_path):
+    code, _, said = main("cluster", table[0], "--linkage", "nearest", "--out", tmp_path / "out")
+    assert code == 2
+    assert "nearest" in said
+    assert main("clutser", table[0])[0] == 2
+
+
+def test_a_place_that_cannot_be_written_to(main, table, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, said = main(
+        "cluster", table[0], "-q", "9", "--out", tmp_path / "file" / "out", "--quiet"
+    )
+    assert code == 2
+    assert said.startswith("mrshc: cannot read or write")
+    assert said.count("\n") == 1
+    code, _, said = main("cluster", table[0], "-q", "9", "--out", "/proc/mrshc", "--quiet")
+    assert (code, said.count("\n")) == (2, 1)
+
+
+def test_a_refused_run_leaves_no_folder_above(main, table, tmp_path):
+    code, _, said = main(
+        "cluster", table[0], "--out", tmp_path / "a" / "b", "-q", "9999", "--quiet"
+    )
+    assert (code, list(tmp_path.iterdir())) == (2, [])
+    assert "--n-features must be a whole number in [1, 120], got 9999" in said
+
+
+def test_the_demo_replaces_only_its_own_result(main, table, tmp_path):
+    out = tmp_path / "out"
+    assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
+    code, _, said = main("demo", "--out", out)
+    assert code == 2
+    assert "exists already" in said
+
+
+def test_resume_does_not_replace_another_result(main, table, tmp_path):
+    out = tmp_path / "out"
+    assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
+    before = (out / "result.json").read_bytes()
+    code, _, said = main("cluster", table[0], "-q", "30", "--out", out, "--resume", "--quiet")
+    assert code == 2
+    assert "exists already" in said
+    assert (out / "result.json").read_bytes() == before
+
+
+def test_damaged_steps_are_refused_with_the_way_out(main, table, tmp_path):
+    steps = tmp_path / "out.partial" / "search.jsonl"
+    steps.parent.mkdir()
+    steps.write_bytes(b"\xff" * 100 + b"\n" * 3)
+    same = ("cluster", table[0], "-q", "20", "-r", "1", "--out", tmp_path / "out", "--quiet")
+    code, _, said = main(*same, "--resume")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "is damaged. Leave out --resume and add --overwrite to begin anew" in said
+    assert steps.exists()
+
+
+def test_a_damaged_result_has_no_new_report(main, tmp_path):
+    write_result(tiny_result(), tmp_path)
+    (tmp_path / "linkage.csv").write_text("left,right,height,size\n")
+    code, _, said = main("report", tmp_path)
+    wanted = "is not a whole result: linkage.csv has 0 rows where 5 were expected. Make it again."
+    assert (code, said) == (2, f"mrshc: {tmp_path} {wanted}\n")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_the_report_can_be_made_again(main, table, tmp_path):
+    out = tmp_path / "out"
+    assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
+    first = (out / "report.html").read_bytes()
+    (out / "report.html").unlink()
+    code, said, _ = main("report", out)
+    assert (code, said) == (0, f"The report lies in {out / 'report.html'}\n")
+    assert (out / "report.html").read_bytes() == first
+    code, _, said = main("report", tmp_path)
+    assert (code, said.count("\n")) == (2, 1)
+    assert "holds no result" in said
+
+
+def test_a_full_disk_leaves_no_folder_and_the_search_can_go_on(table, tmp_path):
+    command = ("cluster", table[0], "-q", "20", "--out", "out", "--quiet")
+
+    def full():  # no file may grow beyond this
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+
+    done = mrshc(*command, cwd=tmp_path, preexec_fn=full)
+    assert done.returncode == 2
+    assert "cannot read or write" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+    assert mrshc(*command, "--overwrite", cwd=tmp_path).returncode == 0
+
+
+def test_help_teaches_by_example(main):
+    code, said, _ = main("--help")
+    assert code == 0
+    for command in ("demo", "cluster", "compare", "report", "study"):
+        assert command in said
+        code, told, _ = main(command, "--help")
+        assert code == 0
+        assert f"Example: mrshc {command}" in told
+    assert "Begin with: mrshc demo" in said
+
+
+def test_progress_is_shown_on_a_terminal_only(table, tmp_path):
+    pty = pytest.importorskip("pty")
+    command = [MRSHC, "cluster", table[0], "-q", "10,20", "--out", tmp_path / "out"]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as run:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                chunk = os.read(ours, 4096)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not chunk:
+                break
+            seen += chunk
+        assert b"Chose q" in run.stdout.read()
+    os.close(ours)
+    assert run.returncode == 0
+    for step in (b"Reading", b"MrSHC", b"Writing"):
+        assert step in seen
+    piped = mrshc(*command[1:], "--overwrite")
+    assert (piped.returncode, piped.stderr) == (0, "")
+
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory):
+    """Write a table whose search takes a while; return the command and its undisturbed result."""
+    folder = tmp_path_factory.mktemp("long")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 400))
+    X[:60, :30] += 1.5
+    np.save(folder / "table.npy", X)
+    command = ["cluster", folder / "table.npy", "--features", "columns", "--n-references", "100"]
+    command += ["--all-references", "--quiet", "--jobs", "1"]
+    done = mrshc(*command, "--out", "out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return command, {f.name: f.read_bytes() for f in (folder / "out").iterdir()}
+
+
+def _interrupted(command, folder, *, when, by):
+    """Start a run in a folder, and send it a signal once it has finished some steps."""
+    with subprocess.Popen(
+        [MRSHC, *map(str, command), "--out", "out"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as run:
+        journal = folder / "out.partial" / "search.jsonl"
+        while run.poll() is None and _lines(journal) < when:
+            time.sleep(0.005)
+        run.send_signal(by)
+        return run.wait(timeout=60), run.stderr.read()
+
+
+def _lines(journal):
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+def test_a_killed_run_goes_on_with_evidence_refinement_and_outliers(long_run, tmp_path):
+    command = [*long_run[0], *OPTIONS]
+    folder = tmp_path / "undisturbed"
+    folder.mkdir()
+    assert mrshc(*command, "--out", "out", cwd=folder).returncode == 0
+    # Some of the trees are known: what other features say of them must be, too.
+    code, _ = _interrupted(command, tmp_path, when=90, by=signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert mrshc(*command, "--out", "out", "--resume", cwd=tmp_path).returncode == 0
+    for file in (folder / "out").iterdir():
+        assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def test_a_killed_run_is_resumed_and_ends_as_an_undisturbed_one(long_run, tmp_path):
+    command, undisturbed = long_run
+    when = 100
+    code, _ = _interrupted(command, tmp_path, when=when, by=signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert not (tmp_path / "out").exists()
+    assert _lines(tmp_path / "out.partial" / "search.jsonl") >= when
+    refused = mrshc(*command, "--out", "out", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "Add --resume" in refused.stderr
+    assert mrshc(*command, "--out", "out", "--resume", cwd=tmp_path).returncode == 0
+    assert {f.name: f.read_bytes() for f in (tmp_path / "out").iterdir()} == undisturbed
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
+    again = mrshc(*command, "--out", "out", "--resume", cwd=tmp_path)
+    assert again.returncode == 0, "what is complete stays as it is"
+
+
+@pytest.mark.parametrize(("by", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_run_says_how_to_go_on(long_run, tmp_path, by, expected):
+    command, _ = long_run
+    code, said = _interrupted(command, tmp_path, when=20, by=by)
+    assert code == expected
+    assert said == "mrshc: What is done is kept: --resume goes on with it.\n"
+    assert not (tmp_path / "out").exists()
+    other = mrshc(*command, "--seed", "8", "--out", "out", "--resume", cwd=tmp_path)
+    assert other.returncode == 2
+    assert "unfinished work on other data or with other options" in other.stderr
+
+
+def test_an_impossible_seed_is_the_users_mistake(main):
+    code, _, said = main("demo", "--seed", "-1")
+    assert code == 2
+    assert "Traceback" not in said
+
+
+def test_studies_are_rendered_from_the_command_line(tmp_path):
+    for part in ("studies", "docs"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    done = mrshc("study", "table3", "--render", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == (ROOT / "studies" / "table3.md").read_text()
+
+
+def test_unknown_studies_and_missing_data_are_the_users_mistake(main, tmp_path):
+    studies = ROOT / "studies"
+    code, _, said = main("study", "table9", "--folder", studies)
+    assert (code, said.count("\n")) == (2, 1)
+    assert "No study 'table9'" in said
+    code, _, said = main("study", "lymphoma", "--folder", studies, "--out", tmp_path / "out")
+    assert code == 2
+    assert "lymphoma needs the data set lymphoma.npz" in said
+
+
+# Neither a language nor an encoding, as for jobs of services.
+BARE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PATH": os.environ["PATH"]}
+
+
+def test_names_beyond_ascii_in_a_locale_without_an_encoding(table, tmp_path):
+    frame = pd.read_csv(table[0], sep="\t", index_col=0)
+    frame.index = [f"β-catenin \N{DNA DOUBLE HELIX} {name}" for name in frame.index]
+    frame.columns = [f"Müller {name}" for name in frame.columns]
+    frame.to_csv(tmp_path / "genes.tsv", sep="\t")
+    command = ["cluster", "genes.tsv", "--method", "hmv", "-q", "20", "--out", "out"]
+    done = mrshc(*command, cwd=tmp_path, env=BARE)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = load_result(tmp_path / "out")
+    assert result.samples.index[0] == "Müller s0"
+    assert set(result.features.index) == set(frame.index)
+    assert "β-catenin" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    again = mrshc("report", "out", cwd=tmp_path, env=BARE)
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_json_is_utf_8_in_any_locale(table, tmp_path):
+    command = [MRSHC, "cluster", str(table[0]), "--method", "hmv", "-q", "20", "--json"]
+    odd = tmp_path / "Größe"
+    done = subprocess.run([*command, "--out", str(odd)], capture_output=True, check=True, env=BARE)
+    assert json.loads(done.stdout.decode("utf-8")) == json.loads(
+        (odd / "result.json").read_text(encoding="utf-8")
+    )
+
+
+def test_a_file_name_that_is_not_text(table, tmp_path):
+    odd = os.fsdecode(b"gr\xf6\xdfe.tsv")
+    shutil.copy(table[0], tmp_path / odd)
+    done = mrshc("cluster", odd, "--method", "hmv", "-q", "20", "--out", "out", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"gr\xf6\xdfe.tsv" in done.stdout
+    assert load_result(tmp_path / "out").about["data"]["source"] == r"gr\xf6\xdfe.tsv"
+
+
+def test_a_warning_of_the_library_is_one_line(main, table, tmp_path, monkeypatch):
+    """Such as the one about compiled code that cannot be cached."""
+    fit = HighVarianceHC.fit
+
+    def warn_and_fit(model, X):
+        warnings.warn("Compiled code cannot be stored.", CompilationCacheWarning, stacklevel=2)
+        return fit(model, X)
+
+    monkeypatch.setattr(HighVarianceHC, "fit", warn_and_fit)
+    options = ["--method", "hmv", "-q", "20", "--quiet", "--out", tmp_path / "out"]
+    with pytest.warns(CompilationCacheWarning, match="cannot be stored") as caught:
+        code, _, said = main("cluster", table[0], *options)
+    assert (code, said) == (0, "")
+    (warning,) = caught
+    shown = warnings.formatwarning(warning.message, warning.category, "file.py", 1)
+    assert shown == "mrshc: Compiled code cannot be stored.\n"
+    assert load_result(tmp_path / "out").about["warnings"] == []
+
+
+def test_too_little_memory_is_one_sentence(main, table, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("Unable to allocate 8. TiB")
+
+    monkeypatch.setattr("mrshc.app.fitted", fail)
+    code, _, said = main("cluster", table[0], "--out", tmp_path / "out")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "Not enough memory (Unable to allocate 8. TiB)." in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_features_of_highest_variance_are_refused(main, table, tmp_path):
+    code, _, said = main("cluster", table[0], "--top-variance", "0", "--out", tmp_path / "out")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "--top-variance must be a whole number" in said
+
+
+def test_temporary_files_go_next_to_the_results_where_there_is_no_other_place(
+    tmp_path, monkeypatch
+):
+    def nowhere():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    use_temporary_folder_of(tmp_path / "deep" / "out")
+    assert tempfile.gettempdir() != str(tmp_path), "the usual folder is used where there is one"
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    use_temporary_folder_of(tmp_path / "deep" / "out")
+    assert tempfile.tempdir == str(tmp_path)

@@ -1,0 +1,396 @@
+"""The folder of a run: whole or not at all, and readable by programs that others wrote."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from Bio import Cluster, Phylo
+from sklearn.metrics import rand_score
+
+from mrshc.app import fit, plan_of
+from mrshc.app import output_folder as outputs
+from mrshc.app.output_folder import CHECKPOINT, new_folder, write_outputs
+from mrshc.core.trees.tree import Tree
+from mrshc.datasets import make_simulation_1
+from mrshc.errors import UserError
+from mrshc.io import Table, load_result, read_table
+from mrshc.io.result import FORMAT
+from mrshc.utils.journal import DamagedError, OtherWorkError
+
+ALWAYS = {
+    *("result.json", "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),
+    *("silhouettes.csv", "markers.csv", "tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr"),
+    *("dendrogram.svg", "dendrogram.png", "heatmap.png", "search.png", "silhouettes.png"),
+    "markers.png",
+    "report.html",
+}
+
+
+STEPS = "header\nstep\n"
+
+
+def run(method="mrshc", n_features=40, **parameters):
+    data = make_simulation_1(4, mu=2.0)
+    samples = np.array(data.sample_names, dtype=object)
+    samples[0] = "it's, a (name)"
+    features = np.array(data.feature_names, dtype=object)
+    table = Table(
+        X=data.X,
+        sample_names=samples,
+        feature_names=features,
+        sample_annotations=pd.DataFrame({"class": data.labels.astype(str)}, index=samples),
+        feature_annotations=pd.DataFrame(index=features),
+        source="a test",
+        notes=("Made up.",),
+    )
+    given = {"n_features_to_select": n_features, "random_state": 0, **parameters}
+    return fit(plan_of(table, method=method, parameters=given, truth="class"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("outputs") / "result"
+    with new_folder(out) as work:
+        write_outputs(run(rank=2, n_references=10), work / "result")
+    return out
+
+
+def test_all_files_are_there(folder):
+    assert {f.name for f in folder.iterdir()} == ALWAYS | {"splits.png", "loadings.png"}
+    assert {f.name for f in folder.iterdir()} <= outputs.NAMES
+    assert not folder.with_name("result.partial").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "n_features", "more"),
+    [("shc", 30, {"loadings.png"}), ("hmv", 25, set()), ("hmv", 1, set())],
+)
+def test_other_methods_leave_what_applies(tmp_path, method, n_features, more):
+    write_outputs(run(method, n_features), tmp_path)
+    lost = {"heatmap.gtr"} if n_features == 1 else set()
+    assert {f.name for f in tmp_path.iterdir()} == (ALWAYS - lost) | more
+
+
+def test_one_cluster_leaves_what_applies(tmp_path):
+    write_outputs(run("hmv", 25, n_clusters=1), tmp_path)
+    pictures = {"silhouettes.png", "markers.png"}
+    assert {f.name for f in tmp_path.iterdir()} == ALWAYS - pictures
+    assert load_result(tmp_path).markers.empty
+
+
+def test_the_same_run_writes_the_same_bytes(folder, tmp_path):
+    write_outputs(run(rank=2, n_references=10), tmp_path)
+    for file in folder.iterdir():
+        assert (tmp_path / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def test_biopython_reads_the_tree(folder):
+    result = load_result(folder)
+    tree = Phylo.read(io.StringIO((folder / "tree.nwk").read_text()), "newick")
+    ours = Tree(linkage_matrix=result.linkage_matrix_)
+    names = list(result.samples.index)
+    assert [leaf.name for leaf in tree.get_terminals()] == [names[i] for i in ours.leaf_order]
+    first, second = tree.root.clades
+    left, right = ours.children(ours.root)
+    halves = {frozenset(names[i] for i in ours.members(node)) for node in (left, right)}
+    assert {frozenset(c.name for c in half.get_terminals()) for half in (first, second)} == halves
+
+
+def test_bio_cluster_reads_the_heat_map(folder):
+    result = load_result(folder)
+    lines = (folder / "heatmap.cdt").read_text().splitlines()
+    # Bio.Cluster reads tables without the two rows and the column that name the leaves of trees.
+    plain = [line.partition("\t")[2] for line in lines if not line.startswith(("AID", "EWEIGHT"))]
+    record = Cluster.read(io.StringIO("\n".join(plain) + "\n"))
+    order = Tree(linkage_matrix=result.linkage_matrix_).leaf_order
+    assert record.expid == [result.samples.index[i] for i in order]
+    values = result.selected.iloc[order][list(record.geneid)]
+    np.testing.assert_array_equal(record.data, values.to_numpy().T)
+    assert lines[1].split("\t")[4:] == [f"ARRY{i}X" for i in order]
+    merges = [line.split("\t") for line in (folder / "heatmap.atr").read_text().splitlines()]
+    nodes = [Cluster.Node(*(_leaf(name) for name in row[1:3]), 1 - float(row[3])) for row in merges]
+    theirs = Cluster.Tree(nodes)
+    for k in (2, 5, 20):
+        ours = Tree(linkage_matrix=result.linkage_matrix_).cut(k)
+        assert rand_score(ours, theirs.cut(k)) == 1
+
+
+def _leaf(name):
+    """Return Bio.Cluster's number of a node: leaves from 0, merges from -1 downwards."""
+    number = int("".join(filter(str.isdigit, name)))
+    return -number if name.startswith("NODE") else number
+
+
+def test_the_selected_features_read_back_as_a_table(folder):
+    result, table = load_result(folder), read_table(folder / "selected.gct")
+    np.testing.assert_array_equal(table.X, result.selected)
+    assert list(table.sample_names) == list(result.samples.index)
+    np.testing.assert_array_equal(table.sample_annotations["cluster"], result.samples["cluster"])
+    effect = result.features.loc[result.selected.columns, "effect_size"]
+    np.testing.assert_array_equal(table.feature_annotations["effect_size"], effect)
+
+
+def test_a_heat_map_of_too_many_features_shows_the_best(monkeypatch):
+    monkeypatch.setattr(outputs, "_MOST_ROWS", 10)
+    result = run("hmv", 25)
+    shown = outputs._shown(result)
+    assert shown.shape[1] == 10
+    best = result.features[result.features["selected"]]["effect_size"].nlargest(10)
+    assert set(shown.columns) == set(best.index)
+
+
+def write(path, text="new"):
+    path.mkdir(parents=True, exist_ok=True)
+    about = {"format": FORMAT, "text": text}
+    (path / "result.json").write_text(json.dumps(about), encoding="utf-8")
+
+
+def make(out, text="new", *, error=None, steps=None, **options):
+    """Make a result; or take some steps and fail."""
+    with new_folder(out, **options) as work:
+        write(work / "result", text)
+        if steps is not None:
+            (work / CHECKPOINT).write_text(steps)
+        if error is not None:
+            raise error
+
+
+def content(out):
+    return json.loads((out / "result.json").read_text(encoding="utf-8"))["text"]
+
+
+def test_an_existing_folder_is_replaced_only_if_asked_for(tmp_path):
+    out = tmp_path / "deep" / "out"
+    make(out, "first")
+    with pytest.raises(UserError, match=r"exists already\. Add --overwrite to replace it"):
+        make(out, "second")
+    assert content(out) == "first"
+    make(out, "second", overwrite=True)
+    assert content(out) == "second"
+    assert [f.name for f in out.parent.iterdir()] == ["out"]
+
+
+def test_other_people_s_files_are_never_replaced(tmp_path):
+    out = tmp_path / "thesis"
+    out.mkdir()
+    make(out)  # empty: nothing to lose
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "chapter.tex").write_text("x")
+    for options in ({}, {"overwrite": True}):
+        with pytest.raises(UserError, match="holds other files than results"):
+            make(tmp_path / "precious", **options)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UserError, match="is a file, but a folder for the results was wanted"):
+        make(tmp_path / "file", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), OSError(28, "No space left"), ZeroDivisionError()]
+)
+def test_interrupted_work_leaves_the_old_result_and_what_can_be_resumed(tmp_path, error):
+    out = tmp_path / "out"
+    make(out, "old")
+    with pytest.raises(type(error)):
+        make(out, "half", steps=STEPS, error=error, overwrite=True)
+    assert content(out) == "old"
+    assert [f.name for f in sorted((tmp_path / "out.partial").iterdir())] == ["lock", CHECKPOINT]
+    for options in ({}, {"resume": True}):
+        with pytest.raises(UserError, match="exists already"):
+            make(out, **options)
+    assert (tmp_path / "out.partial" / CHECKPOINT).exists()
+    make(out, "new", resume=True, overwrite=True)
+    assert content(out) == "new"
+    assert not (tmp_path / "out.partial").exists()
+
+
+def test_unfinished_work_is_not_thrown_away_by_accident(tmp_path):
+    out = tmp_path / "out"
+    work = tmp_path / "out.partial"
+    work.mkdir()
+    (work / CHECKPOINT).write_text(STEPS)
+    with pytest.raises(UserError, match="Add --resume to go on with it, or --overwrite"):
+        make(out)
+    assert (work / CHECKPOINT).exists()
+    with new_folder(out, resume=True) as inside:
+        assert (inside / CHECKPOINT).read_text() == STEPS
+    work.mkdir()
+    (work / CHECKPOINT).write_text(STEPS)
+    with new_folder(out, overwrite=True) as inside:
+        assert not (inside / CHECKPOINT).exists()
+
+
+def test_mistakes_of_the_user_leave_nothing(tmp_path):
+    with pytest.raises(UserError, match="no"):
+        make(tmp_path / "deep" / "out", error=UserError("no"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_others_are_never_removed(tmp_path):
+    out, work = tmp_path / "out", tmp_path / "out.partial"
+    work.mkdir()
+    (work / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"partial holds a file that is not ours, 'notes\.txt'"):
+        make(out)
+    (work / "notes.txt").rename(tmp_path / "notes.txt")
+    make(out)
+    (tmp_path / "notes.txt").rename(out / "notes.txt")
+    with pytest.raises(UserError, match="holds a file that is not ours"):
+        make(out, overwrite=True)
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_an_exchange_that_fails_puts_the_old_result_back(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    make(out, "old")
+    rename = Path.rename
+
+    def stop(self, target):
+        if self.name == "result":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(KeyboardInterrupt):
+        make(out, "new", overwrite=True)
+    assert content(out) == "old"
+
+
+def test_without_a_finished_step_nothing_is_left(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        make(tmp_path / "out", steps="header\n", error=KeyboardInterrupt())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_work_of_others_is_kept(tmp_path):
+    work = tmp_path / "out.partial"
+    work.mkdir()
+    (work / CHECKPOINT).write_text(STEPS)
+    with (
+        pytest.raises(UserError, match="unfinished work on other data or with other options"),
+        new_folder(tmp_path / "out", resume=True),
+    ):
+        raise OtherWorkError("other")
+    assert (work / CHECKPOINT).read_text() == STEPS
+
+
+def test_damaged_steps_are_kept_and_the_way_out_is_named(tmp_path):
+    work = tmp_path / "out.partial"
+    work.mkdir()
+    (work / CHECKPOINT).write_text(STEPS)
+    with (
+        pytest.raises(UserError, match=r"is damaged\. Leave out --resume and add --overwrite"),
+        new_folder(tmp_path / "out", resume=True),
+    ):
+        raise DamagedError("damaged")
+    assert (work / CHECKPOINT).read_text() == STEPS
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    with (
+        new_folder(tmp_path / "out"),
+        pytest.raises(UserError, match="Another process is at work"),
+        new_folder(tmp_path / "out"),
+    ):
+        pytest.fail("both are in")
+
+
+def test_a_run_killed_in_the_middle_of_the_exchange_loses_nothing(tmp_path):
+    out, work = tmp_path / "out", tmp_path / "out.partial"
+    write(work / "old", "old")
+    write(work / "result", "new")
+    (work / CHECKPOINT).write_text(STEPS, encoding="utf-8")
+    with (
+        pytest.raises(UserError, match=r"exists already\. Add --overwrite"),
+        new_folder(out, resume=True),
+    ):
+        pytest.fail("refused after the work only")
+    assert content(out) == "old"
+    make(out, "new", resume=True, overwrite=True)
+    assert content(out) == "new"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"format": "other"}', "{}", "[]", "half a fil", "[" * 100_000, '{"work": "x"}']
+)
+def test_a_result_of_another_program_is_never_replaced(tmp_path, text):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "result.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match="holds other files than results"):
+        make(out, overwrite=True)
+    assert (out / "result.json").read_text(encoding="utf-8") == text
+
+
+def test_a_folder_or_link_with_the_name_of_an_output_is_never_removed(tmp_path):
+    out, thesis = tmp_path / "out", tmp_path / "thesis.tex"
+    thesis.write_text("all of it", encoding="utf-8")
+    make(out)
+    (out / "markers.csv").mkdir()
+    with pytest.raises(UserError, match=r"not ours, 'markers\.csv'"):
+        make(out, overwrite=True)
+    (out / "markers.csv").rmdir()
+    (out / "markers.csv").symlink_to(thesis)
+    with pytest.raises(UserError, match=r"not ours, 'markers\.csv'"):
+        make(out, overwrite=True)
+    assert (out / "markers.csv").read_text(encoding="utf-8") == "all of it"
+
+
+def test_links_in_place_of_the_work_are_not_followed(tmp_path):
+    out, work, thesis = tmp_path / "out", tmp_path / "out.partial", tmp_path / "thesis.tex"
+    thesis.write_text("all of it", encoding="utf-8")
+    work.mkdir()
+    for name in ("lock", CHECKPOINT, "old", "result"):
+        (work / name).symlink_to(thesis)
+        with pytest.raises(UserError, match=f"not ours, '{name}'"):
+            make(out)
+        (work / name).unlink()
+    work.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    work.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="is a link or a file, but a folder was wanted"):
+        make(out)
+    assert thesis.read_text(encoding="utf-8") == "all of it"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_results_go_where_a_link_points(tmp_path):
+    target, link = tmp_path / "disk" / "target", tmp_path / "link"
+    link.symlink_to(target)
+    for text in ("first", "second"):
+        make(link, text, overwrite=True)
+        assert link.is_symlink()
+        assert content(target) == text
+    assert [f.name for f in target.parent.iterdir()] == ["target"]
+
+
+def test_folders_without_a_name_of_their_own(tmp_path, monkeypatch):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(UserError, match="is a link that leads nowhere"):
+        make(tmp_path / "a")
+    with pytest.raises(UserError, match="cannot be a folder for the results"):
+        make(Path("/"), overwrite=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="holds other files than results"):
+        make(Path())
+
+
+def test_leftovers_of_a_killed_process_do_not_stand_in_the_way(tmp_path):
+    work = tmp_path / "out.partial"
+    work.mkdir()
+    (work / f".{CHECKPOINT}.123.partial").write_text("half", encoding="utf-8")
+    make(tmp_path / "out")
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [('{"work": "x"}', True), ('{"work": "y"}', False), ("{", False), ("[]", False)],
+)
+def test_complete_work_is_known(tmp_path, text, complete):
+    assert not outputs.is_complete(tmp_path, "x")
+    (tmp_path / "result.json").write_text(text)
+    assert outputs.is_complete(tmp_path, "x") == complete

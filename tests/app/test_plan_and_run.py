@@ -1,0 +1,370 @@
+"""What is told about a fit is right, and mistakes are found before anything is written."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.metrics import silhouette_samples, silhouette_score
+
+from mrshc import SHC, HighVarianceHC, MrSHC
+from mrshc.app import compare_methods, fit, notes_on, plan_of, preparation, summary
+from mrshc.datasets import make_simulation_1
+from mrshc.errors import UserError
+from mrshc.io import Table
+from mrshc.io.result import outlying
+from mrshc.metrics import classification_error_rate
+from mrshc.preprocessing import chain
+
+DATA = make_simulation_1(5, mu=2.0)
+X = DATA.X[:, :80]
+
+
+def table(values=X, **annotations):
+    n, p = values.shape
+    samples = np.array([f"s{i}" for i in range(n)], dtype=object)
+    features = np.array([f"g{j}" for j in range(p)], dtype=object)
+    return Table(
+        X=values,
+        sample_names=samples,
+        feature_names=features,
+        sample_annotations=pd.DataFrame(annotations, index=samples),
+        feature_annotations=pd.DataFrame(index=features),
+        source="a test",
+        notes=("Made up.",),
+    )
+
+
+def run(method="mrshc", values=X, steps=(), truth=None, annotations=None, **parameters):
+    if method == "mrshc":
+        parameters = {"n_references": 10, "max_rank": 2, "random_state": 1, **parameters}
+    made = table(values, **(annotations or {}))
+    return fit(plan_of(made, method=method, parameters=parameters, steps=steps, truth=truth))
+
+
+def test_the_fit_is_that_of_the_estimator():
+    result = run(n_features_to_select=[10, 20, 40])
+    model = MrSHC([10, 20, 40], n_references=10, max_rank=2, random_state=1).fit(X)
+    np.testing.assert_array_equal(result.labels_, model.labels_)
+    np.testing.assert_array_equal(result.linkage_matrix_, model.linkage_matrix_)
+    np.testing.assert_array_equal(result.selected, model.transform(X))
+    in_order = result.features.sort_values("position")
+    np.testing.assert_array_equal(in_order["selected"], model.get_support())
+    loadings = in_order[[f"loading_{k}" for k in range(1, model.rank_ + 1)]]
+    # Sums over a table with names run in another order.
+    np.testing.assert_allclose(loadings.to_numpy().T, model.components_, atol=1e-12)
+
+
+def test_features_are_described_by_means_and_effects():
+    result = run(n_features_to_select=30)
+    in_order = result.features.sort_values("position")
+    for k in range(result.n_clusters_):
+        means = X[result.labels_ == k].mean(axis=0)
+        np.testing.assert_allclose(in_order[f"mean_cluster_{k + 1}"], means, rtol=1e-12)
+    groups = [X[result.labels_ == k] for k in range(result.n_clusters_)]
+    within = sum(((g - g.mean(axis=0)) ** 2).sum(axis=0) for g in groups)
+    effect = 1 - within / ((X - X.mean(axis=0)) ** 2).sum(axis=0)
+    np.testing.assert_allclose(in_order["effect_size"], effect, atol=1e-12)
+    shown = result.features
+    assert shown["selected"].is_monotonic_decreasing
+    assert shown[shown["selected"]]["effect_size"].is_monotonic_decreasing
+
+
+def test_scores_use_known_classes_only_and_do_not_change_the_fit():
+    classes = np.array([f"c{label}" for label in DATA.labels], dtype=object)
+    blind = run(n_features_to_select=30)
+    seen = run(n_features_to_select=30, truth="class", annotations={"class": classes})
+    np.testing.assert_array_equal(seen.labels_, blind.labels_)
+    scores = seen.about["scores"]
+    assert scores["cer"] == classification_error_rate(DATA.labels, seen.labels_)
+    assert blind.about["scores"] is None
+    gaps = classes.copy()
+    gaps[:5] = None
+    partly = run(n_features_to_select=30, truth="class", annotations={"class": gaps}).about[
+        "scores"
+    ]
+    assert partly["n_samples"] == 55
+    assert partly["cer"] == classification_error_rate(DATA.labels[5:], seen.labels_[5:])
+
+
+@pytest.mark.parametrize("method", ["hc", "hmv", "shc"])
+def test_methods_without_a_rule_for_k_are_cut_where_the_silhouette_is_best(method):
+    given = {} if method == "hc" else {"n_features_to_select": 50}
+    result = run(method, **given)
+    kind = {"hc": HighVarianceHC(80), "hmv": HighVarianceHC(50), "shc": SHC(50)}[method]
+    model = kind.fit(X)
+    np.testing.assert_array_equal(result.labels_, model.cut(result.n_clusters_))
+    distances = (
+        model.dissimilarity_
+        if method == "shc"
+        else cdist(model.transform(X), model.transform(X), "sqeuclidean")
+    )
+    widths = {
+        k: silhouette_score(distances, model.cut(k), metric="precomputed") for k in range(2, 11)
+    }
+    assert result.n_clusters_ == max(widths, key=lambda k: widths[k])
+    fixed = run(method, n_clusters=5, **given)
+    np.testing.assert_array_equal(fixed.labels_, model.cut(5))
+
+
+GAPS = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+ESTIMATORS = {
+    "mrshc": MrSHC(20, n_references=10, max_rank=2, random_state=1),
+    "shc": SHC(20, n_clusters=3),
+    "hc": HighVarianceHC(80, n_clusters=3),
+    "hmv": HighVarianceHC(20, n_clusters=3),
+}
+
+
+@pytest.mark.parametrize("method", ESTIMATORS)
+def test_every_method_takes_missing_values(method):
+    given = {} if method == "hc" else {"n_features_to_select": 20}
+    given |= {} if method == "mrshc" else {"n_clusters": 3}
+    result, model = run(method, GAPS, **given), ESTIMATORS[method].fit(GAPS)
+    np.testing.assert_array_equal(result.labels_, model.labels_)
+    widths = silhouette_samples(model.sample_distances(GAPS), model.cut(4), metric="precomputed")
+    np.testing.assert_allclose(result.silhouettes["cut_4"], widths, atol=1e-9)
+    assert result.n_missing == np.isnan(GAPS[:, model.get_support()]).sum() > 0
+
+
+def test_gaps_may_be_filled_first():
+    filled = run("mrshc", GAPS, steps=chain(impute="features"), n_features_to_select=20)
+    assert filled.about["preprocessing"][0]["n_values_changed"] == np.isnan(GAPS).sum()
+    assert filled.n_missing == 0
+
+
+def test_much_that_is_missing_is_a_concern():
+    many = np.where(np.random.default_rng(0).random(X.shape) < 0.4, np.nan, X)
+    (sentence,) = run("hc", many, n_clusters=3).concerns
+    assert sentence.startswith("40% of the cells of the selected features are missing")
+    assert run("hc", GAPS, n_clusters=3).concerns == []
+
+
+def test_features_without_values_are_left_out_by_name():
+    gaps = X.copy()
+    gaps[:, [4, 9]] = np.nan
+    plan = plan_of(table(gaps))
+    assert preparation(plan) == ["Features without any value, 2 features removed, 78 left: g4, g9."]
+    assert not {"g4", "g9"} & set(plan.feature_names)
+
+
+def test_samples_without_values_are_refused_by_name():
+    gaps = X.copy()
+    gaps[7] = np.nan
+    with pytest.raises(UserError, match="Every sample needs a value, but sample 's7' has none"):
+        plan_of(table(gaps))
+    gaps[7, np.argmin(np.nanvar(gaps, axis=0))] = 0.0  # in a feature that the filter removes
+    with pytest.raises(UserError, match="sample 's7' has none in the 10 features that are left"):
+        plan_of(table(gaps), steps=chain(top_variance=10))
+
+
+def test_samples_that_share_nothing_are_refused_by_name_where_that_matters():
+    gaps = X.copy()
+    gaps[7, :40] = gaps[9, 40:] = np.nan
+    with pytest.raises(UserError, match=r"but 's7' and 's9' have none in common.*--impute"):
+        plan_of(table(gaps), method="shc")
+    plan = plan_of(table(gaps), parameters={"n_features_to_select": 20, "random_state": 0})
+    with pytest.raises(UserError, match="'s7' and 's9' have none in common"):
+        compare_methods(plan, n_clusters=2)
+    assert fit(plan_of(table(gaps), method="hc", parameters={"n_clusters": 3})).n_clusters_ == 3
+
+
+@pytest.mark.parametrize("method", ["mrshc", "shc"])
+def test_refined_features_are_those_of_the_estimator(method):
+    more = {} if method == "mrshc" else {"n_clusters": 3}
+    result = run(method, n_features_to_select=20, refine=True, **more)
+    model = ESTIMATORS[method].set_params(refine=True).fit(X)
+    ESTIMATORS[method].set_params(refine=False)
+    in_order = result.features.sort_values("position")
+    np.testing.assert_array_equal(in_order["q_value"], model.feature_qvalues_)
+    assert np.flatnonzero(in_order["associated"]).tolist() == model.associated_features_.tolist()
+    np.testing.assert_array_equal(in_order["selected"], model.get_support())
+    n = len(model.associated_features_)
+    assert (result.about["supported"], result.about["n_associated"]) == (True, n)
+    assert result.n_features_searched == 20
+    told = summary(result)
+    assert told[0].startswith("Chose q = 20 of 80 features")
+    said = f"{n} features are associated with the structure, at a false discovery rate of 5 %"
+    assert any(sentence.startswith(said) for sentence in told)
+    assert any(sentence.startswith("Found K = 3 clusters;") for sentence in told)
+
+
+@pytest.mark.parametrize("method", ["mrshc", "shc"])
+def test_structure_without_support_is_one_cluster_and_said(method):
+    noise = np.random.default_rng(0).normal(size=(40, 60))
+    result = run(method, noise, n_features_to_select=20, refine=True)
+    assert (result.n_clusters_, result.about["supported"], result.about["n_associated"]) == (
+        1,
+        False,
+        0,
+    )
+    assert result.markers.empty
+    assert not result.features["associated"].any()
+    assert sum("no structure that other features support" in text for text in summary(result)) == 1
+
+
+def test_without_refining_nothing_is_said_of_it():
+    result = run(n_features_to_select=20)
+    assert (result.about["supported"], result.about["n_associated"]) == (None, None)
+    assert not {"q_value", "associated"} & set(result.features)
+    assert "outlying" not in result.samples
+    assert not any("associated" in text or "Evidence" in text for text in summary(result))
+
+
+def test_outlying_samples_are_named():
+    spoilt = X.copy()
+    spoilt[[4, 50]] += np.random.default_rng(1).normal(scale=8, size=(2, 80))
+    result = run(values=spoilt, n_features_to_select=20, robust=True)
+    assert np.flatnonzero(result.samples["outlying"]).tolist() == [4, 50]
+    assert result.outlier_samples_.tolist() == [4, 50]
+    assert result.about["outliers"] == ["s4", "s50"]
+    said = "Note: Samples s4, s50 are outlying: set apart, and attached to the nearest cluster"
+    assert any(sentence.startswith(said) for sentence in summary(result))
+    clean = run(n_features_to_select=20, robust=True)
+    assert not clean.samples["outlying"].any()
+    assert (clean.about["outliers"], clean.concerns) == ([], [])
+
+
+def test_many_outlying_samples_are_counted():
+    assert outlying(["a"]).startswith("Sample a is outlying")
+    assert outlying(list("abcdefgh")).startswith("Samples a, b, c, d, e and 3 more are outlying")
+
+
+def test_a_choice_by_evidence_says_how_much_there_is():
+    result = run(n_features_to_select=[10, 20, 40], selection="evidence")
+    model = MrSHC([10, 20, 40], max_rank=2, random_state=1, selection="evidence").fit(X)
+    np.testing.assert_allclose(
+        result.search_results_["evidence"], model.search_results_["evidence"]
+    )
+    chosen = model.search_results_["evidence"][model.search_results_["chosen"]][0]
+    assert result.evidence == pytest.approx(chosen)
+    said = f"Evidence of the features that were not selected: {chosen:.1f} standard deviations"
+    assert any(sentence.startswith(said) for sentence in summary(result))
+    assert result.about["splits"] == []
+
+
+def test_markers_are_those_of_the_estimator_by_name_and_counted_from_one():
+    result = run(n_features_to_select=20)
+    model = ESTIMATORS["mrshc"].fit(X)
+    expected = model.markers(X)
+    np.testing.assert_allclose(result.markers["effect_size"], expected["effect_size"])
+    assert result.markers["feature"].tolist() == [f"g{j}" for j in expected["feature"]]
+    back = [", ".join(str(int(k) - 1) for k in text.split(", ")) for text in result.markers.outside]
+    assert back == expected["outside"].tolist()
+    assert result.markers["q_value"].max() <= 0.05
+
+
+def test_markers_belong_to_the_clusters_that_were_cut():
+    result = run("hc")
+    own = result.markers.query("contrast == 'cluster'")
+    sizes = dict(enumerate(result.about["cluster_sizes"], start=1))
+    assert {
+        int(k): n for k, n in zip(own.inside, own.n_inside, strict=True)
+    }.items() <= sizes.items()
+
+
+def test_preprocessing_is_told_with_its_counts():
+    steps = chain(top_variance=40, standardize="features")
+    plan = plan_of(table(), steps=steps, parameters={"random_state": 0})
+    assert plan.feature_names.size == 40
+    told = preparation(plan)
+    assert told[0].endswith("40 features removed, 40 left.")
+    assert "removed" not in told[1]
+
+
+def test_the_summary_says_what_was_chosen():
+    classes = np.array([f"c{label}" for label in DATA.labels], dtype=object)
+    told = "\n".join(
+        summary(run(n_features_to_select=30, truth="class", annotations={"class": classes}))
+    )
+    assert "Chose q = 30 of 80 features" in told
+    assert "Clusters (samples): 1 (" in told
+    assert "Against 'class': classification error rate" in told
+
+
+def test_warnings_are_told_and_kept():
+    noise = np.random.default_rng(0).normal(size=(20, 30))
+    result = run(values=noise, n_features_to_select=10, n_clusters=6)
+    assert any("The gap statistic supports" in warning for warning in result.about["warnings"])
+    assert any(sentence.startswith("Note: The gap") for sentence in summary(result))
+
+
+def test_one_cluster_separates_nothing():
+    noise = np.random.default_rng(0).normal(size=(40, 60))
+    result = run(values=noise, n_features_to_select=20)
+    assert result.n_clusters_ == 1
+    assert result.features["effect_size"].isna().all()
+    assert "one cluster: no groups were found" in summary(result)[0]
+
+
+def test_the_same_work_is_known_again_and_other_work_is_not():
+    plan = plan_of(table(), parameters={"random_state": 0, "n_jobs": 1})
+    same = plan_of(table(), parameters={"random_state": 0, "n_jobs": 2})
+    others = [
+        plan_of(table(), parameters={"random_state": 1}),
+        plan_of(table(X + 1e-9), parameters={"random_state": 0}),
+        plan_of(table(), method="hc", parameters={"random_state": 0}),
+        plan_of(table(**{"class": ["x"] * 60}), parameters={"random_state": 0}),
+    ]
+    assert plan.work == same.work
+    assert len({plan.work, *(other.work for other in others)}) == 5
+
+
+@pytest.mark.parametrize(
+    ("mistake", "sentence"),
+    [
+        ({"truth": "clas"}, "There is no annotation 'clas' of the samples; there are: class, age"),
+        ({"method": "kmeans"}, "method must be one of mrshc, shc, hc, hmv, got 'kmeans'"),
+        ({"method": "hmv"}, "Method hmv needs a number of features"),
+        ({"method": "hc", "parameters": {"n_features_to_select": 5}}, "hc takes all features"),
+        ({"method": "hc", "parameters": {"rank": 2}}, "--rank has no meaning for method hc"),
+        ({"method": "hc", "parameters": {"refine": True}}, "--refine has no meaning for method hc"),
+        (
+            {"method": "shc", "parameters": {"robust": True}},
+            "--robust has no meaning for method shc",
+        ),
+        (
+            {"method": "shc", "parameters": {"selection": "evidence"}},
+            "--selection has no meaning for method shc",
+        ),
+        ({"steps": chain(top_variance=500)}, r"--top-variance must be a whole number in \[1, 80\]"),
+        ({"steps": chain(log2=True)}, "logarithm"),
+    ],
+)
+def test_mistakes_are_found_before_the_fit(mistake, sentence):
+    made = table(**{"class": ["x", "y"] * 30, "age": np.arange(60.0)})
+    with pytest.raises(UserError, match=sentence):
+        plan_of(made, **mistake)
+
+
+def test_more_features_than_survive_the_filters():
+    with pytest.raises(
+        UserError, match=r"--n-features must be .* \[1, 40\], got 50.*relax the filter"
+    ):
+        run(steps=chain(top_variance=40), n_features_to_select=50)
+
+
+def test_the_paper_s_methods_side_by_side():
+    classes = [f"c{label}" for label in DATA.labels]
+    parameters = {"random_state": 0, "n_features_to_select": 30, "linkage": "average"}
+    plan = plan_of(table(**{"class": classes}), parameters=parameters, truth="class")
+    scores = compare_methods(plan, n_clusters=None).scores
+    assert list(scores.index) == ["HC", "SHC", "MrSHC", "HC-HMV"]
+    assert list(scores["n_features"]) == [80, 30, 30, 30]
+    expected = HighVarianceHC(80, linkage="average").fit(X).cut(3)
+    assert scores.loc["HC", "cer"] == classification_error_rate(DATA.labels, expected)
+
+
+def test_options_of_a_comparison_reach_the_methods_that_know_them():
+    given = {"selection": "evidence", "refine": True, "robust": True}
+    parameters = {"random_state": 0, "n_features_to_select": 20, **given}
+    spoilt = X.copy()
+    spoilt[4] += np.random.default_rng(1).normal(scale=8, size=80)
+    plan = plan_of(table(spoilt), parameters=parameters)
+    comparison = compare_methods(plan, n_clusters=3)
+    assert comparison.models["MrSHC"].get_params().items() >= given.items()
+    assert comparison.models["SHC"].refine
+    n_features = comparison.scores["n_features"]
+    assert n_features["HC-HMV"] == n_features["MrSHC"]
+    told = notes_on(comparison, plan)
+    assert [text.partition(": ")[0] for text in told] == ["SHC", "MrSHC", "MrSHC"]
+    assert "Sample s4 is outlying" in told[2]

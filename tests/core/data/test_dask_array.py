@@ -1,0 +1,317 @@
+"""A dask array on workers: the function goes to the chunks, and a worker may be lost."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import cloudpickle
+import dask.array
+import distributed
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from mrshc import SHC, MrSHC
+from mrshc.core.data import dask_array as chunked
+from mrshc.core.data import source_of
+from mrshc.core.data.interface import UnreadableError
+from storage_backends import clustered
+
+N, WIDTH, P = 10, 4, 120
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        # Who asks a worker that was just killed gives up sooner than after the usual 30 seconds.
+        dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        # The workers have mrshc, but not its tests.
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        yield client
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture(name="A")
+def matrix():
+    A = np.random.default_rng(0).normal(size=(N, P))
+    A[2, 5] = np.nan
+    return A
+
+
+def chunks_of(A, width=WIDTH):
+    return dask.array.from_array(A, chunks=(N, width))
+
+
+def seen(block, start, _xp):
+    return start, np.array(block), os.getpid()
+
+
+def assert_swept(X, A):
+    """Check that a sweep sees A, elsewhere and in order, and that columns come out of it."""
+    source = source_of(X)
+    starts, blocks, processes = zip(*source.sweep(seen), strict=True)
+    assert list(starts) == sorted(starts)
+    assert os.getpid() not in processes
+    np.testing.assert_array_equal(np.concatenate(blocks, axis=1), A)
+    indices = np.array([70, 3, 3, P - 1, 5])
+    np.testing.assert_array_equal(source.columns(indices), A[:, indices])
+
+
+@pytest.mark.usefixtures("client")
+def test_lazy_arrays(A):
+    assert_swept(chunks_of(A), A)
+    assert_swept(chunks_of(A) * 2, A * 2)
+
+
+@pytest.mark.usefixtures("client")
+def test_arrays_that_are_chunked_over_samples(A):
+    with dask.config.set({"array.chunk-size": "1 kiB"}):
+        for chunks in ((3, 7), (3, P)):
+            assert_swept(dask.array.from_array(A, chunks=chunks), A)
+
+
+@pytest.mark.usefixtures("client")
+def test_persisted_arrays(A):
+    X = chunks_of(A).persist()
+    assert_swept(X, A)
+    assert_swept(X + 1, A + 1)
+
+
+def count_calls(folder, fails=0):
+    """Return a function of a block that writes down each call, and fails in the first ones."""
+
+    def count(block, block_info=None):
+        start = block_info[0]["array-location"][1][0]
+        path = Path(folder) / str(start)
+        calls = path.stat().st_size if path.exists() else 0
+        with path.open("a") as file:
+            file.write("x")
+        if start == 3 * WIDTH and calls < fails:
+            raise OSError("the network is down")
+        return block
+
+    return count
+
+
+@pytest.mark.usefixtures("client")
+def test_persisted_chunks_are_used_as_they_are(A, tmp_path):
+    X = chunks_of(A).map_blocks(count_calls(tmp_path), dtype=float).persist()
+    distributed.wait(X)
+    source = source_of(X)
+    for _ in range(2):
+        list(source.sweep(seen))
+    assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}
+
+
+@pytest.mark.usefixtures("client")
+def test_what_all_chunks_need_is_made_once_in_a_sweep(A, tmp_path):
+    A = np.nan_to_num(A)
+    X = chunks_of(A).map_blocks(count_calls(tmp_path), dtype=float)
+    X = X - X.mean(axis=1, keepdims=True)
+    source = source_of(X)
+    assert source.columns(np.array([], dtype=np.intp)).shape == (N, 0)
+    blocks = [block for _, block, _ in source.sweep(seen)]
+    np.testing.assert_allclose(np.concatenate(blocks, axis=1), A - A.mean(axis=1, keepdims=True))
+    assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}
+
+
+@pytest.mark.usefixtures("client")
+def test_few_tasks_are_under_way(A, tmp_path):
+    X = chunks_of(A, 1).map_blocks(count_calls(tmp_path), dtype=float)
+    sweep = source_of(X).sweep(seen)
+    next(sweep)
+    time.sleep(0.5)
+    assert len(list(tmp_path.iterdir())) <= 2 * chunked._BATCH
+    sweep.close()
+
+
+@pytest.mark.usefixtures("client")
+def test_large_functions_are_sent_without_ado(A):
+    class Large:
+        def __init__(self):
+            self.values = np.arange(2_000_000.0)
+
+        def __call__(self, _block, start, _xp):
+            return self.values[start]
+
+    assert list(source_of(chunks_of(A)).sweep(Large())) == list(range(0, P, WIDTH))
+
+
+def kill_one(client):
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("persisted", [False, True])
+def test_a_worker_that_dies_costs_no_more_than_time(client, A, persisted):
+    X = chunks_of(A).persist() if persisted else chunks_of(A)
+
+    def slow(block, start, _xp):
+        time.sleep(0.05)
+        return start, np.array(block)
+
+    sweep = source_of(X).sweep(slow)
+    results = [next(sweep)]
+    kill_one(client)
+    results += sweep
+    assert [start for start, _ in results] == list(range(0, P, WIDTH))
+    np.testing.assert_array_equal(np.concatenate([block for _, block in results], axis=1), A)
+    client.wait_for_workers(2, timeout=60)
+
+
+@pytest.mark.usefixtures("client")
+def test_a_chunk_that_fails_at_first_is_tried_again(A, tmp_path):
+    X = chunks_of(A).map_blocks(count_calls(tmp_path, fails=2), dtype=float)
+    assert_swept(X, A)
+
+
+@pytest.mark.usefixtures("client")
+def test_a_chunk_that_fails_for_good(A, tmp_path):
+    X = chunks_of(A).map_blocks(count_calls(tmp_path, fails=100), dtype=float)
+    source = source_of(X)
+    said = "^Columns 12 to 15 of the dask array cannot be read: the network is down. Check"
+    with pytest.raises(UnreadableError, match=said):
+        list(source.sweep(seen))
+    with pytest.raises(UnreadableError, match=said):
+        source.columns(np.array([80, 13]))
+    np.testing.assert_array_equal(source.columns(np.array([80, 3])), A[:, [80, 3]])
+
+
+@pytest.mark.usefixtures("client")
+def test_errors_of_the_function_are_its_own(A, tmp_path):
+    def fails(_block, start, _xp):
+        with (tmp_path / str(start)).open("a") as file:
+            file.write("x")
+        raise OSError("ours")
+
+    with pytest.raises(OSError, match="ours") as caught:
+        list(source_of(chunks_of(A)).sweep(fails))
+    assert type(caught.value) is OSError
+    assert "in fails" in caught.value.__notes__[0]  # where it was raised
+    assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}  # and not tried again
+
+
+class Foreign:
+    """A function that workers cannot load."""
+
+    def __call__(self, _block, start, _xp):
+        return start
+
+    def __reduce__(self):
+        return __import__, ("only_here",)
+
+
+@pytest.mark.usefixtures("client")
+def test_workers_that_lack_a_package(A):
+    with pytest.raises(UnreadableError, match=r"No module named 'only_here'\. Install the same"):
+        list(source_of(chunks_of(A)).sweep(Foreign()))
+
+
+# Fits ---------------------------------------------------------------------------------------
+
+TABLE = clustered(20, 400)
+TABLE[3, 7] = np.nan
+
+
+def search(**options):
+    options = {"max_rank": 2, "n_references": 10, "n_clusters": 3, "random_state": 0, **options}
+    return MrSHC([10, 20], **options)
+
+
+def assert_same_fit(model, expected):
+    np.testing.assert_array_equal(model.get_support(), expected.get_support())
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    for name, values in expected.search_results_.items():
+        np.testing.assert_allclose(model.search_results_[name], values, rtol=1e-9, atol=1e-12)
+
+
+def in_chunks(folder=None):
+    """Return the table in chunks that take a moment, and are counted if there is a folder."""
+    X = dask.array.from_array(TABLE, chunks=(20, 50))
+    return X if folder is None else X.map_blocks(count_and_wait(folder), dtype=float)
+
+
+def count_and_wait(folder):
+    def count(block):
+        (Path(folder) / f"{os.getpid()} {time.time_ns()}").touch()
+        time.sleep(0.01)
+        return block
+
+    return count
+
+
+@contextmanager
+def one_killed(client, is_time):
+    """Kill a worker as soon as it is time, and see that this was before the end."""
+    over, killed = threading.Event(), threading.Event()
+
+    def kill():
+        while not over.wait(0.01):
+            if is_time():
+                kill_one(client)
+                killed.set()
+                return
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield
+        assert killed.is_set(), "it was over before"
+    finally:
+        over.set()
+        thread.join()
+        client.wait_for_workers(2, timeout=60)
+
+
+@pytest.mark.parametrize("model", [search(), SHC(20, n_clusters=3, max_iter=3)])
+@pytest.mark.usefixtures("client")
+def test_a_fit_to_chunks_is_that_to_the_array(model):
+    expected = clone(model).fit(TABLE)
+    found = clone(model).fit(in_chunks().persist())
+    assert_same_fit(found, expected)
+    assert found.n_passes_ > 2
+
+
+@pytest.mark.parametrize("persisted", [False, True])
+def test_a_worker_that_dies_during_a_fit_changes_nothing(client, tmp_path, persisted):
+    expected = search().fit(TABLE)
+    X, n_calls = in_chunks(tmp_path), 20
+    if persisted:
+        X = X.persist()
+        distributed.wait(X)
+        n_calls = len(list(tmp_path.iterdir()))  # as the fit begins
+    with one_killed(client, lambda: len(list(tmp_path.iterdir())) >= n_calls):
+        model = search().fit(X)
+    assert_same_fit(model, expected)
+
+
+@pytest.mark.usefixtures("client")
+def test_workers_may_make_the_trees():
+    with joblib.parallel_config("dask"):
+        model = search().fit(TABLE)
+    assert_same_fit(model, search().fit(TABLE))
+
+
+def n_tasks(dask_scheduler):
+    return len(dask_scheduler.tasks)
+
+
+def test_a_worker_that_dies_while_it_makes_trees_changes_nothing(client):
+    options = {"n_references": 200, "stop_early": False}
+    expected = search(**options).fit(TABLE)
+    with (
+        one_killed(client, partial(client.run_on_scheduler, n_tasks)),
+        joblib.parallel_config("dask"),
+    ):
+        model = search(**options).fit(TABLE)
+    assert_same_fit(model, expected)

@@ -1,0 +1,273 @@
+"""A sparse matrix whose parts do not agree is refused before any of them is used."""
+
+import dask.array
+import h5py
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mrshc import MrSHC
+from mrshc.core.data import source_of
+from mrshc.core.data.interface import UnreadableError
+from storage_backends import hdf5_group, in_group, zarr_group
+
+N, P = 6, 9
+
+
+def numbers():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(N, P)).round(2) * (rng.random((N, P)) < 0.6)
+
+
+def swept(X):
+    return np.concatenate(list(source_of(X).sweep(lambda block, _start, _xp: block)), axis=1)
+
+
+def put(array, at, value):
+    changed = array.copy()
+    changed[at] = value
+    return changed
+
+
+# What is done to the parts of a CSR or CSC matrix, and what is said of it.
+DAMAGE = {
+    "index too large": ("indices", lambda a: put(a, 3, 1000), "indices must lie in 0 to"),
+    "index just too large": ("indices", lambda a: put(a, 3, P), "indices must lie in 0 to"),
+    "index below zero": ("indices", lambda a: put(a, 3, -1), "indices must lie in 0 to"),
+    "index far below zero": ("indices", lambda a: put(a, 0, -(2**31)), "indices must lie in"),
+    "indices that are no whole numbers": ("indices", lambda a: a + 0.5, "indices must be whole"),
+    "indices as text": ("indices", lambda a: a.astype("S3"), "indices must be whole"),
+    "too few indices": ("indices", lambda a: a[:-1], r"indices must be .* as data"),
+    "indices in a matrix": ("indices", lambda a: a.reshape(-1, 1), "indices must be a vector"),
+    "pointers that fall": ("indptr", lambda a: put(a, 2, 0), "indptr must not decrease"),
+    "a pointer below zero": ("indptr", lambda a: put(a, 2, -5), "indptr must not decrease"),
+    "a pointer beyond the end": ("indptr", lambda a: put(a, 2, 10**6), "indptr must not decrease"),
+    "pointers that begin late": ("indptr", lambda a: put(a, 0, 1), "indptr must run from 0 to"),
+    "pointers that end early": ("indptr", lambda a: put(a, -1, a[-1] - 1), "must run from 0 to"),
+    "pointers that end late": ("indptr", lambda a: put(a, -1, a[-1] + 99), "must run from 0 to"),
+    "too few pointers": ("indptr", lambda a: a[1:], "indptr must have length"),
+    "too many pointers": ("indptr", lambda a: np.append(a, a[-1]), "indptr must have length"),
+    "no pointers": ("indptr", lambda a: a[:0], "indptr must have length"),
+    "pointers that are no whole numbers": ("indptr", lambda a: a * 1.0, "indptr must be whole"),
+    "too few values": ("data", lambda a: a[1:], r"indices must be .* as data"),
+}
+damage = pytest.mark.parametrize(("part", "change", "said"), DAMAGE.values(), ids=DAMAGE)
+formats = pytest.mark.parametrize("kind", ["csr", "csc"])
+
+
+@damage
+@formats
+def test_a_matrix_whose_parts_do_not_agree(kind, part, change, said):
+    X = getattr(sparse, f"{kind}_array")(numbers())
+    setattr(X, part, change(getattr(X, part)))
+    with pytest.raises(
+        ValueError, match=rf"^X must be a sparse matrix .*the sparse matrix.*{said}"
+    ):
+        source_of(X)
+    with pytest.raises(ValueError, match="the sparse matrix"):
+        MrSHC(n_clusters=2).fit(X)
+
+
+@damage
+@formats
+@pytest.mark.parametrize("group_of", [hdf5_group, zarr_group])
+@pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
+def test_a_group_whose_parts_do_not_agree(tmp_path, group_of, kind, part, change, said):
+    matrix = getattr(sparse, f"{kind}_array")(numbers())
+    group = in_group(numbers(), group_of(tmp_path), f"{kind}_matrix")
+    del group[part]
+    values = change(getattr(matrix, part))
+    if group_of is zarr_group:
+        group.create_array(part, data=values)
+    else:
+        group[part] = values
+    with pytest.raises(UnreadableError, match=rf"^Columns 0 to .*/X cannot be read: .*{said}"):
+        swept(group)
+
+
+@pytest.mark.parametrize("shape", [None, [6], [6, 9, 1], [-6, 9], [6.0, 9.5], "6, 9", [10**9] * 2])
+@formats
+def test_a_group_without_a_shape_of_two_numbers(tmp_path, kind, shape):
+    group = in_group(numbers(), hdf5_group(tmp_path), f"{kind}_matrix")
+    del group.attrs["shape"]
+    if shape is not None:
+        group.attrs["shape"] = shape
+    said = "indptr must have length" if shape == [10**9] * 2 else "attribute 'shape' must be two"
+    with pytest.raises(UnreadableError, match=rf"/X cannot be read: its {said}"):
+        source_of(group)
+
+
+def test_a_shape_that_no_values_fill(tmp_path):
+    group = in_group(numbers(), hdf5_group(tmp_path), "csc_matrix")
+    group.attrs["shape"] = [10**9, P]
+    with pytest.raises(UnreadableError, match="its shape must be one that its values fill"):
+        source_of(group)
+    with pytest.raises(ValueError, match=r"its shape must be one .* is \(1000000000, 1000000000\)"):
+        source_of(sparse.coo_array((10**9, 10**9)))
+
+
+def coo(**changes):
+    X = sparse.coo_array(numbers())
+    for part, value in changes.items():
+        setattr(X, part, value(getattr(X, part)))
+    return X
+
+
+def bsr(part, change):
+    X = sparse.bsr_array(numbers(), blocksize=(2, 3))
+    setattr(X, part, change(getattr(X, part)))
+    return X
+
+
+def lil(change):
+    X = sparse.lil_array(numbers())
+    change(X)
+    return X
+
+
+def dia(**changes):
+    X = sparse.dia_array(numbers())
+    for part, value in changes.items():
+        setattr(X, part, value(getattr(X, part)))
+    return X
+
+
+def dok(key):
+    X = sparse.dok_array(numbers())
+    X._dict[key] = 1.0
+    return X
+
+
+OTHERS = {
+    "COO, row too large": lambda: coo(row=lambda a: put(a, 0, N)),
+    "COO, row below zero": lambda: coo(row=lambda a: put(a, 0, -1)),
+    "COO, column too large": lambda: coo(col=lambda a: put(a, 0, 10**6)),
+    "COO, column below zero": lambda: coo(col=lambda a: put(a, 0, -7)),
+    "COO, too few values": lambda: coo(data=lambda a: a[1:]),
+    "BSR, index too large": lambda: bsr("indices", lambda a: put(a, 0, 3)),
+    "BSR, index below zero": lambda: bsr("indices", lambda a: put(a, 0, -1)),
+    "BSR, pointers that fall": lambda: bsr("indptr", lambda a: put(a, 1, 90)),
+    "BSR, too few blocks": lambda: bsr("data", lambda a: a[1:]),
+    "BSR, blocks of another size": lambda: bsr("data", lambda a: a[:, :, :2]),
+    "LIL, column too large": lambda: lil(lambda X: X.rows[0].__setitem__(0, 99)),
+    "LIL, column below zero": lambda: lil(lambda X: X.rows[0].__setitem__(0, -1)),
+    "LIL, too few values": lambda: lil(lambda X: X.data[0].pop()),
+    "LIL, too many values": lambda: lil(lambda X: X.data[0].extend([1.0] * 99)),
+    "LIL, too few rows": lambda: lil(lambda X: setattr(X, "rows", X.rows[1:])),
+    "DIA, too few diagonals": lambda: dia(data=lambda a: a[1:]),
+    "DIA, a diagonal twice": lambda: dia(offsets=lambda a: put(a, 0, a[1])),
+    "DIA, offsets that are no whole numbers": lambda: dia(offsets=lambda a: a + 0.5),
+    "DOK, row too large": lambda: dok((N, 0)),
+    "DOK, column below zero": lambda: dok((0, -1)),
+}
+
+
+@pytest.mark.parametrize("made", OTHERS.values(), ids=OTHERS)
+def test_matrices_of_other_formats_whose_parts_do_not_agree(made):
+    with pytest.raises(ValueError, match=r"^X must be a sparse matrix .*the sparse matrix"):
+        source_of(made())
+
+
+@pytest.mark.parametrize("kind", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
+@pytest.mark.parametrize("family", ["array", "matrix"])
+def test_whole_matrices_of_every_format(kind, family):
+    X = getattr(sparse, f"{kind}_{family}")(numbers())
+    np.testing.assert_array_equal(swept(X), numbers())
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, np.int8, bool])
+@pytest.mark.parametrize("kind", ["coo", "csc", "csr"])
+def test_cells_that_are_given_twice_are_added_up_unsorted_or_not(kind, dtype):
+    rows, columns = [4, 0, 4, 4, 1], [2, 8, 2, 0, 2]
+    X = sparse.coo_array((np.full(5, 100).astype(dtype), (rows, columns)), shape=(N, P))
+    if kind != "coo":  # made by hand: scipy would add them up in its own type
+        major, minor = (columns, rows) if kind == "csc" else (rows, columns)
+        order = np.argsort(major, kind="stable")
+        ends = np.searchsorted(np.array(major)[order], np.arange((P if kind == "csc" else N) + 1))
+        parts = (X.data[order], np.array(minor)[order], ends)
+        X = getattr(sparse, f"{kind}_array")(parts, shape=(N, P))
+    expected = np.zeros((N, P))
+    np.add.at(expected, (rows, columns), np.full(5, 100).astype(dtype).astype(float))
+    np.testing.assert_array_equal(swept(X), expected)
+    np.testing.assert_array_equal(source_of(X).columns(np.arange(P)[::-1]), expected[:, ::-1])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ">f4", ">i2", np.uint64, bool])
+@formats
+def test_values_of_every_type_of_a_group(tmp_path, kind, dtype):
+    A = np.abs(numbers() * 10).round().astype(dtype)
+    matrix = getattr(sparse, f"{kind}_array")(A.astype(float))
+    group = in_group(A.astype(float), hdf5_group(tmp_path), f"{kind}_matrix")
+    for part in ("data", "indices"):
+        del group[part]
+    group["data"], group["indices"] = matrix.data.astype(dtype), matrix.indices.astype(np.uint32)
+    np.testing.assert_array_equal(swept(group), A.astype(float))
+
+
+@pytest.mark.parametrize("values", [np.ones(3, complex), np.array([b"a", b"b", b"c"])])
+@formats
+def test_a_group_of_other_values_than_numbers(tmp_path, kind, values):
+    group = in_group(np.eye(3), hdf5_group(tmp_path), f"{kind}_matrix")
+    del group["data"]
+    group["data"] = values
+    with pytest.raises(
+        ValueError, match=r"X must hold real numbers, but .*/X holds (complex|text)"
+    ):
+        source_of(group)
+
+
+def damaged_chunk(block):
+    chunk = sparse.csc_array(block)
+    chunk.indices = put(chunk.indices, 0, 10**6)
+    return chunk
+
+
+@pytest.mark.parametrize("chunks", [(N, 3), (2, P)], ids=["by columns", "by samples"])
+def test_a_dask_chunk_whose_parts_do_not_agree(chunks):
+    X = dask.array.from_array(numbers() + 1, chunks=chunks)
+    X = X.map_blocks(damaged_chunk, dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(UnreadableError, match=r"of the dask array cannot be read: .*must lie in 0"):
+        swept(X)
+
+
+def test_sparse_dask_chunks_over_samples():
+    X = dask.array.from_array(numbers(), chunks=(2, 4))
+    X = X.map_blocks(sparse.csr_array, dtype=float, meta=np.empty((0, 0)))
+    np.testing.assert_array_equal(swept(X), numbers())
+
+
+@pytest.mark.parametrize("made", [lambda b: b * 1j, lambda b: b.astype("S8")])
+def test_a_dask_chunk_of_other_values_than_it_says(made):
+    X = dask.array.from_array(numbers(), chunks=(N, 3)).map_blocks(made, dtype=float)
+    with pytest.raises(UnreadableError, match=r"the dask array cannot be read: .*real numbers"):
+        swept(X)
+
+
+# ---- references to other files
+
+
+@pytest.fixture
+def other(tmp_path):
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["X"] = np.ones((3, 4))
+    return tmp_path / "other.h5"
+
+
+def test_datasets_that_refer_to_other_files_are_refused(tmp_path, other):
+    layout = h5py.VirtualLayout((3, 4), float)
+    layout[:] = h5py.VirtualSource(other, "X", (3, 4))
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        outside = file.create_dataset("outside", (3, 4), float, external=[(str(other), 0, 96)])
+        with pytest.raises(ValueError, match=r"X\.h5/outside keeps the values of .* another file"):
+            source_of(outside)
+        virtual = file.create_virtual_dataset("virtual", layout)
+        with pytest.raises(ValueError, match=r"X\.h5/virtual holds .* as a virtual dataset"):
+            source_of(virtual)
+
+
+def test_a_sparse_group_with_a_part_in_another_file(tmp_path, other):
+    group = in_group(numbers(), hdf5_group(tmp_path), "csc_matrix")
+    del group["data"]
+    group["data"] = h5py.ExternalLink(str(other), "/X")
+    with pytest.raises(ValueError, match=r"X\.h5ad.* external link to .*other\.h5"):
+        source_of(group)

@@ -1,0 +1,187 @@
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.spatial.distance import cdist
+
+from mrshc.core import compiled
+from mrshc.core.inference.association import cauchy_combination, q_values, rank_p_values
+from mrshc.core.trees.tree import pairwise_distances
+from storage_backends import matrix_at, tables
+
+
+def p_values_of(X, *partitions):
+    matrix = matrix_at(X)
+    return rank_p_values(matrix, [np.asarray(p) for p in partitions], np.arange(X.shape[1]))
+
+
+def plain_p_value(x, labels):
+    """One-way analysis of variance on ranks, as scipy makes it."""
+    used = ~np.isnan(x) & (labels >= 0)
+    ranks, groups = stats.rankdata(x[used]), labels[used]
+    return stats.f_oneway(*(ranks[groups == g] for g in np.unique(groups))).pvalue
+
+
+def assert_plain(found, X, partitions):
+    expected = [[plain_p_value(x, labels) for labels in partitions] for x in X.T]
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 6])
+def test_p_values_are_those_of_scipy(k):
+    rng = np.random.default_rng(k)
+    X = rng.normal(size=(40, 15))
+    X[:20, :5] += 1.5  # some very small ones
+    partitions = [np.sort(np.arange(40) % k), rng.permutation(np.arange(40) % k)]
+    assert_plain(p_values_of(X, *partitions), X, partitions)
+
+
+def test_missing_cells_and_negative_labels_take_no_part():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 15))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    partitions = [rng.integers(-1, k, size=40) for k in (2, 3, 6)]
+    found = p_values_of(X, *partitions)
+    assert_plain(found, X, partitions)
+    other = X.copy()
+    other[partitions[0] < 0] = 100.0
+    np.testing.assert_array_equal(p_values_of(other, partitions[0]), found[:, :1])
+
+
+def test_tied_values_share_their_mean_rank_and_make_the_test_more_careful():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 6, size=(40, 10)).astype(float)
+    labels = rng.permutation(np.arange(40) % 3)
+    order = rng.permutation(40)
+    found = p_values_of(X, labels)
+    np.testing.assert_allclose(p_values_of(X[order], labels[order]), found, rtol=1e-10)
+    ranks = stats.rankdata(X, axis=0)
+    groups = [ranks[labels == k] for k in range(3)]
+    between = sum(len(g) * (g.mean(axis=0) - 20.5) ** 2 for g in groups)
+    share = between / (40 * (40**2 - 1) / 12)  # of ranks without ties
+    expected = stats.f.sf(share / 2 / ((1 - share) / 37), 2, 37)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
+    assert (found[:, 0] > stats.f_oneway(*groups).pvalue).all()
+
+
+def test_rare_values_in_noise_make_no_discoveries():
+    """With a variance that shrinks with the ties, pairs of rare values would be significant."""
+    X = (np.random.default_rng(2).random((60, 4000)) < 0.1).astype(float)
+    small = (np.arange(60) < 3).astype(np.intp)
+    assert (p_values_of(X, small) > 1e-4).all()
+
+
+def test_p_values_of_noise_are_uniform():
+    X = np.random.default_rng(2).standard_t(1, size=(60, 3000))
+    for k in (2, 4, 6):
+        p_values = p_values_of(X, np.arange(60) % k)[:, 0]
+        assert stats.kstest(p_values, "uniform").pvalue > 1e-3
+
+
+def test_what_cannot_be_compared_has_a_p_value_of_one():
+    X = np.random.default_rng(3).normal(size=(6, 4))
+    X[:, 0] = 5.0
+    X[:, 1] = np.nan
+    X[0, 1] = 1.0
+    X[:3, 2] = np.nan
+    halves, single, apart = np.repeat([0, 1], 3), np.zeros(6, np.intp), np.arange(6)
+    found = p_values_of(X, halves, single, apart, np.full(6, -1))
+    np.testing.assert_array_equal(found[:3], 1.0)
+    assert 0 < found[3, 0] < 1
+    np.testing.assert_array_equal(found[3, 1:], 1.0)
+
+
+def test_monotone_transformations_change_nothing():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(30, 8))
+    labels = np.arange(30) % 3
+    found = p_values_of(X, labels)
+    for other in (np.exp(X), X**3, 1e140 * X, 1e-140 * X, -X):
+        np.testing.assert_allclose(p_values_of(other, labels), found, rtol=1e-9)
+
+
+def test_p_values_do_not_depend_on_the_company_or_its_order():
+    X = np.random.default_rng(5).normal(size=(300, 4000))  # more than one block
+    labels = np.arange(300) % 4
+    matrix = matrix_at(X)
+    every = rank_p_values(matrix, [labels], np.arange(4000))
+    some = np.array([3999, 17, 0, 2500])
+    np.testing.assert_array_equal(rank_p_values(matrix, [labels], some), every[some])
+    fewer = rank_p_values(matrix, [np.arange(300) % 6, labels], some)
+    np.testing.assert_array_equal(fewer[:, 1:], every[some])
+    assert rank_p_values(matrix, [labels], some[:0]).shape == (0, 1)
+
+
+def test_p_values_do_not_depend_on_where_the_data_live(backend):
+    partitions = [np.arange(24) % 2, np.arange(24) // 8 - 1]
+    some = np.array([399, 17, 0, 250])
+    for A in tables(backend):
+        expected = p_values_of(backend.in_memory(A), *partitions)
+        matrix = matrix_at(backend(A))
+        every = rank_p_values(matrix, partitions, np.arange(400))
+        np.testing.assert_array_equal(every, expected)
+        np.testing.assert_array_equal(rank_p_values(matrix, partitions, some), expected[some])
+
+
+def test_the_combination_is_the_plain_formula():
+    p_values = np.random.default_rng(6).random((200, 5)) ** [1, 2, 3, 4, 5]
+    expected = stats.cauchy.sf(np.mean(np.tan((0.5 - p_values) * np.pi), axis=1))
+    np.testing.assert_allclose(cauchy_combination(p_values), expected, rtol=1e-5)
+
+
+def test_the_combination_of_equal_p_values_is_theirs():
+    for p in (0.0, 1e-300, 1e-100, 1e-15, 0.9e-15, 1e-9, 0.3, 0.5, 1.0):
+        assert cauchy_combination(np.full((1, 4), p))[0] == pytest.approx(p, rel=1e-7)
+
+
+def test_one_tiny_p_value_among_many_costs_their_number():
+    for p in (1e-300, 1e-16, 1e-15, 1e-14, 1e-10):
+        rows = np.array([[p, 0.3, 0.5, 0.7]])
+        assert cauchy_combination(rows)[0] == pytest.approx(4 * p, rel=1e-2)
+    assert cauchy_combination(np.array([[0.0, 0.5, 1.0]]))[0] == 0.0
+
+
+def test_the_combination_never_falls_when_a_p_value_rises():
+    grid = np.concatenate([10.0 ** np.arange(-300, -1, 0.1), np.linspace(0.1, 0.99, 50)])
+    combined = cauchy_combination(np.column_stack([grid, np.full(grid.size, 0.4)]))
+    assert np.all(np.diff(combined) >= 0)
+    assert np.all((combined >= 0) & (combined <= 1))
+
+
+def test_q_values_are_those_of_scipy():
+    rng = np.random.default_rng(7)
+    for size in (1, 2, 50, 1000):
+        p_values = np.round(rng.random(size) ** 3, 3)  # with ties and zeros
+        np.testing.assert_allclose(q_values(p_values), stats.false_discovery_control(p_values))
+
+
+def lloyd(X, labels, max_iter):
+    """K-means with centres, from given clusters; empty ones are dropped."""
+    for _ in range(max_iter):
+        clusters = np.unique(labels)
+        centres = np.array([X[labels == c].mean(axis=0) for c in clusters])
+        nearest = clusters[cdist(X, centres).argmin(axis=1)]
+        if np.array_equal(nearest, labels):
+            break
+        labels = nearest
+    return labels
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_consolidation_is_plain_k_means_without_centres(k):
+    rng = np.random.default_rng(k)
+    for _ in range(10):
+        X = rng.normal(size=(30, 4)) + 3 * rng.normal(size=(30, 1)).round()
+        start = rng.permutation(np.arange(30) % k)
+        distances = pairwise_distances(X, "sqeuclidean")
+        for max_iter in (1, 20):
+            found = compiled.consolidated(distances, start, max_iter)
+            np.testing.assert_array_equal(found, lloyd(X, start, max_iter))
+        assert not np.array_equal(found, start)
+
+
+def test_a_cluster_that_loses_all_its_samples_is_gone():
+    X = np.array([[-10.0], [-10.1], [10.0], [10.1], [-10.2], [10.2]])
+    start = np.array([0, 0, 1, 1, 2, 2])
+    found = compiled.consolidated(pairwise_distances(X, "sqeuclidean"), start, 20)
+    np.testing.assert_array_equal(found, [0, 0, 1, 1, 0, 1])
+    np.testing.assert_array_equal(start, [0, 0, 1, 1, 2, 2])

@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from mrshc.core.inference.markers import Contrast, marks
+from mrshc.core.trees.tree import agglomerate, pairwise_distances
+from mrshc.datasets import make_noise, make_simulation_1, make_simulation_2
+from storage_backends import matrix_at, tables
+
+
+def contrasts_of(labels):
+    """Each cluster against all others."""
+    return [
+        Contrast(inside=np.flatnonzero(labels == k), outside=np.flatnonzero(labels != k))
+        for k in np.unique(labels)
+    ]
+
+
+def marked(X, features, labels, *, linkage="complete", metric="sqeuclidean", weights=None):
+    return marks(
+        matrix_at(X),
+        np.asarray(features),
+        contrasts_of(labels),
+        linkage=linkage,
+        metric=metric,
+        weights=weights,
+    )
+
+
+def tree_of(X, features, linkage="complete"):
+    return agglomerate(pairwise_distances(X[:, features], "sqeuclidean"), linkage)
+
+
+def naive_p_values(X, contrast):
+    """Without cross-fitting: ranks of every feature against the cluster itself."""
+    ranks = stats.rankdata(X, axis=0)
+    return stats.f_oneway(ranks[contrast.inside], ranks[contrast.outside]).pvalue
+
+
+def test_features_outside_the_tree_are_tested_against_the_clusters_themselves():
+    X = make_simulation_1(0).X[:, 30:80]
+    features = np.arange(0, 50, 3)
+    labels = tree_of(X, features).cut(3)
+    outside = np.setdiff1d(np.arange(50), features)
+    for contrast, found in zip(contrasts_of(labels), marked(X, features, labels), strict=True):
+        np.testing.assert_allclose(
+            found.p_values[outside], naive_p_values(X[:, outside], contrast), rtol=1e-8
+        )
+        np.testing.assert_allclose(
+            found.q_values, stats.false_discovery_control(found.p_values), rtol=1e-12
+        )
+
+
+def test_a_feature_of_the_tree_is_tested_against_the_branch_that_trees_without_it_have():
+    X = make_simulation_1(1, mu=1.5).X[:, 40:60]
+    features = np.arange(8)  # one in each fold
+    labels = tree_of(X, features).cut(3)
+    found = marked(X, features, labels)
+    for j in features:
+        tree = tree_of(X, np.delete(features, j))
+        branches = [tree.members(node) for node in range(tree.root + 1)]
+        for contrast, mark in zip(contrasts_of(labels), found, strict=True):
+            inside = set(contrast.inside.tolist())
+            shares = [len(inside & set(b)) / len(inside | set(b)) for b in branches]
+            best = branches[int(np.argmax(shares))]
+            rest = np.setdiff1d(np.arange(60), best)
+            expected = naive_p_values(X[:, [j]], Contrast(inside=best, outside=rest))[0]
+            if max(shares) < 0.5 or not rest.size:
+                expected = 1.0
+            assert mark.p_values[j] == pytest.approx(expected, rel=1e-8)
+
+
+def test_in_noise_features_of_the_tree_do_not_mark_its_clusters():
+    """They would if they were tested against clusters that they helped to make."""
+    flagged, naive, total = 0, 0, 0
+    for seed in range(10):
+        X = make_noise(seed, n_features=150).X
+        features = np.arange(15)
+        labels = tree_of(X, features).cut(3)
+        for contrast, found in zip(contrasts_of(labels), marked(X, features, labels), strict=True):
+            total += 1
+            flagged += np.any(found.q_values[features] <= 0.05)
+            plain = stats.false_discovery_control(naive_p_values(X, contrast))
+            naive += np.any(plain[features] <= 0.05)
+    assert flagged <= 0.15 * total
+    assert naive >= 0.6 * total
+
+
+@pytest.mark.parametrize("make", [make_simulation_1, make_simulation_2])
+def test_true_markers_are_found(make):
+    data = make(0, mu=1.5)
+    features = np.flatnonzero(data.support)
+    found = marked(data.X, features, tree_of(data.X, features, "ward").cut(4), linkage="ward")
+    passed = np.any([mark.q_values <= 0.05 for mark in found], axis=0)
+    assert passed[data.support].sum() >= 45
+    assert passed[~data.support].sum() <= 20  # of 450, in up to four contrasts
+
+
+def test_means_and_effect_sizes_are_those_of_the_groups():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 6)) + 100.0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    labels = np.repeat([0, 1], [8, 12])
+    found = marked(X, [0, 1], labels)
+    for x, j in zip(X.T, range(6), strict=True):
+        inside, outside = (x[labels == k][~np.isnan(x[labels == k])] for k in (0, 1))
+        assert found[0].mean_inside[j] == pytest.approx(inside.mean())
+        assert found[0].mean_outside[j] == pytest.approx(outside.mean())
+        squares = np.sum((inside - inside.mean()) ** 2) + np.sum((outside - outside.mean()) ** 2)
+        pooled = np.sqrt(squares / (inside.size + outside.size - 2))
+        effect = (inside.mean() - outside.mean()) / pooled
+        assert found[0].effect_size[j] == pytest.approx(effect)
+        assert found[1].effect_size[j] == pytest.approx(-effect)
+
+
+def test_what_does_not_vary_or_was_not_seen_marks_nothing():
+    X = np.random.default_rng(1).normal(size=(12, 5))
+    labels = np.repeat([0, 1], 6)
+    X[:, 0] = 3.0
+    X[:6, 1] = np.nan  # nothing inside
+    X[:, 2] = labels  # constant within
+    found = marked(X, [3, 4], labels)[0]
+    assert found.p_values[0] == found.p_values[1] == 1.0
+    assert np.isnan(found.effect_size[:3]).all()
+    assert found.mean_inside[0] == 3.0
+    assert np.isnan(found.mean_inside[1])
+    assert np.isfinite(found.mean_outside[1])
+    assert (found.mean_inside[2], found.mean_outside[2]) == (0.0, 1.0)
+
+
+def test_one_feature_and_one_sample_are_taken():
+    X = np.random.default_rng(2).normal(size=(10, 4))
+    labels = np.array([0] * 9 + [1])
+    for features in ([1], [0, 1, 2, 3]):
+        for mark in marked(X, features, labels):
+            assert np.all((mark.p_values >= 0) & (mark.p_values <= 1))
+            assert np.isfinite(mark.effect_size).all()
+    assert marked(X, [1], labels)[0].p_values[1] == 1.0, "no tree is left to test it against"
+
+
+def test_weights_count_as_they_do_in_the_distances():
+    X = make_simulation_1(2).X[:, 40:60]
+    features, weights = np.arange(12), np.linspace(0.1, 1.0, 12)
+    labels = tree_of(X, features).cut(2)
+    weighted = marked(X, features, labels, weights=weights)
+    scaled = X.copy()
+    scaled[:, features] *= np.sqrt(weights)
+    for mark, other in zip(weighted, marked(scaled, features, labels), strict=True):
+        np.testing.assert_allclose(mark.p_values, other.p_values)
+        np.testing.assert_allclose(mark.effect_size, other.effect_size)
+    blocks = marked(X, features, labels, weights=weights, metric="cityblock")
+    scaled[:, features] *= np.sqrt(weights)
+    others = marked(scaled, features, labels, metric="cityblock")
+    np.testing.assert_allclose(blocks[0].p_values, others[0].p_values)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_marks_are_the_same_wherever_the_data_live(backend, metric):
+    features, weights = np.arange(5, 45), np.linspace(0.1, 1.0, 40)
+    labels = np.repeat([0, 1, 2], 8)
+    for A in tables(backend):
+        near = marked(backend.in_memory(A), features, labels, metric=metric, weights=weights)
+        found = marked(backend(A), features, labels, metric=metric, weights=weights)
+        for mark, expected in zip(found, near, strict=True):
+            for name in ("mean_inside", "mean_outside", "effect_size", "p_values", "q_values"):
+                np.testing.assert_array_equal(getattr(mark, name), getattr(expected, name))

@@ -1,0 +1,288 @@
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.cluster.hierarchy import fcluster
+from scipy.cluster.hierarchy import linkage as scipy_linkage
+from scipy.spatial.distance import cdist, pdist
+
+from mrshc.core.inference.refinement import RefineSettings, association, folds, refine
+from mrshc.core.sparse_pca.components import leading_starts
+from mrshc.core.sparse_pca.l1_path import SparsityPath
+from mrshc.core.trees.tree import LINKAGES
+from mrshc.datasets import (
+    make_noise,
+    make_section2_example,
+    make_simulation_1,
+    make_simulation_2,
+)
+from storage_backends import matrix_at, tables
+
+
+def refined(X, start, **settings):
+    return refine(matrix_at(X), np.asarray(start), RefineSettings(**settings))
+
+
+def refined_after_search(X, *, q=20, rank=1, **settings):
+    """Refine what sparse components choose, which agrees with itself as well as it can."""
+    matrix = matrix_at(X)
+    path = SparsityPath(matrix, leading_starts(matrix, rank), max_iter=20, tol=1e-7)
+    start = path.search(q=q, rank=rank, tolerance=0).indices
+    return refine(matrix, start, RefineSettings(**settings))
+
+
+# Against a plain twin -----------------------------------------------------------------------
+
+
+def plain_labels(X, k, linkage):
+    """The cut of scipy's tree, then k-means with centres."""
+    euclidean = linkage == "ward"
+    tree = scipy_linkage(pdist(X, "euclidean" if euclidean else "sqeuclidean"), linkage)
+    labels = fcluster(tree, k, "maxclust")
+    for _ in range(20):
+        clusters = np.unique(labels)
+        centres = np.array([X[labels == c].mean(axis=0) for c in clusters])
+        labels = clusters[cdist(X, centres).argmin(axis=1)]
+    return labels
+
+
+def plain_p_value(x, X, linkage):
+    p_values = []
+    for k in (2, 3, 4, 5, 6):
+        labels = plain_labels(X, k, linkage)
+        ranks = stats.rankdata(x)
+        groups = [ranks[labels == c] for c in np.unique(labels)]
+        p_values.append(stats.f_oneway(*groups).pvalue)
+    if max(p_values) > 0.99:  # how these are kept from outvoting all others is not plain
+        return np.nan
+    return stats.cauchy.sf(np.mean(stats.cauchy.isf(p_values)))
+
+
+def plain_association(X, present, linkage):
+    by_variance = sorted(present, key=lambda j: -X[:, j].var())
+    out = []
+    for j in range(X.shape[1]):
+        others = list(present)
+        if j in present:
+            fold = by_variance.index(j) % 10
+            others = [i for place, i in enumerate(by_variance) if place % 10 != fold]
+        out.append(plain_p_value(X[:, j], X[:, sorted(others)], linkage))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("linkage", ["complete", "average", "ward"])
+@pytest.mark.parametrize("size", [2, 7, 25])
+def test_every_feature_is_tested_as_in_plain_words(linkage, size):
+    X = make_simulation_1(size, mu=1.2, sizes=(10, 9, 8)).X[:, 35:75]
+    present = np.sort(np.random.default_rng(size).choice(40, size, replace=False))
+    found = association(matrix_at(X), present, RefineSettings(linkage=linkage))
+    expected = plain_association(X, present, linkage)
+    plain = np.isfinite(expected)
+    assert plain.sum() > 25
+    np.testing.assert_allclose(found[plain], expected[plain], rtol=1e-6)
+
+
+def test_a_feature_never_helps_to_make_the_trees_it_is_tested_against():
+    X = np.random.default_rng(0).normal(size=(30, 40))
+    present = np.arange(25)
+    X[:, 3] *= 10  # first of all folds, and stays so
+    before = association(matrix_at(X), present, RefineSettings())
+    changed = X.copy()
+    changed[:, 3] = np.sign(X[:, 3]) * X[:, 3] ** 2
+    after = association(matrix_at(changed), present, RefineSettings())
+    assert after[3] == before[3]
+    assert np.mean(after != before) > 0.5, "it does help to make those of the others"
+
+
+def test_folds_deal_every_feature_once_by_decreasing_variance():
+    variances = np.array([5.0, 1, 9, 3, 7, 2, 8, 4, 6, 0, 11, 10])
+    dealt = folds(variances)
+    assert [fold.tolist() for fold in dealt[:3]] == [[10, 1], [11, 9], [2]]
+    assert sorted(np.concatenate(dealt)) == list(range(12))
+    assert len(folds(variances[:3])) == 3
+
+
+# What it finds ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("make", "rank"), [(make_simulation_1, 1), (make_simulation_2, 2)])
+def test_nearly_all_features_of_the_simulations_are_found_and_few_others(make, rank, seed):
+    data = make(seed)
+    found = refined_after_search(data.X, rank=rank)
+    hits = data.support[found.associated].sum()
+    assert found.supported
+    assert hits >= 45
+    assert hits >= 0.85 * found.associated.size
+    assert found.n_rounds <= 10
+    np.testing.assert_array_equal(found.features, found.associated)
+    np.testing.assert_array_equal(found.associated, np.flatnonzero(found.q_values <= 0.05))
+
+
+@pytest.mark.parametrize("noise", ["normal", "t3"])
+@pytest.mark.parametrize(("n", "p"), [(60, 500), (20, 500), (10, 300)])
+def test_nothing_is_supported_in_noise(noise, n, p):
+    for seed in range(4):
+        X = make_noise(seed, n_samples=n, n_features=p, noise=noise).X
+        found = refined_after_search(X)
+        assert not found.supported
+        assert found.associated.size == 0
+        assert found.features.size == 20
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+@pytest.mark.parametrize("n", [12, 60])
+def test_noise_of_zeros_and_ones_supports_nothing(n, share):
+    """Counts, mutations and single cells have many ties: an F test takes them for certainty."""
+    for seed in range(3):
+        X = (np.random.default_rng(seed).random((n, 300)) < share).astype(float)
+        assert not refined_after_search(X).supported
+
+
+def test_features_that_are_independent_of_each_other_are_left_alone():
+    data = make_section2_example(1)
+    found = refined(data.X, [0, 1, 2, 3])
+    assert not found.supported
+    np.testing.assert_array_equal(found.features, [0, 1, 2, 3])
+
+
+def test_a_fifth_of_the_cells_missing_costs_little():
+    data = make_simulation_1(0)
+    X = np.where(np.random.default_rng(0).random(data.X.shape) < 0.2, np.nan, data.X)
+    found = refined_after_search(X)
+    assert found.supported
+    assert data.support[found.associated].sum() >= 40
+    assert data.support[found.associated].mean() >= 0.85
+
+
+def test_a_feature_is_not_lost_because_it_is_missing_in_one_odd_sample():
+    """That sample is a cluster of its own, which says nothing of the feature; the others do."""
+    data = make_simulation_1(0, mu=1.5)
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random(data.X.shape) < 0.1, np.nan, data.X)
+    X[0] = 8 * rng.normal(size=500)
+    X[0, :25] = np.nan
+    found = refined(X, np.arange(15, 35))
+    assert np.isin(np.arange(25, 50), found.associated).sum() >= 22
+    assert np.isin(np.arange(25), found.associated).sum() >= 22
+
+
+def test_only_the_strongest_features_make_the_tree():
+    data = make_simulation_1(1)
+    every = refined(data.X, np.arange(20))
+    capped = refined(data.X, np.arange(20), max_features=15)
+    assert capped.features.size == 15
+    assert capped.associated.size > 40
+    assert np.isin(capped.features, capped.associated).all()
+    assert capped.q_values[capped.features].max() <= capped.q_values[capped.associated].max()
+    left_out = np.setdiff1d(capped.associated, capped.features)
+    assert capped.q_values[capped.features].max() <= capped.q_values[left_out].min()
+    assert every.features.size > 40
+
+
+def test_a_start_that_holds_noise_is_purged():
+    data = make_simulation_1(2, mu=1.5)
+    found = refined(data.X, np.concatenate([np.arange(20), np.arange(100, 120)]))
+    assert data.support[found.associated].mean() > 0.85
+    assert data.support[found.associated].sum() >= 48
+
+
+def test_fewer_than_the_fewest_features_support_nothing():
+    X = np.random.default_rng(0).normal(size=(40, 50))
+    X[:20, :4] += 5.0
+    few = refined(X, [0, 1, 2, 3])
+    assert not few.supported
+    assert refined(X, [0, 1, 2, 3], fewest=4).associated[:4].tolist() == [0, 1, 2, 3]
+
+
+# The same answer ----------------------------------------------------------------------------
+
+
+def assert_same(one, other, order=None):
+    order = np.arange(one.q_values.size) if order is None else order
+    assert (one.supported, one.n_rounds) == (other.supported, other.n_rounds)
+    np.testing.assert_array_equal(one.features, np.sort(order[other.features]))
+    np.testing.assert_array_equal(one.associated, np.sort(order[other.associated]))
+    np.testing.assert_allclose(one.q_values[order], other.q_values, rtol=1e-6)
+
+
+def test_order_of_the_columns_is_of_no_consequence():
+    X = make_simulation_1(3).X[:, :200]
+    order = np.random.default_rng(0).permutation(200)
+    start = np.flatnonzero(np.isin(order, np.arange(20)))
+    assert_same(refined(X, np.arange(20)), refined(X[:, order], start), order)
+
+
+def test_order_of_the_start_set_is_of_no_consequence():
+    X = make_simulation_1(3).X[:, :200]
+    start = np.random.default_rng(0).permutation(20)
+    assert_same(refined(X, np.arange(20)), refined(X, start))
+
+
+def test_order_of_the_samples_is_of_no_consequence():
+    X = make_simulation_1(4).X[:, :200]
+    order = np.random.default_rng(0).permutation(60)
+    assert_same(refined(X, np.arange(20)), refined(X[order], np.arange(20)))
+
+
+def test_layout_precision_and_unit_of_the_data_are_of_no_consequence():
+    X = make_simulation_1(5).X[:, :100].astype(np.float32)
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    narrow = refined(X, np.arange(20))
+    for other in (X.astype(float), np.asfortranarray(X), 1e100 * X.astype(float)):
+        assert_same(narrow, refined(other, np.arange(20)))
+
+
+def test_where_the_data_live_is_of_no_consequence(backend):
+    for A in tables(backend):
+        for start in (np.arange(20), [5]):
+            assert_same(refined(backend.in_memory(A), start), refined(backend(A), start))
+
+
+# Odd but honest data ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_small_start_grows(size):
+    data = make_simulation_1(0, mu=3.0)
+    found = refined(data.X[:, :100], np.arange(size))
+    assert data.support[found.associated].sum() >= 48
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 8])
+@pytest.mark.parametrize("p", [2, 9])
+def test_few_samples_and_features_are_taken(n, p):
+    X = np.random.default_rng(n * p).normal(size=(n, p))
+    for start in ([0], [0, 1], np.arange(p)):
+        found = refined(X, start)
+        np.testing.assert_array_equal(found.features, start)
+        assert not found.supported
+        assert np.isfinite(found.q_values).all()
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_every_linkage_refines(linkage):
+    data = make_simulation_1(0, mu=2.0)
+    found = refined(data.X[:, :150], np.arange(20), linkage=linkage)
+    assert data.support[found.associated].sum() >= 45
+
+
+def test_city_blocks_refine():
+    data = make_simulation_1(0, mu=2.0)
+    found = refined(data.X[:, :150], np.arange(20), metric="cityblock")
+    assert data.support[found.associated].sum() >= 45
+
+
+def test_constant_columns_and_copies_of_samples_do_no_harm():
+    data = make_simulation_1(1, mu=2.0)
+    X = np.repeat(data.X[:, :120], 2, axis=0)
+    X[:, [0, 60]] = 7.0
+    found = refined(X, np.arange(20))
+    assert not np.isin([0, 60], found.associated).any()
+    np.testing.assert_array_equal(found.q_values[[0, 60]], 1.0)
+    assert data.support[found.associated].sum() >= 48
+
+
+def test_samples_that_are_all_the_same_support_nothing():
+    X = np.zeros((12, 20))
+    X[:, 10:] = np.random.default_rng(0).normal(size=(12, 10))
+    assert not refined(X, np.arange(10)).supported

@@ -1,0 +1,256 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist, squareform
+
+from mrshc.core.data.centred import centred_matrix, column_variances
+from mrshc.core.robust.missing_values import Samples, completed
+from mrshc.core.trees.tree import METRICS, agglomerate
+from mrshc.datasets import make_simulation_1
+from mrshc.metrics import classification_error_rate
+
+
+def low_rank(rng, n=60, q=20, *, rank=2, sd=1.0):
+    signal = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, q))
+    return signal + sd * rng.normal(size=(n, q))
+
+
+def holes(rng, X, share=0.2):
+    missing = rng.random(X.shape) < share
+    missing[:, missing.all(axis=0)] = False
+    return np.where(missing, np.nan, X)
+
+
+def plain(X, metric):
+    return squareform(pdist(X, metric))
+
+
+def assert_distances(distances):
+    assert np.isfinite(distances).all()
+    assert np.all(distances >= 0)
+    np.testing.assert_array_equal(np.diag(distances), 0.0)
+    np.testing.assert_allclose(distances, distances.T, rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_complete_data_are_left_alone(metric):
+    X = np.random.default_rng(0).normal(size=(10, 4))
+    samples = completed(X)
+    assert samples.values is X
+    np.testing.assert_array_equal(samples.distances(metric), plain(X, metric))
+
+
+def test_observed_cells_stay_and_the_callers_array_too():
+    rng = np.random.default_rng(1)
+    X = holes(rng, low_rank(rng))
+    before = X.copy()
+    samples = completed(X)
+    np.testing.assert_array_equal(X, before)
+    observed = ~np.isnan(X)
+    np.testing.assert_array_equal(samples.values[observed], X[observed])
+    np.testing.assert_array_equal(samples.variances > 0, ~observed)
+    assert np.isfinite(samples.values).all()
+
+
+def test_missing_cells_are_put_where_the_others_of_their_sample_are():
+    rng = np.random.default_rng(2)
+    truth = low_rank(rng, sd=0.2)
+    X = holes(rng, truth)
+    missing = np.isnan(X)
+    error = (completed(X).values - truth)[missing]
+    from_means = (np.nanmean(X, axis=0) - truth)[missing]
+    assert np.mean(error**2) < 0.1 * np.mean(from_means**2)
+
+
+def test_the_variance_is_of_the_size_of_the_squared_errors():
+    rng = np.random.default_rng(3)
+    errors, claims = [], []
+    for _ in range(20):
+        truth = low_rank(rng, sd=0.5)
+        X = holes(rng, truth)
+        samples, missing = completed(X), np.isnan(X)
+        errors.append(np.mean((samples.values - truth)[missing] ** 2))
+        claims.append(np.mean(samples.variances[missing]))
+    assert 0.7 < np.mean(claims) / np.mean(errors) < 1.2
+
+
+def test_a_sample_without_a_cell_may_lie_wherever_samples_do():
+    rng = np.random.default_rng(8)
+    ratios = []
+    for _ in range(20):
+        truth = low_rank(rng, sd=0.5)
+        X = truth.copy()
+        X[0] = np.nan
+        far = completed(X).distances("sqeuclidean")[0, 1:].mean()
+        ratios.append(far / plain(truth, "sqeuclidean")[1:, 1:].mean())
+    assert np.mean(ratios) == pytest.approx(1, abs=0.15)
+
+
+def test_samples_that_stand_apart_change_nothing_for_the_others():
+    rng = np.random.default_rng(9)
+    X = holes(rng, low_rank(rng, n=30))
+    with_stranger = np.vstack([np.full(X.shape[1], 50.0), X])
+    with_stranger[0, :3] = np.nan
+    apart = completed(with_stranger, apart=np.array([0])).distances("sqeuclidean")
+    assert_distances(apart)
+    np.testing.assert_array_equal(apart[1:, 1:], completed(X).distances("sqeuclidean"))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("q", "rank", "sd"), [(20, 2, 1.0), (20, 2, 0.3), (10, 0, 1.0)])
+def test_expected_distances_are_those_of_the_true_samples_on_average(metric, q, rank, sd):
+    rng = np.random.default_rng(4)
+    ratios, filled = [], []
+    for _ in range(10):
+        truth = low_rank(rng, q=q, rank=rank, sd=sd)
+        X = holes(rng, truth)
+        true = plain(truth, metric).sum()
+        ratios.append(completed(X).distances(metric).sum() / true)
+        means = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+        filled.append(plain(means, metric).sum() / true)
+    assert np.mean(ratios) == pytest.approx(1, abs=0.03)
+    assert np.mean(filled) < 0.9, "means in their places would draw samples together"
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_completed_samples_are_points_in_euclidean_space(share):
+    """So that Ward's linkage and k-means, which see distances only, mean what they say."""
+    rng = np.random.default_rng(5)
+    distances = completed(holes(rng, low_rank(rng, n=30), share)).distances("sqeuclidean")
+    assert_distances(distances)
+    centring = np.eye(30) - 1 / 30
+    gram = -0.5 * centring @ distances @ centring
+    assert np.linalg.eigvalsh(gram).min() > -1e-9 * np.trace(gram)
+
+
+def test_expected_distances_are_those_of_drawn_samples():
+    rng = np.random.default_rng(6)
+    values, missing = rng.normal(size=(6, 3)), rng.random((6, 3)) < 0.5
+    variances = missing * np.array([0.5, 2.0, 0.0])
+    samples = Samples(values=values, variances=variances)
+    draws = values + np.sqrt(variances) * rng.normal(size=(20_000, 6, 3))
+    apart = draws[:, :, None] - draws[:, None, :]
+    for metric, lengths in (("cityblock", np.abs(apart)), ("sqeuclidean", apart**2)):
+        expected = lengths.sum(axis=-1).mean(axis=0)
+        found = samples.distances(metric)
+        assert_distances(found)
+        np.testing.assert_allclose(found, expected, rtol=0.03, atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("scale", [1e140, 1e-140])
+def test_unit_of_the_data_does_not_matter(metric, scale):
+    rng = np.random.default_rng(7)
+    X = holes(rng, low_rank(rng, n=12, q=6))
+    power = 2 if metric == "sqeuclidean" else 1
+    scaled = completed(X * scale).distances(metric)
+    np.testing.assert_allclose(scaled / scale**power, completed(X).distances(metric), rtol=1e-9)
+
+
+def test_shifts_of_the_features_and_order_of_rows_and_columns_do_not_matter():
+    rng = np.random.default_rng(8)
+    X = holes(rng, low_rank(rng, n=20, q=8))
+    expected = completed(X).distances("sqeuclidean")
+    rows, columns = rng.permutation(20), rng.permutation(8)
+    for other in (X + 100 * rng.normal(size=8), X[:, columns]):
+        np.testing.assert_allclose(completed(other).distances("sqeuclidean"), expected, rtol=1e-8)
+    np.testing.assert_allclose(
+        completed(X[rows]).distances("sqeuclidean"), expected[np.ix_(rows, rows)], rtol=1e-8
+    )
+
+
+def odd_tables():
+    rng = np.random.default_rng(9)
+
+    def table(n, q, *cells):
+        X = rng.normal(size=(n, q))
+        for rows, columns in cells:
+            X[rows, columns] = np.nan
+        return X
+
+    constant = np.full((8, 3), 2.0)
+    constant[0, 0] = constant[3, 1] = np.nan
+    some_constant = table(8, 4, (2, 1), (5, 3))
+    some_constant[:, 0] = 1.0
+    some_constant[4, 0] = np.nan
+    copies = np.repeat(table(5, 4, (2, 1)), 4, axis=0)
+    return {
+        "one feature": table(6, 1, (2, 0)),
+        "two features": table(6, 2, (2, 0), (3, 1)),
+        "three samples": table(3, 2, (0, 0)),
+        "three samples, many features": table(3, 30, (0, 0), (1, slice(3, 9))),
+        "a sample without any": table(10, 4, (3, slice(None))),
+        "a feature with one": table(10, 4, (slice(1, None), 2)),
+        "only the diagonal": np.where(np.eye(6) > 0, rng.normal(size=(6, 6)), np.nan),
+        "nothing varies": constant,
+        "a constant feature": some_constant,
+        "copies": copies,
+        "more features than samples": holes(rng, rng.normal(size=(5, 50)), 0.4),
+        "mostly missing": holes(rng, rng.normal(size=(20, 10)), 0.9),
+    }
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("name", odd_tables())
+def test_odd_tables_have_distances_too(name, metric):
+    X = odd_tables()[name]
+    distances = completed(X).distances(metric)
+    assert_distances(distances)
+    agglomerate(distances, "ward" if metric == "sqeuclidean" else "average")
+    whole = ~np.isnan(X).any(axis=1)
+    both = np.ix_(whole, whole)
+    np.testing.assert_allclose(distances[both], plain(X, metric)[both], rtol=1e-9, atol=1e-12)
+
+
+def test_a_sample_of_which_nothing_is_known_is_as_far_as_any():
+    """Its cells are as uncertain as the features vary, not only as the components leave them."""
+    rng = np.random.default_rng(10)
+    ratios = []
+    for _ in range(20):
+        truth = low_rank(rng, rank=2, sd=0.3)
+        X = truth.copy()
+        X[0] = np.nan
+        ratios.append(
+            completed(X).distances("sqeuclidean")[0].sum()
+            / plain(truth, "sqeuclidean")[1:, 1:].sum(axis=1).mean()
+        )
+    assert np.mean(ratios) == pytest.approx(1, abs=0.2)
+
+
+def test_a_fifth_of_the_cells_missing_hardly_blurs_the_clusters():
+    errors = []
+    for seed in range(5):
+        data = make_simulation_1(seed)
+        rng = np.random.default_rng(seed)
+        X = data.X[:, data.support]
+        both = [completed(table).distances("sqeuclidean") for table in (X, holes(rng, X))]
+        cuts = [agglomerate(distances, "ward").cut(3) for distances in both]
+        errors.append([classification_error_rate(data.labels, cut) for cut in cuts])
+    complete, missing = np.mean(errors, axis=0)
+    assert missing < complete + 0.05
+
+
+# What the matrix says of missing cells -------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+def test_columns_come_back_with_their_missing_cells(layout, dtype):
+    rng = np.random.default_rng(6)
+    X = rng.normal(loc=3, size=(9, 12)).astype(dtype)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    matrix = centred_matrix(layout(X), center="columns", drop_constant=True)
+    for indices in (np.arange(12), np.array([7, 2, 11]), np.empty(0, np.intp)):
+        found = matrix.columns(indices)
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, X[:, indices])
+
+
+def test_variances_are_those_of_the_observed_cells():
+    X = np.random.default_rng(8).normal(size=(20, 4)) + 1e6
+    X[::3, 1] = np.nan
+    X[1:, 2] = np.nan
+    X[:, 3] = 0.1
+    X[4, 3] = np.nan
+    variances = column_variances(X)
+    np.testing.assert_allclose(variances[:2], np.nanvar(X[:, :2], axis=0, ddof=1), rtol=1e-9)
+    assert variances[2] == variances[3] == 0.0

@@ -1,0 +1,302 @@
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
+
+from mrshc.core.robust.outliers import attached, tamed, winsorised
+from mrshc.core.trees.pruning import PrunedTree, cut_tree
+from mrshc.core.trees.tree import (
+    EUCLIDEAN_LINKAGES,
+    LINKAGES,
+    METRICS,
+    agglomerate,
+    pairwise_distances,
+)
+from mrshc.datasets import make_simulation_1
+
+MONOTONE = [linkage for linkage in LINKAGES if linkage not in ("centroid", "median")]
+
+
+# Cells --------------------------------------------------------------------------------------
+
+
+def test_unusual_cells_are_pulled_in_or_taken_out():
+    X = np.random.default_rng(0).normal(size=(101, 3))
+    X[0, 0], X[1, 1] = 50.0, -50.0  # spikes
+    X[:10, 2] = 40.0  # ten samples are no spike
+    before = X.copy()
+    found = tamed(X, "sqeuclidean")
+    np.testing.assert_array_equal(X, before)
+    medians = np.median(X, axis=0)
+    unit = 1.4826 * np.median(np.abs(X - medians), axis=0)
+    assert np.isnan(found.X[0, 0])
+    assert np.isnan(found.X[1, 1])
+    np.testing.assert_allclose(found.X[:10, 2], medians[2] + 2.5 * unit[2])
+    usual = np.abs(X - medians) < 2.5 * unit
+    np.testing.assert_array_equal(found.X[usual], X[usual])
+    assert np.nanmax(np.abs(found.X - medians) / unit) <= 2.5 + 1e-12
+
+
+@pytest.mark.parametrize("n", [9, 60])
+def test_some_features_alone_are_seen_as_among_all(n):
+    X = np.random.default_rng(2).standard_t(2, size=(n, 40))
+    X[3] *= 50.0
+    found = tamed(X, "sqeuclidean")
+    assert found.outlying.tolist() == ([3] if n == 60 else [])  # of nine, nobody is outlying
+    some = [4, 17, 30]
+    np.testing.assert_array_equal(winsorised(X[:, some], found.outlying), found.X[:, some])
+
+
+def test_a_feature_with_one_value_in_most_samples_is_left_as_it_is():
+    X = np.random.default_rng(1).normal(size=(30, 3))
+    X[:20, 1] = 0.0
+    X[25, 1] = 1e6
+    np.testing.assert_array_equal(tamed(X, "sqeuclidean").X[:, 1], X[:, 1])
+
+
+@pytest.mark.parametrize("n", [60, 200, 500])
+def test_the_cells_of_a_small_cluster_are_not_taken_out(n):
+    """Four samples are a cluster, however many others there are."""
+    X = np.random.default_rng(2).normal(size=(n, 40))
+    X[:8, :20] += 8.0
+    found = tamed(X, "sqeuclidean")
+    assert found.outlying.size == 0
+    assert not np.isnan(found.X[:8, :20]).any()
+
+
+def test_order_type_and_unit_of_the_data_stay():
+    X = np.random.default_rng(3).standard_t(2, size=(40, 12)).astype(np.float32)
+    X[4] *= 30
+    found = tamed(np.asfortranarray(X), "sqeuclidean")
+    assert found.X.dtype == np.float32
+    assert found.X.flags.f_contiguous
+    np.testing.assert_array_equal(found.X, tamed(X, "sqeuclidean").X)
+    scaled = tamed(X.astype(float) * 2.0**400, "sqeuclidean")
+    np.testing.assert_array_equal(scaled.outlying, found.outlying)
+    np.testing.assert_allclose(scaled.X / 2.0**400, found.X, rtol=1e-6)
+
+
+def test_missing_cells_stay_missing_and_change_no_bounds():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(50, 6))
+    X[::5, 0] = np.nan
+    whole = np.delete(X, np.s_[::5], axis=0)
+    found = tamed(X, "sqeuclidean")
+    assert np.isnan(found.X[::5, 0]).all()
+    np.testing.assert_array_equal(
+        np.delete(found.X, np.s_[::5], axis=0)[:, 0], tamed(whole, "sqeuclidean").X[:, 0]
+    )
+
+
+# Samples ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("n", "p"), [(60, 500), (30, 50), (200, 20)])
+def test_samples_of_normal_data_are_hardly_ever_outlying(metric, n, p):
+    """In 200 draws of each kind, 0.5 to 4 % have one: up to 15 samples in 10,000."""
+    flagged = [
+        tamed(np.random.default_rng(seed).normal(size=(n, p)), metric).outlying.size
+        for seed in range(10)
+    ]
+    assert np.sum(flagged) <= 0.002 * n * 10 + 1
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_samples_that_are_alone_are_outlying_and_four_together_are_not(metric):
+    rng = np.random.default_rng(5)
+    X = make_simulation_1(0).X.copy()
+    X[7] = 6 * rng.normal(size=500)
+    X[20] = 6 * rng.normal(size=500)
+    np.testing.assert_array_equal(tamed(X, metric).outlying, [7, 20])
+    X[30:34] = 6 * rng.normal(size=500) + 0.5 * rng.normal(size=(4, 500))
+    np.testing.assert_array_equal(tamed(X, metric).outlying, [7, 20])
+
+
+def test_an_outlying_sample_changes_nothing_for_the_others():
+    rng = np.random.default_rng(6)
+    X = make_simulation_1(0, noise="t3").X.copy()
+    for _ in range(3):
+        X[11] = 8 * rng.normal(size=500)
+        with_it, without = tamed(X, "sqeuclidean"), tamed(np.delete(X, 11, axis=0), "sqeuclidean")
+        np.testing.assert_array_equal(with_it.outlying, [11])
+        assert without.outlying.size == 0
+        np.testing.assert_array_equal(np.delete(with_it.X, 11, axis=0), without.X)
+
+
+def test_of_fewer_than_ten_samples_none_is_outlying():
+    X = np.random.default_rng(7).normal(size=(9, 20))
+    X[0] = 1000.0
+    found = tamed(X, "sqeuclidean")
+    assert found.outlying.size == 0
+    assert np.isfinite(found.X).all()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("times", [2, 4])
+def test_copies_of_samples_are_not_outlying(times, metric):
+    X = np.repeat(np.random.default_rng(8).normal(size=(8, 5)), times, axis=0)
+    assert tamed(X, metric).outlying.size == 0
+
+
+def test_a_feature_that_only_an_outlying_sample_has_does_no_harm():
+    X = np.random.default_rng(9).normal(size=(30, 12))
+    X[3] = 50.0
+    X[np.arange(30) != 3, 5] = np.nan
+    np.testing.assert_array_equal(tamed(X, "sqeuclidean").outlying, [3])
+
+
+def test_samples_with_hardly_anything_in_common_do_no_harm():
+    rng = np.random.default_rng(10)
+    for share in (0.6, 0.8, 0.9):
+        X = np.where(rng.random((30, 6)) < share, np.nan, rng.normal(size=(30, 6)))
+        X[np.arange(30), np.arange(30) % 6] = 0.1
+        tamed(X, "sqeuclidean")
+
+
+# The tree -----------------------------------------------------------------------------------
+
+
+def with_outliers(rng, linkage, metric, *, n=18, n_outlying=1):
+    """Samples, some far away, and the tree of the others."""
+    X = rng.normal(size=(n, 3)) + 2 * rng.integers(0, 3, size=(n, 1))
+    outlying = np.sort(rng.choice(n, n_outlying, replace=False))
+    X[outlying] += 10 * rng.normal(size=(n_outlying, 3))
+    distances = pairwise_distances(X, metric)
+    kept = np.setdiff1d(np.arange(n), outlying)
+    return distances, outlying, kept, agglomerate(distances[np.ix_(kept, kept)], linkage)
+
+
+def same_partition(a, b):
+    return len(set(zip(a, b, strict=True))) == len(set(a)) == len(set(b))
+
+
+COMBINATIONS = [
+    (linkage, metric)
+    for linkage in LINKAGES
+    for metric in METRICS
+    if linkage not in EUCLIDEAN_LINKAGES or metric == "sqeuclidean"
+]
+
+
+@pytest.mark.parametrize(("linkage", "metric"), COMBINATIONS)
+@pytest.mark.parametrize("n_outlying", [1, 2, 5])
+def test_attached_trees_are_valid_and_cut_the_others_as_before(linkage, metric, n_outlying):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        distances, outlying, kept, tree = with_outliers(rng, linkage, metric, n_outlying=n_outlying)
+        for k in (1, 2, 4):
+            whole = attached(cut_tree(tree, k), distances, outlying, n_clusters=k, linkage=linkage)
+            assert is_valid_linkage(whole.tree.linkage_matrix)
+            assert whole.tree.n_samples == 18
+            if linkage in MONOTONE:
+                assert is_monotonic(whole.tree.linkage_matrix)
+            for fewer in range(1, k + 1):
+                assert same_partition(whole.tree.cut(fewer)[kept], tree.cut(fewer))
+                assert same_partition(whole.labels(fewer)[kept], tree.cut(fewer))
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_cuts_of_a_pruned_tree_do_not_fall_on_outliers_either(linkage):
+    """Pruning may split a low branch and leave a higher one whole."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        distances, outlying, kept, tree = with_outliers(rng, linkage, "sqeuclidean")
+        left, right = tree.children(tree.root)
+        lower = min(left, right)
+        if lower < tree.n_samples:
+            continue
+        pruned = PrunedTree(tree=tree, splits=(tree.root, lower), tests={})
+        whole = attached(pruned, distances, outlying, n_clusters=3, linkage=linkage)
+        assert same_partition(whole.labels(3)[kept], pruned.labels(3))
+        for k in (2, 3):
+            assert same_partition(whole.tree.cut(k)[kept], tree.cut(k))
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_the_tree_of_the_others_is_inside_the_new_one(linkage):
+    """Taking the outlying samples out again leaves the old tree, its heights included."""
+    rng = np.random.default_rng(1)
+    distances, outlying, kept, tree = with_outliers(rng, linkage, "sqeuclidean", n_outlying=3)
+    whole = attached(cut_tree(tree, 3), distances, outlying, n_clusters=3, linkage=linkage).tree
+    inside = {}
+    for node in range(whole.n_samples, whole.root + 1):
+        members = np.setdiff1d(whole.members(node), outlying)
+        if members.size > 1:
+            inside.setdefault(frozenset(members.tolist()), whole.height(node))
+    expected = {
+        frozenset(kept[tree.members(node)].tolist()): tree.height(node)
+        for node in range(tree.n_samples, tree.root + 1)
+    }
+    assert inside == expected
+
+
+def test_an_outlying_sample_goes_to_the_branch_of_its_nearest_neighbour():
+    X = np.array([[0.0], [0.1], [0.3], [10.0], [10.1], [10.4], [14.0]])
+    distances = pairwise_distances(X, "sqeuclidean")
+    tree = agglomerate(distances[:6, :6], "complete")
+    whole = attached(
+        cut_tree(tree, 2), distances, np.array([6]), n_clusters=2, linkage="complete"
+    ).tree
+    np.testing.assert_array_equal(whole.cut(2), [0, 0, 0, 1, 1, 1, 1])
+    np.testing.assert_array_equal(whole.cut(3), [0, 0, 0, 1, 1, 1, 2])
+    assert whole.linkage_matrix[-2, 2] == pytest.approx(16.0)  # to the farthest of its branch
+
+
+@pytest.mark.parametrize("linkage", MONOTONE)
+def test_a_sample_that_is_not_far_joins_where_it_would_have_joined(linkage):
+    """All but the root, whose height stays that of the others."""
+    X = np.array([[0.0, 0], [0.2, 0], [10, 0], [10.2, 0], [1.0, 0.5]])
+    distances = pairwise_distances(X, "sqeuclidean")
+    tree = agglomerate(distances[:4, :4], linkage)
+    found = attached(
+        cut_tree(tree, 2), distances, np.array([4]), n_clusters=2, linkage=linkage
+    ).tree
+    expected = agglomerate(distances, linkage)
+    np.testing.assert_allclose(found.linkage_matrix[:-1], expected.linkage_matrix[:-1])
+
+
+def test_outlying_samples_at_the_same_place_stay_together_with_their_branch():
+    X = np.random.default_rng(2).normal(size=(12, 2))
+    X[:6] += 8.0
+    X[[0, 1, 2]] = [30.0, 30.0]
+    distances = pairwise_distances(X, "sqeuclidean")
+    tree = agglomerate(distances[3:, 3:], "complete")
+    whole = attached(
+        cut_tree(tree, 2), distances, np.array([0, 1, 2]), n_clusters=2, linkage="complete"
+    )
+    assert is_monotonic(whole.tree.linkage_matrix)
+    np.testing.assert_array_equal(whole.labels(2), [0] * 6 + [1] * 6)
+    np.testing.assert_array_equal(whole.tree.cut(2), [0] * 6 + [1] * 6)
+
+
+def test_the_tests_of_the_nodes_go_with_them():
+    rng = np.random.default_rng(3)
+    distances, outlying, kept, tree = with_outliers(rng, "complete", "sqeuclidean", n_outlying=2)
+    curves = {tree.root: "of the root", tree.root - 1: "of the next"}
+    pruned = PrunedTree(tree=tree, splits=(tree.root, tree.root - 1), tests=curves)
+    whole = attached(pruned, distances, outlying, n_clusters=3, linkage="complete")
+    assert set(whole.tests.values()) == set(curves.values())
+    for (old, curve), (new, same) in zip(curves.items(), whole.tests.items(), strict=True):
+        assert curve == same
+        members = np.setdiff1d(whole.tree.members(new), outlying)
+        np.testing.assert_array_equal(members, kept[tree.members(old)])
+        assert whole.tree.height(new) == tree.height(old)
+
+
+def test_a_loose_cluster_is_a_cluster():
+    """Its samples are far from each other, but no farther than their neighbours are."""
+    X = np.random.default_rng(0).normal(size=(60, 500))
+    X[45:] *= 1.3
+    X[45:, :50] += 3
+    X[20:45, 50:100] += 2
+    assert tamed(X, "sqeuclidean").outlying.size <= 1  # of 15
+
+
+def test_a_sample_of_which_little_would_be_left_is_outlying():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        X = rng.normal(size=(60, 3))
+        X[7] = 40.0
+        found = tamed(X, "sqeuclidean")
+        assert found.outlying.tolist() == [7]
+        assert not np.isnan(found.X[7]).any()

@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+import plain_twin
+from mrshc.core.selection.silhouette import iterative_choice, reference_number_of_clusters
+
+
+@pytest.mark.parametrize(
+    ("silhouettes", "chosen"),
+    [
+        ([0.3], 0),
+        ([0.5, 0.4, 0.3], 0),  # falling: the smallest
+        ([0.1, 0.2, 0.5, 0.6], 2),  # rising: just after the largest rise
+        ([0.5, 0.2, 0.4], 0),  # the dip goes, what is left falls
+        ([0.3, 0.5, 0.2], 1),  # a peak: the last end goes, what is left rises
+        ([0.2, 0.5, 0.3, 0.6], 1),  # 0.2 0.5 0.6 after the dip: the first rise is the largest
+        ([0.4, 0.4, 0.4], 0),  # no difference: the smallest
+        ([0.4, 0.4, 0.6], 2),
+    ],
+)
+def test_choice_by_hand(silhouettes, chosen):
+    assert iterative_choice(silhouettes).position == chosen
+
+
+def test_choice_always_ends_and_agrees_with_the_twin():
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        # Few distinct values: ties and plateaus are frequent.
+        values = rng.integers(6, size=rng.integers(1, 12)) / 10
+        assert iterative_choice(list(values)).position == plain_twin.choose(list(values))
+
+
+@pytest.mark.parametrize(
+    ("leaf_counts", "k"),
+    [([1], 2), ([4], 4), ([1, 1, 1], 2), ([3, 5, 3], 3), ([3, 5, 5, 2], 5), ([2, 7], 2)],
+)
+def test_reference_number_is_the_largest_that_two_candidates_reach(leaf_counts, k):
+    assert reference_number_of_clusters(leaf_counts) == k

@@ -1,0 +1,271 @@
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import squareform
+
+import reference
+from mrshc.core.sparse_hc.feature_weights import WeightPath, permutation_gap, permuted_criteria
+from mrshc.core.sparse_hc.pair_distances import PairDistances
+from mrshc.core.trees.tree import agglomerate
+from plain_twin import sparse_direction
+from storage_backends import clustered, data_of, tables
+
+METRICS = {"squared.distance": "sqeuclidean", "absolute.value": "cityblock"}
+AS_IN_R = {"max_iter": 15, "tol": 1e-4}
+
+
+def solution(X, bound, metric, **options):
+    path = WeightPath(PairDistances(X, metric), **{**AS_IN_R, **options})
+    found = path.solve(bound)
+    return SimpleNamespace(**asdict(found), dissimilarity=path.dissimilarity(found))
+
+
+def weights(found, p):
+    dense = np.zeros(p)
+    dense[found.indices] = found.weights
+    return dense
+
+
+def explicit_pairs(X, metric):
+    """D as it is defined, pairs in scipy's order, missing values as sparcl treats them."""
+    i, j = np.triu_indices(len(X), 1)
+    apart = X[i] - X[j]
+    distances = np.square(apart) if metric == "sqeuclidean" else np.abs(apart)
+    shared = (~np.isnan(distances)).sum(axis=1)
+    return np.nan_to_num(distances) * (X.shape[1] / shared)[:, None]
+
+
+def explicit_solution(D, bound, *, max_iter, tol, fixed=None):
+    """The alternation on D itself."""
+
+    def unit(w):
+        u = D @ w
+        if fixed is not None:
+            u = u - fixed * (fixed @ u)
+        return u / np.linalg.norm(u)
+
+    u = unit(np.ones(D.shape[1]))
+    for _ in range(max_iter):
+        w = sparse_direction(np.maximum(D.T @ u, 0), bound)
+        old, u = u, unit(w)
+        if np.abs(u - old).sum() <= tol * np.abs(old).sum():
+            break
+    return u, w, np.linalg.norm(D @ w)
+
+
+@pytest.mark.parametrize("dissimilarity", METRICS)
+@pytest.mark.parametrize("name", ["A", "B"])
+def test_stored_runs_of_sparcl_are_met(name, dissimilarity):
+    X = reference.matrix(f"input_{name}")
+    runs = [
+        r
+        for r in reference.runs("shc")
+        if (r["input"], r["dissimilarity"]) == (name, dissimilarity)
+    ]
+    assert len(runs) == 10
+    for run in runs:
+        found = solution(X, run["wbound"], METRICS[dissimilarity])
+        dense = weights(found, X.shape[1])
+        np.testing.assert_array_equal(dense > 0, np.array(run["ws"]) > 0)
+        # sparcl searches its threshold that coarsely.
+        np.testing.assert_allclose(dense, run["ws"], atol=2e-3)
+        assert found.criterion == pytest.approx(run["crit"], rel=1e-3)
+        tree = agglomerate(found.dissimilarity, run["method"])
+        np.testing.assert_allclose(tree.linkage_matrix[:, 2], run["height"], atol=2e-3)
+        if run["u_lower"] is not None:
+            u = squareform(found.dissimilarity, checks=False)
+            np.testing.assert_allclose(u, run["u_lower"], atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"), [("C_squared", "sqeuclidean"), ("C_absolute", "cityblock")]
+)
+def test_missing_values_are_treated_as_sparcl_does(name, metric):
+    run = reference.runs("shc_extra")[name]
+    found = solution(reference.matrix("input_C"), 3.0, metric)
+    dense = weights(found, 100)
+    np.testing.assert_array_equal(dense > 0, np.array(run["ws"]) > 0)
+    np.testing.assert_allclose(dense, run["ws"], atol=2e-3)
+    np.testing.assert_allclose(
+        squareform(found.dissimilarity, checks=False), run["u_lower"], atol=2e-3
+    )
+
+
+def test_complementary_clustering_is_that_of_sparcl():
+    run = reference.runs("shc_extra")["A_complementary"]
+    X = reference.matrix("input_A")
+    first = solution(X, 1.5, "sqeuclidean")
+    second = solution(X, 1.5, "sqeuclidean", orthogonal_to=first.dissimilarity)
+    np.testing.assert_array_equal(weights(second, 15) > 0, np.array(run["ws"]) > 0)
+    np.testing.assert_allclose(weights(second, 15), run["ws"], atol=2e-3)
+    assert np.sum(first.dissimilarity * second.dissimilarity) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+@pytest.mark.parametrize("share_missing", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_solution_is_that_of_the_explicit_matrix(metric, share_missing, dtype):
+    rng = np.random.default_rng(0)
+    X = (rng.integers(-40, 40, size=(25, 60)) / 8).astype(dtype)
+    X[rng.random(X.shape) < share_missing] = np.nan
+    D = explicit_pairs(X.astype(np.float64), metric)
+    for bound in (1.0, 1.7, 4.0, np.sqrt(60)):
+        found = solution(X, bound, metric)
+        u, w, criterion = explicit_solution(D, bound, **AS_IN_R)
+        np.testing.assert_allclose(weights(found, 60), w, atol=1e-6)
+        np.testing.assert_allclose(
+            squareform(found.dissimilarity, checks=False) * np.sqrt(2), u, atol=1e-6
+        )
+        assert found.criterion == pytest.approx(criterion)
+        assert np.linalg.norm(found.dissimilarity) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+@pytest.mark.parametrize("share_missing", [0.0, 0.1])
+def test_operator_is_the_matrix(metric, share_missing):
+    rng = np.random.default_rng(1)
+    X = rng.normal(loc=100, size=(12, 9))
+    X[rng.random(X.shape) < share_missing] = np.nan
+    pairs, D = PairDistances(X, metric), explicit_pairs(X, metric)
+    w, u = rng.random(9), rng.normal(size=len(D))
+    D = D / pairs.unit
+    np.testing.assert_allclose(
+        squareform(pairs.weighted(np.arange(9), w), checks=False), D @ w, rtol=1e-9
+    )
+    np.testing.assert_allclose(pairs.slopes(squareform(u)), D.T @ u, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(pairs.columns(slice(2, 7)), D[:, 2:7].T, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+@pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
+def test_scale_of_the_data_is_of_no_consequence(metric, scale):
+    X = reference.matrix("input_A")
+    plain, scaled = solution(X, 2.0, metric), solution(X * scale, 2.0, metric)
+    np.testing.assert_allclose(weights(plain, 15), weights(scaled, 15), atol=1e-9)
+    np.testing.assert_allclose(plain.dissimilarity, scaled.dissimilarity, atol=1e-9)
+    power = 2 if metric == "sqeuclidean" else 1
+    assert scaled.criterion == pytest.approx(plain.criterion * scale**power, rel=1e-9)
+
+
+def test_known_number_of_features_is_hit():
+    path = WeightPath(PairDistances(reference.matrix("input_B"), "sqeuclidean"), **AS_IN_R)
+    for q in (1, 12, 50, 200):
+        assert path.search(q).indices.size == q
+
+
+@pytest.mark.parametrize("name", ["A", "B"])
+@pytest.mark.parametrize("dissimilarity", METRICS)
+def test_permutation_gap_is_that_of_sparcl(name, dissimilarity):
+    stored = reference.table("shc_permute").query(
+        "input == @name and dissimilarity == @dissimilarity"
+    )
+    pairs = PairDistances(reference.matrix(f"input_{name}"), METRICS[dissimilarity])
+    path = WeightPath(pairs, **AS_IN_R)
+    solutions = [path.solve(bound) for bound in stored["wbound"]]
+    np.testing.assert_allclose([s.criterion for s in solutions], stored["tot"], rtol=1e-3)
+    assert [s.indices.size for s in solutions] == stored["nnonzerow"].tolist()
+    found = permutation_gap(
+        pairs,
+        solutions,
+        n_permutations=10,
+        entropy=0,
+        n_jobs=None,
+        progress=lambda *_: None,
+        **AS_IN_R,
+    )
+    error = np.hypot(stored["sdgap"], found.standard_deviation) / np.sqrt(10)
+    assert np.all(np.abs(found.gap - stored["gap"]) < 4 * error)
+
+
+def test_permuted_criteria_are_those_of_a_permuted_matrix(monkeypatch):
+    """All bounds at once, from kept or from remade columns, give what each bound gives alone."""
+    X = reference.matrix("input_A")
+    pairs = PairDistances(X, "sqeuclidean")
+    bounds = [1.0, 1.6, 3.0]
+    together = permuted_criteria(pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **AS_IN_R)
+    seed = np.random.SeedSequence(3, spawn_key=(1, 0))
+    D = np.random.default_rng(seed).permuted(explicit_pairs(X, "sqeuclidean").T, axis=1).T
+    expected = [explicit_solution(D, bound, **AS_IN_R)[2] for bound in bounds]
+    np.testing.assert_allclose(together, expected, rtol=1e-9)
+    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._KEPT_CELLS", 0)
+    again = permuted_criteria(pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **AS_IN_R)
+    np.testing.assert_array_equal(again, together)
+
+
+@pytest.mark.parametrize("observed", [1.0, np.nan], ids=["complete", "missing"])
+def test_one_huge_value_does_not_drown_the_distances_of_the_others(observed):
+    X = np.random.default_rng(3).normal(size=(12, 4))
+    X[11, 3] = observed
+    weights = np.full(4, 0.5)
+    calm = PairDistances(X, "sqeuclidean")
+    X = X.copy()
+    X[0, 0] = 1e9
+    wild = PairDistances(X, "sqeuclidean")
+    expected = calm.weighted(np.arange(4), weights)[1:, 1:] * calm.unit
+    found = wild.weighted(np.arange(4), weights)[1:, 1:] * wild.unit
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+
+
+# Wherever X lives ---------------------------------------------------------------------------
+
+
+def assert_close(found, expected):
+    """Up to what rounding does to the largest of the numbers."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_operator_is_that_of_the_array(backend, metric):
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(24, 24))
+    few, w = np.array([3, 17, 250]), rng.random(400)
+    for A in tables(backend):
+        near = PairDistances(data_of(backend.in_memory(A)), metric)
+        pairs = PairDistances(data_of(backend(A)), metric)
+        assert (pairs.unit, pairs.shape) == (near.unit, near.shape)
+        for indices in (np.arange(400), few):
+            found = pairs.weighted(indices, w[indices])
+            assert_close(found, near.weighted(indices, w[indices]))
+            assert np.all(np.diag(found) == 0.0)
+        assert_close(pairs.slopes(u + u.T), near.slopes(u + u.T))
+        assert_close(pairs.columns(slice(100, 200)), near.columns(slice(100, 200)))
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_weights_are_those_of_the_array(backend, metric):
+    for A in tables(backend):
+        near, path = (
+            WeightPath(PairDistances(data_of(X), metric), **AS_IN_R)
+            for X in (backend.in_memory(A), backend(A))
+        )
+        for expected, found in (
+            (near.solve(3.0), path.solve(3.0)),
+            (near.search(20), path.search(20)),
+        ):
+            assert found.l1_bound == expected.l1_bound
+            np.testing.assert_array_equal(found.indices, expected.indices)
+            np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-8)
+            assert found.criterion == pytest.approx(expected.criterion, rel=1e-9)
+            assert_close(path.dissimilarity(found), near.dissimilarity(expected))
+
+
+def test_permuted_criteria_are_those_of_the_array(backend, monkeypatch):
+    A = clustered()
+    bounds = {"l1_bounds": [1.5, 4.0], "entropy": 3, "permutation": 1, **AS_IN_R}
+    near, pairs = (
+        PairDistances(data_of(X), "sqeuclidean") for X in (backend.in_memory(A), backend(A))
+    )
+    expected = permuted_criteria(pairs=near, **bounds)
+    np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)
+    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._KEPT_CELLS", 0)
+    np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)
+
+
+def test_a_complement_is_found_where_cells_are_missing():
+    X = np.where(np.random.default_rng(1).random((24, 400)) < 0.1, np.nan, clustered())
+    first = solution(X, 4.0, "sqeuclidean")
+    assert np.all(np.diag(first.dissimilarity) == 0.0)
+    second = solution(X, 4.0, "sqeuclidean", orthogonal_to=first.dissimilarity)
+    assert np.sum(first.dissimilarity * second.dissimilarity) == pytest.approx(0, abs=1e-12)

@@ -1,0 +1,473 @@
+"""The proof that what is found in a few columns is what all columns give."""
+
+from concurrent.futures import ThreadPoolExecutor
+from types import MethodType
+
+import array_api_strict
+import numpy as np
+import pytest
+
+from mrshc.core.data.interface import ArraySource, UnreadableError
+from mrshc.core.parallel import one_blas_thread
+from mrshc.core.search import SearchPlan, search
+from mrshc.core.sparse_pca import certificates as claims
+from mrshc.core.sparse_pca import working_sets as shortlist
+from mrshc.core.sparse_pca.certificates import NEAR, Claims, Course, Near
+from mrshc.core.sparse_pca.working_sets import FarPath
+from mrshc.core.trees.gap_statistic import GapSettings
+from storage_backends import (
+    assert_same_components,
+    assert_same_features,
+    clustered,
+    matrix_at,
+    path_on,
+    searched,
+    use_small_blocks,
+)
+
+N, P = 30, 3000
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with one_blas_thread():
+        yield
+
+
+@pytest.fixture
+def starved(monkeypatch):
+    """Components are shown five columns at first, and told of few more."""
+    monkeypatch.setattr(shortlist, "_SHOWN", 0.0)
+    monkeypatch.setattr(shortlist, "_MORE", 5)
+
+
+# An array that is swept, not looked at as a whole.
+PLACES = {"far": ArraySource, "device": array_api_strict.asarray}
+every_place = pytest.mark.parametrize("place", PLACES)
+
+
+def both_paths(X, *, n_components=4, most=60, center="columns", place="far"):
+    """Return the path of an array, and of the same one elsewhere."""
+    return tuple(
+        path_on(matrix_at(where, center=center), n_components=n_components, most=most)
+        for where in (X, PLACES[place](X))
+    )
+
+
+def noise(rng):
+    return rng.normal(size=(N, P))
+
+
+def signal(rng):
+    return clustered(N, P, seed=rng.integers(1000))
+
+
+def heavy_tails(rng):
+    return rng.standard_t(2, size=(N, P))
+
+
+def correlated(rng):
+    return np.repeat(rng.normal(size=(N, P // 20)), 20, axis=1) + 0.5 * noise(rng)
+
+
+def copies(rng):
+    X = signal(rng)
+    X[:, P // 2 :] = X[:, : P // 2]
+    return X
+
+
+def zeros_and_ones(rng):
+    return (rng.random((N, P)) < 0.2).astype(float)
+
+
+def mostly_constant(rng):
+    X = np.full((N, P), 3.0)
+    some = rng.choice(P, 200, replace=False)
+    X[:, some] = clustered(N, 200)
+    return X
+
+
+def gaps(rng):
+    return np.where(rng.random((N, P)) < 0.1, np.nan, signal(rng))
+
+
+def gaps_in_single_precision(rng):
+    return (gaps(rng) + 1000.0).astype(np.float32)
+
+
+KINDS = (
+    noise,
+    signal,
+    heavy_tails,
+    correlated,
+    copies,
+    zeros_and_ones,
+    mostly_constant,
+    gaps,
+    gaps_in_single_precision,
+)
+every_kind = pytest.mark.parametrize("make", KINDS, ids=[kind.__name__ for kind in KINDS])
+
+
+# The same answer ----------------------------------------------------------------------------
+
+
+@every_kind
+@every_place
+def test_features_and_bounds_are_those_of_the_array(make, place, monkeypatch):
+    use_small_blocks(monkeypatch, 700 * N)
+    X = make(np.random.default_rng(0))
+    near, path = both_paths(X, place=place)
+    expected = searched(near, (1, 5, 20, 60), (1, 2, 3, 4))
+    assert_same_features(expected, searched(path, (1, 5, 20, 60), (1, 2, 3, 4)))
+    bound = expected[60, 4].l1_bound
+    assert_same_components(near.components(bound, 4), path.components(bound, 4))
+
+
+@every_kind
+@every_place
+@pytest.mark.usefixtures("starved")
+def test_a_short_list_that_is_too_short_costs_sweeps_and_nothing_else(make, place):
+    X = make(np.random.default_rng(2))
+    near, path = both_paths(X, n_components=3, most=20, place=place)
+    expected = searched(near, (1, 8, 20), (1, 2, 3))
+    assert_same_features(expected, searched(path, (1, 8, 20), (1, 2, 3)))
+    assert path._far.n_passes > 5
+
+
+@every_place
+@pytest.mark.parametrize("center", ["columns", "grand", "none"])
+@pytest.mark.parametrize("scale", [1e120, 1e-120])
+@pytest.mark.usefixtures("starved")
+def test_neither_unit_nor_centre_matters(center, scale, place):
+    X = (clustered(N, 500) + 0.5) * scale
+    near, path = both_paths(X, n_components=2, most=20, center=center, place=place)
+    expected = searched(near, (5, 20), (1, 2))
+    assert_same_features(expected, searched(path, (5, 20), (1, 2)))
+
+
+@every_place
+@pytest.mark.usefixtures("starved")
+def test_more_than_half_of_the_features_may_be_wanted(place):
+    near, path = both_paths(clustered(N, 200), n_components=2, most=200, place=place)
+    expected = searched(near, (100, 150, 200), (1, 2))
+    assert_same_features(expected, searched(path, (100, 150, 200), (1, 2)))
+    assert expected[200, 1].indices.size == 200
+
+
+@pytest.mark.parametrize("center", ["columns", "grand"])
+def test_columns_that_tie_for_the_first_list_are_at_hand(center, monkeypatch):
+    """Each block sends its steepest columns: of those that tie, not those that all would send."""
+    use_small_blocks(monkeypatch, 1500 * N)
+    rng = np.random.default_rng(4)
+    X = np.full((N, 6000), 3.0)
+    some = rng.choice(6000, 300, replace=False)
+    X[:, some] = clustered(N, 300)
+    near, path = both_paths(X, most=20, center=center)
+    assert path._far.is_kept[path._steepest].all()
+    expected = searched(near, (1, 5, 20), (1, 2, 3, 4))
+    assert_same_features(expected, searched(path, (1, 5, 20), (1, 2, 3, 4)))
+
+
+@every_place
+@pytest.mark.usefixtures("starved")
+def test_threads_that_search_at_the_same_time_change_nothing(place):
+    X = signal(np.random.default_rng(5))
+    near, path = both_paths(X, n_components=3, most=20, place=place)
+    expected = searched(near, (1, 5, 8, 20), (1, 2, 3))
+    proved = False
+    while not proved:
+        with ThreadPoolExecutor(4) as pool:
+            found = pool.map(lambda key: path.search(key[0], rank=key[1]), expected)
+            sets = dict(zip(expected, found, strict=True))
+        proved = path.prove()
+    assert_same_features(expected, sets)
+
+
+@pytest.mark.usefixtures("starved")
+def test_searches_that_share_a_sweep_share_its_failure():
+    """Nobody waits for ever where a device is lost, and the next one who asks is told too."""
+    path = both_paths(signal(np.random.default_rng(6)), n_components=3, place="device")[1]
+
+    def lost(_self, _function):
+        raise UnreadableError("The device is gone.")
+
+    path._far.sweep = MethodType(lost, path._far)
+    with ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(path.search, q, rank=2) for q in (5, 8, 12, 20, 30, 40)]
+    assert all(isinstance(search.exception(), UnreadableError) for search in waiting)
+
+
+@pytest.mark.usefixtures("starved")
+def test_components_are_proved():
+    near, path = both_paths(signal(np.random.default_rng(3)), n_components=3)
+    for bound in (6.0, 2.0):
+        found = path.components(bound, 3)
+        assert_same_components(near.components(bound, 3), found)
+        assert {(bound, 0), (bound, 1), (bound, 2)} <= path._proved
+        before = path._far.n_passes
+        assert all(a is b for a, b in zip(path.components(bound, 3), found, strict=True))
+        assert path._far.n_passes == before
+
+
+# What is claimed ----------------------------------------------------------------------------
+
+
+def course(rng, X, shown, *, tightness, fill_taken=0.0, n_steps=6):
+    """Return a course of random vectors that lie together, with thresholds near the maximum."""
+    scores = rng.normal(size=X.shape[0]) + 0.05 * rng.normal(size=(n_steps, X.shape[0]))
+    scores /= np.linalg.norm(scores, axis=1)[:, None]
+    thresholds = tightness * np.abs(scores @ X).max(axis=1)
+    return Course(
+        shown=shown, scores=scores, thresholds=thresholds, fill_taken=fill_taken, enough=10
+    )
+
+
+def products_of(course, X, gaps):
+    """The largest product of each column with a vector, in multiples of its threshold."""
+    products = np.abs(course.scores @ X) + abs(course.fill_taken) * gaps
+    return (products / course.thresholds[:, None]).max(axis=0)
+
+
+def assert_complete(found, courses, X, gaps):
+    """Check that all pairs of a course and a column that is near it are told, and no others."""
+    told = np.zeros((len(courses), X.shape[1]))
+    told[found.courses, found.columns] = found.products
+    assert np.count_nonzero(told) == found.columns.size
+    for mine, course in zip(told, courses, strict=True):
+        expected = products_of(course, X, gaps)
+        expected[course.shown] = 0.0
+        assert np.all(mine[expected > NEAR * (1 + 1e-8)] > 0.0)
+        assert np.all(mine[expected < NEAR * (1 - 1e-8)] == 0.0)
+        near = mine > 0.0
+        np.testing.assert_allclose(mine[near], expected[near], rtol=1e-7)
+
+
+def columns_near(courses, X, gaps, xp, *, step):
+    """Test claims in blocks of columns."""
+    unit = float(np.sqrt(np.mean(np.sum(X**2, axis=0))))
+    made = Claims.of(courses, n_columns=X.shape[1], unit=unit)
+    parts = []
+    for start in range(0, X.shape[1], step):
+        block, roots = X[:, start : start + step], gaps[start : start + step]
+        parts.append(
+            made.test(xp.asarray(block), xp.asarray(roots) if gaps.any() else None, start, xp)
+        )
+    return Near(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+namespaces = pytest.mark.parametrize("xp", [np, array_api_strict], ids=["groups", "device"])
+TIGHTNESS = (0.3, 0.9, 0.999999, 1 - 2e-8, 1.0, 1 + 1e-7, 1 / NEAR - 1e-6, 1 / NEAR + 1e-6, 3.0)
+
+
+@namespaces
+@pytest.mark.parametrize("share_missing", [0.0, 0.2])
+@pytest.mark.parametrize("scale", [1.0, 1e120, 1e-120])
+def test_no_column_that_comes_near_is_missed(xp, share_missing, scale, monkeypatch):
+    monkeypatch.setattr(claims, "_DEVICE_CELLS", 5000)
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, size=(20, 700)) * scale
+    missing = rng.random(X.shape) < share_missing
+    gaps = np.sqrt(missing.sum(axis=0).astype(float))
+    courses = [
+        course(
+            rng,
+            X,
+            np.sort(rng.choice(700, rng.integers(1, 30), replace=False)),
+            tightness=t,
+            fill_taken=taken * scale,
+            n_steps=int(rng.integers(1, 9)),
+        )
+        for t in TIGHTNESS
+        for taken in (0.0, -0.1, 1e-3)
+    ]
+    found = columns_near(courses, X, gaps, xp, step=300)
+    assert found.columns.size
+    assert_complete(found, courses, X, gaps)
+
+
+@namespaces
+def test_what_single_precision_cannot_say_is_not_missed(xp):
+    """Thresholds of nearly nothing, columns of nearly nothing, and both at once."""
+    rng = np.random.default_rng(1)
+    sizes = 10.0 ** np.tile([0, 3, -3, -18, -30, -50], 20)
+    X = rng.normal(size=(20, 120)) * sizes
+    nothing = np.zeros(120)
+    for power in (0, -3, -18, -25, -30, -40, -50, -60):
+        courses = [course(rng, X, np.array([5]), tightness=10.0**power) for _ in range(3)]
+        assert_complete(columns_near(courses, X, nothing, xp, step=120), courses, X, nothing)
+
+
+@namespaces
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e140, 1e-140])
+def test_where_the_bound_does_not_bind_every_column_counts(xp, scale):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(20, 50)) * scale
+    X[:, 7] = 0.0
+    free = course(rng, X, np.array([0, 3]), tightness=0.0)
+    found = columns_near([free], X, np.zeros(50), xp, step=50)
+    np.testing.assert_array_equal(found.columns, np.setdiff1d(np.arange(50), [0, 3, 7]))
+    assert np.all(found.products > 1.0)
+    assert np.isfinite(found.products).all()
+
+
+@namespaces
+def test_nothing_is_told_of_columns_that_were_shown(xp):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20, 50))
+    seen = course(rng, X, np.arange(50), tightness=0.5)
+    blind = course(rng, X, np.array([], dtype=np.intp), tightness=0.5)
+    found = columns_near([blind, seen], X, np.zeros(50), xp, step=20)
+    assert found.columns.size
+    assert set(found.courses) == {0}
+
+
+# What is forgotten --------------------------------------------------------------------------
+
+
+def known(path):
+    return {bound: list(solved.components) for bound, solved in path._bounds.items()}
+
+
+def assert_only_forgotten(path, before, wrong):
+    """Check that of each bound the components before the first wrong one are left, as they were."""
+    left = set()
+    for bound, components in before.items():
+        kept = min((k for b, k in wrong if b == bound), default=len(components))
+        solved = path._bounds[bound]
+        assert len(solved.components) == len(solved.features) == kept
+        assert all(a is b for a, b in zip(solved.components, components[:kept], strict=True))
+        left |= {(bound, k) for k in range(kept)}
+    assert set(path._courses) == path._proved == left
+    again = {step["l1_bound"]: step["rank"] for step in path.to_solve}
+    assert again == {bound: len(before[bound]) for bound, _ in wrong}
+
+
+def test_a_broken_claim_takes_its_component_and_what_follows(monkeypatch):
+    near, path = both_paths(signal(np.random.default_rng(0)), n_components=3)
+    for bound in (2.0, 3.0, 4.0):
+        path.features(bound, 3)
+    before = known(path)
+    keys = list(path._courses)
+    broken = keys.index((3.0, 1))
+    column = np.setdiff1d(np.arange(P), path._courses[3.0, 1].shown)[:2]
+    path._far.keep(column, path._far.source.columns(column))
+
+    def one_is_wrong(_self, courses):
+        assert len(courses) == len(keys) == 9
+        wrong = np.full(2, broken)
+        return Near(np.array([*wrong, 0]), np.array([*column, column[0]]), np.array([2, 1.1, 0.99]))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FarPath, "_swept", one_is_wrong)
+        assert not path.prove()
+    assert_only_forgotten(path, before, {(3.0, 1)})
+    assert np.isin(column, path._to_show(before[3.0][:1], 3.0)).all()
+    assert_same_components(near.components(3.0, 3), path.components(3.0, 3))
+
+
+@pytest.mark.usefixtures("starved")
+def test_all_claims_that_do_not_hold_are_found():
+    X = signal(np.random.default_rng(1))
+    path = both_paths(X, n_components=3)[1]
+    for bound in (1.0, 1.5, 2.0, 4.0):
+        path.features(bound, 3)
+    before, centred = known(path), X - X.mean(axis=0)
+    wrong = set()
+    for key, made in path._courses.items():
+        products = np.abs(made.scores @ centred) / np.maximum(made.thresholds, 1e-99)[:, None]
+        if np.delete(products.max(axis=0), made.shown).max() > 1.0:
+            wrong.add(key)
+    assert 0 < len(wrong) < 12
+    assert not path.prove()
+    assert_only_forgotten(path, before, wrong)
+
+
+def test_a_path_that_holds_is_swept_once():
+    path = both_paths(signal(np.random.default_rng(2)))[1]
+    found = searched(path, (5, 20), (1, 2))
+    before = path._far.n_passes
+    assert path.prove()
+    assert_same_features(found, searched(path, (5, 20), (1, 2)))
+    assert path._far.n_passes == before
+
+
+# How often X is swept -----------------------------------------------------------------------
+
+
+def passes(make, p, n_jobs=1):
+    plan = SearchPlan(
+        targets=(10, 20, 40),
+        ranks=(1, 2, 3),
+        n_clusters=3,
+        tolerance=0,
+        gap=GapSettings(n_references=5),
+        entropy=0,
+    )
+    matrix = matrix_at(ArraySource(make(p)))
+    search(matrix, plan, n_jobs=n_jobs, progress=lambda *_: None)
+    return matrix.n_passes
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: np.random.default_rng(0).normal(size=(40, p)),
+        lambda p: clustered(40, p),
+    ],
+    ids=["noise", "signal"],
+)
+def test_the_number_of_sweeps_does_not_grow_with_the_features(make):
+    counts = [passes(make, p) for p in (2_000, 8_000, 32_000)]
+    assert max(counts) - min(counts) <= 2
+    assert max(counts) < 40
+    assert passes(make, 2_000, n_jobs=2) == counts[0]
+
+
+# What a bound says of the number of features ------------------------------------------------
+
+
+def orthogonal_blocks(rng):
+    """Two groups of columns that have no sample in common, the second one a copy of the first."""
+    X = np.zeros((12, 40))
+    X[:6, :20] = rng.integers(-3, 4, size=(6, 20))
+    X[6:, 20:] = X[:6, :20]
+    return X
+
+
+def orthogonal_directions(_):
+    """Columns along fifteen directions at right angles, three along each, of two lengths."""
+    hadamard = np.array([[1.0]])
+    for _ in range(4):
+        hadamard = np.block([[hadamard, hadamard], [hadamard, -hadamard]])
+    return np.repeat(hadamard[:, 1:] * np.repeat([3.0, 1.0], [5, 10]), 3, axis=1)
+
+
+def few_that_vary(rng):
+    X = np.ones((12, 40))
+    X[:, :6] = rng.normal(size=(12, 6))
+    return X
+
+
+def one_direction(rng):
+    return np.outer(rng.normal(size=12), rng.normal(size=40))
+
+
+def small(rng):
+    return rng.normal(size=(12, 60))
+
+
+@pytest.mark.parametrize("center", ["columns", "none"])
+@pytest.mark.parametrize(
+    "make", [small, orthogonal_blocks, orthogonal_directions, few_that_vary, one_direction]
+)
+def test_a_set_is_called_too_large_only_if_it_is(make, center):
+    X = make(np.random.default_rng(0))
+    for path in both_paths(X, most=20, center=center):
+        for bound in np.linspace(1.0, np.sqrt(X.shape[1]), 12):
+            for rank in (1, 2, 4):
+                size = path.features(bound, rank).size
+                assert size == path.features(bound, rank, enough=size + 1).size
+                for enough in {1, size - 1, size, size + 1, size + 2, 2 * size, X.shape[1]}:
+                    found = path.features(bound, rank, enough=enough)
+                    assert (found is None) == (size >= enough)

@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+import reference
+from mrshc.core.kernels import dispersion, top_dispersions
+from mrshc.core.trees.gap_statistic import (
+    GAP_RULES,
+    GapSettings,
+    gap_curve,
+    preferred_number,
+)
+from mrshc.core.trees.tree import LINKAGES, agglomerate, pairwise_distances
+
+GAPS = reference.table("gap")
+GROUPS = {
+    "A4": ("A", slice(None), slice(0, 4)),
+    "A2": ("A", slice(None), [0, 2]),
+    "B20": ("B", slice(None), slice(0, 20)),
+    "B12": ("B", slice(None), slice(0, 12)),
+    "Bnoise": ("B", slice(None), slice(100, 110)),
+    "A_cl1": ("A", slice(0, 5), slice(0, 4)),
+}
+
+
+def group(name):
+    source, rows, columns = GROUPS[name]
+    return np.ascontiguousarray(reference.matrix(f"input_{source}")[rows][:, columns])
+
+
+def partitions(distances, k_max, linkage="complete"):
+    tree = agglomerate(distances, linkage)
+    return [tree.cut(k) for k in range(1, k_max + 1)]
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("power", [1, 2])
+def test_log_dispersion_is_that_of_clusgap(name, power):
+    squared = pairwise_distances(group(name), "sqeuclidean")
+    stored = GAPS.query("set == @name and d_power == @power and spaceH0 == 'scaledPCA'")
+    found = [
+        np.log(dispersion(squared ** (power / 2), labels, 1))
+        for labels in partitions(squared, len(stored))
+    ]
+    np.testing.assert_allclose(found, stored["logW"], atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_reference_distribution_is_that_of_clusgap(name):
+    X = group(name)
+    stored = GAPS.query("set == @name and d_power == 1 and spaceH0 == 'scaledPCA'")
+    distances = pairwise_distances(X, "sqeuclidean")
+    curve = gap_curve(
+        X,
+        distances,
+        partitions=partitions(distances, len(stored)),
+        rng=np.random.default_rng(0),
+        settings=GapSettings(n_references=500),
+    )
+    error = np.hypot(stored["mc_se_of_E_logW"], curve.reference.std(axis=0, ddof=1) / np.sqrt(500))
+    z = (curve.reference.mean(axis=0) - stored["E_logW"]) / error
+    assert np.abs(z).max() < 4, "two simulations of 500 must agree within their errors"
+    np.testing.assert_allclose(curve.log_dispersion, stored["logW"], atol=1e-10)
+    # The standard deviation of 500 draws is itself known to one part in thirty.
+    np.testing.assert_allclose(curve.standard_error, stored["SE_sim"], rtol=0.15)
+
+
+def test_rules_solve_all_stored_cases():
+    cases = reference.table("maxse_cases")
+    assert len(cases) == 300
+    for case in cases.itertuples():
+        curve = np.array(case.f.split(";"), dtype=float)
+        error = np.array(case.se.split(";"), dtype=float)
+        assert preferred_number(curve, error, case.method) == case.k, case
+
+
+@pytest.mark.parametrize("rule", GAP_RULES)
+def test_rules_choose_as_maxse_does_on_the_stored_curves(rule):
+    chosen = reference.table("gap_selected_k").query("method == @rule")
+    for row in chosen.itertuples():
+        curve = GAPS.query(
+            "set == @row.set and d_power == @row.d_power and spaceH0 == @row.spaceH0"
+        )
+        found = preferred_number(curve["gap"].to_numpy(), curve["SE_sim"].to_numpy(), rule)
+        assert found == row.k
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_kernel_agglomerates_as_scipy_does(linkage):
+    rng = np.random.default_rng(0)
+    for n in (3, 4, 17, 40):
+        X = rng.normal(size=(n, 6))
+        squared = pairwise_distances(X, "sqeuclidean")
+        for k in {2, min(5, n)}:  # two clusters have a loop of their own
+            expected = [dispersion(squared, p, 2) for p in partitions(squared, k, linkage)]
+            found = top_dispersions(squared, LINKAGES.index(linkage), 2, k)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_verdict_does_not_depend_on_unit_place_or_rotation():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 4))
+    X[:15] += 2
+    rotation = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    curves = []
+    for moved in (X, X * 1e6 - 3e7, X @ rotation):
+        distances = pairwise_distances(moved, "sqeuclidean")
+        curves.append(
+            gap_curve(
+                moved,
+                distances,
+                partitions=partitions(distances, 3),
+                rng=np.random.default_rng(2),
+                settings=GapSettings(),
+            )
+        )
+    for curve in curves[1:]:
+        np.testing.assert_allclose(curve.gap, curves[0].gap, atol=1e-8)
+
+
+def test_perfectly_separated_duplicates_have_finite_gaps():
+    X = np.repeat([[0.0, 0.0], [1.0, 2.0]], 4, axis=0)
+    distances = pairwise_distances(X, "sqeuclidean")
+    curve = gap_curve(
+        X,
+        distances,
+        partitions=partitions(distances, 2),
+        rng=np.random.default_rng(0),
+        settings=GapSettings(),
+    )
+    assert np.isfinite(curve.gap).all()
+    assert np.isfinite(curve.standard_error).all()
+    assert curve.n_clusters == 2

@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+from scipy.cluster import hierarchy
+from scipy.cluster.hierarchy import linkage as scipy_linkage
+from scipy.spatial.distance import pdist
+
+import reference
+from mrshc.core.trees.tree import LINKAGES, Tree, agglomerate, check_linkage, pairwise_distances
+
+
+@pytest.mark.parametrize("run", reference.runs("hclust"), ids=lambda r: r["input"] + r["method"])
+def test_heights_and_cuts_are_those_of_hclust(run):
+    tree, convert = reference.tree_as_in_r(run)
+    heights = convert(tree.linkage_matrix[:, 2])
+    np.testing.assert_allclose(heights, run["height"], rtol=1e-9)
+    for k in range(2, 7):
+        np.testing.assert_array_equal(tree.cut(k) + 1, run["cutree"][f"k{k}"])
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_tree_is_scipys(linkage):
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    euclidean = linkage in ("ward", "centroid", "median")
+    expected = scipy_linkage(pdist(X, "euclidean" if euclidean else "sqeuclidean"), linkage)
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), linkage)
+    np.testing.assert_allclose(tree.linkage_matrix, expected)
+
+
+def test_cuts_are_nested_and_undo_one_merge_at_a_time():
+    X = np.random.default_rng(1).normal(size=(25, 2))
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "centroid")
+    assert np.any(np.diff(tree.linkage_matrix[:, 2]) < 0), "the case needs an inversion"
+    for k in range(1, 25):
+        coarse, fine = tree.cut(k), tree.cut(k + 1)
+        assert set(coarse) == set(range(k))
+        assert len(set(zip(coarse, fine, strict=True))) == k + 1
+
+
+def test_members_and_leaf_order_agree():
+    X = np.random.default_rng(2).normal(size=(15, 3))
+    tree = agglomerate(pairwise_distances(X, "cityblock"), "average")
+    np.testing.assert_array_equal(np.sort(tree.leaf_order), np.arange(15))
+    position = np.argsort(tree.leaf_order)
+    for node in range(15, tree.root + 1):
+        left, right = tree.children(node)
+        together = np.concatenate([tree.members(left), tree.members(right)])
+        np.testing.assert_array_equal(tree.members(node), np.sort(together))
+        assert np.ptp(position[tree.members(node)]) == tree.members(node).size - 1
+
+
+def test_a_chain_of_many_samples_needs_no_recursion():
+    n = 5000
+    merges = np.arange(n - 1)
+    first = np.where(merges == 0, 0, n + merges - 1)
+    linkage_matrix = np.column_stack([first, merges + 1, merges + 1, merges + 2]).astype(float)
+    tree = Tree(linkage_matrix=linkage_matrix)
+    assert tree.members(tree.root).size == n
+    assert np.bincount(tree.cut(2)).tolist() == [n - 1, 1]
+
+
+def test_the_branch_like_some_samples_shares_most_of_them():
+    X = np.random.default_rng(3).normal(size=(20, 3))
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "average")
+    rng = np.random.default_rng(4)
+    for _ in range(30):
+        wanted = set(rng.choice(20, size=rng.integers(1, 20), replace=False).tolist())
+        shares = [
+            len(wanted & set(tree.members(node))) / len(wanted | set(tree.members(node)))
+            for node in range(tree.root + 1)
+        ]
+        found = tree.branch_like(np.array(sorted(wanted)), at_least=0.5)
+        if max(shares) < 0.5:
+            assert found.size == 0
+        else:
+            np.testing.assert_array_equal(found, tree.members(int(np.argmax(shares))))
+    assert tree.branch_like(np.empty(0, np.intp), at_least=0.5).size == 0
+    np.testing.assert_array_equal(tree.branch_like(np.arange(20), at_least=1.0), np.arange(20))
+
+
+def test_label_ranges_are_those_of_the_members():
+    X = np.random.default_rng(5).normal(size=(15, 3))
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "average")
+    labels = np.random.default_rng(6).integers(0, 4, size=15)
+    low, high = tree.label_ranges(labels)
+    for node in range(tree.root + 1):
+        below = labels[tree.members(node)]
+        assert (low[node], high[node]) == (below.min(), below.max())
+
+
+FOUR = [[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 3.0, 4]]
+
+
+def edited(row, column, value):
+    matrix = np.array(FOUR)
+    matrix[row, column] = value
+    return matrix
+
+
+def test_every_tree_of_scipy_passes():
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 10, 200):
+        for method in LINKAGES:
+            X = np.round(rng.normal(size=(n, 2)))  # with samples that are equal
+            Z = hierarchy.linkage(X, method)
+            np.testing.assert_array_equal(check_linkage(Z.tolist(), n_samples=n), Z)
+    assert check_linkage(np.empty((0, 4)), n_samples=1).shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "sentence"),
+    [
+        (FOUR[:2], r"must have the shape \(3, 4\) for 4 samples, got \(2, 4\)"),
+        ([], r"must have the shape \(3, 4\) for 4 samples, got \(0,\)"),
+        ([[0, 1], [2]], "must be an array of numbers"),
+        ([["a"] * 4] * 3, "must be an array of numbers"),
+        (np.array(FOUR) + 1j, "must be an array of numbers"),
+        ([[10**400] * 4] * 3, "must be an array of numbers"),
+        (edited(1, 2, np.nan), "must be finite, but holds NaN or infinity in row 1"),
+        (edited(2, 0, np.inf), "must be finite, but holds NaN or infinity in row 2"),
+        (edited(0, 0, 0.5), "row 0 joins node 0.5, but nodes have whole numbers"),
+        (edited(0, 0, -1), r"row 0 joins node -1, but must join two of the nodes 0 to 3"),
+        (edited(0, 0, 4), "row 0 joins node 4, but must join two of the nodes 0 to 3"),
+        (edited(1, 1, 6), "row 1 joins node 6, but must join two of the nodes 0 to 4"),
+        (edited(2, 1, 1e300), r"row 2 joins node 1e\+300, but must join two of the nodes 0 to 5"),
+        (edited(1, 0, 0), "joins node 0 twice"),
+        (edited(0, 1, 0), "joins node 0 twice"),
+        (edited(1, 2, -1e-9), "row 1 has the height -1e-09, but heights are never negative"),
+        (edited(2, 3, 3), "row 2 has the size 3, but joins nodes of 4 samples"),
+        (edited(0, 3, 1e18), r"row 0 has the size 1e\+18, but joins nodes of 2 samples"),
+    ],
+)
+def test_a_matrix_that_is_no_tree_is_refused(matrix, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        check_linkage(matrix, n_samples=4)
+
+
+def test_the_number_of_samples_may_follow_from_the_tree():
+    assert check_linkage(FOUR).shape == (3, 4)
+    for empty in ([], np.empty((0, 4)), [[0, 1, 1.0]], 5.0, None):
+        with pytest.raises(ValueError, match="linkage_matrix must"):
+            check_linkage(empty)

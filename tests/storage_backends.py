@@ -1,0 +1,212 @@
+"""Where a matrix may live: the same numbers, placed there as a user would have them.
+
+Packages are imported when they are needed: most tests need none of them.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+from scipy import sparse
+
+from mrshc.core.data import block_reading as local
+from mrshc.core.data import device_array as device
+from mrshc.core.data import interface as source
+from mrshc.core.data import source_of
+from mrshc.core.data.out_of_core import FarData, FarMatrix, matrix_of, summary
+from mrshc.core.sparse_pca.components import leading_starts
+from mrshc.core.sparse_pca.l1_path import SparsityPath
+from mrshc.core.sparse_pca.working_sets import DevicePath, FarPath
+
+
+def use_small_blocks(monkeypatch, n_cells):
+    """Make blocks so small that there are many of them."""
+    for module in (source, local, device):
+        monkeypatch.setattr(module, "_BLOCK_CELLS", n_cells)
+    monkeypatch.setattr(local, "_LARGEST_BLOCK", 4 * n_cells)
+
+
+def mapped(A, folder, order="C"):
+    path = folder / "X.npy"
+    np.save(path, np.asarray(A, order=order))
+    return np.load(path, mmap_mode="r")
+
+
+def in_hdf5(A, folder, **options):
+    import h5py
+
+    file = h5py.File(folder / "X.h5", "w")
+    return file.create_dataset("X", data=A, **options)
+
+
+def in_zarr(A, folder, chunks=None):
+    import zarr
+
+    store, chunks = folder / "X.zarr", chunks or (A.shape[0], 5)
+    array = zarr.create_array(store=store, shape=A.shape, chunks=chunks, dtype=A.dtype)
+    array[:] = A
+    return array
+
+
+def in_dask(A, chunks):
+    import dask.array
+
+    return dask.array.from_array(A, chunks=chunks)
+
+
+def in_torch(A):
+    import torch
+
+    return torch.from_numpy(A)
+
+
+def in_array_api(A):
+    import array_api_strict
+
+    return array_api_strict.asarray(A)
+
+
+def in_group(A, group, kind):
+    """Write a sparse matrix as AnnData does."""
+    matrix = getattr(sparse, kind)(A)
+    group.attrs.update({"encoding-type": kind, "shape": list(A.shape)})
+    for part in ("data", "indices", "indptr"):
+        values = getattr(matrix, part)
+        if hasattr(group, "create_array"):  # Zarr
+            group.create_array(part, data=values)
+        else:
+            group[part] = values
+    return group
+
+
+def hdf5_group(folder):
+    import h5py
+
+    return h5py.File(folder / "X.h5ad", "w").create_group("X")
+
+
+def zarr_group(folder):
+    import zarr
+
+    return zarr.open_group(folder / "X.zarr", mode="w").create_group("X")
+
+
+def backed(X):
+    """Stand for an AnnData object whose X lies in a file."""
+    return SimpleNamespace(X=X, isbacked=True)
+
+
+def backed_sparse(A, folder):
+    """Stand for one whose X is sparse: AnnData covers the group thinly."""
+    return backed(SimpleNamespace(group=in_group(A, hdf5_group(folder), "csc_matrix")))
+
+
+STORAGE_BACKENDS = {
+    "Fortran": lambda A, _: np.asfortranarray(A),
+    "float32": lambda A, _: A.astype(np.float32),
+    "map": mapped,
+    "map, Fortran order": lambda A, folder: mapped(A, folder, "F"),
+    "map, float32": lambda A, folder: mapped(A.astype(np.float32), folder),
+    "HDF5": lambda A, f: in_hdf5(A, f, chunks=(len(A), min(30, A.shape[1])), compression="gzip"),
+    "Zarr": lambda A, folder: in_zarr(A, folder, (len(A), 60)),
+    "dask": lambda A, _: in_dask(A, (len(A), 90)),
+    "CSC": lambda A, _: sparse.csc_array(A),
+    "CSR": lambda A, _: sparse.csr_matrix(A),
+    "array API": lambda A, _: in_array_api(A),
+    "torch": lambda A, _: in_torch(A),
+    "torch, float32": lambda A, _: in_torch(A.astype(np.float32)),
+}
+
+
+class StorageBackend:
+    """A place where matrices may live, each in a folder of its own."""
+
+    def __init__(self, name, folder):
+        self.name, self._folder, self._placed = name, folder, 0
+
+    @property
+    def is_out_of_core(self):
+        """Whether X is swept there, rather than looked at as a whole."""
+        return self.name not in ("Fortran", "float32")
+
+    @property
+    def is_single(self):
+        """Whether it has single precision."""
+        return "float32" in self.name
+
+    def __call__(self, A):
+        """Place numbers there."""
+        folder = self._folder / str(self._placed)
+        folder.mkdir()
+        self._placed += 1
+        return STORAGE_BACKENDS[self.name](A, folder)
+
+    def in_memory(self, A):
+        """Return the numbers that are there: in memory, in double precision."""
+        return A.astype(np.float32).astype(np.float64) if self.is_single else A
+
+
+def data_of(X):
+    """Return X, wherever it lives, as the estimators give it to the core."""
+    where = source_of(X)
+    return X if where is None else FarData(source=where, found=summary(where))
+
+
+def matrix_at(X, *, center="columns", drop_constant=True, **options):
+    """Return X, wherever it lives, as the algorithms see it."""
+    return matrix_of(data_of(X), center=center, drop_constant=drop_constant, **options)
+
+
+def path_on(matrix, *, n_components, most, max_iter=20):
+    """Return the sparse components of a matrix, near or far, for at most so many features."""
+    limits = {"max_iter": max_iter, "tol": 1e-7}
+    if isinstance(matrix, FarMatrix):
+        kind = DevicePath if matrix.source.on_device else FarPath
+        return kind(matrix, n_components=n_components, most=most, **limits)
+    return SparsityPath(matrix, leading_starts(matrix, n_components), **limits)
+
+
+def searched(path, targets, ranks):
+    """Return the features for every (q, rank), proved."""
+    while True:
+        found = {(q, r): path.search(q, rank=r) for q in targets for r in ranks}
+        if path.prove():
+            return found
+
+
+def assert_same_features(one, other):
+    for key, features in one.items():
+        assert other[key].l1_bound == features.l1_bound, key
+        np.testing.assert_array_equal(other[key].indices, features.indices, err_msg=str(key))
+
+
+def assert_same_components(some, others):
+    for one, other in zip(some, others, strict=True):
+        np.testing.assert_array_equal(other.indices, one.indices)
+        np.testing.assert_allclose(other.weights, one.weights, atol=1e-8)
+        np.testing.assert_allclose(other.u, one.u, atol=1e-8)
+
+
+def clustered(n=24, p=400, seed=0):
+    """Return three clusters of samples that show in some forty features."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, p))
+    A[: n // 3, :25] += 2.0
+    A[n // 3 : n // 2, 15:40] -= 2.5
+    return A
+
+
+def tables(backend):
+    """Yield tables of many kinds, those that the backend can hold."""
+    A, rng = clustered(), np.random.default_rng(1)
+    yield A
+    yield np.where(rng.random(A.shape) < 0.1, np.nan, A)
+    constant = A.copy()
+    constant[:, [0, 7, 200]] = [0.1, 100.0, 0.0]
+    yield constant
+    copies = A.copy()
+    copies[:, 300:] = A[:, :100]
+    yield copies
+    yield A + 1e6
+    if not backend.is_single:
+        yield A * 1e120
+        yield A * 1e-120
