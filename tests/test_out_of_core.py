@@ -24,12 +24,11 @@ from distributed.comm import CommClosedError
 from scipy import sparse
 
 from mrshc import MrSHC
-from mrshc.app import cli, place_of
-from mrshc.app import execution_backends as places
-from mrshc.core.data import block_reading as local
+from mrshc.app import cli, execution_backends, output_folder, place_of
+from mrshc.core.data import block_reading
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
-from mrshc.io import TableError, load_result, read_table, stored
+from mrshc.io import TableError, load_result, matrix_file, read_table
 from mrshc.io.matrix_file import Stored
 from mrshc.utils import progress
 
@@ -52,8 +51,8 @@ X = numbers()
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(local, "_BLOCK_CELLS", 25 * N)
-    monkeypatch.setattr(local, "_LARGEST_BLOCK", 100 * N)
+    monkeypatch.setattr(block_reading, "_BLOCK_CELLS", 25 * N)
+    monkeypatch.setattr(block_reading, "_LARGEST_BLOCK", 100 * N)
 
 
 @pytest.fixture
@@ -216,7 +215,7 @@ def test_missing_values_and_other_methods(main, folder):
 
 def test_the_size_decides(main, folder, monkeypatch):
     file = in_npy(folder / "x.npy")
-    monkeypatch.setattr(stored, "free_memory", lambda: 2 * X.nbytes - 1)
+    monkeypatch.setattr(matrix_file, "free_memory", lambda: 2 * X.nbytes - 1)
     table = read_table(file)
     assert isinstance(table.X, Stored)
     sentence = "X does not fit into memory (58 kB): it is read in blocks, pass by pass."
@@ -224,20 +223,20 @@ def test_the_size_decides(main, folder, monkeypatch):
     code, said, _ = main("cluster", file, *QUICK[:-1], "--out", "out")
     assert code == 0
     assert sentence in said
-    monkeypatch.setattr(stored, "free_memory", lambda: 2 * X.nbytes)
+    monkeypatch.setattr(matrix_file, "free_memory", lambda: 2 * X.nbytes)
     assert isinstance(read_table(file).X, np.ndarray)
     # A sparse matrix counts as if it were dense.
     file = in_h5ad(folder / "x.h5ad", np.where(X > 2, X, 0), "csc")
-    monkeypatch.setattr(stored, "free_memory", lambda: 2 * X.nbytes - 1)
+    monkeypatch.setattr(matrix_file, "free_memory", lambda: 2 * X.nbytes - 1)
     assert isinstance(read_table(file).X, Stored)
     np.testing.assert_array_equal(read_table(file).to_frame(), np.where(X > 2, X, 0))
 
 
 def test_free_memory_is_found_out_everywhere(monkeypatch):
     assert 0 < stored.free_memory() < np.inf
-    monkeypatch.setattr(stored, "Path", lambda _: Path("/nowhere"))
+    monkeypatch.setattr(matrix_file, "Path", lambda _: Path("/nowhere"))
     assert 0 < stored.free_memory() < np.inf
-    monkeypatch.setattr(stored, "_SYSTEM", {})
+    monkeypatch.setattr(matrix_file, "_SYSTEM", {})
     assert stored.free_memory() == np.inf
 
 
@@ -357,7 +356,7 @@ def test_groups_that_are_not_anndatas(folder):
 
 def test_rows_that_cannot_be_turned_into_columns(folder, monkeypatch):
     file = in_h5ad(folder / "x.h5ad", kind="csr")
-    monkeypatch.setattr(stored, "free_memory", lambda: 10_000)
+    monkeypatch.setattr(matrix_file, "free_memory", lambda: 10_000)
     with pytest.raises(TableError, match=r"by rows \(csr_matrix\), which needs .* by columns"):
         read_table(file)
 
@@ -558,7 +557,7 @@ def test_a_cluster_that_is_lost(main, folder, monkeypatch):
         def lost(*_):
             raise CommClosedError("the network is down.")
 
-        monkeypatch.setattr(places, "_on_workers", lost)
+        monkeypatch.setattr(execution_backends, "_on_workers", lost)
         code, _, said = main("cluster", file, "--dask", cluster.scheduler_address, *QUICK)
     assert (code, said.count("\n")) == (2, 1)
     assert f"The cluster at {cluster.scheduler_address} is lost: the network is down. S" in said
@@ -566,7 +565,7 @@ def test_a_cluster_that_is_lost(main, folder, monkeypatch):
 
 
 def test_schedulers_that_do_not_answer(main, folder, monkeypatch):
-    monkeypatch.setattr(places, "_PATIENCE", 0.3)
+    monkeypatch.setattr(execution_backends, "_PATIENCE", 0.3)
     file = in_npy(folder / "x.npy")
     for address in ("tcp://127.0.0.1:9", "here"):
         code, _, said = main("cluster", file, "--dask", address, *QUICK)
