@@ -233,11 +233,11 @@ def test_the_size_decides(main, folder, monkeypatch):
 
 
 def test_free_memory_is_found_out_everywhere(monkeypatch):
-    assert 0 < stored.free_memory() < np.inf
+    assert 0 < matrix_file.free_memory() < np.inf
     monkeypatch.setattr(matrix_file, "Path", lambda _: Path("/nowhere"))
-    assert 0 < stored.free_memory() < np.inf
+    assert 0 < matrix_file.free_memory() < np.inf
     monkeypatch.setattr(matrix_file, "_SYSTEM", {})
-    assert stored.free_memory() == np.inf
+    assert matrix_file.free_memory() == np.inf
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_free_memory_is_found_out_everywhere(monkeypatch):
     [(17, "17 bytes"), (57_600, "58 kB"), (1_500_000, "1.5 MB"), (4 * 10**12, "4.0 TB")],
 )
 def test_sizes_in_words(count, words):
-    assert stored.size(count) == words
+    assert matrix_file.size(count) == words
 
 
 @pytest.mark.parametrize("home", ["npy, features in rows", "zarr", "h5ad, csr"])
@@ -438,7 +438,7 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
     file = in_zarr(folder / "x.zarr")
     assert main("cluster", file, "--out-of-core", *QUICK, "--out", "out")[0] == 0
     before = {f.name: f.read_bytes() for f in Path("out").iterdir()}
-    read, calls = stored.FileSource._read, []
+    read, calls = matrix_file.FileSource._read, []
 
     def fails_late(self, start, stop):
         calls.append(start)
@@ -446,7 +446,7 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
             raise RuntimeError("the disk is gone")
         return read(self, start, stop)
 
-    monkeypatch.setattr(stored.FileSource, "_read", fails_late)
+    monkeypatch.setattr(matrix_file.FileSource, "_read", fails_late)
     command = ("cluster", file, "--out-of-core", *QUICK, "--out", "out", "--overwrite")
     code, _, said = main(*command)
     assert (code, "Traceback" in said) == (2, False)
@@ -454,7 +454,7 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
     assert {f.name: f.read_bytes() for f in Path("out").iterdir()} == before
     left = Path("out.partial")
     assert {f.name for f in left.iterdir()} == {"lock", "search.jsonl"} if left.exists() else True
-    monkeypatch.setattr(stored.FileSource, "_read", read)
+    monkeypatch.setattr(matrix_file.FileSource, "_read", read)
     assert main(*command)[0] == 0
     assert {f.name for f in folder.iterdir()} == {"x.zarr", "out"}
 
