@@ -6,7 +6,7 @@ Each refusal says what was wanted, what came, and what to do.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Integral, Number
 from typing import Any
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from mrshc.core.data import source_of
-from mrshc.core.data.out_of_core import FarData, summary
+from mrshc.core.data.array_matrix import ArrayMatrix
+from mrshc.core.data.conversion import stored_matrix, table_in_memory
+from mrshc.core.data.data_matrix import DataMatrix
 
 # The limit up to which double precision holds every whole number.
 _EXACT = 2**53
@@ -24,31 +25,41 @@ _EXACT = 2**53
 _LARGEST, _SMALLEST = 1e150, 1e-150
 
 
-def check_samples(
-    estimator: Any, X: Any, *, reset: bool = True, n_threads: int = 1
-) -> NDArray[Any] | FarData:
+def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int = 1) -> DataMatrix:
     """Return the finite, numeric data that an estimator is fitted to, or was (without `reset`).
 
     NaN marks a missing cell; every sample and every feature must have one that is not. Data that
-    live elsewhere are swept once, unless they were, and stay there, unless they are no larger than
-    a square.
+    are stored elsewhere are passed over once, unless they were, and stay there, unless they have
+    no more features than samples.
     """
-    source = X.source if isinstance(X, FarData) else source_of(X)
-    if source is not None:
-        n, p = source.shape
+    data = stored_matrix(X)
+    if data is not None:
+        n, p = data.shape
         if p > n >= 3:
-            if not isinstance(X, FarData):
-                X = FarData(source=source, found=summary(source, n_threads=n_threads))
-            return _far_samples(estimator, X, reset=reset)
-        X = source.columns(np.arange(p))
-    elif hasattr(X, "isbacked"):
-        X = X.X
+            if not reset:
+                check_n_features(estimator, p)
+            _check_content(data, X=None, n_threads=n_threads)
+            if reset:
+                estimator.n_features_in_ = p
+                forget(estimator, "feature_names_in_", "sample_names_in_")
+            return data
+        X = data.columns(np.arange(p))
+    array = _checked_array(estimator, table_in_memory(X), reset=reset)
+    data = ArrayMatrix(array)
+    _check_content(data, X=table_in_memory(X), n_threads=n_threads)
+    if reset:
+        _keep_sample_names(estimator, X)
+    return data
+
+
+def _checked_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
+    """Return an array or a table as scikit-learn's checks leave it; infinity is refused later."""
     X = _numbers(X)
     _refuse_duplicate_names(X)
     if not reset:
         _refuse_other_samples(estimator, X)
     try:
-        array = validate_data(
+        return validate_data(
             estimator,
             X,
             reset=reset,
@@ -63,20 +74,46 @@ def check_samples(
         raise ValueError(
             "X holds a whole number that is too large for double precision. Rescale it."
         ) from None
-    if np.isnan(array.min()):
-        _refuse_unobserved(array, X)
-    check_scale(array, X)
-    if reset:
-        _keep_sample_names(estimator, X)
-    return array
+
+
+def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
+    """Refuse features and samples without a value, and values that cannot be computed with.
+
+    X, as it was given, has the names of the features; None if there are none.
+    """
+    summary = data.summary(n_threads=n_threads)
+    for counts, kind in ((summary.counts, "feature"), (summary.row_counts, "sample")):
+        if not counts.all():
+            position = int(counts.argmin())
+            name = _feature_name(X, position) if kind == "feature" else str(position)
+            raise _unobserved(kind, name)
+    infinite = "somewhere"
+    if data.in_memory and (np.isinf(summary.lowest) or np.isinf(summary.highest)):
+        infinite = f"first at {_first_cell(np.isinf(data.values), X)}"
+    _refuse_scale(summary.lowest, summary.highest, infinite)
+
+
+def check_n_features(estimator: Any, n_features: int) -> None:
+    """Refuse data without names that have not as many features as those of the fit."""
+    if n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X must have the {estimator.n_features_in_} features of the fit, but has {n_features}."
+        )
+
+
+def forget(estimator: Any, *names: str) -> None:
+    """Drop attributes of an earlier fit that this one does not set."""
+    for name in names:
+        if hasattr(estimator, name):
+            delattr(estimator, name)
 
 
 def _keep_sample_names(estimator: Any, X: Any) -> None:
     """Store the index of a DataFrame, by which annotations and later data are matched."""
     if hasattr(X, "iloc"):
         estimator.sample_names_in_ = np.asarray(X.index)
-    elif hasattr(estimator, "sample_names_in_"):
-        del estimator.sample_names_in_
+    else:
+        forget(estimator, "sample_names_in_")
 
 
 def _refuse_other_samples(estimator: Any, X: Any) -> None:
@@ -94,25 +131,6 @@ def _refuse_other_samples(estimator: Any, X: Any) -> None:
             "differs from that of the fit. Pass X.loc[model.sample_names_in_], or the values "
             "without an index."
         )
-
-
-def _far_samples(estimator: Any, data: FarData, *, reset: bool) -> FarData:
-    """Return data that live elsewhere, if they are what is wanted."""
-    p, found = data.shape[1], data.found
-    if not reset and p != estimator.n_features_in_:
-        raise ValueError(
-            f"X must have the {estimator.n_features_in_} features of the fit, but has {p}."
-        )
-    for counts, kind in ((found.counts, "feature"), (found.row_counts, "sample")):
-        if not counts.all():
-            raise _unobserved(kind, str(int(counts.argmin())))
-    _refuse_scale(found.lowest, found.highest, lambda: "somewhere")
-    if reset:
-        estimator.n_features_in_ = p
-        for name in ("feature_names_in_", "sample_names_in_"):
-            if hasattr(estimator, name):
-                delattr(estimator, name)
-    return data
 
 
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
@@ -133,18 +151,8 @@ def check_matrix_with_missing(X: Any) -> NDArray[Any]:
         raise ValueError(
             "X holds a whole number that is too large for double precision. Rescale it."
         ) from None
-    _refuse_unobserved(array, X)
-    check_scale(array, X)
+    _check_content(ArrayMatrix(array), X=X)
     return array
-
-
-def _refuse_unobserved(array: NDArray[Any], X: Any) -> None:
-    observed = ~np.isnan(array)
-    for axis, kind in ((0, "feature"), (1, "sample")):
-        empty = np.flatnonzero(~observed.any(axis=axis))
-        if empty.size:
-            what = _feature_name(X, empty[0]) if kind == "feature" else str(empty[0])
-            raise _unobserved(kind, what)
 
 
 def _unobserved(kind: str, what: str) -> ValueError:
@@ -153,16 +161,10 @@ def _unobserved(kind: str, what: str) -> ValueError:
     )
 
 
-def check_scale(array: NDArray[Any], X: Any) -> None:
-    """Refuse infinite values and values whose squares cannot be computed."""
-    low, high = float(np.nanmin(array)), float(np.nanmax(array))
-    _refuse_scale(low, high, lambda: f"first at {_first_cell(np.isinf(array), X)}")
-
-
-def _refuse_scale(low: float, high: float, where: Callable[[], str]) -> None:
+def _refuse_scale(low: float, high: float, where_infinite: str) -> None:
     if np.isinf(low) or np.isinf(high):
         raise ValueError(
-            f"X must be finite, but holds inf ({where()}). Replace it, or mend the "
+            f"X must be finite, but holds inf ({where_infinite}). Replace it, or mend the "
             "transformation that made it, such as a logarithm of zero."
         )
     largest = max(abs(low), abs(high))

@@ -13,7 +13,7 @@ import zarr
 from scipy import sparse
 
 from mrshc.app.cli import main
-from mrshc.core.data.interface import UnreadableError
+from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.io import TableError, read_table
 
 ORACLES = Path(__file__).parents[1] / "oracles"

@@ -23,8 +23,7 @@ def preparation(plan: Plan) -> list[str]:
         left = f", {removed:,} {many} removed, {step.n_features_after:,} left" if removed else ""
         if removed and step.step == repr(ObservedFilter()):
             rest = f" and {removed - _NAMED:,} more" if removed > _NAMED else ""
-            assert isinstance(plan.table.X, np.ndarray)  # nothing else is filtered
-            empty = plan.table.feature_names[np.isnan(plan.table.X).all(axis=0)]
+            empty = plan.table.feature_names[np.isnan(plan.table.data.values).all(axis=0)]
             left += f": {', '.join(map(str, empty[:_NAMED]))}{rest}"
         sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{left}.")
     return [*sentences, *([f"Fitting on {plan.place.name}."] if plan.place.name else [])]
@@ -32,7 +31,7 @@ def preparation(plan: Plan) -> list[str]:
 
 def late_notes(plan: Plan) -> list[str]:
     """Say what was not known when a table was read that stays in its file."""
-    if isinstance(plan.table.X, np.ndarray) or not plan.n_missing:
+    if plan.table.data.in_memory or not plan.n_missing:
         return []
     return [missing(plan.n_missing, plan.table.X.shape)]
 

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from mrshc.app.execution_backends import HERE, Place
 from mrshc.core.arrays import Index
-from mrshc.core.data.interface import ArraySource, Source
-from mrshc.core.data.out_of_core import FarData, summary
+from mrshc.core.data.array_matrix import ArrayMatrix
+from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import n_threads
 from mrshc.errors import UserError
 from mrshc.estimators import SHC, HighVarianceHC, MrSHC
 from mrshc.estimators.base import feature_targets
-from mrshc.estimators.checkpoint import fingerprint
 from mrshc.io.table import Table
 from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
 from mrshc.validation import check_jobs
@@ -64,7 +63,7 @@ class Plan:
     """A table made ready, and the estimator to be fitted to it."""
 
     table: Table
-    X: NDArray[Any] | FarData  # (n, features left), what is fitted
+    matrix: DataMatrix  # (n, features left), what is fitted
     kept: Index  # (features left,), which of the table's they are
     log: tuple[StepReport, ...]  # of what was done to the table
     place: Place  # where it is fitted
@@ -80,19 +79,18 @@ class Plan:
         return self.table.feature_names[self.kept]
 
     @property
-    def data(self) -> pd.DataFrame | FarData:
+    def data(self) -> pd.DataFrame | DataMatrix:
         """What is fitted: an array with names, so that refusals can name a feature."""
-        if isinstance(self.X, FarData):
-            return self.X
-        return pd.DataFrame(self.X, columns=self.feature_names)
+        if not self.matrix.in_memory:
+            return self.matrix
+        return pd.DataFrame(self.matrix.values, columns=self.feature_names)
 
     @property
     def n_missing(self) -> int:
         """Cells of the table that are missing."""
-        if isinstance(self.table.X, np.ndarray):
-            return int(np.isnan(self.table.X).sum())
-        assert isinstance(self.X, FarData)  # nothing else comes of a table that is elsewhere
-        return int(self.X.shape[0] * self.X.shape[1] - self.X.found.counts.sum())
+        # A table that stays in its file is not filtered: what is fitted has all its cells.
+        data = self.table.data if self.table.data.in_memory else self.matrix
+        return data.shape[0] * data.shape[1] - data.summary().n_observed
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -103,7 +101,7 @@ class Plan:
     @property
     def work(self) -> str:
         """A hash of all that the result depends on."""
-        about = [fingerprint(self.X), self.method, str(self.n_clusters), str(self.truth)]
+        about = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
         about += [str(sorted(self.parameters.items())), version("mrshc")]
         about += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
         about += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]
@@ -137,21 +135,20 @@ def plan_of(
     command : str
         How the run can be repeated.
     place : Place
-        Where X is put and fitted. What lives elsewhere is swept once here.
+        Where X is put and fitted. Data that are not in memory are passed over once here.
     """
     if truth is not None and truth not in table.sample_annotations:
         there = ", ".join(map(str, table.sample_annotations.columns)) or "none"
         raise UserError(f"There is no annotation {truth!r} of the samples; there are: {there}.")
     given = {name: v for name, v in (parameters or {}).items() if v is not None}
-    X: NDArray[Any] | Source
-    if isinstance(table.X, np.ndarray):
-        prepared = _prepared(table.X, table, steps, shared=method == "shc")
-        X = ArraySource(prepared.X) if place.takes_arrays else prepared.X
-        kept, log = prepared.kept, prepared.log
+    matrix, kept, log = table.data, np.arange(table.X.shape[1]), tuple[StepReport, ...]()
+    if matrix.in_memory:
+        prepared = _prepared(matrix.values, table, steps, shared=method == "shc")
+        matrix, kept, log = ArrayMatrix(prepared.X), prepared.kept, prepared.log
     else:
         _refuse_steps(steps)
-        X, kept, log = table.X, np.arange(table.X.shape[1]), ()
-    if not isinstance(X, np.ndarray):
+    stays = matrix.in_memory and not place.takes_arrays
+    if not stays:
         _refuse_without_memory(method, given)
     estimator = _estimator(method, given, n_features=kept.size)
     if "n_features_to_select" in given:  # as the fit would, but before anything is written
@@ -160,7 +157,7 @@ def plan_of(
     n_clusters = given.get("n_clusters")
     return Plan(
         table=table,
-        X=X if isinstance(X, np.ndarray) else _swept(X, table, kept, place, given.get("n_jobs")),
+        matrix=matrix if stays else _placed(matrix, table, kept, place, given.get("n_jobs")),
         kept=kept,
         log=log,
         place=place,
@@ -205,18 +202,20 @@ def _refuse_without_memory(method: str, given: Mapping[str, Any]) -> None:
 
 def refuse_elsewhere(table: Table) -> None:
     """Refuse to compare methods where X is not in memory: not all of them can do without."""
-    if not isinstance(table.X, np.ndarray):
+    if not table.data.in_memory:
         raise UserError(
             "A comparison needs X in memory, but it stays in its file. Add --in-memory, or use "
             "mrshc cluster for one method after the other."
         )
 
 
-def _swept(X: Source, table: Table, kept: Index, place: Place, n_jobs: int | None) -> FarData:
-    """Return data where they are put, fit for use by the names that the table has."""
+def _placed(
+    matrix: DataMatrix, table: Table, kept: Index, place: Place, n_jobs: int | None
+) -> DataMatrix:
+    """Return data where they are put, checked; refusals use the names that the table has."""
     with place.working():
-        source = place.put(X)
-        found = summary(source, n_threads=n_threads(check_jobs(n_jobs)))
+        placed = place.put(matrix)
+        found = placed.summary(n_threads=n_threads(check_jobs(n_jobs)))
     names = {"sample": table.sample_names, "feature": table.feature_names[kept]}
     for kind, counts in (("sample", found.row_counts), ("feature", found.counts)):
         if not counts.all():
@@ -229,7 +228,7 @@ def _swept(X: Source, table: Table, kept: Index, place: Place, n_jobs: int | Non
             f"Values must be finite, but {table.source} holds inf. Mend the transformation that "
             "made it, such as a logarithm of zero."
         )
-    return FarData(source=source, found=found)
+    return placed
 
 
 def _refuse_bad_values(X: NDArray[Any], table: Table) -> None:

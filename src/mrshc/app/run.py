@@ -76,9 +76,8 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
     """Cluster a table by the methods that the paper compares; score where classes are known."""
     refuse_elsewhere(plan.table)
     X, own = plan.data, plan.estimator.get_params()
-    assert isinstance(plan.X, np.ndarray)  # what is elsewhere was refused
     methods = default_methods(X, **{name: own[name] for name in _SHARED})
-    refuse_unknown_samples(plan.X, plan.table, shared=True)
+    refuse_unknown_samples(plan.matrix.values, plan.table, shared=True)
     k = clusters_compared(plan, n_clusters)
     with options_in_words(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a method that failed has a row

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from mrshc.core.arrays import Index
-from mrshc.core.data.centred import centred_matrix
+from mrshc.core.data.centred_array import centred_array
 from mrshc.core.inference.refinement import Refined, RefineSettings, refine
 from mrshc.core.parallel import one_blas_thread
-from mrshc.estimators.base import forget, linkage_and_metric
+from mrshc.estimators.base import linkage_and_metric
 from mrshc.validation import (
     check_integer,
     check_matrix_with_missing,
     check_number,
     check_option,
+    forget,
 )
 
 NO_SUPPORT = (
@@ -85,7 +86,7 @@ def refine_features(
         ),
     )
     columns = _columns(start, p)
-    matrix = centred_matrix(data, center="columns", drop_constant=True)
+    matrix = centred_array(data, center="columns", drop_constant=True)
     with one_blas_thread():
         return refine(matrix, columns, settings)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.data.hdf5_zarr_groups import OutsideError, has_member, is_zarr
-from mrshc.core.data.interface import UnreadableError
 from mrshc.io.anndata_format import annotated, hdf5
 from mrshc.io.chunk_storage import absent_chunks, refuse_links, refuse_unwritten
 from mrshc.io.formats import brief, unnamed

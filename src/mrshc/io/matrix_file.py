@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Index
-from mrshc.core.data import FileSource, source_of
-from mrshc.core.data.block_reading import Local, aligned_blocks
+from mrshc.core.data.array_file import FileMatrix
+from mrshc.core.data.block_reading import BlockReader, aligned_blocks
+from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.hdf5_zarr_groups import encoding_of, member, refuse_outside
+from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.read_errors import block_dtype
 from mrshc.core.data.sparse_matrix import SPARSE, Compressed
 from mrshc.core.data.sparse_structure import StructureError
@@ -32,14 +35,13 @@ _MOST = 0.5
 _UNITS = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))
 
 
-class Stored:
-    """A matrix of a .npy, .h5ad or .zarr file, samples in rows: a `Source` that can be pickled.
+class Stored(DataMatrix):
+    """A matrix of a .npy, .h5ad or .zarr file, samples in rows, that can be pickled.
 
-    What comes out elsewhere opens the file by its name again.
+    A process that unpickles it opens the file by its name again.
     """
 
     ndim = 2
-    is_here, on_device = True, False
 
     def __init__(self, path: str, *, inside: str = "", transposed: bool = False) -> None:
         self._given = path, inside, transposed
@@ -50,11 +52,6 @@ class Stored:
         self.shape = (int(p), int(n)) if transposed else (int(n), int(p))
         values = self.node if self._parts is None else self._parts.data
         self.dtype = block_dtype(values.dtype, path)
-
-    @property
-    def nbytes(self) -> int:
-        """What the whole matrix would need in memory."""
-        return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @property
     def T(self) -> Stored:  # noqa: N802 - as numpy calls it
@@ -77,26 +74,23 @@ class Stored:
             )
 
     @cached_property
-    def _local(self) -> Local:
-        if isinstance(self.node, np.memmap):
-            found: Any = source_of(self.node.T if self._transposed else self.node)
-        elif self._parts is not None:
-            found = source_of(self.node)
-        else:
-            found = FileSource(self.node, transposed=self._transposed)
-        return found
+    def _local(self) -> BlockReader:
+        if self._transposed and kind_of(self._given[0]) != "npy":
+            return FileMatrix(self.node, transposed=True)
+        node = self.node.T if self._transposed else self.node
+        return cast(BlockReader, stored_matrix(node))
 
-    def sweep(self, function: Callable[[Any, int, Any], R]) -> Iterator[R]:
+    def map_blocks(self, function: BlockFunction[R]) -> Iterator[R]:
         """Yield function(block, start, numpy) for blocks of columns."""
-        return self._local.sweep(function)
+        return self._local.map_blocks(function)
 
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return some columns."""
         return self._local.columns(indices)
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        """Numbers of columns that are best read together, one after the other."""
+    def chunk_widths(self) -> tuple[int, ...]:
+        """Numbers of columns that other processes can read together."""
         blocks = aligned_blocks(*self.shape, self._local._chunk)
         return tuple(block.stop - block.start for block in blocks)
 

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.data.interface import Source
+from mrshc.core.data.conversion import data_matrix
+from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.io import formats
 from mrshc.io.anndata_format import read_h5ad
 from mrshc.io.large import read_large
@@ -38,7 +39,7 @@ _NAMED = 5  # in an error, at most
 class Table:
     """Samples and features of a file."""
 
-    X: NDArray[Any] | Source  # (n, p), samples in rows; NaN: missing; or where that lies
+    X: NDArray[Any] | DataMatrix  # (n, p), samples in rows; NaN: missing; or the file it stays in
     sample_names: NDArray[Any]  # (n,), texts, unique
     feature_names: NDArray[Any]  # (p,), texts, unique
     sample_annotations: pd.DataFrame  # (n, any), indexed by sample
@@ -47,9 +48,14 @@ class Table:
     notes: tuple[str, ...]  # sentences on what was understood
     reading: dict[str, Any] = field(default_factory=dict)  # options that were not the default
 
+    @property
+    def data(self) -> DataMatrix:
+        """The values as a matrix, in memory or in a file."""
+        return data_matrix(self.X)
+
     def to_frame(self) -> pd.DataFrame:
-        """Return the values with their names; what lies in a file is read."""
-        X = self.X if isinstance(self.X, np.ndarray) else self.X.columns(np.arange(self.X.shape[1]))
+        """Return the values with their names; those that stay in a file are read."""
+        X = self.data.columns(np.arange(self.X.shape[1]))
         return pd.DataFrame(X, index=self.sample_names, columns=self.feature_names)
 
 
@@ -230,9 +236,7 @@ def _oriented(
     for kind, columns in (("samples", of_samples), ("features", of_features)):
         if columns:
             notes.append(f"Annotations of the {kind}: {', '.join(unique([*columns], 'column'))}.")
-    if isinstance(X, np.ndarray) and (n_missing := int(np.isnan(X).sum())):
-        notes.append(missing(n_missing, X.shape))
-    return Table(
+    table = Table(
         X=X,
         sample_names=finished[0],
         feature_names=finished[1],
@@ -241,6 +245,9 @@ def _oriented(
         source="",
         notes=tuple(notes),
     )
+    if table.data.in_memory and (n_missing := int(np.isnan(table.data.values).sum())):
+        table = replace(table, notes=(*notes, missing(n_missing, X.shape)))
+    return table
 
 
 def missing(count: int, shape: tuple[int, ...]) -> str:

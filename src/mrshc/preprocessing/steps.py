@@ -11,7 +11,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mrshc.core.arrays import Float, Mask
-from mrshc.core.data.centred import column_blocks
+from mrshc.core.data.statistics import column_blocks
 from mrshc.validation import check_integer, check_number, check_option
 
 DTYPES = (np.float64, np.float32)

@@ -6,11 +6,12 @@ import pytest
 from scipy.spatial.distance import squareform
 
 import reference
+from mrshc.core.data.conversion import data_matrix
 from mrshc.core.sparse_hc.feature_weights import WeightPath, permutation_gap, permuted_criteria
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.tree import agglomerate
 from plain_twin import sparse_direction
-from storage_backends import clustered, data_of, tables
+from storage_backends import clustered, tables
 
 METRICS = {"squared.distance": "sqeuclidean", "absolute.value": "cityblock"}
 AS_IN_R = {"max_iter": 15, "tol": 1e-4}
@@ -222,8 +223,8 @@ def test_operator_is_that_of_the_array(backend, metric):
     u = rng.normal(size=(24, 24))
     few, w = np.array([3, 17, 250]), rng.random(400)
     for A in tables(backend):
-        near = PairDistances(data_of(backend.in_memory(A)), metric)
-        pairs = PairDistances(data_of(backend(A)), metric)
+        near = PairDistances(data_matrix(backend.in_memory(A)), metric)
+        pairs = PairDistances(data_matrix(backend(A)), metric)
         assert (pairs.unit, pairs.shape) == (near.unit, near.shape)
         for indices in (np.arange(400), few):
             found = pairs.weighted(indices, w[indices])
@@ -237,7 +238,7 @@ def test_operator_is_that_of_the_array(backend, metric):
 def test_weights_are_those_of_the_array(backend, metric):
     for A in tables(backend):
         near, path = (
-            WeightPath(PairDistances(data_of(X), metric), **AS_IN_R)
+            WeightPath(PairDistances(data_matrix(X), metric), **AS_IN_R)
             for X in (backend.in_memory(A), backend(A))
         )
         for expected, found in (
@@ -255,7 +256,7 @@ def test_permuted_criteria_are_those_of_the_array(backend, monkeypatch):
     A = clustered()
     bounds = {"l1_bounds": [1.5, 4.0], "entropy": 3, "permutation": 1, **AS_IN_R}
     near, pairs = (
-        PairDistances(data_of(X), "sqeuclidean") for X in (backend.in_memory(A), backend(A))
+        PairDistances(data_matrix(X), "sqeuclidean") for X in (backend.in_memory(A), backend(A))
     )
     expected = permuted_criteria(pairs=near, **bounds)
     np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)

@@ -86,7 +86,7 @@ def _out_of_memory(error: MemoryError) -> str:
 
 
 def _sentence(error: OSError) -> str:
-    from mrshc.core.data.interface import UnreadableError
+    from mrshc.core.data.data_matrix import UnreadableError
 
     if isinstance(error, UnreadableError | LostError):  # whose message is one
         return str(error)

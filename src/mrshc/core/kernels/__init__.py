@@ -17,6 +17,7 @@ from mrshc.core.kernels.alternation import (
     union,
 )
 from mrshc.core.kernels.association import consolidated, rank_shares
+from mrshc.core.kernels.column_sets import sets_contain
 from mrshc.core.kernels.completion import complete
 from mrshc.core.kernels.gap import dispersion, gap_test, top_dispersions
 from mrshc.core.kernels.grouping import grouped, largest_products
@@ -40,6 +41,7 @@ __all__ = [
     "grouped",
     "largest_products",
     "rank_shares",
+    "sets_contain",
     "sparse_direction",
     "starts_of_nodes",
     "times",

@@ -14,7 +14,7 @@ import numpy as np
 
 from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
-from mrshc.core.data.centred import column_blocks
+from mrshc.core.data.statistics import column_blocks
 from mrshc.core.parallel import Progress, Steps, results_of
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.sparse_pca.l1_path import bisected_bound
@@ -162,7 +162,9 @@ def permutation_gap(
     )
     logs = []
     # What reads X from a file cannot go to another process.
-    tasks = results_of(permuted_criteria, arguments, n_jobs=n_jobs, share_memory=pairs.is_far)
+    tasks = results_of(
+        permuted_criteria, arguments, n_jobs=n_jobs, share_memory=not pairs.in_memory
+    )
     with closing(tasks) as results:
         for criteria in results:
             logs.append(np.log(criteria))

@@ -15,7 +15,7 @@ import numpy as np
 
 from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
-from mrshc.core.data.centred import Matrix
+from mrshc.core.data.centred_array import CentredArray
 
 if TYPE_CHECKING:
     from mrshc.core.kernels import Patch, Record, Trace
@@ -42,7 +42,7 @@ class Starts:
     noise: float  # length of X v that rounding alone may leave
 
 
-def leading_starts(matrix: Matrix, n_components: int) -> Starts:
+def leading_starts(matrix: CentredArray, n_components: int) -> Starts:
     """Start from the leading right singular vectors of X, found from its smaller Gram matrix.
 
     Sparse components leave more of X than full ones, so there can be more of them than X has
@@ -71,7 +71,7 @@ def existing_order(starts: Starts) -> Index:
     return np.minimum(np.arange(exist.size), max(int(exist.sum()) - 1, 0))
 
 
-def starts_at(matrix: Matrix, vectors: Float) -> Starts:
+def starts_at(matrix: CentredArray, vectors: Float) -> Starts:
     """Start from given right vectors, one in each row."""
     every = np.arange(matrix.shape[1])
     return starts_with(vectors, np.stack([matrix.times(every, v) for v in vectors]))
@@ -91,7 +91,7 @@ def leading_eigenvectors(gram: Float, count: int) -> Float:
 
 
 def next_component(
-    matrix: Matrix,
+    matrix: CentredArray,
     earlier: Sequence[Component],
     *,
     starts: Starts,
@@ -142,7 +142,7 @@ def next_component(
     )
 
 
-def new_trace(matrix: Matrix, n_iter: int) -> Trace:
+def new_trace(matrix: CentredArray, n_iter: int) -> Trace:
     """Return a trace for the first iterations of an alternation, with nothing in it yet."""
     n, p = matrix.shape
     trace: Trace = compiled.Trace(
@@ -154,13 +154,13 @@ def new_trace(matrix: Matrix, n_iter: int) -> Trace:
     return trace
 
 
-def new_record(matrix: Matrix, n_iter: int) -> Record:
+def new_record(matrix: CentredArray, n_iter: int) -> Record:
     """Return a record for the first iterations of an alternation."""
     record: Record = compiled.Record(np.empty((n_iter, matrix.shape[0])), np.full(n_iter, -1.0))
     return record
 
 
-def _missing_patch(matrix: Matrix, scores: Float, loadings: Float) -> Patch:
+def _missing_patch(matrix: CentredArray, scores: Float, loadings: Float) -> Patch:
     """Return what the missing cells need on top of X - L, L being scores' loadings.
 
     There the cell must hold the mean of the observed cells of X - L, while X - L itself holds X's
@@ -178,7 +178,7 @@ def _missing_patch(matrix: Matrix, scores: Float, loadings: Float) -> Patch:
     return compiled.Patch(rows, columns, patch)
 
 
-def fill_taken(matrix: Matrix, earlier: Sequence[Component]) -> float:
+def fill_taken(matrix: CentredArray, earlier: Sequence[Component]) -> float:
     """Return by how much earlier components lower the mean of the observed cells."""
     scores, loadings = _stacked(matrix, earlier)
     low_rank = np.empty(0)
@@ -187,12 +187,12 @@ def fill_taken(matrix: Matrix, earlier: Sequence[Component]) -> float:
     return _taken(matrix, scores, loadings, low_rank)
 
 
-def _taken(matrix: Matrix, scores: Float, loadings: Float, missing: Float) -> float:
+def _taken(matrix: CentredArray, scores: Float, loadings: Float, missing: Float) -> float:
     every = scores.sum(axis=1) @ loadings.sum(axis=1)
     return float(every - missing.sum()) / matrix.n_observed
 
 
-def _stacked(matrix: Matrix, components: Sequence[Component]) -> tuple[Float, Float]:
+def _stacked(matrix: CentredArray, components: Sequence[Component]) -> tuple[Float, Float]:
     """Return u's in rows, and v's times their scales."""
     k, (n, p) = len(components), matrix.shape
     scores, loadings = np.empty((k, n)), np.zeros((k, p))

@@ -16,8 +16,10 @@ import pytest
 import torch
 from scipy import sparse
 
-from mrshc.core.data import FileSource, block_reading, source_of
-from mrshc.core.data.interface import UnreadableError
+from mrshc.core.data import block_reading
+from mrshc.core.data.array_file import FileMatrix
+from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.data_matrix import UnreadableError
 from storage_backends import (
     backed,
     backed_sparse,
@@ -54,10 +56,10 @@ HOMES = {
     "HDF5, chunks of columns": lambda A, f: in_hdf5(A, f, chunks=(N, 4), compression="gzip"),
     "HDF5, chunks of rows": lambda A, f: in_hdf5(A, f, chunks=(1, P), compression="gzip"),
     "HDF5, big-endian": lambda A, f: in_hdf5(A, f, dtype=A.dtype.newbyteorder(">")),
-    "HDF5, transposed": lambda A, f: FileSource(in_hdf5(A.T, f, chunks=(9, 4)), transposed=True),
+    "HDF5, transposed": lambda A, f: FileMatrix(in_hdf5(A.T, f, chunks=(9, 4)), transposed=True),
     "Zarr": in_zarr,
     "Zarr, small chunks": lambda A, folder: in_zarr(A, folder, (5, 2)),
-    "Zarr, transposed": lambda A, f: FileSource(in_zarr(A.T, f, (5, N)), transposed=True),
+    "Zarr, transposed": lambda A, f: FileMatrix(in_zarr(A.T, f, (5, N)), transposed=True),
     "group of columns": lambda A, folder: in_group(A, hdf5_group(folder), "csc_matrix"),
     "group of rows": lambda A, folder: in_group(A, hdf5_group(folder), "csr_matrix"),
     "group in Zarr": lambda A, folder: in_group(A, zarr_group(folder), "csc_matrix"),
@@ -85,7 +87,7 @@ class Home:
         self.name, self.folder = name, folder
 
     def __call__(self, A):
-        return source_of(HOMES[self.name](A, self.folder))
+        return stored_matrix(HOMES[self.name](A, self.folder))
 
     def expected(self, A):
         return np.nan_to_num(A) if self.name == "dask, shared" else A
@@ -110,7 +112,7 @@ def to_numpy(block):
 def swept(source):
     """Return what a sweep sees, and check that blocks come in order and are of their namespace."""
     end, blocks = 0, []
-    for start, block, ours in source.sweep(
+    for start, block, ours in source.map_blocks(
         lambda b, start, xp: (start, to_numpy(b), xp.sum(xp.zeros(3)) == 0)
     ):
         assert start == end
@@ -184,22 +186,23 @@ def test_errors_of_the_function_are_its_own(home):
         raise KeyError("ours")
 
     with pytest.raises(KeyError, match="ours"):
-        list(home(numbers()).sweep(fails))
+        list(home(numbers()).map_blocks(fails))
 
 
 def test_what_numpy_takes_has_no_source():
     A = numbers()
     for X in (A, A.tolist(), pd.DataFrame(A), np.float64(3), None, "text", np.ma.masked_invalid(A)):
-        assert source_of(X) is None
-    assert source_of(SimpleNamespace(X=A, isbacked=False)) is None
-    source = source_of(sparse.csc_array(A))
-    assert source_of(source) is source
+        assert stored_matrix(X) is None
+    assert stored_matrix(SimpleNamespace(X=A, isbacked=False)) is None
+    source = stored_matrix(sparse.csc_array(A))
+    assert stored_matrix(source) is source
 
 
 def test_nothing_is_imported_for_it():
     code = (
-        "import sys, numpy as np, pandas as pd; from mrshc.core.data import source_of; "
-        "[source_of(X) for X in (np.eye(3), [[1]], pd.DataFrame([[1]]))]; print(*sys.modules)"
+        "import sys, numpy as np, pandas as pd\n"
+        "from mrshc.core.data.conversion import stored_matrix\n"
+        "[stored_matrix(X) for X in (np.eye(3), [[1]], pd.DataFrame([[1]]))]; print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"anndata", "array_api_compat", "dask", "distributed", "h5py", "torch", "zarr"}
@@ -221,18 +224,18 @@ def test_nothing_is_imported_for_it():
 )
 def test_other_values_than_real_numbers_are_refused(tmp_path, values, said):
     with pytest.raises(ValueError, match=rf"X must hold real numbers, but .*X\.npy holds {said}"):
-        source_of(mapped(values, tmp_path))
+        stored_matrix(mapped(values, tmp_path))
     with pytest.raises(ValueError, match=f"the dask array holds {said}"):
-        source_of(dask.array.from_array(values, chunks=(3, 2)))
+        stored_matrix(dask.array.from_array(values, chunks=(3, 2)))
 
 
 def test_text_and_complex_numbers_are_refused_elsewhere(tmp_path):
     with pytest.raises(ValueError, match=r"X\.h5/X holds text or other objects"):
-        source_of(in_hdf5(np.full((3, 4), "a", dtype=object), tmp_path))
+        stored_matrix(in_hdf5(np.full((3, 4), "a", dtype=object), tmp_path))
     with pytest.raises(ValueError, match="the sparse matrix holds complex numbers"):
-        source_of(sparse.csc_array(np.ones((3, 4), dtype=complex)))
+        stored_matrix(sparse.csc_array(np.ones((3, 4), dtype=complex)))
     with pytest.raises(ValueError, match="the torch array holds complex numbers"):
-        source_of(torch.ones((3, 4), dtype=torch.complex64))
+        stored_matrix(torch.ones((3, 4), dtype=torch.complex64))
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 4)])
@@ -247,32 +250,32 @@ def test_only_matrices_are_taken(tmp_path, shape):
     )
     for make in makers:
         with pytest.raises(ValueError, match=f"has {len(shape)} dimensions. Reshape it"):
-            source_of(make(A, tmp_path))
+            stored_matrix(make(A, tmp_path))
 
 
 def test_other_groups_are_refused(tmp_path):
     for group in (hdf5_group(tmp_path), zarr_group(tmp_path)):
         with pytest.raises(ValueError, match=r"/X is a group of others. Pass one of them, such as"):
-            source_of(group)
+            stored_matrix(group)
 
 
 def test_a_closed_file_is_refused(tmp_path):
     dataset = in_hdf5(numbers(), tmp_path)
     dataset.file.close()
     with pytest.raises(ValueError, match=r"HDF5 file that is closed\. Keep it open"):
-        source_of(dataset)
+        stored_matrix(dataset)
 
 
 def test_dask_arrays_of_unknown_size_are_refused():
     X = dask.array.from_array(numbers(), chunks=(N, 5))
     with pytest.raises(ValueError, match=r"Call X\.compute_chunk_sizes\(\) first"):
-        source_of(X[X[:, 0] > 0])
+        stored_matrix(X[X[:, 0] > 0])
 
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "array_api_compat", None)
     with pytest.raises(ImportError, match=r"array of torch, .* pip install 'mrshc\[gpu\]'"):
-        source_of(torch.ones((3, 4)))
+        stored_matrix(torch.ones((3, 4)))
 
 
 # ---- what cannot be read
@@ -281,7 +284,7 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch):
 def unreadable(source, said):
     """Check that a sweep ends in a sentence, and so does the picking of columns."""
     with pytest.raises(UnreadableError, match=said):
-        list(source.sweep(starts))
+        list(source.map_blocks(starts))
     with pytest.raises(UnreadableError, match=r"^Columns \d+ to \d+ of .* cannot be read: "):
         source.columns(np.arange(P))
 
@@ -292,10 +295,10 @@ def test_a_cut_hdf5_file(tmp_path):
     path = tmp_path / "X.h5"
     with h5py.File(path) as file:
         dataset = file["X"]
-        source = source_of(dataset)
+        source = stored_matrix(dataset)
         os.truncate(path, dataset.id.get_chunk_info(5).byte_offset)
         unreadable(source, r"^Columns \d+ to \d+ of .*X\.h5/X cannot be read: .*file is whole")
-        assert next(source.sweep(lambda block, _start, _xp: block.shape)) == (N, 7)
+        assert next(source.map_blocks(lambda block, _start, _xp: block.shape)) == (N, 7)
 
 
 def test_a_damaged_hdf5_file(tmp_path):
@@ -307,18 +310,18 @@ def test_a_damaged_hdf5_file(tmp_path):
         file.seek(offset)
         file.write(b"\xff" * 50)
     with h5py.File(tmp_path / "X.h5") as file:
-        unreadable(source_of(file["X"]), "^Columns 7 to 13 of")
+        unreadable(stored_matrix(file["X"]), "^Columns 7 to 13 of")
 
 
 def test_a_damaged_zarr_chunk(tmp_path):
     array = in_zarr(numbers(), tmp_path, chunks=(N, 7))
     (tmp_path / "X.zarr" / "c" / "0" / "2").write_bytes(b"nonsense")
-    unreadable(source_of(array), r"^Columns 14 to 20 of file://.*X\.zarr.* cannot be read: ")
+    unreadable(stored_matrix(array), r"^Columns 14 to 20 of file://.*X\.zarr.* cannot be read: ")
 
 
 def test_a_cut_map(tmp_path):
     A = np.zeros((N, 4096))
-    source = source_of(mapped(A, tmp_path))
+    source = stored_matrix(mapped(A, tmp_path))
     os.truncate(tmp_path / "X.npy", 10_000)
     unreadable(source, r"X\.npy cannot be read: the file has 10000 bytes of \d+\. Check that")
 
@@ -329,7 +332,7 @@ def test_a_sparse_group_that_lacks_a_part(tmp_path, kind, part):
     group = in_group(numbers(), hdf5_group(tmp_path), kind)
     del group[part]
     with pytest.raises(UnreadableError, match=rf"^Columns 0 to {P - 1} of .*/X cannot be read: "):
-        source_of(group)
+        stored_matrix(group)
 
 
 @pytest.mark.parametrize("kind", ["csc_matrix", "csr_matrix"])
@@ -337,7 +340,7 @@ def test_a_sparse_group_that_points_outside(tmp_path, kind):
     group = in_group(numbers(), hdf5_group(tmp_path), kind)
     group["indices"][3] = 1000
     with pytest.raises(UnreadableError, match=r"^Columns 0 to .*/X cannot be read: "):
-        list(source_of(group).sweep(starts))
+        list(stored_matrix(group).map_blocks(starts))
 
 
 def broken(A, start, error):
@@ -354,23 +357,26 @@ def broken(A, start, error):
 def test_a_dask_chunk_that_raises():
     X = broken(numbers(), 20, RuntimeError("the disk is gone. Really"))
     unreadable(
-        source_of(X), "^Columns 20 to 24 of the dask array cannot be read: the disk is gone. Check"
+        stored_matrix(X),
+        "^Columns 20 to 24 of the dask array cannot be read: the disk is gone. Check",
     )
 
 
 def test_a_dask_chunk_that_is_not_what_it_says():
     X = dask.array.from_array(numbers(), chunks=(N, 5))
     X = X.map_blocks(lambda block: block[:, :1], dtype=float, chunks=X.chunks)
-    unreadable(source_of(X), r"^Columns 0 to 4 of .* the chunk has shape \(12, 1\), not \(12, 5\)")
+    unreadable(
+        stored_matrix(X), r"^Columns 0 to 4 of .* the chunk has shape \(12, 1\), not \(12, 5\)"
+    )
 
 
 def test_masked_and_sparse_dask_chunks():
     A = numbers()
     X = dask.array.from_array(A, chunks=(N, 5))
     masked = X.map_blocks(lambda b: np.ma.masked_array(np.nan_to_num(b), np.isnan(b)), dtype=float)
-    np.testing.assert_array_equal(swept(source_of(masked))[0], A)
+    np.testing.assert_array_equal(swept(stored_matrix(masked))[0], A)
     thin = X.map_blocks(sparse.csc_array, dtype=float, meta=np.empty((0, 0)))
-    np.testing.assert_array_equal(swept(source_of(thin))[0], A)
+    np.testing.assert_array_equal(swept(stored_matrix(thin))[0], A)
 
 
 class Dataset:
@@ -394,7 +400,7 @@ def test_who_stops_it_is_heard(error):
     dataset = Dataset(numbers(), (N, 5))
     dataset.error = error
     with pytest.raises(type(error)):
-        list(FileSource(dataset).sweep(starts))
+        list(FileMatrix(dataset).map_blocks(starts))
 
 
 # ---- how it is read
@@ -411,21 +417,21 @@ def test_who_stops_it_is_heard(error):
 )
 def test_blocks_end_where_chunks_end(width, ends):
     dataset = Dataset(numbers(), (N, width))
-    swept(FileSource(dataset))
+    swept(FileMatrix(dataset))
     assert dataset.reads == list(zip([0, *ends[:-1]], ends, strict=True))
 
 
 def test_columns_that_lie_together_are_read_together():
     dataset = Dataset(np.random.default_rng(0).normal(size=(2, 3000)), (2, 500))
     indices = np.array([2900, 10, 600, 20, 10, 2999])
-    columns = FileSource(dataset).columns(indices)
+    columns = FileMatrix(dataset).columns(indices)
     np.testing.assert_array_equal(columns, dataset.A[:, indices])
     assert dataset.reads == [(10, 21), (600, 601), (2900, 3000)]
 
 
 def test_not_all_columns_are_read_together():
     dataset = Dataset(numbers(), (1, P))
-    np.testing.assert_array_equal(FileSource(dataset).columns(np.arange(P)), dataset.A)
+    np.testing.assert_array_equal(FileMatrix(dataset).columns(np.arange(P)), dataset.A)
     assert dataset.reads == [(0, 28), (28, P)]
 
 
@@ -443,12 +449,12 @@ def test_the_next_block_is_read_meanwhile():
         assert all(first <= start + 7 for first, _ in dataset.reads)  # two blocks are held
         return start
 
-    assert list(FileSource(dataset).sweep(function)) == list(range(0, P, 7))
+    assert list(FileMatrix(dataset).map_blocks(function)) == list(range(0, P, 7))
 
 
 def test_a_sweep_that_is_left_leaves_no_thread():
     before = threading.active_count()
-    sweep = FileSource(Dataset(numbers(), (N, 7))).sweep(starts)
+    sweep = FileMatrix(Dataset(numbers(), (N, 7))).map_blocks(starts)
     assert next(sweep) == 0
     sweep.close()
     assert threading.active_count() == before
@@ -467,18 +473,18 @@ def test_a_map_stays_in_its_file(tmp_path, monkeypatch, order):
         monkeypatch.setattr(block_reading, limit, 1 << 17)  # 512 kB
     n, p = 100, 1 << 18  # 100 MB
     array = np.memmap(tmp_path / "X", np.float32, "w+", shape=(n, p), order=order)
-    source = source_of(array)
+    source = stored_matrix(array)
     before = own_memory()
-    held = max(source.sweep(lambda _block, _start, _xp: own_memory()))
+    held = max(source.map_blocks(lambda _block, _start, _xp: own_memory()))
     assert held - before < 10 << 20
 
 
 def test_tensors_that_are_trained_and_short_ones():
     A = numbers(np.float32)
-    source = source_of(torch.from_numpy(A).requires_grad_())
+    source = stored_matrix(torch.from_numpy(A).requires_grad_())
     np.testing.assert_array_equal(swept(source)[0], A)
     np.testing.assert_array_equal(source.columns(np.array([3, 1])), A[:, [3, 1]])
     rounded = torch.from_numpy(A).to(torch.bfloat16)
-    source = source_of(rounded)
+    source = stored_matrix(rounded)
     assert source.dtype == np.float32
     np.testing.assert_array_equal(source.columns(np.array([3])), rounded.float().numpy()[:, [3]])
