@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
 from mrshc.core.data.centred import column_blocks
 from mrshc.core.data.interface import ArraySource, beside, to_host
 from mrshc.core.data.out_of_core import FarData, swept
+from mrshc.core.kernels.pairs import absolute_difference_sums, add_absolute_differences
 from mrshc.core.trees.tree import Metric
 
 T = TypeVar("T")
@@ -167,7 +167,7 @@ def _weighted_block(
     here = weights[start : start + block.shape[1]]
     if metric == "cityblock":
         total = np.zeros((block.shape[0], block.shape[0]))
-        compiled.add_absolute(total, _rows(part), _rows(observed), here)
+        add_absolute_differences(total, _rows(part), _rows(observed), here)
         return total
     half = part * beside(block, np.sqrt(here), xp)
     products = half @ half.T
@@ -187,8 +187,7 @@ def _forms_of_block(
     """Return D'u for the block's features."""
     part, observed = scaling(block, start, xp)
     if metric == "cityblock":
-        forms: Float = compiled.absolute_forms(u, _rows(part), _rows(observed))
-        return forms
+        return absolute_difference_sums(u, _rows(part), _rows(observed))
     v = beside(block, u, xp)
     degrees = xp.sum(v, axis=1)[:, None] if observed is None else v @ observed
     return to_host(xp.sum(part * (degrees * part - v @ part), axis=0))

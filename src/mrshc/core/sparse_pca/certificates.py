@@ -14,10 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Mask
 from mrshc.core.data.centred import column_blocks
 from mrshc.core.data.interface import beside, to_host
+from mrshc.core.kernels.grouping import (
+    VectorGroups,
+    leader_clustering,
+    update_largest_products,
+)
 
 # Columns that come this near to a threshold are reported too: with slightly other columns, the
 # next search has slightly other thresholds.
@@ -101,7 +105,7 @@ class Claims:
     @cached_property
     def groups(self) -> _Groups:
         """Vectors that lie together. On a device there is no need for it."""
-        leaders, labels = compiled.grouped(self.vectors, _TOGETHER)
+        leaders, labels = leader_clustering(self.vectors, _TOGETHER)
         apart = np.linalg.norm(self.vectors - self.vectors[leaders[labels]], axis=1)
         return _Groups(
             order=np.argsort(labels, kind="stable"),
@@ -130,20 +134,14 @@ class Claims:
         """Yield courses and columns with large products: groups are tested, then members."""
         if gaps is None:
             gaps = np.zeros(part.shape[1])
+        groups = VectorGroups(
+            self.vectors, self.shifts, self.courses, self.groups.order, self.groups.ends
+        )
         for block in column_blocks(*part.shape):
             columns = np.ascontiguousarray(part[:, block].T / self.unit)
             largest = np.zeros((self.n_courses, columns.shape[0]))
-            compiled.largest_products(
-                self._suspects(columns, gaps[block]),
-                columns,
-                gaps[block],
-                self.vectors,
-                self.shifts,
-                self.courses,
-                self.groups.order,
-                self.groups.ends,
-                largest,
-            )
+            suspects = self._suspects(columns, gaps[block])
+            update_largest_products(groups, suspects, columns, gaps[block], largest)
             courses, found = np.nonzero(largest > NEAR)
             yield courses, found + block.start, largest[courses, found]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Index
 from mrshc.core.data.centred import Matrix
+from mrshc.core.kernels.vectors import sorted_union
 from mrshc.core.sparse_pca.components import Component, Starts, new_trace, next_component
 
 # v is solved to an L1 change of 1e-7: a narrower bracket on the bound would chase rounding noise.
@@ -105,7 +105,7 @@ class ComponentPath(ABC):
             while len(bound.components) < rank:
                 new = self._next(bound.components, l1_bound)
                 earlier = bound.features[-1] if bound.features else np.empty(0, np.intp)
-                bound.features.append(compiled.union(earlier, new.indices))
+                bound.features.append(sorted_union(earlier, new.indices))
                 bound.components.append(new)
         return bound
 

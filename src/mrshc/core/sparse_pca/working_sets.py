@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Mask
 from mrshc.core.data.centred import Matrix
 from mrshc.core.data.interface import beside, to_host
 from mrshc.core.data.out_of_core import Centring, FarMatrix
+from mrshc.core.kernels.vectors import sorted_union
 from mrshc.core.sparse_pca.certificates import Claims, Course, Near
 from mrshc.core.sparse_pca.components import (
     Component,
@@ -136,7 +136,7 @@ class FarPath(ComponentPath):
             shown = [np.sort(self._steepest[position][:count])]
         together = np.empty(0, np.intp)
         for some in (*shown, *(c.indices for c in earlier)):
-            together = compiled.union(together, some)
+            together = sorted_union(together, some)
         return together
 
     @property
