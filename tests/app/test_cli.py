@@ -20,7 +20,7 @@ import pytest
 from mrshc import HighVarianceHC
 from mrshc.app import cli
 from mrshc.app.cli.temporary_folder import use_temporary_folder_of
-from mrshc.core.kernels.jit import CompilationCacheWarning
+from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 from mrshc.datasets import make_simulation_1
 from mrshc.io import load_result
 from mrshc.io.result import write_result

@@ -52,7 +52,7 @@ def fitted(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False)
     with plan.place.working(), warnings.catch_warnings(record=True) as caught, options_in_words():
         warnings.simplefilter("always")
         model = estimator.fit(plan.data)
-    from mrshc.core.kernels.jit import CompilationCacheWarning  # numba is loaded by now
+    from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 
     for w in caught:
         if issubclass(w.category, CompilationCacheWarning):  # of this process, not of the result

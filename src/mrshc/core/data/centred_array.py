@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.centring import Center, offsets_and_fill
 from mrshc.core.data.statistics import ColumnSummary, column_blocks, column_summary
+from mrshc.core.kernels.products import column_norms, multiply, multiply_transposed
 
 T = TypeVar("T")
 
@@ -69,12 +69,11 @@ class CentredArray(CentredMatrix):
 
     def times(self, indices: Index, weights: Float) -> Float:
         """Return X v for the v that is `weights` at `indices` and zero elsewhere."""
-        out: Float = compiled.times(*self.layout, indices, weights)
-        return out
+        return multiply(*self.layout, indices, weights)
 
     def transposed_times(self, u: Float) -> Float:
         """Return X'u, a number for each feature."""
-        out: Float = compiled.transposed_times(*self.layout, u)
+        out = multiply_transposed(*self.layout, u)
         if self.fill_error is not None:
             rows, columns = self.missing_cells
             out += np.bincount(columns, self.fill_error * u[rows], minlength=out.size)
@@ -91,8 +90,7 @@ class CentredArray(CentredMatrix):
     @cached_property
     def lengths(self) -> Float:
         """Length of each column."""
-        out: Float = compiled.column_lengths(*self.layout)
-        return out
+        return column_norms(*self.layout)
 
     def columns(self, indices: Index) -> Float:
         """Return some columns as given, not centred, in double precision, NaN if missing."""

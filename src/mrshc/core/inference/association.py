@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.kernels.association import explained_rank_variance
 
 # A p-value near one has a quantile far below zero, which would outvote all others.
 _LARGEST = 0.999
@@ -42,7 +42,7 @@ def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], indices: 
 def _shares_of(columns: Float, groups: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
     shares = np.zeros((columns.shape[1], groups.shape[0]))
     freedom = np.zeros((*shares.shape, 2), dtype=np.intp)
-    compiled.rank_shares(np.ascontiguousarray(columns.T), groups, shares, freedom)
+    explained_rank_variance(np.ascontiguousarray(columns.T), groups, shares, freedom)
     return shares, freedom
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.statistics import column_variances
 from mrshc.core.inference.association import cauchy_combination, q_values, rank_p_values
+from mrshc.core.kernels.k_means import lloyd_iterations
 from mrshc.core.robust.missing_values import completed
 from mrshc.core.trees.tree import Linkage, Metric, agglomerate
 
@@ -125,5 +125,5 @@ def partitions_of(X: Float, settings: RefineSettings) -> Sequence[Labels]:
     distances = completed(X).distances(settings.metric)
     tree = agglomerate(distances, settings.linkage)
     cuts = (tree.cut(k) for k in _CUTS if k < tree.n_samples)
-    found = [compiled.consolidated(distances, cut, _MAX_MOVES) for cut in cuts]
+    found = [lloyd_iterations(distances, cut, _MAX_MOVES) for cut in cuts]
     return [labels for labels in found if np.unique(labels).size > 1]

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
 from mrshc.core.data.array_namespace import to_device_of, to_host
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.passes import Passes
 from mrshc.core.data.statistics import column_blocks
+from mrshc.core.kernels.pairs import absolute_difference_sums, add_absolute_differences
 from mrshc.core.trees.tree import Metric
 
 
@@ -156,7 +156,7 @@ def _weighted_block(
     here = weights[start : start + block.shape[1]]
     if metric == "cityblock":
         total = np.zeros((block.shape[0], block.shape[0]))
-        compiled.add_absolute(total, _rows(part), _rows(observed), here)
+        add_absolute_differences(total, _rows(part), _rows(observed), here)
         return total
     half = part * to_device_of(block, np.sqrt(here), xp)
     products = half @ half.T
@@ -176,8 +176,7 @@ def _forms_of_block(
     """Return D'u for the block's features."""
     part, observed = scaling(block, start, xp)
     if metric == "cityblock":
-        forms: Float = compiled.absolute_forms(u, _rows(part), _rows(observed))
-        return forms
+        return absolute_difference_sums(u, _rows(part), _rows(observed))
     v = to_device_of(block, u, xp)
     degrees = xp.sum(v, axis=1)[:, None] if observed is None else v @ observed
     return to_host(xp.sum(part * (degrees * part - v @ part), axis=0))

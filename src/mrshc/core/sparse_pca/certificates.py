@@ -14,10 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Mask
 from mrshc.core.data.array_namespace import to_device_of, to_host
 from mrshc.core.data.statistics import column_blocks
+from mrshc.core.kernels.column_sets import sets_contain
+from mrshc.core.kernels.grouping import (
+    VectorGroups,
+    leader_clustering,
+    update_largest_products,
+)
 
 # Columns with a product above this multiple of a threshold are reported too: on a slightly larger
 # working set, the thresholds are slightly different. Chosen on one simulated data set; it changes
@@ -71,7 +76,7 @@ class ColumnSets(NamedTuple):
 
     def contain(self, sets: Index, columns: Index) -> Mask:
         """Return whether each column is in the set that is given with it."""
-        return compiled.sets_contain(self.starts, self.columns, sets, columns)
+        return sets_contain(self.starts, self.columns, sets, columns)
 
 
 class _Groups(NamedTuple):
@@ -120,7 +125,7 @@ class CertificateBatch:
     @cached_property
     def groups(self) -> _Groups:
         """Vectors grouped by distance. Not used on a device."""
-        leaders, labels = compiled.grouped(self.vectors, _GROUP_RADIUS)
+        leaders, labels = leader_clustering(self.vectors, _GROUP_RADIUS)
         apart = np.linalg.norm(self.vectors - self.vectors[leaders[labels]], axis=1)
         return _Groups(
             order=np.argsort(labels, kind="stable"),
@@ -147,20 +152,14 @@ class CertificateBatch:
         """Yield large products: groups are tested first, then the members of those in question."""
         if gaps is None:
             gaps = np.zeros(block.shape[1])
+        groups = VectorGroups(
+            self.vectors, self.shifts, self.owners, self.groups.order, self.groups.ends
+        )
         for part in column_blocks(*block.shape):
             columns = np.ascontiguousarray(block[:, part].T / self.unit)
             largest = np.zeros((self.n_certificates, columns.shape[0]))
-            compiled.largest_products(
-                self._groups_in_question(columns, gaps[part]),
-                columns,
-                gaps[part],
-                self.vectors,
-                self.shifts,
-                self.owners,
-                self.groups.order,
-                self.groups.ends,
-                largest,
-            )
+            in_question = self._groups_in_question(columns, gaps[part])
+            update_largest_products(groups, in_question, columns, gaps[part], largest)
             owners, found = np.nonzero(largest > NEAR_VIOLATION)
             yield Violations(owners, found + part.start, largest[owners, found])
 

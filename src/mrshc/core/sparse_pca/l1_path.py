@@ -12,11 +12,11 @@ from typing import cast
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Index
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.kernels.vectors import sorted_union
 from mrshc.core.parallel import results_of
 from mrshc.core.sparse_pca.certification import (
     Certifier,
@@ -114,7 +114,7 @@ class ComponentPath:
             while len(bound.components) < rank:
                 new = self._next(bound.components, l1_bound)
                 earlier = bound.features[-1] if bound.features else np.empty(0, np.intp)
-                bound.features.append(compiled.union(earlier, new.indices))
+                bound.features.append(sorted_union(earlier, new.indices))
                 bound.components.append(new)
         return bound
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
 from mrshc.core.data.array_namespace import to_device_of, to_host
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centring import Centring
+from mrshc.core.kernels.vectors import sorted_union
 from mrshc.core.sparse_pca.components import (
     Component,
     Starts,
@@ -60,7 +60,7 @@ class WorkingSets:
                 sets = [np.sort(self._largest[position][:count])]
         union = np.empty(0, np.intp)
         for columns in (*sets, *(c.indices for c in earlier)):
-            union = compiled.union(union, columns)
+            union = sorted_union(union, columns)
         return union
 
     def update(self, l1_bound: float, position: int, columns: Index) -> None:
