@@ -474,7 +474,7 @@ def test_links_are_refused_without_opening_what_they_lead_to(tmp_path):
 
 
 def test_a_sparse_matrix_larger_than_the_memory_through_a_pipe(tmp_path, monkeypatch):
-    monkeypatch.setattr("mrshc.io.matrix_file.free_memory", lambda: 8 * N * P - 1)
+    monkeypatch.setattr("mrshc.io.memory.free_memory", lambda: 8 * N * P - 1)
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         annotate(file, "csc")
     (tmp_path / "x.h5ad.gz").write_bytes(gzip.compress((tmp_path / "x.h5ad").read_bytes()))

@@ -546,7 +546,7 @@ def test_both_ways_of_reading_rows_give_the_same(write, monkeypatch):
     ]
     text = "\n".join(["gene\tabout\ta\tb\tc\td", *rows]) + "\n"
     fast = read_table(write(text))
-    monkeypatch.setattr("mrshc.io.text_rows.Body._is_regular", lambda *_: False)
+    monkeypatch.setattr("mrshc.io.text_tables.row_reading.RowReader._is_regular", lambda *_: False)
     slow = read_table(write(text))
     np.testing.assert_array_equal(fast.X, slow.X)
     pd.testing.assert_frame_equal(fast.feature_annotations, slow.feature_annotations)

@@ -14,7 +14,8 @@ import numpy as np
 from mrshc.core.data import source_of
 from mrshc.core.data.interface import Source, UnreadableError
 from mrshc.errors import LostError, UserError
-from mrshc.io.matrix_file import Stored, size
+from mrshc.io.matrix_file import Stored
+from mrshc.io.memory import size
 
 # Seconds until a scheduler and a worker must have answered.
 _PATIENCE = 10

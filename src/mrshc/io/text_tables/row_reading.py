@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from mrshc.io.raw_table import is_missing, number_of
 from mrshc.io.streams import FlawError
-from mrshc.io.text_columns import Layout
-from mrshc.io.text_dialect import Lines, Row, ragged
+from mrshc.io.text_tables.column_roles import Layout
+from mrshc.io.text_tables.lines import Lines, Row, ragged
 
-# Characters that are taken apart at a time: what is held beside the numbers.
+# Characters that are taken apart at a time: what is held in addition to the numbers.
 _BLOCK = 1 << 22
 # As pandas looks for them in columns of numbers; other spellings are found cell by cell.
 _GAPS = ["", "NA", "na", "NaN", "nan", "NAN", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL"]
@@ -27,8 +27,8 @@ _EXACTLY = (
 )
 
 
-class Body:
-    """What was read so far: names, annotations and numbers of rows."""
+class RowReader:
+    """Reads rows of known layout, and holds their names, annotations and numbers."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
