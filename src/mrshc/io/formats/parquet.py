@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.io.formats.input_file import InputFile
@@ -15,6 +14,9 @@ from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable, rounding_notes
 from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.column_roles import are_classes
+
+if TYPE_CHECKING:  # imported late: the list of formats must not wait for it
+    import pandas as pd
 
 
 def _is_parquet(file: InputFile) -> bool:
@@ -33,6 +35,8 @@ def _read(file: InputFile, options: ReadingOptions) -> RawTable:
 
 
 def _raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> RawTable:
+    import pandas as pd
+
     columns = [str(name) for name in frame.columns]
     frame = frame.set_axis(columns, axis=1)
     for name, column in frame.items():
@@ -81,6 +85,8 @@ def _values(frame: pd.DataFrame) -> NDArray[Any]:
 
 
 def _plain(column: pd.Series[Any]) -> list[Any]:
+    import pandas as pd
+
     return [None if pd.isna(value) else value for value in column]
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.io.raw_table import is_missing, number_of
@@ -19,12 +18,6 @@ from mrshc.io.text_tables.lines import Lines, Row, ragged
 _BLOCK = 1 << 22
 # As pandas looks for them in columns of numbers; other spellings are found cell by cell.
 _GAPS = ["", "NA", "na", "NaN", "nan", "NAN", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL"]
-# Before 3.1, pandas does not read every number to the last digit unless asked to.
-_EXACTLY = (
-    {"float_precision": "round_trip"}
-    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-    else {}
-)
 
 
 class RowReader:
@@ -67,7 +60,11 @@ class RowReader:
 
     def _read_block(self, block: list[str]) -> bool:
         """Read many rows at once; False if a cell needs a closer look."""
+        import pandas as pd  # late: the list of formats must not wait for it
+
         layout = self._layout
+        # Before 3.1, pandas does not read every number to the last digit unless asked to.
+        is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
         try:
             frame = pd.read_csv(
                 io.BytesIO("".join(block).encode()),
@@ -79,7 +76,7 @@ class RowReader:
                 keep_default_na=False,
                 na_values=_GAPS,
                 low_memory=False,
-                **_EXACTLY,
+                **({} if is_exact else {"float_precision": "round_trip"}),
             )
         except ValueError:  # also what pandas' parser raises
             return False
