@@ -14,7 +14,7 @@ import numpy as np
 from mrshc.core.data.conversion import data_matrix
 from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
 from mrshc.errors import LostError, UserError
-from mrshc.io.matrix_file import size
+from mrshc.io.memory import size
 
 # Seconds until a scheduler and a worker must have answered.
 _PATIENCE = 10

@@ -14,6 +14,7 @@ import typer
 
 from mrshc.app.cli.analysis_commands import cluster, compare, report
 from mrshc.app.cli.demo_command import demo
+from mrshc.app.cli.format_help import FORMATS_IN_BLOCKS_OR, CommandWithFormats, with_formats
 from mrshc.app.cli.signals import leave, stop_on_termination
 from mrshc.app.cli.study_command import study
 from mrshc.errors import LostError, UserError
@@ -33,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (demo, cluster, compare, report, study):
-    app.command()(command)
+    app.command(cls=CommandWithFormats)(command)
 
 
 def main() -> None:
@@ -79,9 +80,9 @@ def _refuse(sentence: str) -> None:
 
 def _out_of_memory(error: MemoryError) -> str:
     detail = f" ({clean_text(str(error)).rstrip('.')})" if str(error) else ""
-    return (
+    return with_formats(
         f"Not enough memory{detail}. Keep fewer features with --top-variance, store the table as "
-        ".npy, .h5ad or .zarr and add --out-of-core, or use a larger machine."
+        f"{FORMATS_IN_BLOCKS_OR} and add --out-of-core, or use a larger machine."
     )
 
 

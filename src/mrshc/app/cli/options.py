@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from mrshc.app.cli.format_help import FORMATS_IN_BLOCKS_AND, FORMATS_IN_BLOCKS_OR, TABLE_FORMATS
 from mrshc.errors import UserError
 
 if TYPE_CHECKING:
@@ -105,8 +106,7 @@ _fit, _run = _in("Method"), _in("Running")
 File = Annotated[
     str,
     typer.Argument(
-        help="A table: CSV, TSV, GCT, Parquet, .npy, .npz or .h5ad, also compressed (.gz, .bz2, "
-        ".xz), or .zarr, a folder or a .zip; - reads standard input. Where .npy, .h5ad and .zarr "
+        help=f"A table: {TABLE_FORMATS}; - reads standard input. Where {FORMATS_IN_BLOCKS_AND} "
         "do not fit into memory, they are read in blocks."
     ),
 ]
@@ -191,10 +191,10 @@ class Reading:
         bool | None,
         _read(
             "--in-memory/--out-of-core",
-            help="Read all values of .npy, .h5ad or .zarr at once, or leave them in the file and "
-            "read them in blocks, again for each pass over them. By default they are read at once "
-            "if that takes no more than half of the free memory. What prepares the data, --robust "
-            "and --method hc need them at once.",
+            help=f"Read all values of {FORMATS_IN_BLOCKS_OR} at once, or leave them in the file "
+            "and read them in blocks, again for each pass over them. By default they are read at "
+            "once if that takes no more than half of the free memory. What prepares the data, "
+            "--robust and --method hc need them at once.",
         ),
     ] = None
 
@@ -378,8 +378,8 @@ class Placing:
             "--dask",
             metavar="ADDRESS",
             help="Fit on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786. They read "
-            ".npy, .h5ad or .zarr themselves: the file must have the same path for them. Of other "
-            "tables, only the search is spread. Needs the extra 'dask', there and here.",
+            f"{FORMATS_IN_BLOCKS_OR} themselves: the file must have the same path for them. Of "
+            "other tables, only the search is spread. Needs the extra 'dask', there and here.",
         ),
     ] = None
     device: Annotated[

@@ -73,6 +73,13 @@ class FileMatrix(BlockReader):
         return np.asarray(self._dataset[:, start:stop])
 
 
+def open_array(node: Any, *, transposed: bool = False) -> BlockReader:
+    """Return a memory map, a dataset of h5py or an array of Zarr as a matrix."""
+    if isinstance(node, np.memmap):
+        return MappedMatrix(node.T if transposed else node)
+    return FileMatrix(node, transposed=transposed)
+
+
 def file_name(dataset: Any) -> str:
     """Return what to call a dataset or a group in a sentence: where it lies."""
     if hasattr(dataset, "store_path"):  # Zarr

@@ -12,7 +12,7 @@ from scipy import sparse
 from mrshc.core.arrays import Index
 from mrshc.core.data.array_file import file_name
 from mrshc.core.data.block_reading import BlockReader
-from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
+from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.data.hdf5_zarr_groups import attribute, encoding_of, has_member, in_one_file, member
 from mrshc.core.data.read_errors import WHOLE_FILE, block_dtype, matrix_shape, reading
 from mrshc.core.data.sparse_structure import (
@@ -139,7 +139,7 @@ class CompressedColumns(BlockReader):
         return self._parts.part(self._ends[start : stop + 1]).astype(self.dtype).toarray()
 
 
-def open_sparse_group(group: Any) -> DataMatrix:
+def open_sparse_group(group: Any) -> BlockReader:
     """Return a sparse matrix that AnnData wrote to HDF5 or Zarr.
 
     Columns are what is asked for. Where a file has compressed rows (csr_matrix), all of it is read

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import shutil
 from pathlib import Path
 
 import h5py
@@ -445,24 +444,6 @@ def test_categories_that_no_file_holds(root):
     refused(root, "declares obs/class/categories with 1,000,000,000 values, but holds none")
 
 
-def npy(header, content=b""):
-    text = repr(header).encode()
-    text += b" " * (-(10 + len(text) + 1) % 64) + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + content
-
-
-@pytest.mark.parametrize(
-    "shape", [(10**7, 10**9), (10**12, 10**12), (2**32, 2**32), (-3, -4), (6, 9), (6.0, 9), 5, "a"]
-)
-@pytest.mark.parametrize("packed", [False, True])
-def test_an_array_of_numpy_that_holds_less_than_it_says(tmp_path, shape, packed):
-    content = npy({"descr": "<f8", "fortran_order": False, "shape": shape}, b"\0" * 96)
-    path = tmp_path / "x.npy"
-    path.write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(TableError, match=r"is not a whole \.npy file of numbers: "):
-        read_table(path)
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_links_are_refused_without_opening_what_they_lead_to(tmp_path):
     os.mkfifo(tmp_path / "pipe")  # to open it would wait for ever
@@ -474,28 +455,10 @@ def test_links_are_refused_without_opening_what_they_lead_to(tmp_path):
 
 
 def test_a_sparse_matrix_larger_than_the_memory_through_a_pipe(tmp_path, monkeypatch):
-    monkeypatch.setattr("mrshc.io.matrix_file.free_memory", lambda: 8 * N * P - 1)
+    monkeypatch.setattr("mrshc.io.memory.free_memory", lambda: 8 * N * P - 1)
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         annotate(file, "csc")
     (tmp_path / "x.h5ad.gz").write_bytes(gzip.compress((tmp_path / "x.h5ad").read_bytes()))
     for name, options in (("x.h5ad.gz", {}), ("x.h5ad", {"in_memory": True})):
         with pytest.raises(TableError, match="needs 432 bytes of memory, of which 431 bytes are"):
             read_table(tmp_path / name, **options)
-
-
-@pytest.mark.parametrize(
-    "header",
-    [b"\0\0" + bytes(14), b"\1\0" + bytes(6) + (2**64 - 16).to_bytes(8, "little")],
-    ids=["free space of no size", "a size that wraps around"],
-)
-@pytest.mark.parametrize("compressed", [False, True])
-def test_texts_that_hdf5_would_read_without_end(tmp_path, header, compressed):
-    path = tmp_path / "texts.h5ad"
-    shutil.copy(ORACLES / "dense.h5ad", path)
-    content = bytearray(path.read_bytes())
-    first = content.find(b"GCOL") + 16
-    assert first > 16
-    content[first : first + 16] = header
-    path.write_bytes(gzip.compress(content) if compressed else content)
-    with pytest.raises(TableError, match=r"its texts are damaged\. Copy or write it again"):
-        read_table(path)

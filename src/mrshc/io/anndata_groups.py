@@ -1,8 +1,7 @@
-"""Tables in AnnData's format, in HDF5 or Zarr: X, obs and var."""
+"""Groups in which AnnData keeps a table, in HDF5 or Zarr: X, obs and var."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,43 +19,26 @@ from mrshc.core.data.hdf5_zarr_groups import (
 from mrshc.core.data.sparse_matrix import Compressed
 from mrshc.core.data.sparse_structure import StructureError
 from mrshc.io.chunk_storage import absent_chunks, refuse_unwritten
-from mrshc.io.formats import brief, floats
-from mrshc.io.hdf5_text_heaps import refuse_endless_heap_in
-from mrshc.io.matrix_file import Stored, matrix_in, refuse_larger_than_memory, sparse_damage
-from mrshc.io.raw_table import Grid
+from mrshc.io.matrix_file import Stored, matrix_in, sparse_damage, stays
+from mrshc.io.memory import refuse_larger_than_memory
+from mrshc.io.raw_table import RawTable, floats
 from mrshc.io.streams import FlawError
 
 # Kinds of arrays that can be names: text, fixed or not, and whole numbers.
 _NAME_KINDS = "OSUTiu"
 
 
-def read_h5ad(content: io.BufferedReader) -> Grid:
-    """Read an .h5ad file that is not one on a disk: it was compressed, or comes through a pipe."""
-    h5py = hdf5()
-    refuse_endless_heap_in(content)
-    try:
-        with h5py.File(content, "r") as file:
-            return annotated(file)
-    except (FlawError, MemoryError):
-        raise
-    except OutsideError as error:
-        raise FlawError(str(error)) from None
-    except Exception as error:  # of many kinds: the file may hold anything
-        raise FlawError(f"is not a whole .h5ad file: {brief(error)}") from None
+def read_annotated(path: str, group: Any, *, in_memory: bool | None) -> RawTable:
+    """Read a group of a file; its matrix stays there if that is asked for or needed."""
+    # A group without X is refused below.
+    X = Stored(path, inside="X") if has_member(group, "X") else None
+    note = None if X is None else stays(X, in_memory)
+    table = annotated(group, X=None if note is None else X)
+    table.notes += [] if note is None else [note]
+    return table
 
 
-def hdf5() -> Any:
-    """Return what reads HDF5."""
-    try:
-        import h5py
-    except ImportError:
-        raise FlawError(
-            "is an .h5ad file, which needs the extra 'anndata': pip install 'mrshc[anndata]'"
-        ) from None
-    return h5py
-
-
-def annotated(group: Any, *, X: Stored | None = None) -> Grid:
+def annotated(group: Any, *, X: Stored | None = None) -> RawTable:
     """Return what a group holds: samples (obs) in rows, features (var) in columns.
 
     Its matrix is read, unless it is given: then it stays where it is. Nothing is read before the
@@ -78,7 +60,7 @@ def annotated(group: Any, *, X: Stored | None = None) -> Grid:
     of_samples, of_features = obs.columns(), var.columns()
     if left_out := [*obs.left_out, *var.left_out]:
         notes.append(f"Annotations of unknown kinds are left out: {', '.join(left_out)}.")
-    return Grid(
+    return RawTable(
         values=_values(node, parts) if X is None else X,
         row_names=obs.names(),
         column_names=var.names(),

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from mrshc.io.raw_table import all_numbers, is_missing, number_of
 from mrshc.io.streams import FlawError
-from mrshc.io.text_dialect import Dialect, Row, ragged
+from mrshc.io.text_tables.dialect import Dialect
+from mrshc.io.text_tables.lines import Row, ragged
 
 # Text that was meant as a number: a limit of detection, a percentage, thousands set apart.
 _NEARLY_A_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*[+-]?\d[\d.,' ]*([eE][+-]?\d+)?\s*%?\s*")
@@ -151,7 +152,7 @@ def _names_rows(columns: list[str], kinds: list[str], first: Sequence[str]) -> b
     return bool(_NAMING.fullmatch(columns[0])) or (kinds[0] == "whole" and beside_fractions)
 
 
-def kept_apart(names: Sequence[str]) -> bool:
-    """Tell whether what stands in place of names are classes: few, and each of them often."""
+def are_classes(names: Sequence[str]) -> bool:
+    """Tell whether cells in place of names are classes: few different ones, each of them often."""
     distinct = len(set(names))
     return distinct <= _MOST_CLASSES and 2 * distinct < len(names)

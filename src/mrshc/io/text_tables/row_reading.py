@@ -7,28 +7,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.io.raw_table import is_missing, number_of
 from mrshc.io.streams import FlawError
-from mrshc.io.text_columns import Layout
-from mrshc.io.text_dialect import Lines, Row, ragged
+from mrshc.io.text_tables.column_roles import Layout
+from mrshc.io.text_tables.lines import Lines, Row, ragged
 
-# Characters that are taken apart at a time: what is held beside the numbers.
+# Characters that are taken apart at a time: what is held in addition to the numbers.
 _BLOCK = 1 << 22
 # As pandas looks for them in columns of numbers; other spellings are found cell by cell.
 _GAPS = ["", "NA", "na", "NaN", "nan", "NAN", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL"]
-# Before 3.1, pandas does not read every number to the last digit unless asked to.
-_EXACTLY = (
-    {"float_precision": "round_trip"}
-    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-    else {}
-)
 
 
-class Body:
-    """What was read so far: names, annotations and numbers of rows."""
+class RowReader:
+    """Reads rows of known layout, and holds their names, annotations and numbers."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -67,7 +60,11 @@ class Body:
 
     def _read_block(self, block: list[str]) -> bool:
         """Read many rows at once; False if a cell needs a closer look."""
+        import pandas as pd  # late: the list of formats must not wait for it
+
         layout = self._layout
+        # Before 3.1, pandas does not read every number to the last digit unless asked to.
+        is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
         try:
             frame = pd.read_csv(
                 io.BytesIO("".join(block).encode()),
@@ -79,7 +76,7 @@ class Body:
                 keep_default_na=False,
                 na_values=_GAPS,
                 low_memory=False,
-                **_EXACTLY,
+                **({} if is_exact else {"float_precision": "round_trip"}),
             )
         except ValueError:  # also what pandas' parser raises
             return False
