@@ -18,7 +18,6 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC
-from mrshc.app import cli
 from mrshc.app.cli.temporary_folder import use_temporary_folder_of
 from mrshc.core.kernels.jit import CompilationCacheWarning
 from mrshc.datasets import make_simulation_1
@@ -35,19 +34,6 @@ def mrshc(*arguments, **options):
     return subprocess.run(
         [MRSHC, *map(str, arguments)], capture_output=True, text=True, check=False, **options
     )
-
-
-@pytest.fixture
-def main(monkeypatch, capsys):
-    """Run the command line in this process: it starts faster."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mrshc", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from mrshc.core.robust.outliers import Tamed, attached, tamed
 from mrshc.core.search import SELECTIONS, SearchPlan, SearchResult, search
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import Metric
+from mrshc.errors import Parameter, ParameterError, Setting
 from mrshc.estimators.base import (
     TreeClusterer,
     feature_targets,
@@ -26,9 +27,9 @@ from mrshc.estimators.base import (
 )
 from mrshc.estimators.checkpoint import Checkpoint, StepSizes, fingerprint
 from mrshc.estimators.feature_refinement import (
-    NO_SUPPORT,
     UnsupportedClustersWarning,
     keep_refined,
+    no_support,
     refine_settings,
 )
 from mrshc.estimators.sparse_components import center_of, dense_loadings
@@ -254,9 +255,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         if not check_option("robust", self.robust, (False, True)):
             return Tamed(X=X, outlying=np.empty(0, np.intp))
         if isinstance(X, FarData):
-            raise ValueError(  # noqa: TRY004 - the value of robust is what does not fit
-                "robust=True needs X in memory, as an array, but it lives elsewhere. Load it, or "
-                "leave robust off."
+            raise ParameterError(
+                "{given} needs X in memory, as an array, but it lives elsewhere. Load it, or leave "
+                "{robust} off.",
+                given=Setting("robust", True),
+                robust=Parameter("robust"),
+                value=True,
             )
         with one_blas_thread():
             return tamed(X, metric)
@@ -343,27 +347,29 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             forget(self, "outlier_samples_")
         keep_refined(self, result.refined)
         if result.refined is not None and result.refined.supported is False:
-            _warn(f"{NO_SUPPORT} Use cut({result.n_clusters}) to cut the tree all the same.")
+            advice = f"Use cut({result.n_clusters}) to cut the tree all the same."
+            _warn(no_support(advice))
         elif result.n_leaves < result.n_clusters:
             _warn(self._shortfall(result.n_leaves, result.n_clusters))
 
-    def _shortfall(self, found: int, wanted: int) -> str:
+    def _shortfall(self, found: int, wanted: int) -> UnsupportedClustersWarning:
         if self.selection == "evidence" and found == 1:
-            return (
-                "The features that were not selected support no clusters. labels_ holds a single "
-                f"one: use cut({wanted}) to cut the tree all the same."
+            return UnsupportedClustersWarning(
+                "The features that were not selected support no clusters.",
+                advice=f"labels_ holds a single one: use cut({wanted}) to cut the tree all the "
+                "same.",
             )
         seen = "a single cluster" if found == 1 else f"only {found} clusters"
         asked = "" if self.n_clusters == "auto" else f" of the {wanted} asked for"
-        return (
-            f"The gap statistic supports {seen}{asked}, whatever the features. labels_ holds no "
-            f"more: use cut({wanted}) to cut the tree all the same."
+        return UnsupportedClustersWarning(
+            f"The gap statistic supports {seen}{asked}, whatever the features.",
+            advice=f"labels_ holds no more: use cut({wanted}) to cut the tree all the same.",
         )
 
 
-def _warn(sentence: str) -> None:
+def _warn(warning: UnsupportedClustersWarning) -> None:
     # From the caller of fit, which scikit-learn wraps.
-    warnings.warn(sentence, UnsupportedClustersWarning, stacklevel=5)
+    warnings.warn(warning, stacklevel=5)
 
 
 def _with_outliers(result: SearchResult, seen: Tamed, gap: GapSettings) -> SearchResult:

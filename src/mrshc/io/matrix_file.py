@@ -20,6 +20,7 @@ from mrshc.core.data.hdf5_zarr_groups import encoding_of, member, refuse_outside
 from mrshc.core.data.read_errors import block_dtype
 from mrshc.core.data.sparse_matrix import SPARSE, Compressed
 from mrshc.core.data.sparse_structure import StructureError
+from mrshc.errors import Sentence, Setting
 from mrshc.io.streams import STANDARD_INPUT, FlawError, is_regular, refuse_other_than_numbers
 
 R = TypeVar("R")
@@ -60,7 +61,12 @@ class Stored:
     def T(self) -> Stored:  # noqa: N802 - as numpy calls it
         """The matrix with rows and columns exchanged."""
         if self._parts is not None:
-            raise FlawError("is sparse with samples in rows: the other way round needs --in-memory")
+            raise FlawError(
+                Sentence(
+                    "is sparse with samples in rows: the other way round needs {memory}",
+                    memory=Setting("in_memory", True),
+                )
+            )
         path, inside, transposed = self._given
         return Stored(path, inside=inside, transposed=not transposed)
 

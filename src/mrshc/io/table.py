@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.core.data.interface import Source
+from mrshc.errors import Sentence, Setting
 from mrshc.io import formats
 from mrshc.io.anndata_format import read_h5ad
 from mrshc.io.large import read_large
@@ -26,12 +27,14 @@ from mrshc.io.streams import (
     seekable,
     shown,
     start_of,
+    table_error,
 )
 from mrshc.io.text_format import read_cells, read_text
 from mrshc.utils.text_cleaning import clean_text
 
 _FEWEST_SAMPLES, _FEWEST_FEATURES = 3, 2
 _NAMED = 5  # in an error, at most
+_SIDES: tuple[Orientation, Orientation] = ("rows", "columns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,7 +126,7 @@ def read_table(
         if notes_on_samples is not None:
             table = _joined(table, notes_on_samples, shown(samples or ""))
     except FlawError as flaw:
-        raise TableError(f"{name} {flaw}.") from None
+        raise table_error(name, flaw) from None
     except MemoryError:
         raise TableError(f"{name} does not fit into memory.") from None
     return table
@@ -165,8 +168,11 @@ def _read_grid(
             raise FlawError("is empty")
         if in_memory is False:
             raise FlawError(
-                "cannot stay in its file: only .npy, .h5ad and .zarr, not compressed as a whole, "
-                "are read in blocks. Write it as one of them, or leave --out-of-core out"
+                Sentence(
+                    "cannot stay in its file: only .npy, .h5ad and .zarr, not compressed as a "
+                    "whole, are read in blocks. Write it as one of them, or leave {blocks} out",
+                    blocks=Setting("in_memory", False),
+                )
             )
         if head.startswith(b"\x93NUMPY"):
             return formats.read_numpy(seekable(stream))
@@ -192,7 +198,7 @@ def _read_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
             dialect, header, rows = read_cells(*text)
             titles = unique(header, "column")
     except FlawError as flaw:
-        raise TableError(f"{shown(path)} {flaw}.") from None
+        raise table_error(shown(path), flaw) from None
     # Cleaned as the names of the samples are, to which they are compared.
     cells = [[clean_text(cell) for cell in row] for row in rows]
     found = pd.DataFrame(cells, columns=titles, dtype=object)
@@ -210,8 +216,14 @@ def _oriented(
     names = (grid.column_names, grid.row_names) if in_rows else (grid.row_names, grid.column_names)
     kinds = ("sample", "feature")
     counts = (n_columns, n_rows) if in_rows else (n_rows, n_columns)
-    notes = [
-        f"{counts[1]:,} features and {counts[0]:,} samples; features in {side} ({reason}).",
+    notes: list[str] = [
+        Sentence(
+            "{p:,} features and {n:,} samples; features in {side} ({reason}).",
+            p=counts[1],
+            n=counts[0],
+            side=side,
+            reason=reason,
+        ),
         *grid.notes,
     ]
     _refuse_too_few(counts, side)
@@ -265,9 +277,13 @@ def _features_side(
             where: Orientation = "rows" if shared[1] > shared[0] else "columns"
             return where, "by the names of the samples"
     n_rows, n_columns = grid.values.shape
-    if n_rows > n_columns:
-        return "rows", "more rows than columns; --features columns says otherwise"
-    return "columns", "not more rows than columns; --features rows says otherwise"
+    more = "" if n_rows > n_columns else "not "
+    guess, other = _SIDES if n_rows > n_columns else _SIDES[::-1]
+    return guess, Sentence(
+        "{more}more rows than columns; {features} says otherwise",
+        more=more,
+        features=Setting("features", other),
+    )
 
 
 def _refuse_too_few(counts: tuple[int, int], side: str) -> None:
@@ -275,9 +291,16 @@ def _refuse_too_few(counts: tuple[int, int], side: str) -> None:
     if n < _FEWEST_SAMPLES or p < _FEWEST_FEATURES:
         other = "columns" if side == "rows" else "rows"
         raise FlawError(
-            f"must hold at least {_FEWEST_SAMPLES} samples and {_FEWEST_FEATURES} features, but "
-            f"has {n} and {p} with features in {side}. If they are in {other}, say so with "
-            f"--features {other}"
+            Sentence(
+                "must hold at least {fewest[0]} samples and {fewest[1]} features, but has {n} and "
+                "{p} with features in {side}. If they are in {other}, say so with {features}",
+                fewest=(_FEWEST_SAMPLES, _FEWEST_FEATURES),
+                n=n,
+                p=p,
+                side=side,
+                other=other,
+                features=Setting("features", other),
+            )
         )
 
 

@@ -9,6 +9,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from mrshc.errors import Parameter, Sentence
 from mrshc.io.raw_table import Grid, rounding_notes, unique
 from mrshc.io.streams import FlawError
 from mrshc.io.text_columns import Layout, columns_of, kept_apart, layout_of
@@ -111,7 +112,11 @@ def _grid(values: NDArray[np.float64], body: Body, layout: Layout) -> Grid:
     if layout.odd:
         shown = ", ".join(map(repr, layout.odd[:3])) + (", ..." if len(layout.odd) > 3 else "")
         grid.notes.append(
-            f"Only whole numbers in {shown}, unlike the other columns: --annotation would set such "
-            "a column aside."
+            Sentence(
+                "Only whole numbers in {shown}, unlike the other columns: {annotations} would set "
+                "such a column aside.",
+                shown=shown,
+                annotations=Parameter("annotations"),
+            )
         )
     return grid

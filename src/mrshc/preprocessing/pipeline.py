@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array
 
 from mrshc.core.arrays import Index
 from mrshc.core.parallel import Progress
+from mrshc.errors import refused
 from mrshc.preprocessing.imputation import NeighborImputer
 from mrshc.preprocessing.steps import (
     DTYPES,
@@ -159,9 +160,10 @@ def prepare(
     values = X.to_numpy() if twice else X
     array = check_array(values, dtype=DTYPES, ensure_all_finite="allow-nan", input_name="X")
     if names is not None and len(names) != array.shape[1]:
-        raise ValueError(
-            f"feature_names must hold one name for each of the {array.shape[1]} features of X, "
-            f"got {len(names)}."
+        raise refused(
+            "feature_names",
+            len(names),
+            allowed=f"hold one name for each of the {array.shape[1]} features of X",
         )
     called = [str(j) if names is None else repr(str(names[j])) for j in range(array.shape[1])]
     kept = np.arange(array.shape[1])

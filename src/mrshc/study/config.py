@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mrshc.errors import UserError
+from mrshc.errors import Parameter, Sentence, UserError
 
 # Entries that change how results are shown, never the results.
 _SHOWN_ONLY = ("columns", "paper", "in_r", "against", "shown")
@@ -24,6 +24,19 @@ _COMPUTES = (
 
 class StudyError(UserError):
     """A study that cannot be run as asked; the message says what to do."""
+
+
+def lacks_data(study: Study, file: str) -> StudyError:
+    """Return the error of a study whose data set was not found."""
+    return StudyError(
+        Sentence(
+            "{study} needs the data set {file}, which is not part of this project. Say in which "
+            "folder it lies with {data}.",
+            study=study.name,
+            file=file,
+            data=Parameter("data"),
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from types import ModuleType
 import pandas as pd
 from joblib import Parallel, delayed
 
+from mrshc.errors import Parameter, Sentence, described
 from mrshc.study import many_datasets as realworld
 from mrshc.study import microarray, section2, simulation, timing
 from mrshc.study.config import Folders, Study, StudyError, code_version, load_study
@@ -55,8 +56,13 @@ def run_study(
     if replicates is not None and replicates != study.replicates:
         if here:
             raise StudyError(
-                f"{name} has {study.replicates} draws; to make {replicates} give another folder "
-                "(--out)."
+                Sentence(
+                    "{name} has {own} draws; to make {replicates} give another folder ({out}).",
+                    name=name,
+                    own=study.replicates,
+                    replicates=replicates,
+                    out=Parameter("out"),
+                )
             )
         study = replace(study, replicates=replicates)
     if n_jobs == 0:
@@ -100,7 +106,7 @@ def render_study(name: str, *, folder: Path, out: Path | None = None) -> str:
     study = load_study(folder, name)
     target = folder if out is None else out
     if not (target / f"{name}.csv").exists():
-        raise StudyError(f"{name} has no results yet. Run it first: mrshc study {name}.")
+        raise StudyError(f"{name} has no results yet. Run it first.")
     _refuse_other_config(study, target / f"{name}.json")
     table = _rendered(study, target)
     write_text(target / f"{name}.md", table)
@@ -115,7 +121,7 @@ def _refuse_other_config(study: Study, metadata: Path) -> None:
     if made_with is None or not study.same_computation(made_with):
         raise StudyError(
             f"The results of {study.name} were made with another config than {study.name}.toml. "
-            f"Run it again: mrshc study {study.name}."
+            "Run it again."
         )
 
 
@@ -175,5 +181,5 @@ def _done(study: Study, task: Task, folders: Folders) -> tuple[Task, list[Row], 
     except StudyError:
         raise
     except Exception as error:
-        rows = [kind.identity(study, task) | {"error": f"{type(error).__name__}: {error}"}]
+        rows = [kind.identity(study, task) | {"error": described(error)}]
     return task, rows, time.perf_counter() - started

@@ -14,9 +14,10 @@ import typer
 
 from mrshc.app.cli.analysis_commands import cluster, compare, report
 from mrshc.app.cli.demo_command import demo
+from mrshc.app.cli.option_names import option_of
 from mrshc.app.cli.signals import leave, stop_on_termination
 from mrshc.app.cli.study_command import study
-from mrshc.errors import LostError, UserError
+from mrshc.errors import LostError, UserError, worded
 from mrshc.utils.text_cleaning import clean_text
 
 app = typer.Typer(
@@ -45,7 +46,7 @@ def main() -> None:
     except SystemExit as end:
         leave(end.code)
     except UserError as error:
-        _refuse(str(error))
+        _refuse(worded(error, option_of))
     except MemoryError as error:
         _refuse(_out_of_memory(error))
     except OSError as error:

@@ -196,6 +196,7 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
     """Fit, write the folder and say what was found."""
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
+    from mrshc.report.sentences import classes_in_clusters
     from mrshc.utils.progress import progress_bar
 
     for sentence in analysis.preparation(plan):
@@ -219,7 +220,7 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
         raise
     for sentence in analysis.summary(result):
         talk.say(sentence)
-    counts = analysis.classes_in_clusters(result)
+    counts = classes_in_clusters(result)
     if counts is not None and counts.size <= _MOST_CELLS:
         rows = [[name, *row] for name, row in zip(counts.index, counts.to_numpy(), strict=True)]
         talk.show([str(counts.index.name), *counts.columns], rows)

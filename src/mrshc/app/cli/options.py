@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from mrshc.errors import UserError
+from mrshc.app.cli.option_names import Sets, option_of
+from mrshc.errors import UserError, worded
 
 if TYPE_CHECKING:
     from mrshc.app.cli.console import Talk
@@ -119,6 +120,7 @@ NFeatures = Annotated[
         "-q",
         help="Number of features, several to choose from (10,20,40), or auto.",
     ),
+    Sets("n_features_to_select"),
 ]
 LinkageName = Annotated[Linkage, _fit("--linkage", help="Distance between clusters.")]
 MetricName = Annotated[Metric, _fit("--metric", help="Distance between samples.")]
@@ -180,6 +182,7 @@ class Reading:
     annotation: Annotated[
         list[str] | None,
         _read("--annotation", help="Column that is not data though it holds numbers; repeatable."),
+        Sets("annotations"),
     ] = None
     separator: Annotated[
         str | None, _read("--separator", help="What separates cells; found out by default.")
@@ -216,6 +219,7 @@ class Reading:
                 decimal=self.decimal,
                 in_memory=in_memory,
             )
+        table = replace(table, notes=tuple(worded(note, option_of) for note in table.notes))
         talk.say(f"Read {table.source}: {table.notes[0]}")
         for note in table.notes[1:]:
             talk.say(f"  {note}")
@@ -243,7 +247,9 @@ class Preparing:
         ),
     ] = None
     neighbors: Annotated[
-        int, _prepare("--neighbors", min=1, help="Neighbours to fill gaps from.")
+        int,
+        _prepare("--neighbors", min=1, help="Neighbours to fill gaps from."),
+        Sets("n_neighbors"),
     ] = 5
     floor: Annotated[float | None, _prepare("--floor", help="Raise lower values to this.")] = None
     ceiling: Annotated[float | None, _prepare("--ceiling", help="Lower higher values to this.")] = (
@@ -265,7 +271,9 @@ class Preparing:
         _prepare("--standardize", help="Give samples or features mean 0 and deviation 1."),
     ] = None
     top_variance: Annotated[
-        int | None, _prepare("--top-variance", help="Keep so many features of highest variance.")
+        int | None,
+        _prepare("--top-variance", help="Keep so many features of highest variance."),
+        Sets("n_features"),
     ] = None
 
     def steps(self) -> list[Any]:
@@ -356,9 +364,15 @@ class Fitting:
 class Running:
     """How the run goes."""
 
-    seed: Annotated[int, _run("--seed", min=0, max=2**32 - 1, help="Seed of all random draws.")] = 0
+    seed: Annotated[
+        int,
+        _run("--seed", min=0, max=2**32 - 1, help="Seed of all random draws."),
+        Sets("random_state"),
+    ] = 0
     jobs: Annotated[
-        int, _run("--jobs", "--n-jobs", "-j", help="Workers; -1 takes every core.")
+        int,
+        _run("--jobs", "--n-jobs", "-j", help="Workers; -1 takes every core."),
+        Sets("n_jobs"),
     ] = -1
     quiet: Annotated[bool, _run("--quiet", help="Say nothing but errors.")] = False
     overwrite: Annotated[bool, _run("--overwrite", help="Replace an earlier result.")] = False
