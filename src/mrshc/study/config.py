@@ -12,6 +12,9 @@ from typing import Any
 
 from mrshc.errors import Parameter, Sentence, UserError
 
+# The studies of the paper and the figures of others that their tables show.
+CONFIGS = Path(__file__).with_name("configs")
+
 # Entries that change how results are shown, never the results.
 _SHOWN_ONLY = ("columns", "paper", "in_r", "against", "shown")
 
@@ -88,7 +91,8 @@ def load_study(folder: Path, name: str) -> Study:
     known = sorted(path.stem for path in folder.glob("*.toml"))
     if name not in known:
         there = ", ".join(known) if known else "none"
-        raise StudyError(f"No study {name!r} in the folder {str(folder)!r}; there are: {there}.")
+        where = "" if folder == CONFIGS else f" in the folder {str(folder)!r}"
+        raise StudyError(f"No study {name!r}{where}; there are: {there}.")
     with (folder / f"{name}.toml").open("rb") as file:
         try:
             content = tomllib.load(file)
