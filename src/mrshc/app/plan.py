@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+import mrshc
+from mrshc.app import methods
 from mrshc.app.execution_backends import HERE, Place
 from mrshc.core.arrays import Index
 from mrshc.core.data.interface import ArraySource, Source
@@ -27,19 +29,13 @@ from mrshc.errors import (
     UserError,
     refused,
 )
-from mrshc.estimators import SHC, HighVarianceHC, MrSHC
 from mrshc.estimators.base import feature_targets
 from mrshc.estimators.checkpoint import fingerprint
 from mrshc.io.table import Table
 from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
 from mrshc.validation import check_jobs
 
-METHODS: dict[str, Any] = {
-    "mrshc": MrSHC,
-    "shc": SHC,
-    "hc": HighVarianceHC,  # on all features
-    "hmv": HighVarianceHC,
-}
+METHODS: dict[str, Any] = {name: getattr(mrshc, kind) for name, kind in methods.METHODS.items()}
 _IN_MEMORY = Setting("in_memory", True)
 # What a fit does not depend on.
 _WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")

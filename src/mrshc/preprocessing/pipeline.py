@@ -15,6 +15,7 @@ from mrshc.core.arrays import Index
 from mrshc.core.parallel import Progress
 from mrshc.errors import refused
 from mrshc.preprocessing.imputation import NeighborImputer
+from mrshc.preprocessing.presets import PRESETS
 from mrshc.preprocessing.steps import (
     DTYPES,
     Log2,
@@ -24,16 +25,6 @@ from mrshc.preprocessing.steps import (
     Thresholds,
     VarianceFilter,
 )
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "dudoit2002": {
-        "floor": 100,
-        "ceiling": 16000,
-        "min_ratio": 5,
-        "min_difference": 500,
-        "log2": True,
-    },
-}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,33 +8,41 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
 
 from mrshc.app.cli.analysis_commands import cluster, compare, report
 from mrshc.app.cli.demo_command import demo
+from mrshc.app.cli.option_groups import with_options
 from mrshc.app.cli.option_names import option_of
 from mrshc.app.cli.signals import leave, stop_on_termination
 from mrshc.app.cli.study_command import study
 from mrshc.errors import LostError, UserError, worded
 from mrshc.utils.text_cleaning import clean_text
 
-app = typer.Typer(
-    help="""Sparse hierarchical clustering for large and flat data: few samples, many features,
-    most of them noise. Finds the groups of samples, the tree, and the short list of features that
-    make the groups.
+COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, compare, report, study)
 
-    Begin with: mrshc demo
 
-    Then your own table, features in rows or columns: mrshc cluster expression.tsv --out result
-    """,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for command in (demo, cluster, compare, report, study):
-    app.command()(command)
+def make_app(arguments: Sequence[str]) -> typer.Typer:
+    """Return the commands; only those among the arguments import the choices of their options."""
+    app = typer.Typer(
+        help="""Sparse hierarchical clustering for large and flat data: few samples, many features,
+        most of them noise. Finds the groups of samples, the tree, and the short list of features
+        that make the groups.
+
+        Begin with: mrshc demo
+
+        Then your own table, features in rows or columns: mrshc cluster expression.tsv --out result
+        """,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    for command in COMMANDS:
+        app.command()(with_options(command, choices=command.__name__ in arguments))
+    return app
 
 
 def main() -> None:
@@ -42,7 +50,7 @@ def main() -> None:
     _make_output_safe()
     stop_on_termination()
     try:
-        app()
+        make_app(sys.argv[1:])()
     except SystemExit as end:
         leave(end.code)
     except UserError as error:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin
 
 from typer.models import OptionInfo
 
+from mrshc.app.cli.option_groups import with_options
 from mrshc.errors import Parameter, Setting
 
 
@@ -45,12 +46,12 @@ def option_of(parameter: Parameter) -> str:
 @cache
 def _options() -> dict[str, Option]:
     """Return the options of all commands by the parameters that they set."""
-    from mrshc.app.cli import app  # which imports this module
+    from mrshc.app.cli import COMMANDS  # which imports this module
 
     options: dict[str, Option] = {}
-    for command in app.registered_commands:
-        hints = get_type_hints(command.callback, include_extras=True)
-        for name, hint in hints.items():
+    for command in COMMANDS:
+        declared_options: dict[str, Any] = with_options(command, choices=False).__annotations__
+        for name, hint in declared_options.items():
             kind, *about = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             declared = next((a for a in about if isinstance(a, OptionInfo)), None)
             if declared is None:
