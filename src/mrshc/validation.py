@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, validate_data
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.conversion import stored_matrix, table_in_memory
 from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.errors import Parameter, ParameterError, PythonOnly, refused
 
 # The limit up to which double precision holds every whole number.
 _EXACT = 2**53
@@ -185,9 +186,13 @@ def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.
     fits = array.shape == wanted and np.isfinite(array).all() and array.any()
     if not fits or np.diag(array).any() or not np.allclose(array, array.T):
         what = f"shape {array.shape}" if array.size else repr(value)
-        raise ValueError(
-            f"{name} must be the dissimilarity_ of an earlier fit: symmetric, finite, zero on the "
-            f"diagonal, of shape {wanted}, got {what}."
+        raise ParameterError(
+            "{parameter} must be {allowed}, got {what}.",
+            parameter=Parameter(name),
+            value=value,
+            allowed="the dissimilarity_ of an earlier fit: symmetric, finite, zero on the "
+            f"diagonal, of shape {wanted}",
+            what=what,
         )
     return array
 
@@ -197,7 +202,7 @@ def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: 
     inside = _is_integer(value) and value >= low and (high is None or value <= high)
     if not inside:
         wanted = f"at least {low}" if high is None else f"in [{low}, {high}]"
-        raise ValueError(f"{name} must be a whole number {wanted}, got {value!r}. {advice}")
+        raise refused(name, value, allowed=f"be a whole number {wanted}", advice=advice)
     return int(value)
 
 
@@ -213,8 +218,12 @@ def check_jobs(n_jobs: Any) -> int | None:
     if n_jobs is None:
         return None
     if not _is_integer(n_jobs) or n_jobs == 0:
-        raise ValueError(
-            f"n_jobs must be a whole number of workers, -1 for every core, or None, got {n_jobs!r}."
+        raise ParameterError(
+            "{n_jobs} must {allowed},{none} got {value!r}.",
+            n_jobs=Parameter("n_jobs"),
+            value=n_jobs,
+            allowed="be a whole number of workers, -1 for every core",
+            none=PythonOnly(" or None,"),
         )
     return int(n_jobs)
 
@@ -225,15 +234,16 @@ def check_increasing(
     """Return strictly increasing whole numbers within [low, high]."""
     listed = None if isinstance(values, str) or not np.iterable(values) else list(values)
     if not listed:
-        raise ValueError(
-            f"{name} must be a whole number, an increasing sequence of them or 'auto', "
-            f"got {values!r}."
+        raise refused(
+            name, values, allowed="be a whole number, an increasing sequence of them or 'auto'"
         )
     checked = tuple(check_integer(name, v, low=low, high=high, advice=advice) for v in listed)
     if any(b <= a for a, b in pairwise(checked)):
-        raise ValueError(
-            f"{name} must increase from candidate to candidate, got {list(checked)}. "
-            "Sort them and drop duplicates."
+        raise refused(
+            name,
+            list(checked),
+            allowed="increase from candidate to candidate",
+            advice="Sort them and drop duplicates.",
         )
     return checked
 
@@ -242,7 +252,7 @@ def check_number(name: str, value: Any, *, low: float, high: float, advice: str)
     """Return a number within [low, high]."""
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_number or not low <= value <= high:
-        raise ValueError(f"{name} must lie in [{low:g}, {high:.6g}], got {value!r}. {advice}")
+        raise refused(name, value, allowed=f"lie in [{low:g}, {high:.6g}]", advice=advice)
     return float(value)
 
 
@@ -252,7 +262,7 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
     # True == 1, so identity of type matters too.
     if not any(type(value) is type(option) and value == option for option in options):
         known = ", ".join(repr(option) for option in options)
-        raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+        raise refused(name, value, allowed=f"be one of {known}")
     return value
 
 

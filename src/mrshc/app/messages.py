@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison
 from mrshc.io.result import Result, outlying
 from mrshc.io.table import missing
 from mrshc.preprocessing import ObservedFilter
+from mrshc.report.sentences import associated, refined, weighed
 
 _NAMED = 10  # features, in a sentence
 
@@ -36,32 +36,6 @@ def late_notes(plan: Plan) -> list[str]:
     return [missing(plan.n_missing, plan.table.X.shape)]
 
 
-def classes_in_clusters(result: Result) -> pd.DataFrame | None:
-    """Count the samples of each true class in each cluster; None without known classes."""
-    scores = result.about["scores"]
-    if scores is None:
-        return None
-    clusters = result.samples["cluster"].map("cluster {}".format)
-    return pd.crosstab(result.samples[scores["truth"]], clusters)
-
-
-def associated(n_associated: int, *, n_used: int) -> str:
-    """Say what refining the features found; none are associated if nothing supports them."""
-    if not n_associated:
-        return "No features are associated with what others show: the structure has no support."
-    used = "on them" if n_associated == n_used else f"on the {n_used:,} strongest"
-    return (
-        f"{n_associated:,} features are associated with the structure, at a false discovery rate "
-        f"of 5 %; the tree is built {used}."
-    )
-
-
-def refined(result: Result) -> str | None:
-    """Say what refining the features found; None if it was not asked for, or found nothing."""
-    found = result.about["n_associated"]
-    return associated(found, n_used=result.n_features_selected_) if found else None
-
-
 def notes_on(comparison: Comparison, plan: Plan) -> list[str]:
     """Say what the scores of a comparison do not: what refining found, who was set apart."""
     sentences = []
@@ -73,16 +47,6 @@ def notes_on(comparison: Comparison, plan: Plan) -> list[str]:
             words = outlying([str(plan.table.sample_names[i]) for i in outliers])
             sentences.append(f"{name}: {words}")
     return sentences
-
-
-def weighed(result: Result) -> str | None:
-    """Say how much other features say for the chosen tree; None if they were not asked."""
-    if (evidence := result.evidence) is None:
-        return None
-    return (
-        f"Evidence of the features that were not selected: {evidence:.1f} standard deviations of "
-        "shuffled samples."
-    )
 
 
 def summary(result: Result) -> list[str]:

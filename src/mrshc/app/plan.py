@@ -14,46 +14,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+import mrshc
+from mrshc.app import methods
 from mrshc.app.execution_backends import HERE, Place
 from mrshc.core.arrays import Index
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import n_threads
-from mrshc.errors import UserError
-from mrshc.estimators import SHC, HighVarianceHC, MrSHC
+from mrshc.errors import (
+    Parameter,
+    ParameterError,
+    Sentence,
+    Setting,
+    UserError,
+    refused,
+)
 from mrshc.estimators.base import feature_targets
 from mrshc.io.table import Table
 from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
 from mrshc.validation import check_jobs
 
-METHODS: dict[str, Any] = {
-    "mrshc": MrSHC,
-    "shc": SHC,
-    "hc": HighVarianceHC,  # on all features
-    "hmv": HighVarianceHC,
-}
-# How refusals call parameters, and how the command line does; longer ones first.
-_OPTIONS = {
-    "n_features_to_select": "--n-features",
-    "feature_tolerance": "--feature-tolerance",
-    "n_permutations": "--n-permutations",
-    "n_references": "--n-references",
-    "min_difference": "--min-difference",
-    "n_neighbors": "--neighbors",
-    "n_features": "--top-variance",
-    "n_clusters": "--n-clusters",
-    "pseudocount": "--pseudocount",
-    "min_ratio": "--min-ratio",
-    "max_rank": "--max-rank",
-    "l1_bound": "--l1-bound",
-    "n_jobs": "--jobs",
-    "Thresholds(floor=100)": "--floor 100",
-    "Thresholds(floor=...)": "--floor",
-    "floor must not lie above ceiling": "--floor must not lie above --ceiling",
-    "linkage=": "--linkage ",
-    "metric=": "--metric ",
-    "or None, got": "got",
-}
+METHODS: dict[str, Any] = {name: getattr(mrshc, kind) for name, kind in methods.METHODS.items()}
+_IN_MEMORY = Setting("in_memory", True)
 # What a fit does not depend on.
 _WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")
 
@@ -152,8 +134,7 @@ def plan_of(
         _refuse_without_memory(method, given)
     estimator = _estimator(method, given, n_features=kept.size)
     if "n_features_to_select" in given:  # as the fit would, but before anything is written
-        with options_in_words():
-            feature_targets(given["n_features_to_select"], n_features=kept.size, n_constant=0)
+        feature_targets(given["n_features_to_select"], n_features=kept.size, n_constant=0)
     n_clusters = given.get("n_clusters")
     return Plan(
         table=table,
@@ -174,7 +155,7 @@ def _prepared(X: NDArray[Any], table: Table, steps: Sequence[Any], *, shared: bo
     _refuse_bad_values(X, table)
     if np.isnan(X).all(axis=0).any():
         steps = [ObservedFilter(), *steps]
-    with options_in_words():
+    with refusals():
         prepared = prepare(X, steps, feature_names=list(table.feature_names))
     refuse_unknown_samples(prepared.X, table, shared=shared)
     return prepared
@@ -182,30 +163,43 @@ def _prepared(X: NDArray[Any], table: Table, steps: Sequence[Any], *, shared: bo
 
 def _refuse_steps(steps: Sequence[Any]) -> None:
     if steps:
-        raise UserError(
+        raise ParameterError(
             "Filters, logarithms and the like need X in memory, but it stays in its file. Apply "
-            "them when the file is written, or add --in-memory."
+            "them when the file is written, or add {memory}.",
+            memory=_IN_MEMORY,
         )
 
 
 def _refuse_without_memory(method: str, given: Mapping[str, Any]) -> None:
     """Refuse what can be done to arrays in memory only."""
-    instead = "is elsewhere. Use --in-memory, without --device"
+    fields: dict[str, Any] = {
+        "robust": Parameter("robust"),
+        "hmv": Setting("method", "hmv"),
+        "instead": Sentence(
+            "is elsewhere. Use {memory}, without {device}",
+            memory=_IN_MEMORY,
+            device=Parameter("device"),
+        ),
+    }
     if given.get("robust"):
-        raise UserError(f"--robust needs X in memory, but it {instead}, or leave --robust out.")
+        raise ParameterError(
+            "{robust} needs X in memory, but it {instead}, or leave {robust} out.", **fields
+        )
     if method == "hc":
-        raise UserError(
-            f"Method hc takes all features and needs X in memory, but it {instead}, or choose a "
-            "number of features with --method hmv."
+        raise ParameterError(
+            "Method hc takes all features and needs X in memory, but it {instead}, or choose a "
+            "number of features with {hmv}.",
+            **fields,
         )
 
 
 def refuse_elsewhere(table: Table) -> None:
     """Refuse to compare methods where X is not in memory: not all of them can do without."""
     if not table.data.in_memory:
-        raise UserError(
-            "A comparison needs X in memory, but it stays in its file. Add --in-memory, or use "
-            "mrshc cluster for one method after the other."
+        raise ParameterError(
+            "A comparison needs X in memory, but it stays in its file. Add {memory}, or use mrshc "
+            "cluster for one method after the other.",
+            memory=_IN_MEMORY,
         )
 
 
@@ -265,41 +259,53 @@ def refuse_unknown_samples(X: NDArray[Any], table: Table, *, shared: bool) -> No
     counts = observed.astype(np.float32)
     if shared and (strangers := np.argwhere(counts @ counts.T == 0)).size:
         one, other = (names[i] for i in strangers[0])
-        raise UserError(
-            f"Every two samples must share an observed feature, but {one!r} and {other!r} have "
-            "none in common. Remove one of them, or add --impute features."
+        raise ParameterError(
+            "Every two samples must share an observed feature, but {one!r} and {other!r} have none "
+            "in common. Remove one of them, or add {impute}.",
+            one=one,
+            other=other,
+            impute=Setting("impute", "features"),
         )
 
 
 @contextmanager
-def options_in_words() -> Iterator[None]:
-    """Turn a refusal of a parameter into one of the option that sets it."""
+def refusals() -> Iterator[None]:
+    """Take what the library refuses of data and parameters as a mistake of the user."""
     try:
         yield
     except UserError:
         raise
     except ValueError as error:
-        sentence = str(error)
-        for word, option in _OPTIONS.items():
-            sentence = sentence.replace(word, option)
-        raise UserError(sentence) from None
+        raise UserError(str(error)) from None
 
 
 def _estimator(method: str, given: dict[str, Any], *, n_features: int) -> Any:
     if method not in METHODS:
-        raise UserError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+        raise refused("method", method, allowed=f"be one of {', '.join(METHODS)}")
     if method == "hc":
         if "n_features_to_select" in given:
-            raise UserError("Method hc takes all features. Use --method hmv to choose a number.")
+            raise ParameterError(
+                "Method hc takes all features. Use {hmv} to choose a number.",
+                hmv=Setting("method", "hmv"),
+                value=given["n_features_to_select"],
+            )
         given = {**given, "n_features_to_select": n_features}
     if method == "hmv" and not isinstance(given.get("n_features_to_select"), int):
-        raise UserError("Method hmv needs a number of features. Give one with --n-features.")
+        raise ParameterError(
+            "Method hmv needs a number of features. Give one with {number}.",
+            number=Parameter("n_features_to_select"),
+            value=given.get("n_features_to_select"),
+        )
     if method != "mrshc" and given.get("n_clusters") == "auto":
         given = {**given, "n_clusters": None}
     known = signature(METHODS[method]).parameters
     # Everyone has a seed and a number of workers; where nothing is drawn or spread they are idle.
     idle = {"random_state", "n_jobs"}
     if strange := sorted(set(given) - set(known) - idle):
-        option = "--" + strange[0].replace("_", "-")
-        raise UserError(f"{option} has no meaning for method {method}. Leave it out.")
+        raise ParameterError(
+            "{parameter} has no meaning for method {method}. Leave it out.",
+            parameter=Parameter(strange[0]),
+            method=method,
+            value=given[strange[0]],
+        )
     return METHODS[method](**{name: value for name, value in given.items() if name in known})

@@ -19,6 +19,7 @@ from mrshc.comparison import Comparison, whole_counts
 from mrshc.core.data.array_namespace import to_host
 from mrshc.core.trees.silhouette import average_silhouette, silhouette_widths
 from mrshc.core.trees.tree import Tree
+from mrshc.io.comparison_format import COMPARISON_FORMAT, COMPARISON_VERSION
 from mrshc.io.raw_table import unique
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MOST_CUTS, Result
 from mrshc.metrics import classification_error_rate, purity
@@ -27,9 +28,6 @@ _PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matp
 # Methods without a rule for the number of clusters are cut where the silhouette is best, within
 # what a reader can still tell apart.
 _MOST_CLUSTERS = 10
-COMPARISON_FORMAT = "mrshc comparison"
-# To be raised when a comparison changes its meaning.
-COMPARISON_VERSION = 2
 _KINDS = {"f": "number", "i": "whole"}
 
 

@@ -17,6 +17,7 @@ from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import one_blas_thread
 from mrshc.core.robust.missing_values import completed
 from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
+from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.estimators.marker_table import marker_table
 from mrshc.validation import (
     check_increasing,
@@ -185,7 +186,11 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         if k is not None:
             return self.cut(k)
         if not hasattr(self, "labels_"):
-            raise ValueError("markers needs clusters, but n_clusters was None. Give k.")
+            raise ParameterError(
+                "markers needs clusters, but {n_clusters} was None. Give {k}.",
+                n_clusters=Parameter("n_clusters"),
+                k=Parameter("k"),
+            )
         labels: Labels = self.labels_
         return labels
 
@@ -210,7 +215,7 @@ class TreeCutter(TreeClusterer):
     n_clusters: int | None
 
     def _wanted_clusters(self, n_samples: int) -> int | None:
-        advice = "Give None to make the tree only."
+        advice = Sentence("{none}", none=PythonOnly("Give None to make the tree only."))
         limits: Any = {"low": 1, "high": n_samples, "advice": advice}
         return check_integer_or("n_clusters", self.n_clusters, None, **limits)
 
@@ -223,7 +228,11 @@ class TreeCutter(TreeClusterer):
     def fit_predict(self, X: Any, y: Any = None) -> Labels:
         """Fit and return `labels_`; needs `n_clusters`."""
         if self.n_clusters is None:
-            raise ValueError("fit_predict needs n_clusters, got None. Set it, or fit and cut(k).")
+            raise ParameterError(
+                "fit_predict needs {n_clusters}, got None. {advice}",
+                n_clusters=Parameter("n_clusters"),
+                advice="Set it, or fit and cut(k).",
+            )
         return self.fit(X, y).labels_
 
 
@@ -240,9 +249,12 @@ def linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
     check_option("metric", metric, METRICS)
     check_option("linkage", linkage, LINKAGES)
     if linkage in EUCLIDEAN_LINKAGES and metric != "sqeuclidean":
-        raise ValueError(
-            f"linkage={linkage!r} is defined for metric='sqeuclidean' only, got {metric!r}. "
-            "Choose another linkage or that metric."
+        raise ParameterError(
+            "{linkage} is defined for {metric} only, got {value!r}. {advice}",
+            linkage=Setting("linkage", linkage),
+            metric=Setting("metric", "sqeuclidean"),
+            value=metric,
+            advice="Choose another linkage or that metric.",
         )
     return linkage, metric
 

@@ -19,6 +19,7 @@ from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapCurve
 from mrshc.core.trees.pruning import PrunedTree
 from mrshc.core.trees.tree import Tree, check_linkage
+from mrshc.errors import refused
 from mrshc.utils.journal import Journal, OtherWorkError, damaged
 
 _FEATURES_NAME = re.compile(r"features [0-9]+ ([0-9]+)")
@@ -49,9 +50,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
 
     def __init__(self, path: str | os.PathLike[str], *, search: str, sizes: StepSizes) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise ValueError(  # noqa: TRY004 - the value of a parameter is what does not fit
-                f"checkpoint must be the path of a file or None, got {path!r}."
-            )
+            raise refused("checkpoint", path, allowed="be the path of a file or None")
         work = sha256(f"mrshc {version('mrshc')} {search}".encode()).hexdigest()
         file = Path(path)
         try:

@@ -18,6 +18,7 @@ from mrshc.core.robust.outliers import RobustData, attached, detect_outliers
 from mrshc.core.search import SELECTIONS, SearchPlan, SearchResult, search
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import Metric
+from mrshc.errors import Parameter, ParameterError, Setting
 from mrshc.estimators.base import (
     TreeClusterer,
     feature_targets,
@@ -27,9 +28,9 @@ from mrshc.estimators.base import (
 )
 from mrshc.estimators.checkpoint import Checkpoint, StepSizes
 from mrshc.estimators.feature_refinement import (
-    NO_SUPPORT,
     UnsupportedClustersWarning,
     keep_refined,
+    no_support,
     refine_settings,
 )
 from mrshc.estimators.sparse_components import center_of, dense_loadings
@@ -256,9 +257,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         if not check_option("robust", self.robust, (False, True)):
             return RobustData(data=data, outlying=np.empty(0, np.intp))
         if not data.in_memory:
-            raise ValueError(
-                "robust=True needs X in memory, as an array, but it is stored elsewhere. Load it, "
-                "or leave robust off."
+            raise ParameterError(
+                "{given} needs X in memory, as an array, but it is stored elsewhere. Load it, or "
+                "leave {robust} off.",
+                given=Setting("robust", True),
+                robust=Parameter("robust"),
+                value=True,
             )
         with one_blas_thread():
             return detect_outliers(data.values, metric)
@@ -345,27 +349,29 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             forget(self, "outlier_samples_")
         keep_refined(self, result.refined)
         if result.refined is not None and result.refined.supported is False:
-            _warn(f"{NO_SUPPORT} Use cut({result.n_clusters}) to cut the tree all the same.")
+            advice = f"Use cut({result.n_clusters}) to cut the tree all the same."
+            _warn(no_support(advice))
         elif result.n_leaves < result.n_clusters:
             _warn(self._shortfall(result.n_leaves, result.n_clusters))
 
-    def _shortfall(self, found: int, wanted: int) -> str:
+    def _shortfall(self, found: int, wanted: int) -> UnsupportedClustersWarning:
         if self.selection == "evidence" and found == 1:
-            return (
-                "The features that were not selected support no clusters. labels_ holds a single "
-                f"one: use cut({wanted}) to cut the tree all the same."
+            return UnsupportedClustersWarning(
+                "The features that were not selected support no clusters.",
+                advice=f"labels_ holds a single one: use cut({wanted}) to cut the tree all the "
+                "same.",
             )
         seen = "a single cluster" if found == 1 else f"only {found} clusters"
         asked = "" if self.n_clusters == "auto" else f" of the {wanted} asked for"
-        return (
-            f"The gap statistic supports {seen}{asked}, whatever the features. labels_ holds no "
-            f"more: use cut({wanted}) to cut the tree all the same."
+        return UnsupportedClustersWarning(
+            f"The gap statistic supports {seen}{asked}, whatever the features.",
+            advice=f"labels_ holds no more: use cut({wanted}) to cut the tree all the same.",
         )
 
 
-def _warn(sentence: str) -> None:
+def _warn(warning: UnsupportedClustersWarning) -> None:
     # From the caller of fit, which scikit-learn wraps.
-    warnings.warn(sentence, UnsupportedClustersWarning, stacklevel=5)
+    warnings.warn(warning, stacklevel=5)
 
 
 def _with_outliers(result: SearchResult, robust: RobustData, gap: GapSettings) -> SearchResult:

@@ -22,6 +22,7 @@ from mrshc.core.sparse_hc.feature_weights import (
 )
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.tree import agglomerate
+from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import (
     TreeCutter,
     feature_targets,
@@ -30,9 +31,8 @@ from mrshc.estimators.base import (
     seed_of,
 )
 from mrshc.estimators.feature_refinement import (
-    NO_SUPPORT,
-    UnsupportedClustersWarning,
     keep_refined,
+    no_support,
     refine_settings,
 )
 from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
@@ -225,7 +225,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         elif refined.supported is False:
             if hasattr(self, "labels_"):
                 self.labels_ = self.cut(1)
-            warnings.warn(NO_SUPPORT, UnsupportedClustersWarning, stacklevel=4)
+            warnings.warn(no_support(), stacklevel=4)
 
     @property
     def _on_weights(self) -> bool:
@@ -247,9 +247,12 @@ class SHC(CallbackSupportMixin, TreeCutter):
         """Return bounds or numbers of features to try; one of the two is empty."""
         wanted = self.n_features_to_select
         if wanted is not None and self.l1_bound is not None:
-            raise ValueError(
-                f"Give n_features_to_select or l1_bound, not both, got {wanted!r} and "
-                f"{self.l1_bound!r}. The bound decides on the number of features."
+            raise ParameterError(
+                "Give {number} or {bound}, not both, got {value[0]!r} and {value[1]!r}. {advice}",
+                number=Parameter("n_features_to_select"),
+                bound=Parameter("l1_bound"),
+                value=(wanted, self.l1_bound),
+                advice="The bound decides on the number of features.",
             )
         targets = feature_targets(
             "auto" if wanted is None else wanted, n_features=p, n_constant=n_constant
@@ -263,7 +266,12 @@ class SHC(CallbackSupportMixin, TreeCutter):
         listed = np.iterable(self.l1_bound) and not isinstance(self.l1_bound, str)
         several = list(self.l1_bound) if listed else [self.l1_bound]
         if not several:
-            raise ValueError("l1_bound must hold at least one number, got an empty sequence.")
+            raise ParameterError(
+                "{bound} must {allowed}, got an empty sequence.",
+                bound=Parameter("l1_bound"),
+                value=self.l1_bound,
+                allowed="hold at least one number",
+            )
         advice = "Above, it has no effect; or give 'auto'."
         return tuple(
             check_number("l1_bound", b, low=1.0, high=largest, advice=advice) for b in several
@@ -271,10 +279,14 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
     def _refuse_choice_of_complement(self, n_candidates: int) -> None:
         if self.complement_of is not None and n_candidates > 1:
-            raise ValueError(
-                "complement_of needs one n_features_to_select or one l1_bound, got "
-                f"{n_candidates} candidates. The permutation gap, which would choose among them, "
-                "is not defined for a complement."
+            raise ParameterError(
+                "{complement} needs one {number} or one {bound}, got {value} candidates. {advice}",
+                complement=Parameter("complement_of"),
+                number=Parameter("n_features_to_select"),
+                bound=Parameter("l1_bound"),
+                value=n_candidates,
+                advice="The permutation gap, which would choose among them, is not defined for a "
+                "complement.",
             )
 
     def _path(self, pairs: PairDistances) -> WeightPath:

@@ -19,6 +19,7 @@ from mrshc.core.sparse_pca.components import (
     next_component,
     starts_at,
 )
+from mrshc.errors import Parameter, ParameterError
 from mrshc.validation import check_integer, check_matrix_with_missing, check_number, check_option
 
 _CENTERS: dict[Any, Center] = {True: "columns", "grand": "grand", False: "none"}
@@ -134,9 +135,12 @@ def _starts(matrix: CentredArray, init: Any, n_components: int) -> Starts:
     vectors = np.asarray(init, dtype=np.float64)
     wanted = (n_components, matrix.shape[1])
     if vectors.shape != wanted or not np.isfinite(vectors).all():
-        raise ValueError(
-            f"init must hold finite numbers in the shape {wanted}, one starting vector in each "
-            f"row, got the shape {vectors.shape}."
+        raise ParameterError(
+            "{init} must {allowed}, got the shape {shape}.",
+            init=Parameter("init"),
+            value=init,
+            allowed=f"hold finite numbers in the shape {wanted}, one starting vector in each row",
+            shape=vectors.shape,
         )
     return starts_at(matrix, vectors)
 

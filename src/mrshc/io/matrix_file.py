@@ -18,6 +18,7 @@ from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.read_errors import block_dtype
 from mrshc.core.data.sparse_matrix import SPARSE, Compressed, open_sparse_group
 from mrshc.core.data.sparse_structure import StructureError
+from mrshc.errors import Sentence, Setting
 from mrshc.io import memory
 from mrshc.io.memory import size
 from mrshc.io.streams import FlawError, refuse_other_than_numbers
@@ -50,7 +51,12 @@ class Stored(DataMatrix):
     def T(self) -> Stored:  # noqa: N802 - as numpy calls it
         """The matrix with rows and columns exchanged."""
         if self._parts is not None:
-            raise FlawError("is sparse with samples in rows: the other way round needs --in-memory")
+            raise FlawError(
+                Sentence(
+                    "is sparse with samples in rows: the other way round needs {memory}",
+                    memory=Setting("in_memory", True),
+                )
+            )
         path, inside, transposed = self._given
         return Stored(path, inside=inside, transposed=not transposed)
 

@@ -10,12 +10,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.core.data.conversion import data_matrix
+from mrshc.errors import Sentence, Setting
 from mrshc.io.raw_table import Orientation, RawTable, tidy, unique
 from mrshc.io.streams import FlawError
 from mrshc.io.table import Table, missing
 
 # Fewer do not make a tree, or leave nothing to select.
 _FEWEST_SAMPLES, _FEWEST_FEATURES = 3, 2
+_SIDES: tuple[Orientation, Orientation] = ("rows", "columns")
 
 
 def orient(
@@ -42,7 +44,14 @@ def orient(
     X = raw.values.T if side == "rows" else raw.values
     n, p = X.shape
     _refuse_too_few((n, p), side)
-    notes = [f"{p:,} features and {n:,} samples; features in {side} ({reason}).", *raw.notes]
+    found = Sentence(
+        "{p:,} features and {n:,} samples; features in {side} ({reason}).",
+        p=p,
+        n=n,
+        side=side,
+        reason=reason,
+    )
+    notes: list[str] = [found, *raw.notes]
     sides = [
         (raw.row_names, raw.row_annotations),
         (raw.column_names, raw.column_annotations),
@@ -98,9 +107,13 @@ def _features_side(
             where: Orientation = "rows" if shared[1] > shared[0] else "columns"
             return where, "by the names of the samples"
     n_rows, n_columns = raw.values.shape
-    if n_rows > n_columns:
-        return "rows", "more rows than columns; --features columns says otherwise"
-    return "columns", "not more rows than columns; --features rows says otherwise"
+    more = "" if n_rows > n_columns else "not "
+    guess, other = _SIDES if n_rows > n_columns else _SIDES[::-1]
+    return guess, Sentence(
+        "{more}more rows than columns; {features} says otherwise",
+        more=more,
+        features=Setting("features", other),
+    )
 
 
 def _refuse_too_few(counts: tuple[int, int], side: str) -> None:
@@ -108,9 +121,16 @@ def _refuse_too_few(counts: tuple[int, int], side: str) -> None:
     if n < _FEWEST_SAMPLES or p < _FEWEST_FEATURES:
         other = "columns" if side == "rows" else "rows"
         raise FlawError(
-            f"must hold at least {_FEWEST_SAMPLES} samples and {_FEWEST_FEATURES} features, but "
-            f"has {n} and {p} with features in {side}. If they are in {other}, say so with "
-            f"--features {other}"
+            Sentence(
+                "must hold at least {fewest[0]} samples and {fewest[1]} features, but has {n} and "
+                "{p} with features in {side}. If they are in {other}, say so with {features}",
+                fewest=(_FEWEST_SAMPLES, _FEWEST_FEATURES),
+                n=n,
+                p=p,
+                side=side,
+                other=other,
+                features=Setting("features", other),
+            )
         )
 
 

@@ -11,7 +11,16 @@ import pandas as pd
 
 from mrshc.io.formats import unknown_format
 from mrshc.io.raw_table import tidy, unique
-from mrshc.io.streams import FlawError, TableError, as_text, encoding_of, opened, shown, start_of
+from mrshc.io.streams import (
+    FlawError,
+    TableError,
+    as_text,
+    encoding_of,
+    opened,
+    shown,
+    start_of,
+    table_error,
+)
 from mrshc.io.table import Table
 from mrshc.io.text_tables.dialect import Dialect, dialect_of
 from mrshc.io.text_tables.lines import Lines, ragged, rows_of
@@ -31,7 +40,7 @@ def read_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
                 dialect, header, rows = _read_cells(*text)
                 titles = unique(header, "column")
     except FlawError as flaw:
-        raise TableError(f"{shown(path)} {flaw}.") from None
+        raise table_error(shown(path), flaw) from None
     # Cleaned as the names of the samples are, to which they are compared.
     cells = [[clean_text(cell) for cell in row] for row in rows]
     found = pd.DataFrame(cells, columns=titles, dtype=object)

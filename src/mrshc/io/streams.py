@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from mrshc.errors import UserError
+from mrshc.errors import Sentence, UserError
 from mrshc.utils.text_cleaning import clean_text
 
 STANDARD_INPUT, _STANDARD_INPUT = "-", "standard input"  # as an argument, and in a sentence
@@ -46,7 +46,15 @@ class TableError(UserError):
 
 
 class FlawError(Exception):
-    """What is wrong with a table: the rest of a sentence that begins with the table's name."""
+    """What is wrong with a table: the rest of a sentence that begins with the table's name.
+
+    If it names parameters of `read_table`, it is a `mrshc.errors.Sentence`.
+    """
+
+
+def table_error(name: str, flaw: FlawError) -> TableError:
+    """Return the whole sentence about a table that has a flaw."""
+    return TableError(Sentence("{name} {flaw}.", name=name, flaw=flaw))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from mrshc.io.formats import ReadingOptions, format_in_blocks, read_raw_table
 from mrshc.io.orientation import orient
 from mrshc.io.raw_table import Orientation
 from mrshc.io.sample_annotations import join, read_annotations
-from mrshc.io.streams import FlawError, TableError, shown
+from mrshc.io.streams import FlawError, TableError, shown, table_error
 from mrshc.io.table import Table
 
 
@@ -85,7 +85,7 @@ def read_table(
     try:
         table = _read(path, options, features=features, samples=samples)
     except FlawError as flaw:
-        raise TableError(f"{name} {flaw}.") from None
+        raise table_error(name, flaw) from None
     except MemoryError:
         raise TableError(f"{name} does not fit into memory.") from None
     reading = {k: v for k, v in given.items() if v or v is False}

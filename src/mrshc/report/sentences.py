@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
 from mrshc.io.result import Result
 
 METHOD_NAMES = {
@@ -59,6 +61,42 @@ def _next_best(result: Result) -> str:
     return (
         f"Of the other candidates with {k} clusters the best separated, {best['n_features']:,} "
         f"features with rank {best['rank']}, has {best['silhouette']:.2f}."
+    )
+
+
+def classes_in_clusters(result: Result) -> pd.DataFrame | None:
+    """Count the samples of each true class in each cluster; None without known classes."""
+    scores = result.about["scores"]
+    if scores is None:
+        return None
+    clusters = result.samples["cluster"].map("cluster {}".format)
+    return pd.crosstab(result.samples[scores["truth"]], clusters)
+
+
+def associated(n_associated: int, *, n_used: int) -> str:
+    """Say what refining the features found; none are associated if nothing supports them."""
+    if not n_associated:
+        return "No features are associated with what others show: the structure has no support."
+    used = "on them" if n_associated == n_used else f"on the {n_used:,} strongest"
+    return (
+        f"{n_associated:,} features are associated with the structure, at a false discovery rate "
+        f"of 5 %; the tree is built {used}."
+    )
+
+
+def refined(result: Result) -> str | None:
+    """Say what refining the features found; None if it was not asked for, or found nothing."""
+    found = result.about["n_associated"]
+    return associated(found, n_used=result.n_features_selected_) if found else None
+
+
+def weighed(result: Result) -> str | None:
+    """Say how much other features say for the chosen tree; None if they were not asked."""
+    if (evidence := result.evidence) is None:
+        return None
+    return (
+        f"Evidence of the features that were not selected: {evidence:.1f} standard deviations of "
+        "shuffled samples."
     )
 
 

@@ -9,6 +9,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from mrshc.errors import Parameter, Sentence
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable, rounding_notes, unique
@@ -93,8 +94,12 @@ def _raw_table(values: NDArray[np.float64], body: RowReader, layout: Layout) -> 
     if layout.odd:
         shown = ", ".join(map(repr, layout.odd[:3])) + (", ..." if len(layout.odd) > 3 else "")
         table.notes.append(
-            f"Only whole numbers in {shown}, unlike the other columns: --annotation would set such "
-            "a column aside."
+            Sentence(
+                "Only whole numbers in {shown}, unlike the other columns: {annotations} would set "
+                "such a column aside.",
+                shown=shown,
+                annotations=Parameter("annotations"),
+            )
         )
     return table
 

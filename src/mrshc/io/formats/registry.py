@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from mrshc.errors import Sentence, Setting
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.raw_table import RawTable
 from mrshc.io.streams import FlawError, opened
@@ -134,8 +135,12 @@ def _read_stream(file: InputFile, options: ReadingOptions) -> RawTable:
         raise FlawError("is empty")
     if options.in_memory is False:
         raise FlawError(
-            f"cannot stay in its file: only {listing(in_blocks=True)}, not compressed as a whole, "
-            "are read in blocks. Write it as one of them, or leave --out-of-core out"
+            Sentence(
+                "cannot stay in its file: only {known}, not compressed as a whole, are read in "
+                "blocks. Write it as one of them, or leave {blocks} out",
+                known=listing(in_blocks=True),
+                blocks=Setting("in_memory", False),
+            )
         )
     known = recognise(file)
     if known is None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from mrshc.errors import Sentence, Setting
 from mrshc.io.raw_table import is_missing, number_of
 from mrshc.io.streams import FlawError
 
@@ -50,8 +51,12 @@ def _decimal_mark(cells: list[str]) -> str:
         return "."
     if all(_THOUSANDS.fullmatch(cell) for cell in with_comma):
         raise FlawError(
-            f"holds numbers such as {with_comma[0].strip()!r}, whose comma may mark thousands or "
-            "decimals. Remove the commas, or say that they mark decimals with --decimal ,"
+            Sentence(
+                "holds numbers such as {number!r}, whose comma may mark thousands or decimals. "
+                "Remove the commas, or say that they mark decimals with {decimal}",
+                number=with_comma[0].strip(),
+                decimal=Setting("decimal", ","),
+            )
         )
     return ","
 
