@@ -77,13 +77,9 @@ def notes_on(comparison: Comparison, plan: Plan) -> list[str]:
 
 
 def weighed(result: Result) -> str | None:
-    """Say how much other features say for the chosen tree; None if they were not asked."""
-    if (evidence := result.evidence) is None:
-        return None
-    return (
-        f"Evidence of the features that were not selected: {evidence:.1f} standard deviations of "
-        "shuffled samples."
-    )
+    """Say how the selection rule scored the chosen candidate; None if it has no such sentence."""
+    rule = result.selection_rule
+    return None if rule is None else rule.score_sentence(result.chosen_row)
 
 
 def summary(result: Result) -> list[str]:

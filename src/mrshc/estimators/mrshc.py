@@ -14,7 +14,8 @@ from mrshc.core.data.out_of_core import AnyMatrix, FarData, FarMatrix, matrix_of
 from mrshc.core.parallel import n_threads, one_blas_thread
 from mrshc.core.robust.missing_values import completed
 from mrshc.core.robust.outliers import Tamed, attached, tamed
-from mrshc.core.search import SELECTIONS, SearchPlan, SearchResult, search
+from mrshc.core.search import SearchPlan, SearchResult, search
+from mrshc.core.selection import RULES, candidate_table
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import Metric
 from mrshc.estimators.base import (
@@ -302,7 +303,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             ),
             gap=gap,
             entropy=seed_of(self.random_state),
-            selection=check_option("selection", self.selection, SELECTIONS),
+            selection=check_option("selection", self.selection, tuple(RULES)),
             refine=refine_settings(self),
         )
 
@@ -310,7 +311,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         advice = "With a checkpoint, the search must go on with the same reference samples."
         check_integer("random_state", self.random_state, low=0, high=None, advice=advice)
         n, p = X.shape
-        sizes = StepSizes(n_samples=n, n_features=p, n_leaves=plan.n_cuts(n))
+        sizes = StepSizes(
+            n_samples=n,
+            n_features=p,
+            n_leaves=plan.n_cuts(n),
+            cut_scores=plan.rule.cut_scores,
+        )
         search = f"{fingerprint(X)} {self.center!r} {plan!r}"
         return Checkpoint(self.checkpoint, search=search, sizes=sizes)
 
@@ -335,7 +341,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         self.n_clusters_ = result.n_leaves
         self.rank_ = result.chosen.features.rank
         self.components_ = dense_loadings(result.components, n_features)
-        self.search_results_ = _search_table(result)
+        self.search_results_ = candidate_table(result.candidates)
         self.split_tests_ = _test_table(result, outlying)
         if self.robust:
             self.outlier_samples_ = outlying
@@ -345,20 +351,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         if result.refined is not None and result.refined.supported is False:
             _warn(f"{NO_SUPPORT} Use cut({result.n_clusters}) to cut the tree all the same.")
         elif result.n_leaves < result.n_clusters:
-            _warn(self._shortfall(result.n_leaves, result.n_clusters))
-
-    def _shortfall(self, found: int, wanted: int) -> str:
-        if self.selection == "evidence" and found == 1:
-            return (
-                "The features that were not selected support no clusters. labels_ holds a single "
-                f"one: use cut({wanted}) to cut the tree all the same."
-            )
-        seen = "a single cluster" if found == 1 else f"only {found} clusters"
-        asked = "" if self.n_clusters == "auto" else f" of the {wanted} asked for"
-        return (
-            f"The gap statistic supports {seen}{asked}, whatever the features. labels_ holds no "
-            f"more: use cut({wanted}) to cut the tree all the same."
-        )
+            rule, is_asked_for = RULES[self.selection], self.n_clusters != "auto"
+            _warn(rule.shortfall(result.n_leaves, result.n_clusters, is_asked_for=is_asked_for))
 
 
 def _warn(sentence: str) -> None:
@@ -401,23 +395,4 @@ def _test_table(result: SearchResult, outlying: Index) -> dict[str, NDArray[Any]
         "supported": np.array([c.n_clusters > 1 for c in curves], dtype=bool),
         "split": np.isin(nodes, pruned.splits[:made]),
         "reference_drops": references,
-    }
-
-
-def _search_table(result: SearchResult) -> dict[str, NDArray[Any]]:
-    rows = result.candidates
-    weighed = rows[0].evidence is not None
-    return {
-        "n_features_target": np.array([c.target for c in rows]),
-        "n_features": np.array([c.features.indices.size for c in rows]),
-        "reached": np.array([c.features.reached for c in rows]),
-        "rank": np.array([c.features.rank for c in rows]),
-        "l1_bound": np.array([c.features.l1_bound for c in rows]),
-        "n_leaves": np.array([c.n_leaves for c in rows]),
-        "silhouette": np.array([c.silhouette for c in rows]),
-        **({"evidence": np.array([c.evidence for c in rows])} if weighed else {}),
-        "screened_out": np.array([c.screened_out for c in rows]),
-        "best_rank": np.array([c.best_rank for c in rows]),
-        "removed": np.array([c.removed for c in rows]),
-        "chosen": np.array([c.chosen for c in rows]),
     }

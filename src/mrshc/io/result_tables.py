@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mrshc.core.selection import rule_of
 from mrshc.core.trees.tree import check_linkage
 from mrshc.exports import gct_cell
 from mrshc.io.checked_reading import (
@@ -42,17 +43,14 @@ _ANNOTATIONS = {
     "whole": whole(),
     "number": number(-np.inf, np.inf, gaps=True),
 }
-# Columns that the report looks for, by a column that tells which method made the table; the last
-# set belongs to a table without any of these. As in `mrshc.plotting.search_story`.
-_CANDIDATES = {
-    "evidence": {"n_features_target", "n_features", "rank", "n_leaves", "silhouette", "reached"},
-    "rank": {
-        *("n_features_target", "n_features", "n_leaves", "silhouette", "reached"),
-        *("screened_out", "best_rank", "removed"),
-    },
-    "n_clusters": {"silhouette"},
-    "l1_bound": {"n_features"},
+# Columns that the report looks for in a table of candidates: of a search over (q, rank), and of
+# other methods, by a column that tells which method made the table. As in
+# `mrshc.plotting.search_story`.
+_RANKED = {
+    *("n_features_target", "n_features", "n_leaves", "silhouette", "reached"),
+    *("screened_out", "best_rank", "removed"),
 }
+_CANDIDATES = {"n_clusters": {"silhouette"}, "l1_bound": {"n_features"}}
 _TOGETHER = ({"gap", "gap_sd"}, {"n_features_target", "reached"})
 
 
@@ -111,8 +109,16 @@ def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
         return
     names = rows[0].keys()
     require(all(row.keys() == names for row in rows), "has candidates of different kinds")
-    kind = next((kind for kind in _CANDIDATES if kind in names), None)
-    require(kind is not None and names >= _CANDIDATES[kind], "has incomplete candidates")
+    if (rule := rule_of(names)) is not None:
+        require(names >= _RANKED, "has incomplete candidates")
+        scores = [row[name] for row in rows for name in rule.columns]
+        # Plots and sentences compute with them; the schema allows other columns to be null.
+        require(
+            all(type(score) in (int, float) for score in scores), "has a score that is not a number"
+        )
+    else:
+        kind = next((kind for kind in _CANDIDATES if kind in names), None)
+        require(kind is not None and names >= _CANDIDATES[kind], "has incomplete candidates")
     require(all(len(names & both) != 1 for both in _TOGETHER), "has incomplete candidates")
     require(sum(row["chosen"] for row in rows) == 1, "does not choose a single candidate")
 

@@ -1,5 +1,6 @@
 """Pictures of results, and the data behind each, apart from its drawing."""
 
+from mrshc.core.selection import Curve, SearchStory
 from mrshc.plotting.bar_plots import loadings, markers, silhouettes
 from mrshc.plotting.colours import (
     CLUSTER_PALETTE,
@@ -23,9 +24,7 @@ from mrshc.plotting.dendrogram_panels import dendrograms
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
 from mrshc.plotting.heatmap_plot import heatmap
 from mrshc.plotting.plot_data import (
-    Curve,
     MarkerPanel,
-    SearchStory,
     SilhouetteRows,
     SplitMark,
     largest_loadings,

@@ -10,58 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float, Index
+from mrshc.core.selection import Curve, SearchStory, rule_of
+from mrshc.core.selection.explanation import all_kept, plain_curve
 from mrshc.plotting.colours import natural_key
 from mrshc.plotting.dendrogram_layout import counted
 
-State = Literal["kept", "removed", "screened out"]
 Verdict = Literal["made", "not supported", "supported, not made"]
 Table = Mapping[str, Any]
 
-_RULE = (
-    "How it is chosen: values that dip are removed until what is left only rises or only falls. "
-    "Then the candidate just after the largest rise is taken, or the first if there is no rise."
-)
-_EVIDENCE_RULE = (
-    "How it is chosen: first the rank with the highest mean evidence over all numbers of features, "
-    "then the number of features with most evidence. Evidence: how much more the tree says of the "
-    "features that were not selected than it would if samples were shuffled, in standard "
-    "deviations of shuffled samples."
-)
-_FALLBACK = "No candidate shows as many clusters as were looked for: of those with most clusters, "
-_FALLBACK += "the one that separates them best is taken."
-
-
-_RANK, _NUMBER = "rank (number of sparse components)", "number of features q"
-_EVIDENCE = "evidence, in standard deviations"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Curve:
-    """Candidates side by side, at 0, 1, ... from left to right."""
-
-    heading: str
-    x_name: str
-    y_name: str
-    ticks: tuple[str, ...]  # (m,), what each candidate is
-    values: Float  # (m,)
-    errors: Float | None  # (m,)
-    states: tuple[State, ...]  # (m,)
-    notes: tuple[str, ...]  # (m,), written beside the points
-    chosen: int  # position
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SearchStory:
-    """Why these parameters: what was chosen, among what, by which rule."""
-
-    verdict: str
-    rule: str
-    curves: tuple[Curve, ...]  # empty if there was nothing to choose from
-    screened_out: str  # what the screen asked for
-
 
 def search_story(table: Table) -> SearchStory:
-    """Return the story that a table of candidates tells.
+    """Return why a candidate was chosen, as the rule or the method that chose it explains it.
 
     Parameters
     ----------
@@ -76,141 +35,11 @@ def search_story(table: Table) -> SearchStory:
     'Chosen: 3 clusters (average silhouette 0.60)'
     """
     columns = {name: np.asarray(column) for name, column in table.items()}
-    if "evidence" in columns:
-        return _evidence_story(columns)
-    if "rank" in columns:
-        return _multirank_story(columns)
+    if (rule := rule_of(columns)) is not None:
+        return rule.explain(columns)
     if "n_clusters" in columns:
         return _cut_story(columns)
     return _gap_story(columns)
-
-
-def _multirank_story(table: Table) -> SearchStory:
-    chosen = int(np.flatnonzero(table["chosen"])[0])
-    q, rank = int(table["n_features_target"][chosen]), int(table["rank"][chosen])
-    clusters = counted(int(table["n_leaves"][chosen]), "cluster")
-    verdict = (
-        f"Chosen: {_wanted(table, chosen)}, rank {rank} "
-        f"(average silhouette {table['silhouette'][chosen]:.2f}, {clusters})"
-    )
-    fell_back = bool(np.all(table["screened_out"]))
-    of_q = np.flatnonzero(table["n_features_target"] == q)
-    best = _best_of_each_target(table)
-    several_ranks = np.unique(table["rank"]).size > 1
-    curves = []
-    if best.size > 1:
-        heading = "Which number of features?" + "\n(each with its best rank)" * several_ranks
-        curves.append(
-            _silhouettes(table, best, over="n_features_target", chosen=chosen, heading=heading)
-        )
-    if of_q.size > 1:
-        heading = f"Which rank, with q = {counted(q, 'feature')}?"
-        curves.append(_silhouettes(table, of_q, over="rank", chosen=chosen, heading=heading))
-    return SearchStory(
-        verdict=verdict,
-        rule=(_FALLBACK if fell_back else _RULE) if curves else "",
-        curves=tuple(curves),
-        screened_out="fewer clusters than wanted" if fell_back else f"fewer than {clusters}",
-    )
-
-
-def _evidence_story(table: Table) -> SearchStory:
-    chosen = int(np.flatnonzero(table["chosen"])[0])
-    rank, ranks = int(table["rank"][chosen]), np.unique(table["rank"])
-    evidence = np.asarray(table["evidence"], dtype=np.float64)
-    k = counted(int(table["n_leaves"][chosen]), "cluster")
-    verdict = (
-        f"Chosen: {_wanted(table, chosen)}, rank {rank} (evidence {evidence[chosen]:.1f}, {k})"
-    )
-    of_rank = np.flatnonzero(table["rank"] == rank)
-    curves = []
-    if ranks.size > 1:
-        mean = "Which rank?" + "\n(mean over all numbers of features)" * (of_rank.size > 1)
-        curves.append(
-            _plain_curve(
-                np.array([evidence[table["rank"] == r].mean() for r in ranks]),
-                heading=mean,
-                x_name=_RANK,
-                y_name=_EVIDENCE,
-                ticks=ranks,
-                chosen=int(np.flatnonzero(ranks == rank)[0]),
-            )
-        )
-    if of_rank.size > 1:
-        curves.append(
-            _plain_curve(
-                evidence[of_rank],
-                heading="Which number of features" + f", with rank {rank}" * (ranks.size > 1) + "?",
-                x_name=_NUMBER,
-                y_name=_EVIDENCE,
-                ticks=table["n_features_target"][of_rank],
-                chosen=int(np.flatnonzero(of_rank == chosen)[0]),
-            )
-        )
-    rule = _EVIDENCE_RULE * bool(curves)
-    return SearchStory(verdict=verdict, rule=rule, curves=tuple(curves), screened_out="")
-
-
-def _wanted(table: Table, chosen: int) -> str:
-    """Say how many features were chosen, and how many were wanted if that is another number."""
-    q, got = int(table["n_features_target"][chosen]), int(table["n_features"][chosen])
-    return f"q = {counted(got, 'feature')}" + ("" if got == q else f" ({q} were wanted)")
-
-
-def _plain_curve(
-    values: Float, *, heading: str, x_name: str, y_name: str, ticks: Any, chosen: int
-) -> Curve:
-    """Return a curve of candidates none of which was set aside."""
-    return Curve(
-        heading=heading,
-        x_name=x_name,
-        y_name=y_name,
-        ticks=tuple(str(tick) for tick in ticks),
-        values=values,
-        errors=None,
-        states=_all_kept(values.size),
-        notes=("",) * values.size,
-        chosen=chosen,
-    )
-
-
-def _best_of_each_target(table: Table) -> Index:
-    """Return the candidate that speaks for each q: Algorithm 3's, or the least bad one."""
-    targets = table["n_features_target"]
-    worst_first = ("silhouette", "n_leaves", "screened_out", "best_rank", "chosen")
-    order = np.lexsort(
-        [~table[key] if key == "screened_out" else table[key] for key in worst_first]
-    )
-    last = {int(targets[i]): int(i) for i in order}
-    return np.array([last[q] for q in sorted(last)], dtype=np.intp)
-
-
-def _silhouettes(table: Table, rows: Index, *, over: str, chosen: int, heading: str) -> Curve:
-    by_rank = over == "rank"
-    silent = by_rank or np.unique(table["rank"]).size == 1
-    return Curve(
-        heading=heading,
-        x_name=_RANK if by_rank else _NUMBER,
-        y_name="average silhouette",
-        ticks=tuple(str(value) for value in table[over][rows]),
-        values=np.asarray(table["silhouette"][rows], dtype=np.float64),
-        errors=None,
-        states=tuple(_state(table, i) for i in rows),
-        notes=tuple(
-            "" if silent or table["screened_out"][i] else f"rank {table['rank'][i]}" for i in rows
-        ),
-        chosen=int(np.flatnonzero(rows == chosen)[0]),
-    )
-
-
-def _all_kept(n: int) -> tuple[State, ...]:
-    return tuple("kept" for _ in range(n))
-
-
-def _state(table: Table, row: int) -> State:
-    if table["screened_out"][row]:
-        return "screened out"
-    return "removed" if table["removed"][row] else "kept"
 
 
 def _cut_story(table: Table) -> SearchStory:
@@ -218,7 +47,7 @@ def _cut_story(table: Table) -> SearchStory:
     k = int(table["n_clusters"][chosen])
     clusters = counted(k, "cluster")
     values = np.asarray(table["silhouette"], dtype=np.float64)
-    curve = _plain_curve(
+    curve = plain_curve(
         values,
         heading="Which number of clusters?",
         x_name="number of clusters",
@@ -250,7 +79,7 @@ def _gap_story(table: Table) -> SearchStory:
         ticks=tuple(str(value) for value in table["n_features"][rows]),
         values=np.asarray(table["gap"], dtype=np.float64)[rows],
         errors=np.asarray(table["gap_sd"], dtype=np.float64)[rows],
-        states=_all_kept(rows.size),
+        states=all_kept(rows.size),
         notes=("",) * rows.size,
         chosen=int(np.flatnonzero(rows == chosen)[0]),
     )

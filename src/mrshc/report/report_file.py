@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from mrshc.app import COMPARISON_VERSION, classes_in_clusters, refined, weighed
+from mrshc.core.selection import Curve
 from mrshc.core.trees.tree import check_linkage
 from mrshc.errors import UserError
 from mrshc.io.checked_reading import COMPARISON_SCHEMA, check_schema, load_schema, read_json
 from mrshc.io.result import MOST_CUTS, Result, columns, load_result
 from mrshc.io.result_tables import check_candidates, require
 from mrshc.io.streams import FlawError
-from mrshc.plotting.plot_data import Curve, search_story
+from mrshc.plotting.plot_data import search_story
 from mrshc.report import sentences as words
 from mrshc.report.html_page import (
     asset,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mrshc.core.selection import SelectionRule
 from mrshc.io.result import Result
 
 METHOD_NAMES = {
@@ -35,31 +36,16 @@ def how_sure(result: Result) -> str:
 def _why_none(result: Result) -> str:
     if result.about["supported"] is False:
         return "there is no structure that other features support"
-    if result.evidence is not None:
-        return "the features that were not selected know nothing of any"
-    return "no split of the tree is larger than chance makes it"
+    rule = result.selection_rule
+    return SelectionRule.no_clusters if rule is None else rule.no_clusters
 
 
 def _next_best(result: Result) -> str:
     """Say which other candidate came closest."""
-    rows = [row for row in result.about["search"] if not row["chosen"]]
-    if result.about["method"] != "mrshc" or not rows or result.about["supported"]:
+    rule = result.selection_rule
+    if rule is None or result.about["supported"]:
         return ""
-    if result.evidence is not None:
-        best = max(rows, key=lambda row: row["evidence"])
-        return (
-            f"Of the other candidates, {best['n_features']:,} features with rank {best['rank']} "
-            f"have most evidence: {best['evidence']:.1f} standard deviations."
-        )
-    k = result.n_clusters_
-    rivals = [row for row in rows if row["n_leaves"] == k]
-    if not rivals:
-        return f"No other candidate shows {k} clusters."
-    best = max(rivals, key=lambda row: row["silhouette"])
-    return (
-        f"Of the other candidates with {k} clusters the best separated, {best['n_features']:,} "
-        f"features with rank {best['rank']}, has {best['silhouette']:.2f}."
-    )
+    return rule.next_best(result.search_results_, result.n_clusters_)
 
 
 def snippet(result: Result) -> str:
@@ -89,6 +75,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
     about, chosen = result.about, result.about["chosen"]
     associated, missing = about["n_associated"], about["data"]["n_missing"]
     cells = about["data"]["n_samples"] * about["data"]["n_features"]
+    rule = result.selection_rule
     found = [
         ("samples", f"{about['data']['n_samples']:,}"),
         ("features", f"{about['data']['n_features']:,}"),
@@ -96,7 +83,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("rank (r)", chosen["rank"]),
         ("clusters (K)", chosen["n_clusters"]),
         ("average silhouette", f"{chosen['silhouette']:.2f}" if chosen["n_clusters"] > 1 else None),
-        ("evidence (sd)", None if result.evidence is None else f"{result.evidence:.1f}"),
+        *([] if rule is None else rule.facts(result.chosen_row)),
         ("associated features", None if associated is None else f"{associated:,}"),
         ("outlying samples", len(about["outliers"]) or None),
         ("missing values", f"{missing / cells:.1%}" if missing else None),
