@@ -3,6 +3,8 @@ import pandas as pd
 import pytest
 from scipy.cluster.hierarchy import is_valid_linkage, linkage
 
+from mrshc import MrSHC
+from mrshc.core.selection import rule_of
 from mrshc.plotting import (
     feature_tree,
     largest_loadings,
@@ -123,6 +125,40 @@ def test_a_choice_by_evidence_shows_the_rank_first_then_the_number_of_features()
     assert story.verdict == "Chosen: q = 40 features, rank 2 (evidence 6.0, 3 clusters)"
     assert "the rank with the highest mean evidence over all numbers of features" in story.rule
     assert "in standard deviations of shuffled samples" in story.rule
+
+
+def test_ranks_are_compared_by_the_means_that_the_rule_takes():
+    """Rank 2 is not tried with one feature: the mean of rank 1 leaves that number out too."""
+    table = weighed(
+        candidates(
+            (1, 1, 0.1, ""),
+            (10, 1, 0.1, ""),
+            (10, 2, 0.3, "b"),
+            (20, 1, 0.2, ""),
+            (20, 2, 0.3, "bc"),
+        ),
+        [30.0, 2.0, 4.0, 3.0, 6.0],
+    )
+    rule = rule_of(table)
+    assert rule.choose(table).chosen == 4
+    over_rank, over_q = search_story(table).curves
+    np.testing.assert_array_equal(over_rank.values, [2.5, 5.0])
+    assert over_rank.values.argmax() == over_rank.chosen == 1
+    assert over_q.values.argmax() == over_q.chosen == 1
+    assert over_rank.heading == "Which rank?\n(mean over q from 10 up)"
+    assert "numbers of features that every rank was tried with (q from 10 up)" in (
+        search_story(table).rule
+    )
+
+
+def test_the_star_is_on_the_largest_value_of_every_search_by_evidence():
+    """Small numbers of features, with which high ranks are not tried, would move the means."""
+    for seed in range(4):
+        X = np.random.default_rng(seed).normal(size=(24, 30))
+        X[:12, :6] += 2.0
+        model = MrSHC([1, 2, 4, 8], selection="evidence", max_rank=4, random_state=0).fit(X)
+        for curve in search_story(model.search_results_).curves:
+            assert curve.values.argmax() == curve.chosen
 
 
 def test_evidence_of_one_rank_or_one_number_of_features():
