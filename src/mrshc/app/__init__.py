@@ -9,9 +9,10 @@ from mrshc.app.messages import (
     summary,
     weighed,
 )
-from mrshc.app.plan import METHODS, Plan, plan_of, refuse_elsewhere
+from mrshc.app.plan import Plan, plan_of, refuse_elsewhere
 from mrshc.app.result_building import COMPARISON_FORMAT, COMPARISON_VERSION, about_comparison
 from mrshc.app.run import clusters_compared, compare_methods, described, fit, fitted
+from mrshc.methods import METHODS
 
 __all__ = [
     "COMPARISON_FORMAT",

@@ -17,6 +17,7 @@ from mrshc.comparison import Comparison, whole_counts
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
 from mrshc.io.result import ABOUT, FORMAT, Result, write_result
+from mrshc.methods import METHODS
 from mrshc.report import ABOUT_COMPARISON, REPORT, write_report
 from mrshc.utils.atomic_files import is_leftover
 from mrshc.utils.folder_lock import LOCK, locked_folder, remove_locked_folder
@@ -269,7 +270,7 @@ def _before_refining(result: Result) -> str | None:
 
 def heading(result: Result) -> str:
     """Return a title for pictures of a result."""
-    name = {"mrshc": "MrSHC", "shc": "SHC", "hc": "HC", "hmv": "HC-HMV"}[result.about["method"]]
+    name = METHODS[result.about["method"]].label
     clusters = "1 cluster" if result.n_clusters_ == 1 else f"{result.n_clusters_} clusters"
     return (
         f"{name}: {clusters} on {result.n_features_selected_:,} of "

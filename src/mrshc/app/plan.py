@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -20,19 +19,13 @@ from mrshc.core.data.interface import ArraySource, Source
 from mrshc.core.data.out_of_core import FarData, summary
 from mrshc.core.parallel import n_threads
 from mrshc.errors import UserError
-from mrshc.estimators import SHC, HighVarianceHC, MrSHC
 from mrshc.estimators.base import feature_targets
 from mrshc.estimators.checkpoint import fingerprint
 from mrshc.io.table import Table
+from mrshc.methods import METHODS, Method
 from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
 from mrshc.validation import check_jobs
 
-METHODS: dict[str, Any] = {
-    "mrshc": MrSHC,
-    "shc": SHC,
-    "hc": HighVarianceHC,  # on all features
-    "hmv": HighVarianceHC,
-}
 # How refusals call parameters, and how the command line does; longer ones first.
 _OPTIONS = {
     "n_features_to_select": "--n-features",
@@ -126,8 +119,8 @@ def plan_of(
     ----------
     table : Table
         What to cluster.
-    method : {"mrshc", "shc", "hc", "hmv"}
-        MrSHC, SHC, classical clustering on all features, or on those of highest variance.
+    method : str
+        Key of a registered method, such as "mrshc"; see :mod:`mrshc.methods`.
     parameters : mapping or None
         Of the estimator, by name, and `n_clusters`; None stands for a parameter's default.
     steps : sequence of transformers
@@ -143,17 +136,18 @@ def plan_of(
         there = ", ".join(map(str, table.sample_annotations.columns)) or "none"
         raise UserError(f"There is no annotation {truth!r} of the samples; there are: {there}.")
     given = {name: v for name, v in (parameters or {}).items() if v is not None}
+    kind = _known_method(method)
     X: NDArray[Any] | Source
     if isinstance(table.X, np.ndarray):
-        prepared = _prepared(table.X, table, steps, shared=method == "shc")
+        prepared = _prepared(table.X, table, steps, shared=kind.needs_shared_features)
         X = ArraySource(prepared.X) if place.takes_arrays else prepared.X
         kept, log = prepared.kept, prepared.log
     else:
         _refuse_steps(steps)
         X, kept, log = table.X, np.arange(table.X.shape[1]), ()
     if not isinstance(X, np.ndarray):
-        _refuse_without_memory(method, given)
-    estimator = _estimator(method, given, n_features=kept.size)
+        _refuse_without_memory(kind, given)
+    estimator = _estimator(kind, given, n_features=kept.size)
     if "n_features_to_select" in given:  # as the fit would, but before anything is written
         with options_in_words():
             feature_targets(given["n_features_to_select"], n_features=kept.size, n_constant=0)
@@ -191,15 +185,15 @@ def _refuse_steps(steps: Sequence[Any]) -> None:
         )
 
 
-def _refuse_without_memory(method: str, given: Mapping[str, Any]) -> None:
+def _refuse_without_memory(method: Method, given: Mapping[str, Any]) -> None:
     """Refuse what can be done to arrays in memory only."""
     instead = "is elsewhere. Use --in-memory, without --device"
     if given.get("robust"):
         raise UserError(f"--robust needs X in memory, but it {instead}, or leave --robust out.")
-    if method == "hc":
+    if method.features == "all":
         raise UserError(
-            f"Method hc takes all features and needs X in memory, but it {instead}, or choose a "
-            "number of features with --method hmv."
+            f"Method {method.key} takes all features and needs X in memory, but it {instead}, or "
+            "choose a number of features with --method hmv."
         )
 
 
@@ -286,21 +280,28 @@ def options_in_words() -> Iterator[None]:
         raise UserError(sentence) from None
 
 
-def _estimator(method: str, given: dict[str, Any], *, n_features: int) -> Any:
-    if method not in METHODS:
-        raise UserError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
-    if method == "hc":
+def _known_method(key: str) -> Method:
+    if key not in METHODS:
+        raise UserError(f"method must be one of {', '.join(METHODS)}, got {key!r}.")
+    return METHODS[key]
+
+
+def _estimator(method: Method, given: dict[str, Any], *, n_features: int) -> Any:
+    if method.features == "all":
         if "n_features_to_select" in given:
-            raise UserError("Method hc takes all features. Use --method hmv to choose a number.")
+            raise UserError(
+                f"Method {method.key} takes all features. Use --method hmv to choose a number."
+            )
         given = {**given, "n_features_to_select": n_features}
-    if method == "hmv" and not isinstance(given.get("n_features_to_select"), int):
-        raise UserError("Method hmv needs a number of features. Give one with --n-features.")
-    if method != "mrshc" and given.get("n_clusters") == "auto":
+    if method.features == "given" and not isinstance(given.get("n_features_to_select"), int):
+        raise UserError(
+            f"Method {method.key} needs a number of features. Give one with --n-features."
+        )
+    if not method.finds_number_of_clusters and given.get("n_clusters") == "auto":
         given = {**given, "n_clusters": None}
-    known = signature(METHODS[method]).parameters
     # Everyone has a seed and a number of workers; where nothing is drawn or spread they are idle.
     idle = {"random_state", "n_jobs"}
-    if strange := sorted(set(given) - set(known) - idle):
+    if strange := sorted(set(given) - method.parameters - idle):
         option = "--" + strange[0].replace("_", "-")
-        raise UserError(f"{option} has no meaning for method {method}. Leave it out.")
-    return METHODS[method](**{name: value for name, value in given.items() if name in known})
+        raise UserError(f"{option} has no meaning for method {method.key}. Leave it out.")
+    return method.make(given)

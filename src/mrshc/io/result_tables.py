@@ -29,6 +29,7 @@ from mrshc.io.checked_reading import (
 )
 from mrshc.io.formats import read_gct
 from mrshc.io.streams import FlawError
+from mrshc.methods import METHODS
 from mrshc.utils.text_cleaning import unguard_formula
 
 About = dict[str, Any]
@@ -87,9 +88,12 @@ def check_about(about: About) -> None:
     sizes, splits, scores = about["cluster_sizes"], about["splits"], about["scores"]
     require(len(sizes) == k and sum(sizes) == n, "has clusters of other sizes than it counts")
     require(about["chosen"]["n_features"] <= p, "selects more features than there are")
-    is_ranked = about["method"] == "mrshc"
+    require(about["method"] in METHODS, f"has a method other than {' or '.join(METHODS)}")
+    method = METHODS[about["method"]]
+    is_ranked = method.loadings == "rank"
     require((about["chosen"]["rank"] is not None) == is_ranked, "has a rank that does not fit")
-    require(is_ranked or "n_clusters" in about["parameters"], "lacks 'parameters.n_clusters'")
+    is_cut = not method.finds_number_of_clusters
+    require(not is_cut or "n_clusters" in about["parameters"], "lacks 'parameters.n_clusters'")
     is_refined = about["n_associated"] is not None
     require(is_refined or not about["supported"], "lacks 'n_associated'")
     nodes = [split["node"] for split in splits]
@@ -208,8 +212,7 @@ def _samples(path: Path, about: About) -> Columns:
 
 def _features(path: Path, about: About) -> Columns:
     p, q = about["n_rows"]["features"], about["chosen"]["n_features"]
-    # One for each component of MrSHC; the weights of SHC.
-    n_loadings = {"mrshc": about["chosen"]["rank"], "shc": 1}.get(about["method"], 0)
+    n_loadings = METHODS[about["method"]].n_loadings(about["chosen"]["rank"])
     own = {"position": whole(1, p), "selected": FLAG, "effect_size": number(0, 1, gaps=True)}
     if about["n_associated"] is not None:
         own |= {"q_value": number(0, 1, gaps=True), "associated": FLAG}

@@ -6,14 +6,8 @@ from typing import Any
 
 from mrshc.core.selection import SelectionRule
 from mrshc.io.result import Result
+from mrshc.methods import METHODS
 
-METHOD_NAMES = {
-    "mrshc": "Multi-rank sparse hierarchical clustering (MrSHC)",
-    "shc": "Sparse hierarchical clustering of Witten and Tibshirani (SHC)",
-    "hc": "Classical hierarchical clustering",
-    "hmv": "Hierarchical clustering on the features of highest variance",
-}
-_CLASSES = {"mrshc": "MrSHC", "shc": "SHC", "hc": "HighVarianceHC", "hmv": "HighVarianceHC"}
 CITATION = (
     "Zhang, H. and Zamar, R. H. Multi-rank sparse hierarchical clustering. "
     "Clustered with mrshc {version}."
@@ -51,9 +45,10 @@ def _next_best(result: Result) -> str:
 def snippet(result: Result) -> str:
     """Return Python code that repeats the fit."""
     about = result.about
-    kind = _CLASSES[about["method"]]
+    method = METHODS[about["method"]]
+    kind = method.load().__name__
     parameters = about["parameters"]
-    if about["method"] != "mrshc":  # which finds the number itself
+    if not method.finds_number_of_clusters:
         parameters = parameters | {"n_clusters": about["chosen"]["n_clusters"]}
     given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
     reading = "".join(f", {name}={value!r}" for name, value in about["data"]["reading"].items())
