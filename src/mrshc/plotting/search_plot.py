@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from mrshc.core.selection import Curve, SearchStory
 from mrshc.plotting import style
 from mrshc.plotting.dendrogram_layout import fitting_labels
-from mrshc.plotting.plot_data import search_story
+from mrshc.plotting.search_explanation import search_story
 
 _CHOSEN: dict[str, Any] = {
     "marker": "*",

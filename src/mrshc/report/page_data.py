@@ -16,7 +16,7 @@ from mrshc.io.result import MOST_CUTS, Result, columns
 from mrshc.methods import METHODS
 from mrshc.plotting.colours import annotation_bars, cluster_colours, outlier_bar
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
-from mrshc.plotting.plot_data import search_story
+from mrshc.plotting.search_explanation import search_story
 from mrshc.report.number_packing import encoded, pack
 
 # Rows of the table of markers that do not make the page large.

@@ -15,7 +15,7 @@ from mrshc.io.result import MOST_CUTS, Result, columns, load_result
 from mrshc.io.result_tables import check_candidates, require
 from mrshc.io.streams import FlawError
 from mrshc.methods import METHODS
-from mrshc.plotting.plot_data import search_story
+from mrshc.plotting.search_explanation import search_story
 from mrshc.report import sentences as words
 from mrshc.report.html_page import (
     asset,
