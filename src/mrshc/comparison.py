@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mrshc.errors import described, refused
-from mrshc.estimators import SHC, HighVarianceHC, MrSHC
 from mrshc.estimators.base import TreeClusterer
+from mrshc.methods import compared_methods
 from mrshc.metrics import (
     classification_error_rate,
     feature_precision,
@@ -181,24 +181,25 @@ def default_methods(
     refine: bool = False,
     robust: bool = False,
 ) -> dict[str, Method]:
-    """Return the methods that the paper compares, with the same linkage and metric.
+    """Return the registered methods of a comparison, with the same linkage and metric.
 
-    SHC and MrSHC can refine their features; `selection` and `robust` are MrSHC's.
+    Each method gets those of the parameters that its estimator has: SHC and MrSHC can refine their
+    features; `selection` and `robust` are MrSHC's.
     """
-    tree: dict[str, Any] = {"linkage": linkage, "metric": metric}
-    drawn: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
+    given = {
+        "n_features_to_select": n_features_to_select,
+        "linkage": linkage,
+        "metric": metric,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+        "selection": selection,
+        "refine": refine,
+        "robust": robust,
+    }
+    n_features = _shape(X)[1]
     return {
-        "HC": HighVarianceHC(_shape(X)[1], **tree),
-        "SHC": SHC(n_features_to_select, **tree, **drawn, refine=refine),
-        "MrSHC": MrSHC(
-            n_features_to_select,
-            **tree,
-            **drawn,
-            selection=selection,
-            refine=refine,
-            robust=robust,
-        ),
-        "HC-HMV": lambda fitted: HighVarianceHC(fitted["MrSHC"].n_features_selected_, **tree),
+        method.label: method.make_compared(given, n_features=n_features)
+        for method in compared_methods()
     }
 
 

@@ -7,10 +7,9 @@ import pytest
 import typer
 
 from mrshc.app.cli.option_groups import OneOf, with_options
-from mrshc.app.methods import METHODS
-from mrshc.app.plan import METHODS as ESTIMATORS
-from mrshc.core.search import SELECTIONS
+from mrshc.core.selection import RULES
 from mrshc.core.trees.tree import LINKAGES, METRICS
+from mrshc.methods import METHODS
 from mrshc.preprocessing import PRESETS
 from mrshc.utils.text_cleaning import clean_text
 
@@ -20,7 +19,7 @@ from mrshc.utils.text_cleaning import clean_text
     [
         ("--linkage", LINKAGES),
         ("--metric", METRICS),
-        ("--selection", SELECTIONS),
+        ("--selection", RULES),
         ("--preset", PRESETS),
         ("--method", METHODS),
     ],
@@ -31,10 +30,6 @@ def test_a_value_that_the_library_does_not_know_is_refused_by_those_it_knows(mai
     said = clean_text(said).replace("│", "")
     for name in names:
         assert f"'{name}'" in said
-
-
-def test_every_method_has_an_estimator():
-    assert {name: kind.__name__ for name, kind in ESTIMATORS.items()} == METHODS
 
 
 def test_a_command_gets_its_groups_and_plain_texts():

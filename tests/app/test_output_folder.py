@@ -60,7 +60,7 @@ def folder(tmp_path_factory):
 
 def test_all_files_are_there(folder):
     assert {f.name for f in folder.iterdir()} == ALWAYS | {"splits.png", "loadings.png"}
-    assert {f.name for f in folder.iterdir()} <= outputs.NAMES
+    assert {f.name for f in folder.iterdir()} <= outputs.file_names()
     assert not folder.with_name("result.partial").exists()
 
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mrshc.app.execution_backends import HERE, Place, place_of
     from mrshc.app.messages import notes_on, preparation, summary
-    from mrshc.app.plan import METHODS, Plan, plan_of, refuse_elsewhere
+    from mrshc.app.plan import Plan, plan_of, refuse_elsewhere
     from mrshc.app.result_building import about_comparison
     from mrshc.app.run import clusters_compared, compare_methods, described, fit, fitted
 
 __all__ = [
     "HERE",
-    "METHODS",
     "Place",
     "Plan",
     "about_comparison",
@@ -35,7 +34,7 @@ __all__ = [
 _HOMES = {
     "execution_backends": ("HERE", "Place", "place_of"),
     "messages": ("notes_on", "preparation", "summary"),
-    "plan": ("METHODS", "Plan", "plan_of", "refuse_elsewhere"),
+    "plan": ("Plan", "plan_of", "refuse_elsewhere"),
     "result_building": ("about_comparison",),
     "run": ("clusters_compared", "compare_methods", "described", "fit", "fitted"),
 }

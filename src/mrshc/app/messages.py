@@ -9,7 +9,7 @@ from mrshc.comparison import Comparison
 from mrshc.io.result import Result, outlying
 from mrshc.io.table import missing
 from mrshc.preprocessing import ObservedFilter
-from mrshc.report.sentences import associated, refined, weighed
+from mrshc.report.sentences import associated, refined, score_sentence
 
 _NAMED = 10  # features, in a sentence
 
@@ -58,7 +58,7 @@ def summary(result: Result) -> list[str]:
     if k > 1:
         clusters += f"average silhouette {chosen['silhouette']:.2f}."
     sentences = [f"Chose q = {searched:,} of {len(result.features):,} features{rank}"]
-    more = [text for text in (weighed(result), refined(result)) if text is not None]
+    more = [text for text in (score_sentence(result), refined(result)) if text is not None]
     if about["supported"]:  # the clusters are those of the features that were found last
         sentences = [f"{sentences[0]}.", *more, f"Found {clusters}"]
     else:

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from mrshc import plotting
 from mrshc.app.plan import Plan
 from mrshc.app.result_building import about_comparison
@@ -19,41 +17,37 @@ from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
 from mrshc.io.comparison_format import ABOUT_COMPARISON, COMPARISON_FORMAT
 from mrshc.io.result import ABOUT, FORMAT, Result, write_result
+from mrshc.plotting.pictures import PICTURES, Picture, features_shown
 from mrshc.report import REPORT, write_report
 from mrshc.utils.atomic_files import is_leftover
 from mrshc.utils.folder_lock import LOCK, locked_folder, remove_locked_folder
 from mrshc.utils.journal import DamagedError, OtherWorkError
 
-# Every file that is ever written, with the pictures.
-_PICTURES = ("dendrogram", "heatmap", "search", "silhouettes", "splits", "loadings", "markers")
-NAMES = {
+# Every file that is ever written, without the pictures of a result.
+_FILES = {
     *(ABOUT, "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),
     *("silhouettes.csv", "markers.csv"),
-    *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", "dendrogram.svg", REPORT),
-    *(f"{name}.png" for name in _PICTURES),
+    *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", REPORT),
     *(ABOUT_COMPARISON, "scores.csv", "dendrograms.svg", "dendrograms.png"),
 }
 # The file by which a kind of result is recognised, and the format that it must name.
 _FORMATS = {ABOUT: FORMAT, ABOUT_COMPARISON: COMPARISON_FORMAT}
 # Where a search keeps its finished steps.
 CHECKPOINT = "search.jsonl"
-_MARKERS = "What marks each cluster: its samples against all others (q-values up to 0.05)"
-# Features in a heat map that a reader can still take in.
-_MOST_ROWS = 1000
 
 
 @contextmanager
 def new_folder(
-    out: Path, *, marker: str = ABOUT, overwrite: bool = False, resume: bool = False
+    out: Path, *, about_file: str = ABOUT, overwrite: bool = False, resume: bool = False
 ) -> Iterator[Path]:
     """Give a folder to work in; the content of its subfolder `result` becomes `out` at the end.
 
     The folder has the name of `out` followed by `.partial`. It stays if the work was interrupted,
     so that it can be resumed. An earlier `out` is replaced only if asked for, and only if its
-    `marker` says that it is a result of mrshc and nothing but outputs is in it.
+    `about_file` says that it is a result of mrshc and nothing but outputs is in it.
     """
     out = real_folder(out)
-    refuse_existing(out, marker=marker, overwrite=overwrite)
+    refuse_existing(out, about_file=about_file, overwrite=overwrite)
     work = _work(out)
     _refuse_strangers(work, files={LOCK, CHECKPOINT}, folders={"old", "result"})
     if can_resume(out) and not (overwrite or resume):
@@ -68,13 +62,13 @@ def new_folder(
             # The process may have been killed while the old result was exchanged for the new one:
             # then the old one is back only now.
             _restore(out)
-            refuse_existing(out, marker=marker, overwrite=overwrite)
+            refuse_existing(out, about_file=about_file, overwrite=overwrite)
             if not resume:
                 (work / CHECKPOINT).unlink(missing_ok=True)
             shutil.rmtree(work / "result", ignore_errors=True)
             (work / "result").mkdir()
             yield work
-            refuse_existing(out, marker=marker, overwrite=overwrite)
+            refuse_existing(out, about_file=about_file, overwrite=overwrite)
             _exchange(work / "result", out)
         except OtherWorkError:
             raise UserError(
@@ -130,7 +124,7 @@ def _work(out: Path) -> Path:
     return out.with_name(out.name + ".partial")
 
 
-def refuse_existing(out: Path, *, marker: str = ABOUT, overwrite: bool) -> None:
+def refuse_existing(out: Path, *, about_file: str = ABOUT, overwrite: bool) -> None:
     """Refuse a folder that is there already, unless it may be replaced."""
     if not out.exists():
         return
@@ -138,11 +132,16 @@ def refuse_existing(out: Path, *, marker: str = ABOUT, overwrite: bool) -> None:
         raise UserError(f"{out} is a file, but a folder for the results was wanted. Name another.")
     if not any(out.iterdir()):
         return
-    if _about(out / marker).get("format") != _FORMATS[marker]:
+    if _about(out / about_file).get("format") != _FORMATS[about_file]:
         raise UserError(f"{out} exists and holds other files than results. Name another folder.")
     if not overwrite:
         raise UserError(f"{out} exists already. Add --overwrite to replace it, or name another.")
-    _refuse_strangers(out, files=NAMES)
+    _refuse_strangers(out, files=file_names())
+
+
+def file_names() -> set[str]:
+    """Return the names of all files that a run may write."""
+    return _FILES | {file for picture in PICTURES.values() for file in picture.files}
 
 
 def _refuse_strangers(folder: Path, *, files: set[str], folders: Iterable[str] = ()) -> None:
@@ -195,11 +194,11 @@ def write_outputs(
     progress(2, total)
     write_report(folder)
     progress(3, total)
-    for done, (name, draw) in enumerate(pictures.items(), start=4):
-        drawn = draw()
+    for done, picture in enumerate(pictures.values(), start=4):
+        drawn = picture.draw(result)
         figure = getattr(drawn, "figure", drawn)
-        for suffix in (".svg", ".png") if name == "dendrogram" else (".png",):
-            plotting.write_picture(figure, folder / f"{name}{suffix}")
+        for file in picture.files:
+            plotting.write_picture(figure, folder / file)
         progress(done, total)
 
 
@@ -207,7 +206,7 @@ def _write_exports(result: Result, folder: Path) -> None:
     names = list(result.samples.index)
     tree = newick(result.linkage_matrix_, names)
     (folder / "tree.nwk").write_text(tree + "\n", encoding="utf-8")
-    shown = _shown(result)
+    shown = features_shown(result)
     usual = plotting.usual_samples(shown, result.outlier_samples_)
     features = plotting.feature_tree(usual) if usual.shape[1] > 1 else None
     files = treeview(
@@ -223,60 +222,9 @@ def _write_exports(result: Result, folder: Path) -> None:
             (folder / f"heatmap.{suffix}").write_text(content, encoding="utf-8")
 
 
-def _shown(result: Result) -> pd.DataFrame:
-    """Return the selected features, at most so many that a heat map can show them."""
-    if result.selected.shape[1] <= _MOST_ROWS:
-        return result.selected
-    best = set(result.features.index[:_MOST_ROWS])  # selected ones come first, by their effect
-    return result.selected[[name for name in result.selected.columns if name in best]]
-
-
-def _pictures(result: Result) -> dict[str, Callable[[], Any]]:
-    """Return how to draw each picture, by the name of its file."""
-    names = list(result.samples.index)
-    bars = result.shown_annotations
-    heat, title = _shown(result), heading(result)
-    rows = f", {heat.shape[1]:,} shown" if heat.shape[1] < result.n_features_selected_ else ""
-    pictures: dict[str, Callable[[], Any]] = {
-        "dendrogram": lambda: plotting.dendrogram(
-            result, annotations=bars, names=names, title=title
-        ),
-        "heatmap": lambda: plotting.heatmap(
-            result, heat, annotations=bars, names=names, title=title + rows
-        ),
-        "search": lambda: plotting.search_curves(result, title=_before_refining(result)),
-    }
-    if result.n_clusters_ > 1:
-        pictures["silhouettes"] = lambda: plotting.silhouettes(
-            result.samples["silhouette"].to_numpy(), result.labels_, names=names
-        )
-        pictures["markers"] = lambda: plotting.markers(
-            result.markers, result.n_clusters_, title=_MARKERS
-        )
-    if result.about["splits"]:
-        pictures["splits"] = lambda: plotting.gap_tests(result)
-    if result.loadings.shape[1]:
-        pictures["loadings"] = lambda: plotting.loadings(
-            result.loadings.to_numpy().T,
-            list(result.features.index),
-            title=_before_refining(result),
-        )
-    return pictures
-
-
-def _before_refining(result: Result) -> str | None:
-    """Return a heading for what refining has not changed; None if it changed nothing."""
-    return "The search, before the features were refined" if result.about["supported"] else None
-
-
-def heading(result: Result) -> str:
-    """Return a title for pictures of a result."""
-    name = {"mrshc": "MrSHC", "shc": "SHC", "hc": "HC", "hmv": "HC-HMV"}[result.about["method"]]
-    clusters = "1 cluster" if result.n_clusters_ == 1 else f"{result.n_clusters_} clusters"
-    return (
-        f"{name}: {clusters} on {result.n_features_selected_:,} of "
-        f"{len(result.features):,} features"
-    )
+def _pictures(result: Result) -> dict[str, Picture]:
+    """Return the registered pictures that apply to a result, by name."""
+    return {name: picture for name, picture in PICTURES.items() if picture.applies(result)}
 
 
 def write_comparison(

@@ -7,15 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
-from inspect import signature
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-import mrshc
-from mrshc.app import methods
 from mrshc.app.execution_backends import HERE, Place
 from mrshc.core.arrays import Index
 from mrshc.core.data.array_matrix import ArrayMatrix
@@ -31,10 +28,10 @@ from mrshc.errors import (
 )
 from mrshc.estimators.base import feature_targets
 from mrshc.io.table import Table
+from mrshc.methods import METHODS, Method
 from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
 from mrshc.validation import check_jobs
 
-METHODS: dict[str, Any] = {name: getattr(mrshc, kind) for name, kind in methods.METHODS.items()}
 _IN_MEMORY = Setting("in_memory", True)
 # What a fit does not depend on.
 _WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")
@@ -106,8 +103,8 @@ def plan_of(
     ----------
     table : Table
         What to cluster.
-    method : {"mrshc", "shc", "hc", "hmv"}
-        MrSHC, SHC, classical clustering on all features, or on those of highest variance.
+    method : str
+        Key of a registered method, such as "mrshc"; see :mod:`mrshc.methods`.
     parameters : mapping or None
         Of the estimator, by name, and `n_clusters`; None stands for a parameter's default.
     steps : sequence of transformers
@@ -123,16 +120,17 @@ def plan_of(
         there = ", ".join(map(str, table.sample_annotations.columns)) or "none"
         raise UserError(f"There is no annotation {truth!r} of the samples; there are: {there}.")
     given = {name: v for name, v in (parameters or {}).items() if v is not None}
+    kind = _known_method(method)
     matrix, kept, log = table.data, np.arange(table.X.shape[1]), tuple[StepReport, ...]()
     if matrix.in_memory:
-        prepared = _prepared(matrix.values, table, steps, shared=method == "shc")
+        prepared = _prepared(matrix.values, table, steps, shared=kind.needs_shared_features)
         matrix, kept, log = ArrayMatrix(prepared.X), prepared.kept, prepared.log
     else:
         _refuse_steps(steps)
     stays = matrix.in_memory and not place.takes_arrays
     if not stays:
-        _refuse_without_memory(method, given)
-    estimator = _estimator(method, given, n_features=kept.size)
+        _refuse_without_memory(kind, given)
+    estimator = _estimator(kind, given, n_features=kept.size)
     if "n_features_to_select" in given:  # as the fit would, but before anything is written
         feature_targets(given["n_features_to_select"], n_features=kept.size, n_constant=0)
     n_clusters = given.get("n_clusters")
@@ -170,7 +168,7 @@ def _refuse_steps(steps: Sequence[Any]) -> None:
         )
 
 
-def _refuse_without_memory(method: str, given: Mapping[str, Any]) -> None:
+def _refuse_without_memory(method: Method, given: Mapping[str, Any]) -> None:
     """Refuse what can be done to arrays in memory only."""
     fields: dict[str, Any] = {
         "robust": Parameter("robust"),
@@ -185,10 +183,11 @@ def _refuse_without_memory(method: str, given: Mapping[str, Any]) -> None:
         raise ParameterError(
             "{robust} needs X in memory, but it {instead}, or leave {robust} out.", **fields
         )
-    if method == "hc":
+    if method.features == "all":
         raise ParameterError(
-            "Method hc takes all features and needs X in memory, but it {instead}, or choose a "
-            "number of features with {hmv}.",
+            "Method {method} takes all features and needs X in memory, but it {instead}, or choose "
+            "a number of features with {hmv}.",
+            method=method.key,
             **fields,
         )
 
@@ -279,33 +278,38 @@ def refusals() -> Iterator[None]:
         raise UserError(str(error)) from None
 
 
-def _estimator(method: str, given: dict[str, Any], *, n_features: int) -> Any:
-    if method not in METHODS:
-        raise refused("method", method, allowed=f"be one of {', '.join(METHODS)}")
-    if method == "hc":
+def _known_method(key: str) -> Method:
+    if key not in METHODS:
+        raise refused("method", key, allowed=f"be one of {', '.join(METHODS)}")
+    return METHODS[key]
+
+
+def _estimator(method: Method, given: dict[str, Any], *, n_features: int) -> Any:
+    if method.features == "all":
         if "n_features_to_select" in given:
             raise ParameterError(
-                "Method hc takes all features. Use {hmv} to choose a number.",
+                "Method {method} takes all features. Use {hmv} to choose a number.",
+                method=method.key,
                 hmv=Setting("method", "hmv"),
                 value=given["n_features_to_select"],
             )
         given = {**given, "n_features_to_select": n_features}
-    if method == "hmv" and not isinstance(given.get("n_features_to_select"), int):
+    if method.features == "given" and not isinstance(given.get("n_features_to_select"), int):
         raise ParameterError(
-            "Method hmv needs a number of features. Give one with {number}.",
+            "Method {method} needs a number of features. Give one with {number}.",
+            method=method.key,
             number=Parameter("n_features_to_select"),
             value=given.get("n_features_to_select"),
         )
-    if method != "mrshc" and given.get("n_clusters") == "auto":
+    if not method.finds_number_of_clusters and given.get("n_clusters") == "auto":
         given = {**given, "n_clusters": None}
-    known = signature(METHODS[method]).parameters
     # Everyone has a seed and a number of workers; where nothing is drawn or spread they are idle.
     idle = {"random_state", "n_jobs"}
-    if strange := sorted(set(given) - set(known) - idle):
+    if strange := sorted(set(given) - method.parameters - idle):
         raise ParameterError(
             "{parameter} has no meaning for method {method}. Leave it out.",
             parameter=Parameter(strange[0]),
-            method=method,
+            method=method.key,
             value=given[strange[0]],
         )
-    return METHODS[method](**{name: value for name, value in given.items() if name in known})
+    return method.make(given)

@@ -19,6 +19,7 @@ from mrshc.app.result_building import known_classes, result_of
 from mrshc.comparison import Comparison, compare, default_methods
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning
 from mrshc.io.result import Result
+from mrshc.methods import METHODS
 from mrshc.metrics import classification_error_rate, purity
 from mrshc.validation import check_integer
 
@@ -45,10 +46,9 @@ def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) ->
 def fitted(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) -> Fitted:
     """Fit the method."""
     estimator = plan.estimator
-    if plan.method == "mrshc":
-        estimator.set_params(checkpoint=checkpoint)
-    if plan.method in ("mrshc", "shc"):
-        estimator.set_params(verbose=verbose)
+    settings = {"checkpoint": checkpoint, "verbose": verbose}
+    known = METHODS[plan.method].parameters
+    estimator.set_params(**{name: value for name, value in settings.items() if name in known})
     with plan.place.working(), warnings.catch_warnings(record=True) as caught, refusals():
         warnings.simplefilter("always")
         model = estimator.fit(plan.data)
@@ -70,7 +70,7 @@ def described(plan: Plan, found: Fitted) -> Result:
 
 
 def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
-    """Cluster a table by the methods that the paper compares; score where classes are known."""
+    """Cluster a table by the registered methods; score where classes are known."""
     refuse_elsewhere(plan.table)
     X, own = plan.data, plan.estimator.get_params()
     methods = default_methods(X, **{name: own[name] for name in _SHARED})

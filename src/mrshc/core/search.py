@@ -1,42 +1,33 @@
-"""Cases 1 to 3: features, tree, pruning and silhouette for each (q, rank), then the choice."""
+"""Cases 1 to 3: features and tree for each (q, rank), then the choice by a selection rule."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import groupby
-from typing import Any, Literal, cast, get_args
+from typing import cast
 
-import numpy as np
-
-from mrshc.core.arrays import Float, Index, Labels
+from mrshc.core.arrays import Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.inference.refinement import Refined, RefineSettings, refine
 from mrshc.core.parallel import Progress, Steps, one_blas_thread, results_of
-from mrshc.core.robust.missing_values import completed
-from mrshc.core.selection.evidence import JUDGED_CUTS, MOST_CLUSTERS, SUPPORTED, shuffle_scores
-from mrshc.core.selection.silhouette import iterative_choice, reference_number_of_clusters
+from mrshc.core.selection import RULES, RuleSettings, SelectionRule
+from mrshc.core.selection.candidates import (
+    Candidate,
+    Evaluation,
+    candidate_table,
+    evaluate_pruned,
+)
 from mrshc.core.sparse_pca.components import Component
 from mrshc.core.sparse_pca.l1_path import ComponentPath, FeatureSet, component_path
 from mrshc.core.sparse_pca.solvers import AlternationLimits
 from mrshc.core.trees.gap_statistic import GapSettings
-from mrshc.core.trees.pruning import PrunedTree, cut_tree, prune
-from mrshc.core.trees.silhouette import average_silhouette
-from mrshc.core.trees.tree import agglomerate
-
-# How to choose among candidates: as the paper does, by how well the clusters separate in the
-# features that made them, or by what the trees say about the other features.
-Selection = Literal["silhouette", "evidence"]
-SELECTIONS: tuple[Selection, ...] = get_args(Selection)
+from mrshc.core.trees.pruning import PrunedTree, cut_tree
 
 # Finished steps by name, so that a search that was interrupted can go on.
 Memory = MutableMapping[str, "FeatureSet | Evaluation"]
-
-# The default K is read off the lowest ranks, where the paper finds it reliable.
-_RANKS_FOR_K = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +44,7 @@ class SearchPlan:
     # number of features jump more as the bound moves: q is missed more often, recall falls.
     max_iter: int = 20
     tol: float = 1e-7
-    selection: Selection = "silhouette"
+    selection: str = "silhouette"  # name of a registered rule
     refine: RefineSettings | None = None  # None: the chosen features are left as they are
 
     @property
@@ -66,27 +57,18 @@ class SearchPlan:
         """Number of steps that the search reports: features, then tree, for each (q, rank)."""
         return 2 * len(self.grid) + (self.refine is not None)
 
+    @property
+    def rule(self) -> SelectionRule:
+        """The rule that chooses among the candidates."""
+        return RULES[self.selection]
+
     def n_cuts(self, n_samples: int) -> int | None:
         """Return the number of clusters that trees are cut into; None if pruning finds it."""
-        if self.selection == "silhouette":
-            return None
-        return min(max(MOST_CLUSTERS, self.n_clusters or 0), n_samples)
+        return self.rule.n_cuts(n_clusters=self.n_clusters, n_samples=n_samples)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidate:
-    """One (q, rank): its features, tree and clusters."""
-
-    target: int
-    features: FeatureSet
-    pruned: PrunedTree
-    n_leaves: int  # at most K
-    silhouette: float  # of these leaves; zero for a single one
-    evidence: float | None  # that the other features have for the tree; None: it was not asked for
-    screened_out: bool  # fewer than K leaves
-    best_rank: bool = False  # this rank was chosen for its q
-    removed: bool = False  # a local minimum that Algorithm 3 or 4 removed
-    chosen: bool = False
+    def settings(self, n_clusters: int | None) -> RuleSettings:
+        """Return what evaluations depend on, for a reference number of clusters."""
+        return RuleSettings(gap=self.gap, entropy=self.entropy, n_clusters=n_clusters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -139,8 +121,7 @@ def _search(
     path = _path(matrix, plan)
     sets = _feature_sets(path, plan, n_jobs, steps, memory)
     evaluations = _Evaluations(n_jobs=n_jobs, steps=steps, memory=memory)
-    judged = _by_evidence if plan.selection == "evidence" else _by_silhouette
-    candidates, n_clusters = judged(matrix, plan, sets, evaluations)
+    candidates, n_clusters = _choose(matrix, plan, sets, evaluations)
     chosen = next(c for c in candidates if c.chosen)
     result = SearchResult(
         candidates=tuple(candidates),
@@ -176,7 +157,7 @@ def _refined(
     if not refined.supported:
         return replace(result, refined=refined, n_leaves=1)
     columns = matrix.columns(refined.features)
-    found = evaluate(
+    found = evaluate_pruned(
         columns, settings=plan.gap, entropy=plan.entropy, max_leaves=plan.n_clusters
     ).pruned
     if found.n_leaves == 1:
@@ -213,160 +194,35 @@ def _feature_sets(
 Sets = Mapping[tuple[int, int], FeatureSet]
 
 
-def _by_silhouette(
+def _choose(
     matrix: CentredMatrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
 ) -> tuple[list[Candidate], int]:
-    """Return the candidates, one of them chosen by Algorithms 3 and 4, and K."""
+    """Return the candidates, one of them chosen by the rule, and K."""
+    rule, n_clusters = plan.rule, plan.n_clusters
 
-    def prune_up_to(max_leaves: int | None) -> Callable[[FeatureSet], dict[str, Any]]:
-        return lambda features: {
-            "X": matrix.columns(features.indices),
-            "settings": plan.gap,
-            "entropy": plan.entropy,
-            "max_leaves": max_leaves,
-        }
+    def evaluate(some: Sets, K: int | None) -> dict[tuple[int, int], Evaluation]:
+        settings = plan.settings(K)
+        return evaluations.add(some, lambda features: rule.task(matrix, features, settings))
 
-    if (n_clusters := plan.n_clusters) is None:
-        lowest = {key: s for key, s in sets.items() if key[1] in plan.ranks[:_RANKS_FOR_K]}
-        evaluations.add(lowest, evaluate, prune_up_to(None))
-        leaf_counts = {
-            q: max(evaluations[s].pruned.n_leaves for (_, s) in row)
-            for q, row in groupby(lowest.items(), key=lambda item: item[0][0])
-        }
-        n_clusters = reference_number_of_clusters(list(leaf_counts.values()))
-    evaluations.add(sets, evaluate, prune_up_to(n_clusters))
-    candidates = list[Candidate]()
-    for (q, _), features in sets.items():
-        found = evaluations[features]
-        n_leaves = min(found.pruned.n_leaves, n_clusters)
-        candidates.append(_candidate(q, features, found, n_leaves, n_leaves < n_clusters))
-    return _judged(candidates), n_clusters
-
-
-def _by_evidence(
-    matrix: CentredMatrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
-) -> tuple[list[Candidate], int]:
-    """Return the candidates, one of them chosen by what it says of other features, and K.
-
-    First the rank that has most evidence on average, then the number of features that has most.
-    """
-    evaluations.add(
-        sets,
-        weigh,
-        lambda features: {
-            "X": matrix.columns(features.indices),
-            "others": matrix.gram_without(features.indices),
-            "settings": plan.gap,
-            "k": plan.n_cuts(matrix.shape[0]),
-        },
-    )
-    candidates = list[Candidate]()
-    for (q, _), features in sets.items():
-        found = evaluations[features]
-        scores = found.evidence
-        best = int(scores[: MOST_CLUSTERS - 1].argmax())
-        supported = best + 2 if scores[best] >= SUPPORTED else 1
-        candidates.append(_candidate(q, features, found, plan.n_clusters or supported, False))
-    evidence = np.array([c.evidence for c in candidates])
-    ranks = np.array([c.features.rank for c in candidates])
-    # Ranks are compared over the numbers of features that all of them were tried with.
-    shared = np.array([c.target for c in candidates]) >= ranks.max()
-    rank = max(
-        np.unique(ranks).tolist(), key=lambda r: float(evidence[shared & (ranks == r)].mean())
-    )
-    chosen = int(np.where(ranks == rank, evidence, -np.inf).argmax())
-    n_clusters = plan.n_clusters or max(2, candidates[chosen].n_leaves)
-    return [
-        replace(c, best_rank=c.features.rank == rank, chosen=i == chosen)
-        for i, c in enumerate(candidates)
-    ], n_clusters
-
-
-def _candidate(
-    q: int, features: FeatureSet, found: Evaluation, n_leaves: int, screened_out: bool
-) -> Candidate:
-    judged = found.evidence[: JUDGED_CUTS - 1]
-    return Candidate(
-        target=q,
-        features=features,
-        pruned=found.pruned,
-        n_leaves=n_leaves,
-        silhouette=float(found.silhouettes[n_leaves - 1]),
-        evidence=float(judged.mean()) if judged.size else None,
-        screened_out=screened_out,
-    )
-
-
-def _judged(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates, one of them chosen by Algorithms 3 and 4."""
-    survivors = [i for i, c in enumerate(candidates) if not c.screened_out]
-    best_ranks, removed = list[int](), set[int]()
-
-    def choose(among: list[int]) -> int:
-        choice = iterative_choice([candidates[i].silhouette for i in among])
-        removed.update(among[i] for i in choice.removed)
-        return among[choice.position]
-
-    if survivors:
-        # Algorithm 3, for each number of features; then Algorithm 4, over these numbers.
-        for _, group in groupby(survivors, key=lambda i: candidates[i].target):
-            best_ranks.append(choose(list(group)))
-        chosen = choose(best_ranks)
-    else:
-        best = max(candidates, key=lambda c: (c.n_leaves, c.silhouette))
-        chosen = candidates.index(best)
-    return [
-        replace(c, best_rank=i in best_ranks, removed=i in removed, chosen=i == chosen)
-        for i, c in enumerate(candidates)
+    if n_clusters is None and (cells := rule.reference_cells(plan.grid, plan.ranks)):
+        evaluated = evaluate({key: sets[key] for key in cells}, None)
+        n_clusters = rule.reference_number_of_clusters(evaluated)
+    scored = rule.score_together(matrix, sets, evaluate(sets, n_clusters))
+    candidates = [
+        rule.candidate(q, features, scored[q, rank], n_clusters)
+        for (q, rank), features in sets.items()
     ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluation:
-    """The pruned tree of a feature set, and how well its clusters separate."""
-
-    pruned: PrunedTree
-    silhouettes: Float  # (n_leaves,), when pruned to 1, 2, ... leaves
-    evidence: Float  # that other features have for 2, 3, ... leaves; empty: it was not asked for
-
-
-def evaluate(
-    X: Float, *, settings: GapSettings, entropy: int, max_leaves: int | None
-) -> Evaluation:
-    """Build, prune and judge the tree of samples on the columns of X."""
-    samples = completed(X)
-    distances = samples.distances(settings.metric)
-    pruned = prune(
-        agglomerate(distances, settings.linkage),
-        samples.values,
-        distances=distances,
-        settings=settings,
-        entropy=entropy,
-        max_leaves=max_leaves,
-    )
-    return Evaluation(
-        pruned=pruned, silhouettes=_silhouettes(distances, pruned), evidence=np.empty(0)
-    )
-
-
-def weigh(X: Float, *, others: Float, settings: GapSettings, k: int) -> Evaluation:
-    """Build the tree on the columns of X and see what other features say to its cuts.
-
-    `others` are the inner products of the samples in these; up to k clusters are cut.
-    """
-    distances = completed(X).distances(settings.metric)
-    cuts = cut_tree(agglomerate(distances, settings.linkage), k)
-    partitions = [cuts.labels(k) for k in range(2, cuts.n_leaves + 1)]
-    return Evaluation(
-        pruned=cuts,
-        silhouettes=_silhouettes(distances, cuts),
-        evidence=shuffle_scores(partitions, others),
-    )
-
-
-def _silhouettes(distances: Float, pruned: PrunedTree) -> Float:
-    every = range(1, pruned.n_leaves + 1)
-    return np.array([average_silhouette(distances, pruned.labels(k)) for k in every])
+    decision = rule.choose(candidate_table(candidates))
+    marked = [
+        replace(
+            candidate,
+            best_rank=bool(decision.best_rank[i]),
+            removed=bool(decision.removed[i]),
+            chosen=i == decision.chosen,
+        )
+        for i, candidate in enumerate(candidates)
+    ]
+    return marked, n_clusters or max(2, marked[decision.chosen].n_leaves)
 
 
 class _Evaluations:
@@ -378,25 +234,24 @@ class _Evaluations:
         self._memory = memory
         self._counted = set[tuple[int, int]]()
 
-    def __getitem__(self, features: FeatureSet) -> Evaluation:
-        return cast(Evaluation, self._memory[_name_of(features)])
-
     def add(
-        self,
-        sets: Sets,
-        function: Callable[..., Evaluation],
-        arguments: Callable[[FeatureSet], dict[str, Any]],
-    ) -> None:
-        """Evaluate the sets that are not known yet."""
+        self, sets: Sets, task: Callable[[FeatureSet], Callable[[], Evaluation]]
+    ) -> dict[tuple[int, int], Evaluation]:
+        """Evaluate the sets that are not known yet, and return the evaluations of all."""
         copies = Counter(_name_of(s) for key, s in sets.items() if key not in self._counted)
         self._counted.update(sets)
         distinct = {name: s for s in sets.values() if (name := _name_of(s)) not in self._memory}
         self._steps.advance(sum(n for name, n in copies.items() if name in self._memory))
-        wanted = (arguments(features) for features in distinct.values())
-        with closing(results_of(function, wanted, n_jobs=self._n_jobs)) as evaluations:
+        wanted = ({"task": task(features)} for features in distinct.values())
+        with closing(results_of(_perform, wanted, n_jobs=self._n_jobs)) as evaluations:
             for name, evaluation in zip(distinct, evaluations, strict=True):
                 self._memory[name] = evaluation
                 self._steps.advance(copies[name])
+        return {key: cast(Evaluation, self._memory[_name_of(s)]) for key, s in sets.items()}
+
+
+def _perform(task: Callable[[], Evaluation]) -> Evaluation:
+    return task()
 
 
 def _name_of(features: FeatureSet) -> str:

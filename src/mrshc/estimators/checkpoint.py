@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.search import Evaluation
+from mrshc.core.selection import Evaluation
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapCurve
 from mrshc.core.trees.pruning import PrunedTree
@@ -33,6 +33,7 @@ class StepSizes:
     n_samples: int
     n_features: int
     n_leaves: int | None  # of every tree, if all are cut alike; None: pruning finds it
+    cut_scores: tuple[str, ...] = ()  # names of the scores that the selection rule gives to cuts
 
 
 class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
@@ -99,7 +100,7 @@ def _written(step: FeatureSet | Evaluation) -> dict[str, Any]:
         "splits": [int(node) for node in step.pruned.splits],
         "tests": [[int(node), _written_test(test)] for node, test in step.pruned.tests.items()],
         "silhouettes": step.silhouettes.tolist(),
-        "evidence": step.evidence.tolist(),
+        **{name: scores.tolist() for name, scores in step.scores.items()},
     }
 
 
@@ -155,7 +156,7 @@ def _read_features(content: dict[str, Any], sizes: StepSizes) -> FeatureSet:
 
 
 def _read_evaluation(content: dict[str, Any], sizes: StepSizes) -> Evaluation:
-    _require(content.keys() == {"linkage", "splits", "tests", "silhouettes", "evidence"})
+    _require(content.keys() == {"linkage", "splits", "tests", "silhouettes", *sizes.cut_scores})
     n = sizes.n_samples
     tree = Tree(linkage_matrix=check_linkage(content["linkage"], n_samples=n))
     pruned = PrunedTree(
@@ -165,13 +166,10 @@ def _read_evaluation(content: dict[str, Any], sizes: StepSizes) -> Evaluation:
     )
     silhouettes = _numbers(content["silhouettes"], (pruned.n_leaves,))
     _require(bool((np.abs(silhouettes) <= 1).all()))
-    if sizes.n_leaves is None:
-        n_scores = 0
-    else:
-        _require(pruned.n_leaves == sizes.n_leaves)
-        n_scores = sizes.n_leaves - 1
-    evidence = _numbers(content["evidence"], (n_scores,))
-    return Evaluation(pruned=pruned, silhouettes=silhouettes, evidence=evidence)
+    _require(sizes.n_leaves is None or pruned.n_leaves == sizes.n_leaves)
+    n_cuts = pruned.n_leaves - 1
+    scores = {name: _numbers(content[name], (n_cuts,)) for name in sizes.cut_scores}
+    return Evaluation(pruned=pruned, silhouettes=silhouettes, scores=scores)
 
 
 def _read_splits(splits: Any, tree: Tree) -> tuple[int, ...]:

@@ -15,7 +15,8 @@ from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import n_threads, one_blas_thread
 from mrshc.core.robust.missing_values import completed
 from mrshc.core.robust.outliers import RobustData, attached, detect_outliers
-from mrshc.core.search import SELECTIONS, SearchPlan, SearchResult, search
+from mrshc.core.search import SearchPlan, SearchResult, search
+from mrshc.core.selection import RULES, candidate_table
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import Metric
 from mrshc.errors import Parameter, ParameterError, Setting
@@ -308,7 +309,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             ),
             gap=gap,
             entropy=seed_of(self.random_state),
-            selection=check_option("selection", self.selection, SELECTIONS),
+            selection=check_option("selection", self.selection, tuple(RULES)),
             refine=refine_settings(self),
         )
 
@@ -316,7 +317,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         advice = "With a checkpoint, the search must go on with the same reference samples."
         check_integer("random_state", self.random_state, low=0, high=None, advice=advice)
         n, p = data.shape
-        sizes = StepSizes(n_samples=n, n_features=p, n_leaves=plan.n_cuts(n))
+        sizes = StepSizes(
+            n_samples=n,
+            n_features=p,
+            n_leaves=plan.n_cuts(n),
+            cut_scores=plan.rule.cut_scores,
+        )
         search = f"{data.fingerprint()} {self.center!r} {plan!r}"
         return Checkpoint(self.checkpoint, search=search, sizes=sizes)
 
@@ -341,7 +347,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         self.n_clusters_ = result.n_leaves
         self.rank_ = result.chosen.features.rank
         self.components_ = dense_loadings(result.components, n_features)
-        self.search_results_ = _search_table(result)
+        self.search_results_ = candidate_table(result.candidates)
         self.split_tests_ = _test_table(result, outlying)
         if self.robust:
             self.outlier_samples_ = outlying
@@ -352,21 +358,11 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             advice = f"Use cut({result.n_clusters}) to cut the tree all the same."
             _warn(no_support(advice))
         elif result.n_leaves < result.n_clusters:
-            _warn(self._shortfall(result.n_leaves, result.n_clusters))
-
-    def _shortfall(self, found: int, wanted: int) -> UnsupportedClustersWarning:
-        if self.selection == "evidence" and found == 1:
-            return UnsupportedClustersWarning(
-                "The features that were not selected support no clusters.",
-                advice=f"labels_ holds a single one: use cut({wanted}) to cut the tree all the "
-                "same.",
+            rule, is_asked_for = RULES[self.selection], self.n_clusters != "auto"
+            what, advice = rule.shortfall(
+                result.n_leaves, result.n_clusters, is_asked_for=is_asked_for
             )
-        seen = "a single cluster" if found == 1 else f"only {found} clusters"
-        asked = "" if self.n_clusters == "auto" else f" of the {wanted} asked for"
-        return UnsupportedClustersWarning(
-            f"The gap statistic supports {seen}{asked}, whatever the features.",
-            advice=f"labels_ holds no more: use cut({wanted}) to cut the tree all the same.",
-        )
+            _warn(UnsupportedClustersWarning(what, advice=advice))
 
 
 def _warn(warning: UnsupportedClustersWarning) -> None:
@@ -410,23 +406,4 @@ def _test_table(result: SearchResult, outlying: Index) -> dict[str, NDArray[Any]
         "supported": np.array([c.n_clusters > 1 for c in curves], dtype=bool),
         "split": np.isin(nodes, pruned.splits[:made]),
         "reference_drops": references,
-    }
-
-
-def _search_table(result: SearchResult) -> dict[str, NDArray[Any]]:
-    rows = result.candidates
-    weighed = rows[0].evidence is not None
-    return {
-        "n_features_target": np.array([c.target for c in rows]),
-        "n_features": np.array([c.features.indices.size for c in rows]),
-        "reached": np.array([c.features.reached for c in rows]),
-        "rank": np.array([c.features.rank for c in rows]),
-        "l1_bound": np.array([c.features.l1_bound for c in rows]),
-        "n_leaves": np.array([c.n_leaves for c in rows]),
-        "silhouette": np.array([c.silhouette for c in rows]),
-        **({"evidence": np.array([c.evidence for c in rows])} if weighed else {}),
-        "screened_out": np.array([c.screened_out for c in rows]),
-        "best_rank": np.array([c.best_rank for c in rows]),
-        "removed": np.array([c.removed for c in rows]),
-        "chosen": np.array([c.chosen for c in rows]),
     }

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mrshc.core.selection import SelectionRule, rule_of
 from mrshc.errors import UserError
 from mrshc.exports import gct
 from mrshc.io.checked_reading import check_schema, load_schema, read_json
@@ -106,6 +107,11 @@ class Result:
     def n_features_searched(self) -> int:
         """Number of features that the search chose; refining may have found others."""
         return int(self.chosen_row.get("n_features", self.n_features_selected_))
+
+    @property
+    def selection_rule(self) -> SelectionRule | None:
+        """The rule by which the search chose; None for methods without one."""
+        return rule_of(self.chosen_row)
 
     @property
     def evidence(self) -> float | None:

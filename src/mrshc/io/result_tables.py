@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mrshc.core.selection import rule_of
 from mrshc.core.trees.tree import check_linkage
 from mrshc.exports import gct_cell
 from mrshc.io.checked_reading import (
@@ -28,6 +29,7 @@ from mrshc.io.checked_reading import (
 )
 from mrshc.io.formats.gct import read_gct
 from mrshc.io.streams import FlawError
+from mrshc.methods import METHODS
 from mrshc.utils.text_cleaning import unguard_formula
 
 About = dict[str, Any]
@@ -42,17 +44,14 @@ _ANNOTATIONS = {
     "whole": whole(),
     "number": number(-np.inf, np.inf, gaps=True),
 }
-# Columns that the report looks for, by a column that tells which method made the table; the last
-# set belongs to a table without any of these. As in `mrshc.plotting.search_story`.
-_CANDIDATES = {
-    "evidence": {"n_features_target", "n_features", "rank", "n_leaves", "silhouette", "reached"},
-    "rank": {
-        *("n_features_target", "n_features", "n_leaves", "silhouette", "reached"),
-        *("screened_out", "best_rank", "removed"),
-    },
-    "n_clusters": {"silhouette"},
-    "l1_bound": {"n_features"},
+# Columns that the report looks for in a table of candidates: of a search over (q, rank), and of
+# other methods, by a column that tells which method made the table. As in
+# `mrshc.plotting.search_story`.
+_RANKED = {
+    *("n_features_target", "n_features", "n_leaves", "silhouette", "reached"),
+    *("screened_out", "best_rank", "removed"),
 }
+_CANDIDATES = {"n_clusters": {"silhouette"}, "l1_bound": {"n_features"}}
 _TOGETHER = ({"gap", "gap_sd"}, {"n_features_target", "reached"})
 
 
@@ -89,9 +88,12 @@ def check_about(about: About) -> None:
     sizes, splits, scores = about["cluster_sizes"], about["splits"], about["scores"]
     require(len(sizes) == k and sum(sizes) == n, "has clusters of other sizes than it counts")
     require(about["chosen"]["n_features"] <= p, "selects more features than there are")
-    is_ranked = about["method"] == "mrshc"
+    require(about["method"] in METHODS, f"has a method other than {' or '.join(METHODS)}")
+    method = METHODS[about["method"]]
+    is_ranked = method.loadings == "rank"
     require((about["chosen"]["rank"] is not None) == is_ranked, "has a rank that does not fit")
-    require(is_ranked or "n_clusters" in about["parameters"], "lacks 'parameters.n_clusters'")
+    is_cut = not method.finds_number_of_clusters
+    require(not is_cut or "n_clusters" in about["parameters"], "lacks 'parameters.n_clusters'")
     is_refined = about["n_associated"] is not None
     require(is_refined or not about["supported"], "lacks 'n_associated'")
     nodes = [split["node"] for split in splits]
@@ -111,8 +113,16 @@ def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
         return
     names = rows[0].keys()
     require(all(row.keys() == names for row in rows), "has candidates of different kinds")
-    kind = next((kind for kind in _CANDIDATES if kind in names), None)
-    require(kind is not None and names >= _CANDIDATES[kind], "has incomplete candidates")
+    if (rule := rule_of(names)) is not None:
+        require(names >= _RANKED, "has incomplete candidates")
+        scores = [row[name] for row in rows for name in rule.columns]
+        # Plots and sentences compute with them; the schema allows other columns to be null.
+        require(
+            all(type(score) in (int, float) for score in scores), "has a score that is not a number"
+        )
+    else:
+        kind = next((kind for kind in _CANDIDATES if kind in names), None)
+        require(kind is not None and names >= _CANDIDATES[kind], "has incomplete candidates")
     require(all(len(names & both) != 1 for both in _TOGETHER), "has incomplete candidates")
     require(sum(row["chosen"] for row in rows) == 1, "does not choose a single candidate")
 
@@ -202,8 +212,7 @@ def _samples(path: Path, about: About) -> Columns:
 
 def _features(path: Path, about: About) -> Columns:
     p, q = about["n_rows"]["features"], about["chosen"]["n_features"]
-    # One for each component of MrSHC; the weights of SHC.
-    n_loadings = {"mrshc": about["chosen"]["rank"], "shc": 1}.get(about["method"], 0)
+    n_loadings = METHODS[about["method"]].n_loadings(about["chosen"]["rank"])
     own = {"position": whole(1, p), "selected": FLAG, "effect_size": number(0, 1, gaps=True)}
     if about["n_associated"] is not None:
         own |= {"q_value": number(0, 1, gaps=True), "associated": FLAG}

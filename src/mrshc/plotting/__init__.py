@@ -1,5 +1,6 @@
 """Pictures of results, and the data behind each, apart from its drawing."""
 
+from mrshc.core.selection import Curve, SearchStory
 from mrshc.plotting.bar_plots import loadings, markers, silhouettes
 from mrshc.plotting.colours import (
     CLUSTER_PALETTE,
@@ -22,19 +23,12 @@ from mrshc.plotting.dendrogram_layout import (
 from mrshc.plotting.dendrogram_panels import dendrograms
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
 from mrshc.plotting.heatmap_plot import heatmap
-from mrshc.plotting.plot_data import (
-    Curve,
-    MarkerPanel,
-    SearchStory,
-    SilhouetteRows,
-    SplitMark,
-    largest_loadings,
-    marker_panels,
-    search_story,
-    silhouette_rows,
-    split_marks,
-)
+from mrshc.plotting.loading_order import largest_loadings
+from mrshc.plotting.search_explanation import search_story
 from mrshc.plotting.search_plot import search_curves
+from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows
+from mrshc.plotting.split_verdicts import SplitMark, split_marks
+from mrshc.plotting.strongest_markers import MarkerPanel, marker_panels
 from mrshc.plotting.style import write_picture
 from mrshc.plotting.tree_plots import dendrogram, gap_tests
 

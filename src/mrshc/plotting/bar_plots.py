@@ -20,13 +20,9 @@ from mrshc.plotting.dendrogram_layout import (
     shortened,
     text_inches,
 )
-from mrshc.plotting.plot_data import (
-    SilhouetteRows,
-    largest_loadings,
-    marker_panels,
-    panels_of,
-    silhouette_rows,
-)
+from mrshc.plotting.loading_order import largest_loadings
+from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows
+from mrshc.plotting.strongest_markers import marker_panels
 
 _POSITIVE, _NEGATIVE = "#0072B2", "#D55E00"
 _PANELS_PER_ROW, _MOST_PANELS = 4, 20
@@ -160,7 +156,7 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
     names = (shortened(name, length=_LONG) for panel in panels for name in panel.features)
     wide = 2.7 + text_inches(names, size=style.SMALL_TEXT)
     fitting = int((style.WIDEST - _LEGEND_INCHES) / wide)
-    n_rows, n_columns = panels_of(len(panels), widest=min(_PANELS_PER_ROW, fitting))
+    n_rows, n_columns = _panel_grid(len(panels), widest=min(_PANELS_PER_ROW, fitting))
     figure = style.new_figure(wide * n_columns + _LEGEND_INCHES, (high + 0.8) * n_rows + 0.6)
     grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
     widest = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)
@@ -226,7 +222,7 @@ def loadings(
         )
     picked = [largest_loadings(component, top) for component in values]
     most = max(1, *(len(rows) for rows in picked))
-    n_rows, n_columns = panels_of(len(values), widest=_PANELS_PER_ROW)
+    n_rows, n_columns = _panel_grid(len(values), widest=_PANELS_PER_ROW)
     high = float(np.clip(0.16 * most, 0.8, 9.0))
     figure = style.new_figure(3.4 * n_columns + 0.6, (high + 0.9) * n_rows + 0.6)
     panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
@@ -263,3 +259,9 @@ def _draw_bars(
     ax.tick_params(axis="x", labelsize=style.SMALL_TEXT, labelbottom=True)
     style.name_ticks(ax.yaxis, names, fit=fitting_labels(most, inches=inches), length=length)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _panel_grid(n: int, *, widest: int) -> tuple[int, int]:
+    """Return rows and columns of a grid that holds n panels."""
+    rows = -(-n // widest)
+    return rows, -(-n // rows)

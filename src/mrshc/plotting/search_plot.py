@@ -9,9 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from mrshc.core.selection import Curve, SearchStory
 from mrshc.plotting import style
 from mrshc.plotting.dendrogram_layout import fitting_labels
-from mrshc.plotting.plot_data import Curve, SearchStory, search_story
+from mrshc.plotting.search_explanation import search_story
 
 _CHOSEN: dict[str, Any] = {
     "marker": "*",

@@ -40,7 +40,7 @@ from mrshc.plotting.dendrogram_layout import (
     shortened_names,
     text_inches,
 )
-from mrshc.plotting.plot_data import SplitMark, Verdict, split_marks
+from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
 
 # A sample needs this much width for a name that can be read.
 _INCHES_PER_LEAF = 0.16

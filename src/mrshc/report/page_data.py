@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
 from mrshc.io.result import MOST_CUTS, Result, columns
+from mrshc.methods import METHODS
 from mrshc.plotting.colours import annotation_bars, cluster_colours, outlier_bar
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
-from mrshc.plotting.plot_data import search_story
+from mrshc.plotting.search_explanation import search_story
 from mrshc.report.number_packing import encoded, pack
 
 # Rows of the table of markers that do not make the page large.
@@ -65,7 +66,7 @@ def result_data(result: Result) -> dict[str, Any]:
         "colours": list(cluster_colours(MOST_CUTS)),
         "curves": curves_of(result.search_results_),
         "splits": result.about["splits"],
-        "loading_name": "weight" if result.about["method"] == "shc" else "loading",
+        "loading_name": METHODS[result.about["method"]].loading_name,
     }
 
 

@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from mrshc.core.selection import Curve
 from mrshc.core.trees.tree import check_linkage
 from mrshc.errors import UserError
 from mrshc.io.checked_reading import COMPARISON_SCHEMA, check_schema, load_schema, read_json
@@ -13,7 +14,8 @@ from mrshc.io.comparison_format import ABOUT_COMPARISON, COMPARISON_VERSION
 from mrshc.io.result import MOST_CUTS, Result, columns, load_result
 from mrshc.io.result_tables import check_candidates, require
 from mrshc.io.streams import FlawError
-from mrshc.plotting.plot_data import Curve, search_story
+from mrshc.methods import METHODS
+from mrshc.plotting.search_explanation import search_story
 from mrshc.report import sentences as words
 from mrshc.report.html_page import (
     asset,
@@ -100,7 +102,7 @@ def result_report(result: Result) -> str:
     """Return the page of a result."""
     about = result.about
     n, k = about["data"]["n_samples"], about["chosen"]["n_clusters"]
-    method = words.METHOD_NAMES[about["method"]]
+    method = METHODS[about["method"]].name
     lead = paragraphs([f"{method} of {about['data']['source']}"], kind="soft")
     data = result_data(result)
     sections = [
@@ -121,7 +123,7 @@ def _answer(result: Result) -> str:
     clusters = ", ".join(f"cluster {k} with {_counted(size, 'sample')}" for k, size in sizes)
     best = [str(name) for name in result.features.index[: min(_NAMED, result.n_features_selected_)]]
     sentences = [words.how_sure(result)]
-    more = (words.weighed(result), words.refined(result))
+    more = (words.score_sentence(result), words.refined(result))
     sentences += [text for text in more if text is not None]
     if result.n_clusters_ > 1:
         sentences.insert(0, f"Found: {clusters}.")
@@ -146,7 +148,7 @@ def _answer(result: Result) -> str:
 
 
 def _look(result: Result) -> str:
-    loading = "weight" if result.about["method"] == "shc" else "loading"
+    loading = METHODS[result.about["method"]].loading_name
     n, q, k = len(result.samples), result.n_features_selected_, result.n_clusters_
     most = min(MOST_CUTS, n)
     controls = asset("controls.html").format(most=most, k=min(k, most), loading=loading)
@@ -191,7 +193,8 @@ def _why(result: Result) -> str:
         parts.append(paragraphs([" ".join(["Star: chosen.", *seen, story.rule])], kind="note"))
     else:
         parts.append(paragraphs(["There was a single candidate: nothing to choose from."]))
-    if result.about["method"] != "mrshc" and result.about["parameters"]["n_clusters"] is None:
+    finds_clusters = METHODS[result.about["method"]].finds_number_of_clusters
+    if not finds_clusters and result.about["parameters"]["n_clusters"] is None:
         k = result.n_clusters_
         parts.append(
             paragraphs(

@@ -6,15 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from mrshc.core.selection import SelectionRule
 from mrshc.io.result import Result
+from mrshc.methods import METHODS
 
-METHOD_NAMES = {
-    "mrshc": "Multi-rank sparse hierarchical clustering (MrSHC)",
-    "shc": "Sparse hierarchical clustering of Witten and Tibshirani (SHC)",
-    "hc": "Classical hierarchical clustering",
-    "hmv": "Hierarchical clustering on the features of highest variance",
-}
-_CLASSES = {"mrshc": "MrSHC", "shc": "SHC", "hc": "HighVarianceHC", "hmv": "HighVarianceHC"}
 CITATION = (
     "Zhang, H. and Zamar, R. H. Multi-rank sparse hierarchical clustering. "
     "Clustered with mrshc {version}."
@@ -37,31 +32,16 @@ def how_sure(result: Result) -> str:
 def _why_none(result: Result) -> str:
     if result.about["supported"] is False:
         return "there is no structure that other features support"
-    if result.evidence is not None:
-        return "the features that were not selected know nothing of any"
-    return "no split of the tree is larger than chance makes it"
+    rule = result.selection_rule
+    return SelectionRule.no_clusters if rule is None else rule.no_clusters
 
 
 def _next_best(result: Result) -> str:
     """Say which other candidate came closest."""
-    rows = [row for row in result.about["search"] if not row["chosen"]]
-    if result.about["method"] != "mrshc" or not rows or result.about["supported"]:
+    rule = result.selection_rule
+    if rule is None or result.about["supported"]:
         return ""
-    if result.evidence is not None:
-        best = max(rows, key=lambda row: row["evidence"])
-        return (
-            f"Of the other candidates, {best['n_features']:,} features with rank {best['rank']} "
-            f"have most evidence: {best['evidence']:.1f} standard deviations."
-        )
-    k = result.n_clusters_
-    rivals = [row for row in rows if row["n_leaves"] == k]
-    if not rivals:
-        return f"No other candidate shows {k} clusters."
-    best = max(rivals, key=lambda row: row["silhouette"])
-    return (
-        f"Of the other candidates with {k} clusters the best separated, {best['n_features']:,} "
-        f"features with rank {best['rank']}, has {best['silhouette']:.2f}."
-    )
+    return rule.next_best(result.search_results_, result.n_clusters_)
 
 
 def classes_in_clusters(result: Result) -> pd.DataFrame | None:
@@ -90,22 +70,19 @@ def refined(result: Result) -> str | None:
     return associated(found, n_used=result.n_features_selected_) if found else None
 
 
-def weighed(result: Result) -> str | None:
-    """Say how much other features say for the chosen tree; None if they were not asked."""
-    if (evidence := result.evidence) is None:
-        return None
-    return (
-        f"Evidence of the features that were not selected: {evidence:.1f} standard deviations of "
-        "shuffled samples."
-    )
+def score_sentence(result: Result) -> str | None:
+    """Say how the selection rule scored the chosen candidate; None if it has no such sentence."""
+    rule = result.selection_rule
+    return None if rule is None else rule.score_sentence(result.chosen_row)
 
 
 def snippet(result: Result) -> str:
     """Return Python code that repeats the fit."""
     about = result.about
-    kind = _CLASSES[about["method"]]
+    method = METHODS[about["method"]]
+    kind = method.load().__name__
     parameters = about["parameters"]
-    if about["method"] != "mrshc":  # which finds the number itself
+    if not method.finds_number_of_clusters:
         parameters = parameters | {"n_clusters": about["chosen"]["n_clusters"]}
     given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
     reading = "".join(f", {name}={value!r}" for name, value in about["data"]["reading"].items())
@@ -127,6 +104,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
     about, chosen = result.about, result.about["chosen"]
     associated, missing = about["n_associated"], about["data"]["n_missing"]
     cells = about["data"]["n_samples"] * about["data"]["n_features"]
+    rule = result.selection_rule
     found = [
         ("samples", f"{about['data']['n_samples']:,}"),
         ("features", f"{about['data']['n_features']:,}"),
@@ -134,7 +112,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("rank (r)", chosen["rank"]),
         ("clusters (K)", chosen["n_clusters"]),
         ("average silhouette", f"{chosen['silhouette']:.2f}" if chosen["n_clusters"] > 1 else None),
-        ("evidence (sd)", None if result.evidence is None else f"{result.evidence:.1f}"),
+        *([] if rule is None else rule.facts(result.chosen_row)),
         ("associated features", None if associated is None else f"{associated:,}"),
         ("outlying samples", len(about["outliers"]) or None),
         ("missing values", f"{missing / cells:.1%}" if missing else None),

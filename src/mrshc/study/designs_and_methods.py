@@ -14,6 +14,7 @@ from sklearn.impute import KNNImputer, SimpleImputer
 import mrshc
 from mrshc import datasets
 from mrshc.datasets import SimulatedData
+from mrshc.methods import METHODS
 from mrshc.study.config import Study, StudyError
 
 # Entries of a method that are not for its estimator: whose number of features it takes over, how
@@ -76,12 +77,13 @@ def imputed(study: Study, method: dict[str, Any], X: NDArray[Any]) -> NDArray[An
 
 def estimator_of(study: Study, method: dict[str, Any], seed: int, **more: Any) -> Any:
     """Return the unfitted estimator that a config describes."""
-    known = ["HighVarianceHC", "MrSHC", "SHC"]
-    if method.get("estimator") not in known:
-        raise _unknown(study, "estimator", method.get("estimator"), known)
+    known = {kind.__name__: kind for kind in (m.load() for m in METHODS.values())}
+    name = method.get("estimator")
+    if not isinstance(name, str) or name not in known:
+        raise _unknown(study, "estimator", name, sorted(known))
     options = {k: v for k, v in method.items() if k not in _NOT_OPTIONS}
     try:
-        estimator = getattr(mrshc, method["estimator"])(**options, **more)
+        estimator = known[name](**options, **more)
     except TypeError as error:
         raise StudyError(f"{study.name}.toml, method {method.get('name')!r}: {error}") from None
     if "random_state" in estimator.get_params():

@@ -131,7 +131,7 @@ def compare(
     from mrshc.comparison import whole_counts
     from mrshc.report import ABOUT_COMPARISON
 
-    outputs.refuse_existing(out, marker=ABOUT_COMPARISON, overwrite=running.overwrite)
+    outputs.refuse_existing(out, about_file=ABOUT_COMPARISON, overwrite=running.overwrite)
     talk = Talk(quiet=running.quiet)
     parameters = {
         "n_features_to_select": numbers_or_auto("--n-features", n_features),
@@ -146,7 +146,7 @@ def compare(
     plan = _plan(talk, table, parameters=parameters, steps=preparing.steps(), truth=truth)
     for sentence in analysis.preparation(plan):
         talk.say(f"  {sentence}")
-    with outputs.new_folder(out, marker=ABOUT_COMPARISON, overwrite=running.overwrite) as work:
+    with outputs.new_folder(out, about_file=ABOUT_COMPARISON, overwrite=running.overwrite) as work:
         with talk.working("Clustering by four methods"):
             comparison = heard(lambda: analysis.compare_methods(plan, n_clusters=n_clusters))
         with talk.working("Drawing"):

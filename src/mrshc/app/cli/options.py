@@ -265,7 +265,7 @@ class Fitting:
             help="mrshc; shc: sparse clustering of Witten and Tibshirani; hc: classical, all "
             "features; hmv: classical, features of highest variance.",
         ),
-        OneOf("mrshc.app.methods", "METHODS"),
+        OneOf("mrshc.methods", "METHODS"),
     ] = "mrshc"
     n_features: NFeatures = None
     rank: Annotated[

@@ -1,18 +1,10 @@
 import numpy as np
-import pandas as pd
-import pytest
-from scipy.cluster.hierarchy import is_valid_linkage, linkage
 
+from mrshc import MrSHC
+from mrshc.core.selection import rule_of
 from mrshc.plotting import (
-    feature_tree,
-    largest_loadings,
-    marker_panels,
     search_story,
-    silhouette_rows,
-    split_marks,
-    standardised,
 )
-from mrshc.plotting.heatmap_data import correlation_distances
 
 
 def candidates(*rows):
@@ -125,6 +117,40 @@ def test_a_choice_by_evidence_shows_the_rank_first_then_the_number_of_features()
     assert "in standard deviations of shuffled samples" in story.rule
 
 
+def test_ranks_are_compared_by_the_means_that_the_rule_takes():
+    """Rank 2 is not tried with one feature: the mean of rank 1 leaves that number out too."""
+    table = weighed(
+        candidates(
+            (1, 1, 0.1, ""),
+            (10, 1, 0.1, ""),
+            (10, 2, 0.3, "b"),
+            (20, 1, 0.2, ""),
+            (20, 2, 0.3, "bc"),
+        ),
+        [30.0, 2.0, 4.0, 3.0, 6.0],
+    )
+    rule = rule_of(table)
+    assert rule.choose(table).chosen == 4
+    over_rank, over_q = search_story(table).curves
+    np.testing.assert_array_equal(over_rank.values, [2.5, 5.0])
+    assert over_rank.values.argmax() == over_rank.chosen == 1
+    assert over_q.values.argmax() == over_q.chosen == 1
+    assert over_rank.heading == "Which rank?\n(mean over q from 10 up)"
+    assert "numbers of features that every rank was tried with (q from 10 up)" in (
+        search_story(table).rule
+    )
+
+
+def test_the_star_is_on_the_largest_value_of_every_search_by_evidence():
+    """Small numbers of features, with which high ranks are not tried, would move the means."""
+    for seed in range(4):
+        X = np.random.default_rng(seed).normal(size=(24, 30))
+        X[:12, :6] += 2.0
+        model = MrSHC([1, 2, 4, 8], selection="evidence", max_rank=4, random_state=0).fit(X)
+        for curve in search_story(model.search_results_).curves:
+            assert curve.values.argmax() == curve.chosen
+
+
 def test_evidence_of_one_rank_or_one_number_of_features():
     one_rank = weighed(candidates((10, 2, 0.1, "b"), (20, 2, 0.3, "bc")), [1.0, 2.0])
     (curve,) = search_story(one_rank).curves
@@ -134,42 +160,6 @@ def test_evidence_of_one_rank_or_one_number_of_features():
     assert curve.heading == "Which rank?"
     story = search_story(weighed(candidates((10, 1, 0.1, "bc")), [1.0]))
     assert (story.curves, story.rule) == ((), "")
-
-
-MARKERS = pd.DataFrame(
-    {
-        "contrast": ["cluster", "cluster", "cluster", "split", "cluster"],
-        "inside": ["1", "1", "1", "1", "3"],
-        "feature": ["a", "b", "c", "d", "e"],
-        "effect_size": [1.0, -3.0, 2.0, 9.0, np.nan],
-    }
-)
-
-
-def test_the_strongest_markers_come_first_whatever_their_sign():
-    first, second, third = marker_panels(MARKERS, 3, top=2)
-    assert (first.features, first.effects.tolist(), first.n_all) == (("b", "c"), [-3.0, 2.0], 3)
-    assert (second.heading, second.features) == ("cluster 2", ())
-    assert third.features == (), "an effect without spread within the groups has no size"
-
-
-def test_markers_of_an_estimator_are_counted_from_one():
-    own = MARKERS.rename(columns={"feature": "name"}).assign(inside=["0", "0", "0", "0", "2"])
-    assert [p.features for p in marker_panels(own, 3, top=2)] == [("b", "c"), (), ()]
-
-
-def test_two_clusters_have_the_same_markers():
-    (panel,) = marker_panels(MARKERS, 2, top=5)
-    assert panel.heading == "cluster 1 against cluster 2"
-
-
-def test_outlying_samples_have_no_say_in_the_scale():
-    X = np.array([[1.0, 4.0], [3.0, np.nan], [2.0, 8.0], [500.0, -60.0]])
-    np.testing.assert_allclose(
-        standardised(X, outlying=np.array([3]))[:3], standardised(X[:3]), atol=1e-12
-    )
-    scaled = standardised(X, outlying=np.array([3]))[3]
-    np.testing.assert_allclose(scaled, [(500 - 2) / np.sqrt(2 / 3), (-60 - 6) / 2])
 
 
 def test_gaps_are_ordered_by_the_number_of_features():
@@ -188,98 +178,6 @@ def test_gaps_are_ordered_by_the_number_of_features():
     assert curve.chosen == 2
     single = {name: table[name][:1] for name in ("l1_bound", "n_features", "criterion", "chosen")}
     assert search_story(single).curves == ()
-
-
-def test_splits_are_marked_from_the_root_down():
-    tests = {
-        "node": [10, 12, 11, 9],
-        "height": [2.0, 9.0, 5.0, 1.0],
-        "drop": [0.30, 0.90, 0.60, 0.20],
-        "expected_drop": [0.25, 0.50, 0.20, 0.20],
-        "standard_error": [0.10, 0.10, 0.0, 0.0],
-        "supported": [False, True, True, False],
-        "split": [False, True, False, False],
-    }
-    marks = split_marks(tests)
-    assert [mark.node for mark in marks] == [12, 11, 10, 9]
-    assert [mark.verdict for mark in marks] == [
-        "made",
-        "supported, not made",
-        "not supported",
-        "not supported",
-    ]
-    # Without spread among the reference samples errors cannot be counted.
-    assert [mark.label for mark in marks] == ["+4.0", "+∞", "+0.5", "+0.0"]
-
-
-def test_silhouettes_fall_within_each_cluster():
-    widths = np.array([0.1, 0.9, 0.5, -0.2, 0.7])
-    rows = silhouette_rows(widths, [0, 1, 0, 1, 0])
-    assert rows.order.tolist() == [4, 2, 0, 1, 3]
-    assert rows.clusters.tolist() == [0, 0, 0, 1, 1]
-    assert rows.names == ("cluster 1", "cluster 2")
-    np.testing.assert_allclose(rows.averages, [1.3 / 3, 0.35])
-    gaps = np.diff(rows.places)
-    assert gaps[2] > gaps[0] == gaps[1] == gaps[3]
-
-
-def test_named_clusters_keep_their_names():
-    assert silhouette_rows([0.1, 0.2], ["b", "a"]).names == ("a", "b")
-
-
-def test_widths_and_labels_must_match():
-    with pytest.raises(ValueError, match=r"got the shapes \(2,\) and \(3,\)"):
-        silhouette_rows([0.1, 0.2], [0, 0, 1])
-
-
-def test_the_largest_loadings_come_first_whatever_their_sign_and_never_zero():
-    assert largest_loadings([0.0, -0.7, 0.1, 0.2], top=2).tolist() == [1, 3]
-    assert largest_loadings([0.0, -0.7, 0.0], top=30).tolist() == [1]
-
-
-def test_an_outlying_sample_does_not_hide_the_spread_of_the_others():
-    X = np.array([[1e15], [1.0], [2.0], [3.0]])
-    usual = standardised(X, outlying=np.array([0]))[1:]
-    np.testing.assert_allclose(usual, standardised(X[1:]), atol=1e-12)
-    assert usual.any()
-
-
-def test_standardised_features_have_mean_zero_and_deviation_one():
-    X = np.random.default_rng(0).normal(3.0, 7.0, size=(40, 5)) * [1, 1e-200, 1e150, 1, 1]
-    X[3, 0], X[4, 0], X[:, 3], X[:, 4] = np.nan, np.inf, 0.1, np.nan
-    Y = standardised(X)
-    np.testing.assert_allclose(np.nanmean(Y[:, :3], axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(np.nanstd(Y[:, :3], axis=0), 1.0)
-    assert np.isnan(Y[[3, 4], 0]).all()
-    assert (Y[:, 3] == 0).all()
-    assert np.isnan(Y[:, 4]).all()
-
-
-def test_without_gaps_distances_of_features_come_from_correlations():
-    X = np.random.default_rng(0).normal(size=(50, 6))
-    np.testing.assert_allclose(
-        correlation_distances(X), 1 - np.corrcoef(X, rowvar=False), atol=1e-12
-    )
-    np.testing.assert_allclose(
-        feature_tree(X)[:, 2], linkage(X.T, "average", metric="correlation")[:, 2], atol=1e-11
-    )
-
-
-def test_with_gaps_features_are_compared_where_both_were_seen():
-    X = np.random.default_rng(0).normal(size=(50, 2))
-    X[:5, 0], X[3:9, 1] = np.nan, np.nan
-    expected = 1 - np.corrcoef(X[9:], rowvar=False)[0, 1]
-    assert correlation_distances(X)[0, 1] == pytest.approx(expected)
-
-
-def test_a_feature_tree_survives_constant_empty_and_copied_features():
-    X = np.random.default_rng(0).normal(size=(20, 6))
-    X[:, 1], X[:, 2], X[:, 4] = 4.2, np.nan, X[:, 3]
-    tree = feature_tree(X)
-    assert is_valid_linkage(tree)
-    assert sorted(tree[0, :2]) == [3, 4]
-    assert tree[0, 2] == 0
-    assert (correlation_distances(X)[1, [0, 2, 3]] == 1).all()
 
 
 def test_the_chosen_candidate_speaks_for_its_q_even_where_others_tie():

@@ -1,0 +1,22 @@
+"""The features with the largest loadings of a component. No drawing."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mrshc.core.arrays import Index
+
+
+def largest_loadings(component: ArrayLike, top: int) -> Index:
+    """Return the features with the largest absolute loadings, largest first; never zero ones.
+
+    Examples
+    --------
+    >>> from mrshc.plotting import largest_loadings
+    >>> largest_loadings([0.1, 0.0, -0.9], top=5)
+    array([2, 0])
+    """
+    size = np.abs(np.asarray(component, dtype=np.float64))
+    first: Index = np.argsort(-size, kind="stable")[:top]
+    return first[size[first] > 0]

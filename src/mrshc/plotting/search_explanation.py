@@ -1,0 +1,81 @@
+"""Why a candidate of a search was chosen, from the table of candidates. No drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mrshc.core.selection import Curve, SearchStory, rule_of
+from mrshc.core.selection.explanation import all_kept, counted, plain_curve
+
+Table = Mapping[str, Any]
+
+
+def search_story(table: Table) -> SearchStory:
+    """Return why a candidate was chosen, as the rule or the method that chose it explains it.
+
+    Parameters
+    ----------
+    table : mapping of str to array-like
+        `search_results_` of an estimator.
+
+    Examples
+    --------
+    >>> from mrshc.plotting import search_story
+    >>> table = {"n_clusters": [2, 3], "silhouette": [0.4, 0.6], "chosen": [False, True]}
+    >>> search_story(table).verdict
+    'Chosen: 3 clusters (average silhouette 0.60)'
+    """
+    columns = {name: np.asarray(column) for name, column in table.items()}
+    if (rule := rule_of(columns)) is not None:
+        return rule.explain(columns)
+    if "n_clusters" in columns:
+        return _cut_story(columns)
+    return _gap_story(columns)
+
+
+def _cut_story(table: Table) -> SearchStory:
+    chosen = int(np.flatnonzero(table["chosen"])[0])
+    k = int(table["n_clusters"][chosen])
+    clusters = counted(k, "cluster")
+    values = np.asarray(table["silhouette"], dtype=np.float64)
+    curve = plain_curve(
+        values,
+        heading="Which number of clusters?",
+        x_name="number of clusters",
+        y_name="average silhouette",
+        ticks=table["n_clusters"],
+        chosen=chosen,
+    )
+    several = values.size > 1
+    return SearchStory(
+        verdict=f"Chosen: {clusters} (average silhouette {values[chosen]:.2f})",
+        rule="The higher the silhouette, the better the clusters are separated." * several,
+        curves=(curve,) * several,
+        screened_out="",
+    )
+
+
+def _gap_story(table: Table) -> SearchStory:
+    chosen = int(np.flatnonzero(table["chosen"])[0])
+    bound = float(table["l1_bound"][chosen])
+    features = counted(int(table["n_features"][chosen]), "feature")
+    verdict = f"Chosen: {features} (bound on the weights {bound:.3g})"
+    if "gap" not in table:
+        return SearchStory(verdict=verdict, rule="", curves=(), screened_out="")
+    rows = np.lexsort((table["l1_bound"], table["n_features"]))
+    curve = Curve(
+        heading="Which number of features?",
+        x_name="number of features with a weight",
+        y_name="gap: log criterion, data minus permuted data",
+        ticks=tuple(str(value) for value in table["n_features"][rows]),
+        values=np.asarray(table["gap"], dtype=np.float64)[rows],
+        errors=np.asarray(table["gap_sd"], dtype=np.float64)[rows],
+        states=all_kept(rows.size),
+        notes=("",) * rows.size,
+        chosen=int(np.flatnonzero(rows == chosen)[0]),
+    )
+    rule = "How it is chosen: the largest gap. Whiskers: standard deviation over permutations."
+    return SearchStory(verdict=verdict, rule=rule, curves=(curve,), screened_out="")
