@@ -15,9 +15,9 @@ import typer
 
 from mrshc.app.cli.analysis_commands import cluster, compare, report
 from mrshc.app.cli.demo_command import demo
-from mrshc.app.cli.format_help import FORMATS_IN_BLOCKS_OR, CommandWithFormats, with_formats
 from mrshc.app.cli.option_groups import with_options
 from mrshc.app.cli.option_names import option_of
+from mrshc.app.cli.registry_help import FORMATS_IN_BLOCKS_OR, CommandWithLists, with_lists
 from mrshc.app.cli.signals import leave, stop_on_termination
 from mrshc.app.cli.study_command import study
 from mrshc.errors import LostError, UserError, worded
@@ -42,7 +42,7 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     for command in COMMANDS:
-        app.command(cls=CommandWithFormats)(
+        app.command(cls=CommandWithLists)(
             with_options(command, choices=command.__name__ in arguments)
         )
     return app
@@ -91,7 +91,7 @@ def _refuse(sentence: str) -> None:
 
 def _out_of_memory(error: MemoryError) -> str:
     detail = f" ({clean_text(str(error)).rstrip('.')})" if str(error) else ""
-    return with_formats(
+    return with_lists(
         f"Not enough memory{detail}. Keep fewer features with --top-variance, store the table as "
         f"{FORMATS_IN_BLOCKS_OR} and add --out-of-core, or use a larger machine."
     )

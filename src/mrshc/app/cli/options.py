@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mrshc.app.cli.format_help import FORMATS_IN_BLOCKS_AND, FORMATS_IN_BLOCKS_OR, TABLE_FORMATS
 from mrshc.app.cli.option_groups import OneOf, plain
 from mrshc.app.cli.option_names import Sets, option_of
+from mrshc.app.cli.registry_help import (
+    FORMATS_IN_BLOCKS_AND,
+    FORMATS_IN_BLOCKS_OR,
+    METHODS,
+    SELECTION_RULES,
+    TABLE_FORMATS,
+)
 from mrshc.errors import UserError, worded
 
 if TYPE_CHECKING:
@@ -94,13 +100,9 @@ SelectionName = Annotated[
     str | None,
     _fit(
         "--selection",
-        help="mrshc: how to choose features and rank. silhouette (so by default): as the paper "
-        "does, by how well the clusters separate in the features that make them. evidence: by "
-        "what the tree says of all other features; for gene expression and the like, where "
-        "clusters show in many features. Where the useful features are few, add --refine. Takes "
-        "less time.",
+        help=f"mrshc: how to choose features and rank (silhouette). {SELECTION_RULES}",
     ),
-    OneOf("mrshc.core.search", "SELECTIONS"),
+    OneOf("mrshc.core.selection", "RULES"),
 ]
 Refine = Annotated[
     bool,
@@ -262,8 +264,7 @@ class Fitting:
         str,
         _fit(
             "--method",
-            help="mrshc; shc: sparse clustering of Witten and Tibshirani; hc: classical, all "
-            "features; hmv: classical, features of highest variance.",
+            help=METHODS,
         ),
         OneOf("mrshc.methods", "METHODS"),
     ] = "mrshc"

@@ -109,8 +109,8 @@ class EvidenceRule(SelectionRule):
     name = "evidence"
     summary = (
         "by what the tree says of all other features; for gene expression and the like, where "
-        "clusters show in many features. Where the useful features are few, add --refine. Takes "
-        "less time."
+        "clusters show in many features. Where the useful features are few, use it with "
+        "refinement. Takes less time."
     )
     description = (
         "Takes the tree that says most about the features that were not selected, compared with "
