@@ -109,7 +109,7 @@ def test_methods_without_a_rule_for_k_are_cut_where_the_silhouette_is_best(metho
 
 
 @pytest.mark.parametrize(
-    "title", ["sample", "cluster", "leaf", "outlying", "feature", "position", "loading_1", "q_value"]
+    "title", ["sample", "cluster", "leaf", "outlying", "feature", "position", "loading_1"]
 )
 def test_annotations_titled_as_our_own_columns_are_kept(title, tmp_path):
     made = table(X, **{title: DATA.labels.astype(str)})
