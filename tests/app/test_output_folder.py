@@ -22,6 +22,7 @@ from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table, load_result, read_table
 from mrshc.io.result import FORMAT
+from mrshc.plotting.pictures import features_shown
 from mrshc.utils.journal import DamagedError, OtherWorkError
 
 ALWAYS = {
@@ -138,9 +139,9 @@ def test_the_selected_features_read_back_as_a_table(folder):
 
 
 def test_a_heat_map_of_too_many_features_shows_the_best(monkeypatch):
-    monkeypatch.setattr(outputs, "_MOST_ROWS", 10)
+    monkeypatch.setattr("mrshc.plotting.pictures._MOST_ROWS", 10)
     result = run("hmv", 25)
-    shown = outputs._shown(result)
+    shown = features_shown(result)
     assert shown.shape[1] == 10
     best = result.features[result.features["selected"]]["effect_size"].nlargest(10)
     assert set(shown.columns) == set(best.index)
