@@ -4,6 +4,7 @@ MRSHC_FUZZ_CASES sets the number of cases of each kind.
 """
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -135,6 +136,17 @@ def damage(content, name, rng):
     return edit_cells(content, rng, "\t" if name.endswith(".gct") else ",")
 
 
+def with_checksum(about, name, content):
+    """Return result.json as somebody forges it who knows what it checks."""
+    value = json.loads(about)
+    value["files"][name] = hashlib.sha256(content).hexdigest()
+    return (json.dumps(value) + "\n").encode()
+
+
+def about_in(content):
+    return {key: value for key, value in json.loads(content).items() if key != "files"}
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """A result as files, and as it was before."""
@@ -184,6 +196,8 @@ def test_a_damaged_result_is_refused_in_a_sentence_or_as_it_was(saved, tmp_path,
         name = FILES[rng.integers(len(FILES))]
         content, n_changed = damage(files[name], name, rng)
         put(tmp_path / name, content)
+        if forged := name != "result.json" and rng.random() < 0.5:
+            put(tmp_path / "result.json", with_checksum(files["result.json"], name, content))
         try:
             found = load_result(tmp_path)
         except ResultError as error:
@@ -191,14 +205,16 @@ def test_a_damaged_result_is_refused_in_a_sentence_or_as_it_was(saved, tmp_path,
             n_refused += 1
         else:
             assert name == "result.json" or n_changed > 0, "a file was cut off"
-            assert found.about == (json.loads(content) if name == "result.json" else whole.about)
+            assert name == "result.json" or forged or content == files[name]
+            assert found.about == (about_in(content) if name == "result.json" else whole.about)
             after = cells_of(found)
             assert sum(a != b for a, b in zip(after, before, strict=True)) <= n_changed
             use(found)
             n_pages += 1
             if n_pages % CASES_PER_PAGE == 1:
                 result_report(found)
-        put(tmp_path / name, files[name])
+        for changed in {name, "result.json"}:
+            put(tmp_path / changed, files[changed])
     assert 0 < n_refused < CASES // PARTS
 
 

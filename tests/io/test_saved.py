@@ -151,6 +151,31 @@ def test_values_must_be_ones_that_a_fit_takes(folder):
         refused(folder, "selected.gct holds values that no fit takes")
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("linkage.csv", put(5, "height", "1000000.0")),
+        ("clusters.csv", put(1, "age", "99.0")),
+        ("features.csv", put(1, "locus", "elsewhere")),
+        ("silhouettes.csv", put(1, "cut_2", "0.125")),
+        ("markers.csv", put(1, "q_value", "0.0")),
+    ],
+)
+def test_tables_of_another_result_or_edited_ones_are_refused(folder, name, change):
+    """They agree with result.json as far as that can be told."""
+    edit(folder / name, change)
+    refused(folder, f"{name} is not the file that was written with this result")
+
+
+def test_clusters_that_contradict_the_tree_are_refused(folder):
+    def exchange(rows):
+        at = rows[0].index("cluster")
+        rows[1][at], rows[6][at] = rows[6][at], rows[1][at]
+
+    edit(folder / "clusters.csv", exchange)
+    refused(folder, "clusters.csv is not the file that was written with this result")
+
+
 def test_an_open_quotation_mark_does_not_hide_the_rest(folder):
     path = folder / "clusters.csv"
     path.write_bytes(path.read_bytes().replace(b"\ns6,", b'\n"s6,'))
@@ -184,15 +209,16 @@ def test_files_of_something_else_are_refused(folder, name, content):
         ({"search": [{"chosen": False, "l1_bound": 1, "n_features": 2}]}, "does not choose a sin"),
         ({"command": None}, "has 'command' of the wrong type"),
         ({"work": "x"}, "has 'work' of another form than expected"),
-        ({"method": "other"}, "has 'method' other than 'mrshc' or 'shc' or 'hc' or 'hmv'"),
+        ({"method": "other"}, "has a method other than mrshc or shc or hc or hmv"),
         ({"method": "shc"}, "has a rank that does not fit"),
-        ({"format_version": "3"}, "has 'format_version' other than 3"),
-        ({"format_version": 10**30}, "has 'format_version' other than 3"),
+        ({"format_version": "3"}, "has 'format_version' other than 4"),
+        ({"format_version": 10**30}, "has 'format_version' other than 4"),
         ({"cluster_sizes": [6]}, "has clusters of other sizes than it counts"),
         ({"cluster_sizes": [10**30, 1]}, "has 'cluster_sizes' of the wrong type"),
         ({"n_rows": {"features": 1, "markers": 0}}, "selects more features than there are"),
         ({"supported": True}, "lacks 'n_associated'"),
         ({"versions": {}}, "lacks 'versions.mrshc'"),
+        ({"files": {}}, "lacks 'files.clusters.csv'"),
         ({"parameters": {"a": [[[1]]]}}, "has 'parameters.a' of the wrong type"),
         ({"scores": {}}, "lacks 'scores.truth'"),
     ],

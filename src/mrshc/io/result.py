@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import re
@@ -24,10 +25,15 @@ from mrshc.utils.text_cleaning import guard_formula
 
 FORMAT = "mrshc result"
 # To be raised when files change their meaning; a reader refuses what is newer than itself.
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 ABOUT = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
+# Files that are read back, whose checksums are kept.
+TABLES = (
+    *("clusters.csv", "features.csv", "linkage.csv", "markers.csv", "selected.gct"),
+    "silhouettes.csv",
+)
 # Clusters, up to which the silhouettes of cuts are kept: colours of more cannot be told apart.
 MOST_CUTS = 20
 # Names in a sentence, and the share of cells from which on their absence is worth one.
@@ -48,7 +54,8 @@ class Result:
     :mod:`mrshc.plotting` take either.
     """
 
-    about: dict[str, Any]  # parameters, data, what was chosen and why: content of result.json
+    # Parameters, data, what was chosen and why: content of result.json but for the checksums.
+    about: dict[str, Any]
     samples: pd.DataFrame  # (n, any), by name: cluster (1, 2, ...), leaf, silhouette, annotations
     features: pd.DataFrame  # (p, any), by name, those that separate the clusters most first
     selected: pd.DataFrame  # (n, q), values of the selected features, NaN where missing
@@ -197,9 +204,6 @@ def columns(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
 
 def write_result(result: Result, folder: Path) -> None:
     """Write the files from which a result can be loaded again."""
-    text = json.dumps(result.about, indent=2, allow_nan=False, ensure_ascii=False)
-    # As bytes: line breaks are the same on every system.
-    (folder / ABOUT).write_bytes((text + "\n").encode())
     tree = pd.DataFrame(result.linkage_matrix_, columns=LINKAGE)
     tree = tree.astype({"left": int, "right": int, "size": int})
     _write_table(result.samples, folder / "clusters.csv", names="sample")
@@ -209,6 +213,14 @@ def write_result(result: Result, folder: Path) -> None:
     _write_table(result.markers, folder / "markers.csv")
     _write_table(tree, folder / "linkage.csv")
     (folder / "selected.gct").write_bytes(_selected(result).encode())
+    about = {**result.about, "files": {name: _checksum(folder / name) for name in TABLES}}
+    text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
+    # As bytes: line breaks are the same on every system.
+    (folder / ABOUT).write_bytes((text + "\n").encode())
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _write_table(table: pd.DataFrame, path: Path, *, names: str | None = None) -> None:
@@ -266,6 +278,8 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     try:
         about = _about(folder)
         tables = read_tables(folder, about, most_cuts=MOST_CUTS)
+        # Last: what can be said about a table that is damaged is more useful.
+        _refuse_changed(folder, about.pop("files"))
     except FlawError as flaw:
         raise ResultError(f"{folder} is not a whole result: {flaw}. Make it again.") from None
     return Result(
@@ -293,6 +307,17 @@ def _about(folder: Path) -> dict[str, Any]:
         check_schema(about, load_schema(SCHEMA))
         check_about(about)
     return about
+
+
+def _refuse_changed(folder: Path, checksums: dict[str, str]) -> None:
+    """Refuse files other than those that were written with result.json: they may contradict it."""
+    for name in TABLES:
+        if _checksum(folder / name) != checksums[name]:
+            raise FlawError(
+                f"{name} is not the file that was written with this result. Tables that were "
+                "edited are refused: correct names and annotations in the input, or work on a copy "
+                "of the table"
+            )
 
 
 def _refuse_other_version(version: Any, folder: Path) -> None:
