@@ -1,5 +1,6 @@
 """The command line as people use it."""
 
+import errno
 import json
 import os
 import re
@@ -352,7 +353,31 @@ def test_the_demo_replaces_only_its_own_result(main, table, tmp_path):
     assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
     code, _, said = main("demo", "--out", out)
     assert code == 2
-    assert "exists already" in said
+    assert "exists already and holds work other than the demo's. Name another folder" in said
+
+
+def test_the_demo_does_not_remove_unfinished_work(main, tmp_path):
+    steps = tmp_path / "out.partial" / "search.jsonl"
+    steps.parent.mkdir()
+    steps.write_text("header\nstep\n")
+    code, _, said = main("demo", "--out", tmp_path / "out")
+    assert (code, "--resume" in said, "--overwrite" in said) == (2, False, False)
+    assert "Name another folder with --out." in said
+    assert steps.exists()
+
+
+@pytest.mark.parametrize("lost", ["linkage.csv", "report.html", "heatmap.png"])
+def test_a_result_with_missing_files_is_not_taken_for_complete(main, table, tmp_path, lost):
+    same = ("cluster", table[0], "--method", "hmv", "-q", "9", "-k", "3", "--out", tmp_path / "out")
+    assert main(*same, "--quiet")[0] == 0
+    assert "holds the whole result already" in main(*same, "--resume")[1]
+    (tmp_path / "out" / lost).unlink()
+    code, _, said = main(*same, "--resume")
+    assert code == 2
+    assert "is not a whole result: " in said
+    assert "Make it again. Give --overwrite in place of --resume." in said
+    assert main(*same, "--resume", "--overwrite", "--quiet")[0] == 0
+    assert (tmp_path / "out" / lost).exists()
 
 
 def test_resume_does_not_replace_another_result(main, table, tmp_path):
@@ -523,6 +548,34 @@ def test_a_stopped_run_says_how_to_go_on(long_run, tmp_path, by, expected):
     other = mrshc(*command, "--seed", "8", "--out", "out", "--resume", cwd=tmp_path)
     assert other.returncode == 2
     assert "unfinished work on other data or with other options" in other.stderr
+
+
+def test_a_stopped_run_that_replaces_a_result_says_how_to_go_on(long_run, tmp_path):
+    command, undisturbed = long_run
+    write_result(tiny_result(), _made(tmp_path / "out"))
+    _, said = _interrupted([*command, "--overwrite"], tmp_path, when=20, by=signal.SIGTERM)
+    assert said == "mrshc: What is done is kept: --resume --overwrite goes on with it.\n"
+    options = ("--out", "out", "--resume", "--overwrite")
+    assert mrshc(*command, *options, cwd=tmp_path).returncode == 0
+    assert {f.name: f.read_bytes() for f in (tmp_path / "out").iterdir()} == undisturbed
+
+
+def _made(folder):
+    folder.mkdir()
+    return folder
+
+
+def test_a_stopped_demo_leaves_nothing_and_begins_anew(main, tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mrshc.app.output_folder.write_outputs", stop)
+        code, _, said = main("demo", "--out", tmp_path / "out")
+    assert (code, "No space left on device" in said) == (2, True)
+    assert "--resume" not in said
+    assert list(tmp_path.iterdir()) == []
+    assert main("demo", "--out", tmp_path / "out")[0] == 0
 
 
 def test_an_impossible_seed_is_the_users_mistake(main):

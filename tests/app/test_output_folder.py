@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -560,10 +561,26 @@ def test_leftovers_of_a_killed_process_do_not_stand_in_the_way(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "complete"),
+    ("text", "expected"),
     [('{"work": "x"}', True), ('{"work": "y"}', False), ("{", False), ("[]", False)],
 )
-def test_complete_work_is_known(tmp_path, text, complete):
-    assert not outputs.is_complete(tmp_path, "x")
+def test_a_result_of_the_same_work_is_known(tmp_path, text, expected):
+    assert not outputs.is_result_of(tmp_path, "x")
     (tmp_path / "result.json").write_text(text)
-    assert outputs.is_complete(tmp_path, "x") == complete
+    assert outputs.is_result_of(tmp_path, "x") == expected
+
+
+def test_a_result_with_a_missing_file_is_not_complete(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "out")
+    outputs.refuse_incomplete(tmp_path / "out")
+    for name in ALWAYS - {"result.json"}:
+        (tmp_path / "out" / name).rename(tmp_path / name)
+        with pytest.raises(UserError, match=f"is not a whole result: .*{name}.* Make it again"):
+            outputs.refuse_incomplete(tmp_path / "out")
+        (tmp_path / name).rename(tmp_path / "out" / name)
+
+
+@pytest.mark.parametrize(("n_features", "n_clusters"), [(1, 2), (25, 1)])
+def test_a_result_to_which_not_every_file_applies_is_complete(tmp_path, n_features, n_clusters):
+    write_outputs(run("hmv", n_features, n_clusters=n_clusters), tmp_path)
+    outputs.refuse_incomplete(tmp_path)

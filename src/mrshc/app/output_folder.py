@@ -27,7 +27,7 @@ from mrshc.comparison import Comparison, whole_counts
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
 from mrshc.io.comparison_format import ABOUT_COMPARISON, COMPARISON_FORMAT
-from mrshc.io.result import ABOUT, FORMAT, Result, write_result
+from mrshc.io.result import ABOUT, FORMAT, TABLES, Result, ResultError, load_result, write_result
 from mrshc.plotting.pictures import PICTURES, Picture, features_shown
 from mrshc.report import REPORT, write_report
 from mrshc.utils.atomic_files import is_leftover
@@ -35,12 +35,11 @@ from mrshc.utils.folder_lock import LOCK, locked_folder
 from mrshc.utils.journal import DamagedError, OtherWorkError
 
 # Every file that is ever written, without the pictures of a result.
-_FILES = {
-    *(ABOUT, "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),
-    *("silhouettes.csv", "markers.csv"),
+_RESULT = {
+    *(ABOUT, *TABLES, "search.csv"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", REPORT),
-    *(ABOUT_COMPARISON, "scores.csv", "dendrograms.svg", "dendrograms.png"),
 }
+_COMPARISON = {ABOUT_COMPARISON, "scores.csv", "dendrograms.svg", "dendrograms.png", REPORT}
 # The file by which a kind of result is recognised, and the format that it must name.
 _FORMATS = {ABOUT: FORMAT, ABOUT_COMPARISON: COMPARISON_FORMAT}
 # Where a search keeps its finished steps.
@@ -154,7 +153,7 @@ def _refuse_existing(out: Path, *, about_file: str, overwrite: bool) -> None:
 
 def file_names() -> set[str]:
     """Return the names of all files that a run may write."""
-    return _FILES | {file for picture in PICTURES.values() for file in picture.files}
+    return _RESULT | _COMPARISON | {file for picture in PICTURES.values() for file in picture.files}
 
 
 def _refuse_strangers_at_work(work: Path) -> None:
@@ -183,9 +182,19 @@ def _refuse_strangers(folder: Path, *, files: set[str], folders: Iterable[str] =
             )
 
 
-def is_complete(out: Path, work: str) -> bool:
-    """Tell whether a folder holds the result of the same work."""
+def is_result_of(out: Path, work: str) -> bool:
+    """Tell whether a folder holds the result of the same work, whole or not."""
     return about_of(out).get("work") == work
+
+
+def refuse_incomplete(out: Path) -> None:
+    """Refuse a result of which a file is missing or was changed."""
+    result = load_result(out)
+    wanted = _RESULT | {file for picture in _pictures(result).values() for file in picture.files}
+    if features_shown(result).shape[1] < 2:  # too few for a tree of features
+        wanted.remove("heatmap.gtr")
+    if absent := sorted(name for name in wanted if not (out / name).is_file()):
+        raise ResultError(f"{out} is not a whole result: it has no {absent[0]}. Make it again.")
 
 
 def about_of(out: Path) -> dict[str, Any]:

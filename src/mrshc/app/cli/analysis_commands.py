@@ -187,8 +187,16 @@ def _cell(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> None:
-    """Fit, write the folder and say what was found."""
+def run(
+    plan: Plan,
+    out: Path,
+    talk: Talk,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    resumable: bool = True,
+) -> None:
+    """Fit, write the folder and say what was found; if `resumable`, keep finished steps."""
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
     from mrshc.report.sentences import classes_in_clusters
@@ -196,12 +204,12 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
 
     for sentence in analysis.preparation(plan):
         talk.say(f"  {sentence}")
-    if resume and outputs.is_complete(out, plan.work):
+    if resume and _is_complete(plan, out, overwrite=overwrite):
         talk.say(f"{out} holds the whole result already.")
         return
     try:
         with outputs.new_folder(out, overwrite=overwrite, resume=resume) as work:
-            checkpoint = work / outputs.CHECKPOINT
+            checkpoint = work / outputs.CHECKPOINT if resumable else None
             found = heard(
                 lambda: analysis.fitted(plan, checkpoint=checkpoint, verbose=talk.shows_progress)
             )
@@ -211,7 +219,8 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
                 outputs.write_outputs(result, work / "result", progress=progress)
     except (KeyboardInterrupt, SystemExit, MemoryError, OSError):
         if outputs.can_resume(out):
-            talk.warn("What is done is kept: --resume goes on with it.")
+            options = "--resume --overwrite" if overwrite else "--resume"
+            talk.warn(f"What is done is kept: {options} goes on with it.")
         raise
     for sentence in analysis.summary(result):
         talk.say(sentence)
@@ -220,3 +229,19 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
         rows = [[name, *row] for name, row in zip(counts.index, counts.to_numpy(), strict=True)]
         talk.show([str(counts.index.name), *counts.columns], rows)
     talk.say(f"The results lie in {out}; look at {out / 'report.html'}")
+
+
+def _is_complete(plan: Plan, out: Path, *, overwrite: bool) -> bool:
+    """Tell whether a folder holds the result of a plan; one with files missing may be replaced."""
+    from mrshc.app import output_folder as outputs
+    from mrshc.errors import UserError
+
+    if not outputs.is_result_of(out, plan.work):
+        return False
+    try:
+        outputs.refuse_incomplete(out)
+    except UserError as error:
+        if overwrite:
+            return False
+        raise UserError(f"{error} Give --overwrite in place of --resume.") from None
+    return True

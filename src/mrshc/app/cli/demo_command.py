@@ -61,4 +61,17 @@ def demo(
     )
     # Another run of the demo may be replaced, a result of the user's may not.
     made_here = str(outputs.about_of(out).get("command", "")).startswith("mrshc demo")
-    run(plan, out, talk, resume=False, overwrite=made_here)
+    _refuse_work_of_others(out, made_here=made_here)
+    # It takes seconds: what was interrupted begins anew.
+    run(plan, out, talk, overwrite=made_here, resumable=False)
+
+
+def _refuse_work_of_others(out: Path, *, made_here: bool) -> None:
+    from mrshc.app import output_folder as outputs
+    from mrshc.errors import UserError
+
+    if (outputs.about_of(out) and not made_here) or outputs.can_resume(out):
+        raise UserError(
+            f"{out} exists already and holds work other than the demo's. Name another folder with "
+            "--out."
+        )
