@@ -2,14 +2,16 @@
 
 import gzip
 import lzma
+import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mrshc.io import TableError, read_table
-from small_table import features_in_rows
+from small_table import FEATURES, SAMPLES, X, features_in_rows
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 
@@ -144,3 +146,42 @@ def test_whole_numbers_that_are_rounded_are_noted(tmp_path):
         for path in (tmp_path / "t.npy", text):
             notes = " ".join(read_table(path, features="columns").notes)
             assert ("24 values are 2^53 or larger" in notes) == noted
+
+
+def binary_table(tmp_path, kind):
+    path = tmp_path / f"data{kind}"
+    if kind == ".npy":
+        np.save(path, X)
+    elif kind == ".npz":
+        np.savez(path, X=X, sample_names=SAMPLES, feature_names=FEATURES)
+    elif kind == ".parquet":
+        pytest.importorskip("pyarrow")
+        pd.DataFrame(X, columns=FEATURES).to_parquet(path)
+    else:
+        shutil.copy(ORACLES / "dense.h5ad", path)
+    return path
+
+
+KINDS = [".npy", ".npz", ".parquet", ".h5ad"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_annotations_that_are_not_there_are_refused_in_all_formats(tmp_path, kind):
+    path = binary_table(tmp_path, kind)
+    with pytest.raises(TableError, match=r"has no column 'nosuch' that could be an annotation"):
+        read_table(path, annotations=["nosuch"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_options_of_text_are_said_to_have_no_effect_elsewhere(tmp_path, kind):
+    table = read_table(binary_table(tmp_path, kind), separator=";", decimal=",")
+    said = [note for note in table.notes if "has no effect" in note]
+    assert [note.split()[0] for note in said] == ["separator", "decimal"]
+    assert all(kind in note or "Parquet" in note for note in said)
+    assert not any("has no effect" in note for note in read_table(path_of(tmp_path)).notes)
+
+
+def path_of(tmp_path):
+    path = tmp_path / "text.csv"
+    path.write_text(features_in_rows(","), encoding="utf-8")
+    return path

@@ -22,6 +22,25 @@ def test_numpy_archives_hold_names_and_annotations(tmp_path):
         read_table(path)
 
 
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ({"sample_names": SAMPLES[:2]}, r"sample_names of shape \(2,\)"),
+        ({"feature_names": [*FEATURES, "more"]}, r"feature_names of shape \(5,\)"),
+        ({"sample_names": [[name] for name in SAMPLES]}, r"sample_names of shape \(3, 1\)"),
+        ({"sample_names": SAMPLES, "feature_names": FEATURES[:1]}, r"\(3,\) and feature_names of"),
+        ({"sample_names": []}, r"sample_names of shape \(0,\)"),
+    ],
+)
+def test_names_of_another_number_are_refused(tmp_path, names, found):
+    path = tmp_path / "data.npz"
+    np.savez(path, X=X, **names)
+    with pytest.raises(
+        TableError, match=rf"{found}.* for a matrix of shape \(3, 4\)\. Give"
+    ):
+        read_table(path)
+
+
 def archive(path, *members):
     with zipfile.ZipFile(path, "w") as content:
         for member in members:

@@ -29,10 +29,7 @@ def _is_text(file: InputFile) -> bool:
 
 def _read(file: InputFile, options: ReadingOptions) -> RawTable:
     with file.text() as (text, head):
-        table = _read_text(text, head, options)
-    if absent := sorted(set(options.annotations) - set(table.row_annotations)):
-        raise FlawError(f"has no column {absent[0]!r} that could be an annotation")
-    return table
+        return _read_text(text, head, options)
 
 
 def _read_text(text: TextIO, head: str, options: ReadingOptions) -> RawTable:
@@ -109,5 +106,6 @@ DELIMITED_TEXT = TableFormat(
     listed=("CSV", "TSV"),
     suffixes=(".csv", ".tsv", ".txt"),
     recognise=_is_text,
+    has_dialects=True,
     read_stream=_read,
 )

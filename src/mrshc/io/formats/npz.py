@@ -37,6 +37,7 @@ def _read(file: InputFile, _: ReadingOptions) -> RawTable:
         found = [len(a) if a is not None and a.ndim == 1 else None for a in (samples, features)]
         if any(found) and all(f in (None, w) for f, w in zip(found, wanted, strict=True)):
             grid.features_in = "rows" if features_in == "rows" else "columns"
+    _refuse_other_names(samples, features, fits=grid.features_in is not None, shape=(n, p))
     in_rows, in_columns = (features, samples) if grid.features_in == "rows" else (samples, features)
     grid.row_names = _texts(in_rows, n)
     grid.column_names = _texts(in_columns, p)
@@ -46,6 +47,24 @@ def _read(file: InputFile, _: ReadingOptions) -> RawTable:
         elif array.shape == (p,):
             grid.column_annotations[name] = list(array)
     return grid
+
+
+def _refuse_other_names(
+    samples: NDArray[Any] | None,
+    features: NDArray[Any] | None,
+    *,
+    fits: bool,
+    shape: tuple[int, int],
+) -> None:
+    """Refuse names of another number than there are samples and features, either way round."""
+    given = {"sample_names": samples, "feature_names": features}
+    found = {name: array.shape for name, array in given.items() if array is not None}
+    if found and not fits:
+        shapes = " and ".join(f"{name} of shape {one}" for name, one in found.items())
+        raise FlawError(
+            f"holds {shapes} for a matrix of shape {shape}. Give a name to each sample and each "
+            "feature, or none"
+        )
 
 
 def _arrays(content: BinaryIO) -> dict[str, NDArray[Any]]:

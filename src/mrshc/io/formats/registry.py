@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mrshc.errors import Sentence, Setting
+from mrshc.errors import Parameter, Sentence, Setting
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.raw_table import RawTable
 from mrshc.io.streams import FlawError, opened
@@ -60,6 +60,8 @@ class TableFormat:
         How a format without `read_stream` comes: "a folder or a .zip".
     extra : str or None
         The extra of mrshc that it needs.
+    has_dialects : bool
+        Whether files differ by separators and decimal marks, so that options for them apply.
     advice : str
         Of a format that is recognised, but not read: a sentence on what to do, without its period.
     """
@@ -73,6 +75,7 @@ class TableFormat:
     open_matrix: Callable[[str, str], Any] | None = None
     container: str = ""
     extra: str | None = None
+    has_dialects: bool = False
     advice: str = ""
 
     def library(self, module: str) -> Any:
@@ -121,16 +124,25 @@ def _has_format(file: InputFile, known: TableFormat) -> bool:
 
 
 def read_raw_table(path: str | os.PathLike[str], options: ReadingOptions) -> RawTable:
-    """Read a table of any known format."""
+    """Read a table of any known format; options that do not concern it are noted."""
     file = InputFile.at(path)
     known = None if file is None else recognise(file)
     if known is not None and known.read_path is not None:
-        return known.read_path(os.fspath(path), options)
-    with opened(path) as stream:
-        return _read_stream(InputFile.of(stream), options)
+        table = known.read_path(os.fspath(path), options)
+    else:
+        with opened(path) as stream:
+            known, table = _read_stream(InputFile.of(stream), options)
+    described = {*table.row_annotations, *table.column_annotations}
+    if absent := sorted(set(options.annotations) - described):
+        raise FlawError(f"has no column {absent[0]!r} that could be an annotation")
+    for name in () if known.has_dialects else ("separator", "decimal"):
+        if getattr(options, name) is not None:
+            said = "{option} has no effect: the table is {kind}."
+            table.notes.append(Sentence(said, option=Parameter(name), kind=known.name))
+    return table
 
 
-def _read_stream(file: InputFile, options: ReadingOptions) -> RawTable:
+def _read_stream(file: InputFile, options: ReadingOptions) -> tuple[TableFormat, RawTable]:
     if not file.head.strip():
         raise FlawError("is empty")
     if options.in_memory is False:
@@ -147,7 +159,7 @@ def _read_stream(file: InputFile, options: ReadingOptions) -> RawTable:
         raise unknown_format()
     if known.read_stream is None:
         raise FlawError(f"is {known.name}. {known.advice}")
-    return known.read_stream(file, options)
+    return known, known.read_stream(file, options)
 
 
 def format_in_blocks(path: str | os.PathLike[str]) -> TableFormat | None:
