@@ -85,6 +85,10 @@ def test_rules_choose_as_maxse_does_on_the_stored_curves(rule):
         assert found == row.k
 
 
+def test_compiled_linkages_have_the_names_that_users_give():
+    assert tuple(LinkageMethod.__members__) == LINKAGES
+
+
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_kernel_agglomerates_as_scipy_does(linkage):
     rng = np.random.default_rng(0)
