@@ -14,9 +14,11 @@ WORKERS ?= 2
 demo: $(INSTALLED)
 	$(BIN)/mrshc demo
 
-# make study NAME=table1; for real data, make study NAME=lymphoma DATA=folder
+# make study NAME=table1; for real data, make study NAME=lymphoma DATA=folder. Renews the results in
+# studies/ and shows them in README.md and docs/.
 study: $(INSTALLED)
-	$(BIN)/mrshc study $(NAME) $(if $(DATA),--data $(DATA))
+	$(BIN)/mrshc study $(NAME) --out studies $(if $(DATA),--data $(DATA))
+	$(BIN)/python studies/publish.py $(NAME)
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/bench.py
@@ -44,7 +46,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) build dist mrshc-demo mrshc-result mrshc-comparison .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml constraints.txt $(MADE)

@@ -17,10 +17,14 @@ from matplotlib.figure import Figure
 
 from mrshc.plotting import PALETTE, write_picture
 from mrshc.study.config import code_version
-from mrshc.study.tables import markdown_table, published
+from mrshc.study.tables import markdown_table
 from mrshc.utils.atomic_files import write_text
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "studies"))
+
+from publish import published  # noqa: E402 - a script, not part of the package
+
 RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "performance.md"
 GPU = HERE / "gpu.json"

@@ -167,7 +167,7 @@ def shc(n, p, explicit):
 
 def _shc_on_explicit_pairs(X, l1_bound=5.7):
     """The alternation as it is written down, D held in memory."""
-    from mrshc.core.kernels import sparse_direction
+    from mrshc.core.kernels.sparse_direction import sparse_direction
 
     i, j = np.triu_indices(len(X), 1)
     D = np.square(X[i] - X[j])

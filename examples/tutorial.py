@@ -22,9 +22,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mrshc.study.tables import published
-
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "studies"))
+
+from publish import published  # noqa: E402 - a script, not part of the package
+
 IMAGES = ROOT / "docs" / "images"
 MRSHC = Path(sys.executable).with_name("mrshc")
 

@@ -1,4 +1,4 @@
-"""Where a matrix may live: the same numbers, placed there as a user would have them.
+"""Kinds of storage for X: the same numbers in each, as a user would have them.
 
 Packages are imported when they are needed: most tests need none of them.
 """
@@ -8,21 +8,25 @@ from types import SimpleNamespace
 import numpy as np
 from scipy import sparse
 
-from mrshc.core.data import block_reading as local
-from mrshc.core.data import device_array as device
-from mrshc.core.data import interface as source
-from mrshc.core.data import source_of
-from mrshc.core.data.out_of_core import FarData, FarMatrix, matrix_of, summary
-from mrshc.core.sparse_pca.components import leading_starts
-from mrshc.core.sparse_pca.l1_path import SparsityPath
-from mrshc.core.sparse_pca.working_sets import DevicePath, FarPath
+from mrshc.core.data import array_matrix, block_reading, device_array
+from mrshc.core.data.array_matrix import ArrayMatrix
+from mrshc.core.data.centred import centre
+from mrshc.core.data.conversion import data_matrix
+from mrshc.core.sparse_pca.l1_path import component_path
+from mrshc.core.sparse_pca.solvers import AlternationLimits
+
+
+class ArrayInBlocks(ArrayMatrix):
+    """An array in memory that is read in blocks, as if it were in a file."""
+
+    in_memory = False
 
 
 def use_small_blocks(monkeypatch, n_cells):
     """Make blocks so small that there are many of them."""
-    for module in (source, local, device):
+    for module in (array_matrix, block_reading, device_array):
         monkeypatch.setattr(module, "_BLOCK_CELLS", n_cells)
-    monkeypatch.setattr(local, "_LARGEST_BLOCK", 4 * n_cells)
+    monkeypatch.setattr(block_reading, "_LARGEST_BLOCK", 4 * n_cells)
 
 
 def mapped(A, folder, order="C"):
@@ -118,14 +122,14 @@ STORAGE_BACKENDS = {
 
 
 class StorageBackend:
-    """A place where matrices may live, each in a folder of its own."""
+    """A kind of storage, with a folder of its own for each matrix."""
 
     def __init__(self, name, folder):
         self.name, self._folder, self._placed = name, folder, 0
 
     @property
     def is_out_of_core(self):
-        """Whether X is swept there, rather than looked at as a whole."""
+        """Whether X is read in blocks."""
         return self.name not in ("Fortran", "float32")
 
     @property
@@ -145,32 +149,25 @@ class StorageBackend:
         return A.astype(np.float32).astype(np.float64) if self.is_single else A
 
 
-def data_of(X):
-    """Return X, wherever it lives, as the estimators give it to the core."""
-    where = source_of(X)
-    return X if where is None else FarData(source=where, found=summary(where))
-
-
 def matrix_at(X, *, center="columns", drop_constant=True, **options):
-    """Return X, wherever it lives, as the algorithms see it."""
-    return matrix_of(data_of(X), center=center, drop_constant=drop_constant, **options)
+    """Return X, wherever it is stored, as the algorithms use it."""
+    return centre(data_matrix(X), center=center, drop_constant=drop_constant, **options)
 
 
-def path_on(matrix, *, n_components, most, max_iter=20):
-    """Return the sparse components of a matrix, near or far, for at most so many features."""
-    limits = {"max_iter": max_iter, "tol": 1e-7}
-    if isinstance(matrix, FarMatrix):
-        kind = DevicePath if matrix.source.on_device else FarPath
-        return kind(matrix, n_components=n_components, most=most, **limits)
-    return SparsityPath(matrix, leading_starts(matrix, n_components), **limits)
+def path_on(matrix, *, n_components=5, most=500, max_iter=20):
+    """Return the path of the sparse components of a matrix, for at most so many features."""
+    return component_path(
+        matrix,
+        n_components=n_components,
+        max_features=most,
+        limits=AlternationLimits(max_iter=max_iter, tol=1e-7),
+    )
 
 
 def searched(path, targets, ranks):
-    """Return the features for every (q, rank), proved."""
-    while True:
-        found = {(q, r): path.search(q, rank=r) for q in targets for r in ranks}
-        if path.prove():
-            return found
+    """Return the features for every (q, rank), certified."""
+    grid = [(q, r) for q in targets for r in ranks]
+    return dict(path.search_grid(grid, tolerance=0, n_jobs=None))
 
 
 def assert_same_features(one, other):

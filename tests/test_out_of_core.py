@@ -28,7 +28,7 @@ from mrshc.app import cli, execution_backends, output_folder, place_of
 from mrshc.core.data import block_reading
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
-from mrshc.io import TableError, load_result, matrix_file, read_table
+from mrshc.io import TableError, load_result, matrix_file, memory, read_table
 from mrshc.io.matrix_file import Stored
 from mrshc.utils import progress
 
@@ -215,7 +215,7 @@ def test_missing_values_and_other_methods(main, folder):
 
 def test_the_size_decides(main, folder, monkeypatch):
     file = in_npy(folder / "x.npy")
-    monkeypatch.setattr(matrix_file, "free_memory", lambda: 2 * X.nbytes - 1)
+    monkeypatch.setattr(memory, "free_memory", lambda: 2 * X.nbytes - 1)
     table = read_table(file)
     assert isinstance(table.X, Stored)
     sentence = "X does not fit into memory (58 kB): it is read in blocks, pass by pass."
@@ -223,29 +223,13 @@ def test_the_size_decides(main, folder, monkeypatch):
     code, said, _ = main("cluster", file, *QUICK[:-1], "--out", "out")
     assert code == 0
     assert sentence in said
-    monkeypatch.setattr(matrix_file, "free_memory", lambda: 2 * X.nbytes)
+    monkeypatch.setattr(memory, "free_memory", lambda: 2 * X.nbytes)
     assert isinstance(read_table(file).X, np.ndarray)
     # A sparse matrix counts as if it were dense.
     file = in_h5ad(folder / "x.h5ad", np.where(X > 2, X, 0), "csc")
-    monkeypatch.setattr(matrix_file, "free_memory", lambda: 2 * X.nbytes - 1)
+    monkeypatch.setattr(memory, "free_memory", lambda: 2 * X.nbytes - 1)
     assert isinstance(read_table(file).X, Stored)
     np.testing.assert_array_equal(read_table(file).to_frame(), np.where(X > 2, X, 0))
-
-
-def test_free_memory_is_found_out_everywhere(monkeypatch):
-    assert 0 < matrix_file.free_memory() < np.inf
-    monkeypatch.setattr(matrix_file, "Path", lambda _: Path("/nowhere"))
-    assert 0 < matrix_file.free_memory() < np.inf
-    monkeypatch.setattr(matrix_file, "_SYSTEM", {})
-    assert matrix_file.free_memory() == np.inf
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(17, "17 bytes"), (57_600, "58 kB"), (1_500_000, "1.5 MB"), (4 * 10**12, "4.0 TB")],
-)
-def test_sizes_in_words(count, words):
-    assert matrix_file.size(count) == words
 
 
 @pytest.mark.parametrize("home", ["npy, features in rows", "zarr", "h5ad, csr"])
@@ -356,7 +340,7 @@ def test_groups_that_are_not_anndatas(folder):
 
 def test_rows_that_cannot_be_turned_into_columns(folder, monkeypatch):
     file = in_h5ad(folder / "x.h5ad", kind="csr")
-    monkeypatch.setattr(matrix_file, "free_memory", lambda: 10_000)
+    monkeypatch.setattr(memory, "free_memory", lambda: 10_000)
     with pytest.raises(TableError, match=r"by rows \(csr_matrix\), which needs .* by columns"):
         read_table(file)
 
@@ -438,7 +422,7 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
     file = in_zarr(folder / "x.zarr")
     assert main("cluster", file, "--out-of-core", *QUICK, "--out", "out")[0] == 0
     before = {f.name: f.read_bytes() for f in Path("out").iterdir()}
-    read, calls = matrix_file.FileSource._read, []
+    read, calls = matrix_file.FileMatrix._read, []
 
     def fails_late(self, start, stop):
         calls.append(start)
@@ -446,7 +430,7 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
             raise RuntimeError("the disk is gone")
         return read(self, start, stop)
 
-    monkeypatch.setattr(matrix_file.FileSource, "_read", fails_late)
+    monkeypatch.setattr(matrix_file.FileMatrix, "_read", fails_late)
     command = ("cluster", file, "--out-of-core", *QUICK, "--out", "out", "--overwrite")
     code, _, said = main(*command)
     assert (code, "Traceback" in said) == (2, False)
@@ -454,7 +438,7 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
     assert {f.name: f.read_bytes() for f in Path("out").iterdir()} == before
     left = Path("out.partial")
     assert {f.name for f in left.iterdir()} == {"lock", "search.jsonl"} if left.exists() else True
-    monkeypatch.setattr(matrix_file.FileSource, "_read", read)
+    monkeypatch.setattr(matrix_file.FileMatrix, "_read", read)
     assert main(*command)[0] == 0
     assert {f.name for f in folder.iterdir()} == {"x.zarr", "out"}
 

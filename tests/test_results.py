@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mrshc.study.config import CONFIGS
+
 STUDIES = Path(__file__).parents[1] / "studies"
-REFERENCES = pd.read_csv(STUDIES / "references.csv")
+REFERENCES = pd.read_csv(CONFIGS / "references.csv")
 IN_R = REFERENCES.query("source == 'R'").to_dict("records")
 QUANTITIES = ("cer", "recall", "precision", "n_features")
 

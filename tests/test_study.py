@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,18 @@ import pytest
 
 from mrshc import HighVarianceHC
 from mrshc.study import StudyError, microarray, render_study, run_study, simulation
-from mrshc.study.config import load_study
+from mrshc.study.config import CONFIGS, load_study
 from mrshc.study.journal import open_journal
 from mrshc.study.microarray import errors_in_dendrogram
-from mrshc.study.tables import published
 from mrshc.utils.folder_lock import locked_folder
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies"
-STUDY_NAMES = sorted(path.stem for path in STUDIES.glob("*.toml"))
+sys.path.insert(0, str(STUDIES))
+
+from publish import publish_study, published  # noqa: E402
+
+STUDY_NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
 
 CONFIG = """
 title = "A small study"
@@ -390,6 +394,28 @@ def test_committed_results_are_safe_from_a_trial_with_fewer_draws(folder, tmp_pa
     assert len(pd.read_csv(path)) == 4
 
 
+def test_a_trial_does_not_replace_whole_results_wherever_they_are(folder, tmp_path):
+    out = tmp_path / "out"
+    run_study("small", folder=folder, replicates=1, out=out)
+    run_study("small", folder=folder, replicates=2, out=out)  # one trial may replace another
+    whole = run_study("small", folder=folder, out=out).read_text()
+    with pytest.raises(StudyError, match=r"small has 3 draws; to make 2 .* \(out\)"):
+        run_study("small", folder=folder, replicates=2, out=out)
+    assert (out / "small.csv").read_text() == whole
+
+
+def test_studies_of_the_package_run_in_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = run_study("section2", replicates=1)
+    assert path == Path("mrshc-study/section2.csv")
+    assert sorted(f.name for f in path.parent.iterdir()) == [
+        *("section2.csv", "section2.json", "section2.md", "section2.png"),
+    ]
+    assert "mrshc, 1 draws" in render_study("section2")
+    with pytest.raises(StudyError, match=r"^No study 'table9'; there are: .*table1, table2"):
+        run_study("table9")
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -481,7 +507,7 @@ def test_every_table_has_its_place(name, page):
 @pytest.mark.parametrize("name", STUDY_NAMES)
 def test_committed_metadata_are_complete(name):
     metadata = json.loads((STUDIES / f"{name}.json").read_text())
-    study = load_study(STUDIES, name)
+    study = load_study(CONFIGS, name)
     assert metadata["replicates"] == study.replicates
     assert metadata["config"] == study.options
     assert set(metadata) >= {"code", "versions", "computer", "tasks", "seconds"}
@@ -492,7 +518,7 @@ def test_committed_tables_are_what_the_committed_results_render_to(name, tmp_pat
     for part in ("studies", "docs"):
         shutil.copytree(ROOT / part, tmp_path / part)
     shutil.copy(ROOT / "README.md", tmp_path)
-    render_study(name, folder=tmp_path / "studies")
+    publish_study(name, root=tmp_path)
     pages = [Path("README.md"), Path(f"studies/{name}.md")]
     pages += [page.relative_to(ROOT) for page in (ROOT / "docs").glob("*.md")]
     for page in pages:

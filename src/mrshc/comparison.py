@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from mrshc.errors import described, refused
 from mrshc.estimators.base import TreeClusterer
 from mrshc.methods import compared_methods
 from mrshc.metrics import (
@@ -36,6 +37,7 @@ class Comparison:
 
     models: dict[str, Any]  # by name of the method, without those that failed
     scores: pd.DataFrame  # one row for each method
+    errors: dict[str, Exception] = field(default_factory=dict)  # of those that failed, by name
 
 
 def compare(
@@ -75,7 +77,8 @@ def compare(
     Comparison
         With `models` and `scores`: `n_features`, `rank` and, if the truth is known, `cer` (share
         of pairs on which tree and truth disagree), `purity`, `recall` and `precision`. A method
-        that fails has a warning and a row with its `error`; only if all fail is that raised.
+        that fails has a warning, a row with its `error` and an entry in `errors`, the exception
+        itself; only if all fail is that raised.
 
     Examples
     --------
@@ -90,9 +93,10 @@ def compare(
         methods = default_methods(X, random_state=random_state, n_jobs=n_jobs)
     known = isinstance(methods, Mapping) and methods and all(map(_is_method, methods.values()))
     if not known:
-        raise ValueError(
-            "methods must map names to estimators of mrshc, or to functions that make one, got "
-            f"{methods!r}."
+        raise refused(
+            "methods",
+            methods,
+            allowed="map names to estimators of mrshc, or to functions that make one",
         )
     n_samples, n_features = _shape(X)
     truth = _checked_truth(truth, n_samples)
@@ -114,13 +118,13 @@ def compare(
             if missing in errors:
                 error = RuntimeError(f"it follows {missing}, which failed")
             errors[name] = error
-            rows[name] = {"error": f"{type(error).__name__}: {error}"}
+            rows[name] = {"error": described(error)}
     if not models:
         raise next(iter(errors.values()))
     for name, reason in errors.items():
         warnings.warn(f"{name} failed: {reason}", MethodFailedWarning, stacklevel=2)
     scores = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
-    return Comparison(models=models, scores=scores)
+    return Comparison(models=models, scores=scores, errors=errors)
 
 
 def whole_counts(scores: pd.DataFrame) -> pd.DataFrame:

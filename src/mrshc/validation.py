@@ -6,7 +6,7 @@ Each refusal says what was wanted, what came, and what to do.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Integral, Number
 from typing import Any
@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from mrshc.core.data import source_of
-from mrshc.core.data.out_of_core import FarData, summary
+from mrshc.core.data.array_matrix import ArrayMatrix
+from mrshc.core.data.conversion import stored_matrix, table_in_memory
+from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.errors import Parameter, ParameterError, PythonOnly, refused
 
 # The limit up to which double precision holds every whole number.
 _EXACT = 2**53
@@ -24,31 +26,41 @@ _EXACT = 2**53
 _LARGEST, _SMALLEST = 1e150, 1e-150
 
 
-def check_samples(
-    estimator: Any, X: Any, *, reset: bool = True, n_threads: int = 1
-) -> NDArray[Any] | FarData:
+def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int = 1) -> DataMatrix:
     """Return the finite, numeric data that an estimator is fitted to, or was (without `reset`).
 
     NaN marks a missing cell; every sample and every feature must have one that is not. Data that
-    live elsewhere are swept once, unless they were, and stay there, unless they are no larger than
-    a square.
+    are stored elsewhere are passed over once, unless they were, and stay there, unless they have
+    no more features than samples.
     """
-    source = X.source if isinstance(X, FarData) else source_of(X)
-    if source is not None:
-        n, p = source.shape
+    data = stored_matrix(X)
+    if data is not None:
+        n, p = data.shape
         if p > n >= 3:
-            if not isinstance(X, FarData):
-                X = FarData(source=source, found=summary(source, n_threads=n_threads))
-            return _far_samples(estimator, X, reset=reset)
-        X = source.columns(np.arange(p))
-    elif hasattr(X, "isbacked"):
-        X = X.X
+            if not reset:
+                check_n_features(estimator, p)
+            _check_content(data, X=None, n_threads=n_threads)
+            if reset:
+                estimator.n_features_in_ = p
+                forget(estimator, "feature_names_in_", "sample_names_in_")
+            return data
+        X = data.columns(np.arange(p))
+    array = _checked_array(estimator, table_in_memory(X), reset=reset)
+    data = ArrayMatrix(array)
+    _check_content(data, X=table_in_memory(X), n_threads=n_threads)
+    if reset:
+        _keep_sample_names(estimator, X)
+    return data
+
+
+def _checked_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
+    """Return an array or a table as scikit-learn's checks leave it; infinity is refused later."""
     X = _numbers(X)
     _refuse_duplicate_names(X)
     if not reset:
         _refuse_other_samples(estimator, X)
     try:
-        array = validate_data(
+        return validate_data(
             estimator,
             X,
             reset=reset,
@@ -63,20 +75,46 @@ def check_samples(
         raise ValueError(
             "X holds a whole number that is too large for double precision. Rescale it."
         ) from None
-    if np.isnan(array.min()):
-        _refuse_unobserved(array, X)
-    check_scale(array, X)
-    if reset:
-        _keep_sample_names(estimator, X)
-    return array
+
+
+def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
+    """Refuse features and samples without a value, and values that cannot be computed with.
+
+    X, as it was given, has the names of the features; None if there are none.
+    """
+    summary = data.summary(n_threads=n_threads)
+    for counts, kind in ((summary.counts, "feature"), (summary.row_counts, "sample")):
+        if not counts.all():
+            position = int(counts.argmin())
+            name = _feature_name(X, position) if kind == "feature" else str(position)
+            raise _unobserved(kind, name)
+    infinite = "somewhere"
+    if data.in_memory and (np.isinf(summary.lowest) or np.isinf(summary.highest)):
+        infinite = f"first at {_first_cell(np.isinf(data.values), X)}"
+    _refuse_scale(summary.lowest, summary.highest, infinite)
+
+
+def check_n_features(estimator: Any, n_features: int) -> None:
+    """Refuse data without names that have not as many features as those of the fit."""
+    if n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X must have the {estimator.n_features_in_} features of the fit, but has {n_features}."
+        )
+
+
+def forget(estimator: Any, *names: str) -> None:
+    """Drop attributes of an earlier fit that this one does not set."""
+    for name in names:
+        if hasattr(estimator, name):
+            delattr(estimator, name)
 
 
 def _keep_sample_names(estimator: Any, X: Any) -> None:
     """Store the index of a DataFrame, by which annotations and later data are matched."""
     if hasattr(X, "iloc"):
         estimator.sample_names_in_ = np.asarray(X.index)
-    elif hasattr(estimator, "sample_names_in_"):
-        del estimator.sample_names_in_
+    else:
+        forget(estimator, "sample_names_in_")
 
 
 def _refuse_other_samples(estimator: Any, X: Any) -> None:
@@ -94,25 +132,6 @@ def _refuse_other_samples(estimator: Any, X: Any) -> None:
             "differs from that of the fit. Pass X.loc[model.sample_names_in_], or the values "
             "without an index."
         )
-
-
-def _far_samples(estimator: Any, data: FarData, *, reset: bool) -> FarData:
-    """Return data that live elsewhere, if they are what is wanted."""
-    p, found = data.shape[1], data.found
-    if not reset and p != estimator.n_features_in_:
-        raise ValueError(
-            f"X must have the {estimator.n_features_in_} features of the fit, but has {p}."
-        )
-    for counts, kind in ((found.counts, "feature"), (found.row_counts, "sample")):
-        if not counts.all():
-            raise _unobserved(kind, str(int(counts.argmin())))
-    _refuse_scale(found.lowest, found.highest, lambda: "somewhere")
-    if reset:
-        estimator.n_features_in_ = p
-        for name in ("feature_names_in_", "sample_names_in_"):
-            if hasattr(estimator, name):
-                delattr(estimator, name)
-    return data
 
 
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
@@ -133,18 +152,8 @@ def check_matrix_with_missing(X: Any) -> NDArray[Any]:
         raise ValueError(
             "X holds a whole number that is too large for double precision. Rescale it."
         ) from None
-    _refuse_unobserved(array, X)
-    check_scale(array, X)
+    _check_content(ArrayMatrix(array), X=X)
     return array
-
-
-def _refuse_unobserved(array: NDArray[Any], X: Any) -> None:
-    observed = ~np.isnan(array)
-    for axis, kind in ((0, "feature"), (1, "sample")):
-        empty = np.flatnonzero(~observed.any(axis=axis))
-        if empty.size:
-            what = _feature_name(X, empty[0]) if kind == "feature" else str(empty[0])
-            raise _unobserved(kind, what)
 
 
 def _unobserved(kind: str, what: str) -> ValueError:
@@ -153,16 +162,10 @@ def _unobserved(kind: str, what: str) -> ValueError:
     )
 
 
-def check_scale(array: NDArray[Any], X: Any) -> None:
-    """Refuse infinite values and values whose squares cannot be computed."""
-    low, high = float(np.nanmin(array)), float(np.nanmax(array))
-    _refuse_scale(low, high, lambda: f"first at {_first_cell(np.isinf(array), X)}")
-
-
-def _refuse_scale(low: float, high: float, where: Callable[[], str]) -> None:
+def _refuse_scale(low: float, high: float, where_infinite: str) -> None:
     if np.isinf(low) or np.isinf(high):
         raise ValueError(
-            f"X must be finite, but holds inf ({where()}). Replace it, or mend the "
+            f"X must be finite, but holds inf ({where_infinite}). Replace it, or mend the "
             "transformation that made it, such as a logarithm of zero."
         )
     largest = max(abs(low), abs(high))
@@ -183,9 +186,13 @@ def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.
     fits = array.shape == wanted and np.isfinite(array).all() and array.any()
     if not fits or np.diag(array).any() or not np.allclose(array, array.T):
         what = f"shape {array.shape}" if array.size else repr(value)
-        raise ValueError(
-            f"{name} must be the dissimilarity_ of an earlier fit: symmetric, finite, zero on the "
-            f"diagonal, of shape {wanted}, got {what}."
+        raise ParameterError(
+            "{parameter} must be {allowed}, got {what}.",
+            parameter=Parameter(name),
+            value=value,
+            allowed="the dissimilarity_ of an earlier fit: symmetric, finite, zero on the "
+            f"diagonal, of shape {wanted}",
+            what=what,
         )
     return array
 
@@ -195,7 +202,7 @@ def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: 
     inside = _is_integer(value) and value >= low and (high is None or value <= high)
     if not inside:
         wanted = f"at least {low}" if high is None else f"in [{low}, {high}]"
-        raise ValueError(f"{name} must be a whole number {wanted}, got {value!r}. {advice}")
+        raise refused(name, value, allowed=f"be a whole number {wanted}", advice=advice)
     return int(value)
 
 
@@ -211,8 +218,12 @@ def check_jobs(n_jobs: Any) -> int | None:
     if n_jobs is None:
         return None
     if not _is_integer(n_jobs) or n_jobs == 0:
-        raise ValueError(
-            f"n_jobs must be a whole number of workers, -1 for every core, or None, got {n_jobs!r}."
+        raise ParameterError(
+            "{n_jobs} must {allowed},{none} got {value!r}.",
+            n_jobs=Parameter("n_jobs"),
+            value=n_jobs,
+            allowed="be a whole number of workers, -1 for every core",
+            none=PythonOnly(" or None,"),
         )
     return int(n_jobs)
 
@@ -223,15 +234,16 @@ def check_increasing(
     """Return strictly increasing whole numbers within [low, high]."""
     listed = None if isinstance(values, str) or not np.iterable(values) else list(values)
     if not listed:
-        raise ValueError(
-            f"{name} must be a whole number, an increasing sequence of them or 'auto', "
-            f"got {values!r}."
+        raise refused(
+            name, values, allowed="be a whole number, an increasing sequence of them or 'auto'"
         )
     checked = tuple(check_integer(name, v, low=low, high=high, advice=advice) for v in listed)
     if any(b <= a for a, b in pairwise(checked)):
-        raise ValueError(
-            f"{name} must increase from candidate to candidate, got {list(checked)}. "
-            "Sort them and drop duplicates."
+        raise refused(
+            name,
+            list(checked),
+            allowed="increase from candidate to candidate",
+            advice="Sort them and drop duplicates.",
         )
     return checked
 
@@ -240,7 +252,7 @@ def check_number(name: str, value: Any, *, low: float, high: float, advice: str)
     """Return a number within [low, high]."""
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_number or not low <= value <= high:
-        raise ValueError(f"{name} must lie in [{low:g}, {high:.6g}], got {value!r}. {advice}")
+        raise refused(name, value, allowed=f"lie in [{low:g}, {high:.6g}]", advice=advice)
     return float(value)
 
 
@@ -250,7 +262,7 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
     # True == 1, so identity of type matters too.
     if not any(type(value) is type(option) and value == option for option in options):
         known = ", ".join(repr(option) for option in options)
-        raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+        raise refused(name, value, allowed=f"be one of {known}")
     return value
 
 

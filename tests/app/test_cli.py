@@ -18,9 +18,8 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC
-from mrshc.app import cli
 from mrshc.app.cli.temporary_folder import use_temporary_folder_of
-from mrshc.core.kernels.jit import CompilationCacheWarning
+from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 from mrshc.datasets import make_simulation_1
 from mrshc.io import load_result
 from mrshc.io.result import write_result
@@ -35,19 +34,6 @@ def mrshc(*arguments, **options):
     return subprocess.run(
         [MRSHC, *map(str, arguments)], capture_output=True, text=True, check=False, **options
     )
-
-
-@pytest.fixture
-def main(monkeypatch, capsys):
-    """Run the command line in this process: it starts faster."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mrshc", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -546,21 +532,23 @@ def test_an_impossible_seed_is_the_users_mistake(main):
 
 
 def test_studies_are_rendered_from_the_command_line(tmp_path):
-    for part in ("studies", "docs"):
-        shutil.copytree(ROOT / part, tmp_path / part)
-    done = mrshc("study", "table3", "--render", cwd=tmp_path)
+    shutil.copytree(ROOT / "studies", tmp_path / "copied")
+    done = mrshc("study", "table3", "--render", "--out", "copied", cwd=tmp_path)
     assert done.returncode == 0
     assert done.stdout == (ROOT / "studies" / "table3.md").read_text()
 
 
 def test_unknown_studies_and_missing_data_are_the_users_mistake(main, tmp_path):
-    studies = ROOT / "studies"
-    code, _, said = main("study", "table9", "--folder", studies)
+    code, _, said = main("study", "table9")
     assert (code, said.count("\n")) == (2, 1)
-    assert "No study 'table9'" in said
-    code, _, said = main("study", "lymphoma", "--folder", studies, "--out", tmp_path / "out")
+    assert "No study 'table9'; there are: " in said
+    code, _, said = main("study", "table9", "--folder", tmp_path)
+    assert code == 2
+    assert f"No study 'table9' in the folder '{tmp_path}'; there are: none." in said
+    code, _, said = main("study", "lymphoma", "--out", tmp_path / "out")
     assert code == 2
     assert "lymphoma needs the data set lymphoma.npz" in said
+    assert "Say in which folder it lies with --data." in said
 
 
 # Neither a language nor an encoding, as for jobs of services.

@@ -160,7 +160,7 @@ def test_samples_without_values_are_refused_by_name():
 def test_samples_that_share_nothing_are_refused_by_name_where_that_matters():
     gaps = X.copy()
     gaps[7, :40] = gaps[9, 40:] = np.nan
-    with pytest.raises(UserError, match=r"but 's7' and 's9' have none in common.*--impute"):
+    with pytest.raises(UserError, match=r"but 's7' and 's9' have none in common.*impute="):
         plan_of(table(gaps), method="shc")
     plan = plan_of(table(gaps), parameters={"n_features_to_select": 20, "random_state": 0})
     with pytest.raises(UserError, match="'s7' and 's9' have none in common"):
@@ -316,17 +316,17 @@ def test_the_same_work_is_known_again_and_other_work_is_not():
         ({"method": "kmeans"}, "method must be one of mrshc, shc, hc, hmv, got 'kmeans'"),
         ({"method": "hmv"}, "Method hmv needs a number of features"),
         ({"method": "hc", "parameters": {"n_features_to_select": 5}}, "hc takes all features"),
-        ({"method": "hc", "parameters": {"rank": 2}}, "--rank has no meaning for method hc"),
-        ({"method": "hc", "parameters": {"refine": True}}, "--refine has no meaning for method hc"),
+        ({"method": "hc", "parameters": {"rank": 2}}, "rank has no meaning for method hc"),
+        ({"method": "hc", "parameters": {"refine": True}}, "refine has no meaning for method hc"),
         (
             {"method": "shc", "parameters": {"robust": True}},
-            "--robust has no meaning for method shc",
+            "robust has no meaning for method shc",
         ),
         (
             {"method": "shc", "parameters": {"selection": "evidence"}},
-            "--selection has no meaning for method shc",
+            "selection has no meaning for method shc",
         ),
-        ({"steps": chain(top_variance=500)}, r"--top-variance must be a whole number in \[1, 80\]"),
+        ({"steps": chain(top_variance=500)}, r"n_features must be a whole number in \[1, 80\]"),
         ({"steps": chain(log2=True)}, "logarithm"),
     ],
 )
@@ -338,7 +338,7 @@ def test_mistakes_are_found_before_the_fit(mistake, sentence):
 
 def test_more_features_than_survive_the_filters():
     with pytest.raises(
-        UserError, match=r"--n-features must be .* \[1, 40\], got 50.*relax the filter"
+        UserError, match=r"n_features_to_select must be .* \[1, 40\], got 50.*relax the filter"
     ):
         run(steps=chain(top_variance=40), n_features_to_select=50)
 

@@ -9,7 +9,7 @@ import pytest
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_info
 
-from mrshc.core.data.centred import centred_matrix
+from mrshc.core.data.centred_array import centred_array
 from mrshc.core.parallel import one_blas_thread, results_of
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.trees.gap_statistic import GapSettings
@@ -117,7 +117,7 @@ def test_nothing_runs_on_after_an_error_of_the_caller():
         raise OSError(f"enough after {done} of {total}")
 
     X = np.random.default_rng(0).normal(size=(60, 3000))
-    matrix = centred_matrix(X, center="columns", drop_constant=True)
+    matrix = centred_array(X, center="columns", drop_constant=True)
     plan = SearchPlan(
         targets=tuple(range(10, 100, 5)),
         ranks=(1, 2, 3),

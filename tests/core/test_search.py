@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import plain_twin
-from mrshc.core.data.centred import centred_matrix
+from mrshc.core.data.centred_array import centred_array
 from mrshc.core.inference.refinement import RefineSettings
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.trees.gap_statistic import GapSettings
@@ -169,7 +169,7 @@ def test_progress_counts_every_step_once():
         gap=GapSettings(n_references=5),
         entropy=0,
     )
-    matrix = centred_matrix(X, center="columns", drop_constant=True)
+    matrix = centred_array(X, center="columns", drop_constant=True)
     search(matrix, plan, n_jobs=None, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (plan.n_steps, plan.n_steps) == (18, 18)
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})

@@ -14,11 +14,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from mrshc import SHC, HighVarianceHC, MrSHC
-from mrshc.core.data import source_of
-from mrshc.core.data.interface import UnreadableError
-from mrshc.core.data.out_of_core import FarData, summary
+from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
 from mrshc.errors import UserError
-from mrshc.estimators.checkpoint import fingerprint
 from storage_backends import (
     STORAGE_BACKENDS,
     backed,
@@ -191,9 +189,9 @@ def test_names_of_an_earlier_fit_are_forgotten(tmp_path):
 @pytest.mark.parametrize(
     "model", [quick([10, 20], refine=True), quick(robust=True), SHC(20, refine=True)]
 )
-def test_wide_arrays_are_swept_too(model, monkeypatch):
+def test_wide_arrays_are_read_in_blocks(model, monkeypatch):
     expected = clone(model).fit(HOLES)
-    monkeypatch.setattr("mrshc.core.data.out_of_core._MANY", 200)
+    monkeypatch.setattr("mrshc.core.data.centred._MANY_FEATURES", 200)
     found = clone(model).fit(HOLES)
     assert_same_fit(found, expected)
     assert hasattr(found, "n_passes_") == isinstance(model, MrSHC)
@@ -308,20 +306,21 @@ def test_data_that_are_refused_leave_nothing_behind(model, bad, tmp_path):
     assert not attributes(model)
 
 
-class Failing:
-    """A matrix that can be swept so many times, and then no more."""
+class Failing(DataMatrix):
+    """A matrix over which so many passes can be made, and then no more."""
 
-    def __init__(self, X, n_sweeps):
-        self._source, self._left = source_of(X), n_sweeps
+    def __init__(self, X, n_passes):
+        self._data, self._left = stored_matrix(X), n_passes
+        self.shape, self.dtype = self._data.shape, self._data.dtype
 
-    def __getattr__(self, name):
-        return getattr(self._source, name)
-
-    def sweep(self, function):
+    def map_blocks(self, function):
         self._left -= 1
         if self._left < 0:
             raise UnreadableError("The disk is gone.")
-        return self._source.sweep(function)
+        return self._data.map_blocks(function)
+
+    def columns(self, indices):
+        return self._data.columns(indices)
 
 
 def test_a_fit_that_fails_on_its_way_leaves_the_earlier_one(tmp_path):
@@ -329,15 +328,15 @@ def test_a_fit_that_fails_on_its_way_leaves_the_earlier_one(tmp_path):
     model = quick([10, 20], refine=True).fit(X)
     before = dict(vars(model))
     other = clone(model).set_params(n_features_to_select=[5, 30])
-    n_sweeps = other.fit(X).n_passes_
+    n_passes = other.fit(X).n_passes_
     model.set_params(n_features_to_select=[5, 30])
-    for left in (0, 1, 2, n_sweeps // 2, n_sweeps - 1):
+    for left in (0, 1, 2, n_passes // 2, n_passes - 1):
         with pytest.raises(UnreadableError, match="The disk is gone"):
             model.fit(Failing(X, left))
         for name in ("labels_", "linkage_matrix_", "search_results_", "feature_qvalues_"):
             assert getattr(model, name) is before[name]
         assert model.n_passes_ == before["n_passes_"]
-    assert_same_fit(model.fit(Failing(X, n_sweeps)), other, rtol=0)
+    assert_same_fit(model.fit(Failing(X, n_passes)), other, rtol=0)
 
 
 def test_samples_in_another_order_are_other_data(tmp_path):
@@ -345,6 +344,5 @@ def test_samples_in_another_order_are_other_data(tmp_path):
     found = []
     for rows in (X, X[::-1]):
         np.save(tmp_path / "X.npy", rows)
-        source = source_of(np.load(tmp_path / "X.npy", mmap_mode="r"))
-        found.append(fingerprint(FarData(source=source, found=summary(source))))
+        found.append(stored_matrix(np.load(tmp_path / "X.npy", mmap_mode="r")).fingerprint())
     assert found[0] != found[1]

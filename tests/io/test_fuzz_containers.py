@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mrshc.core.data import source_of
-from mrshc.core.data.interface import UnreadableError
+from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.io import TableError, read_table
 
 # 100,000 are run by hand. Most cases are of the cheapest kind.
@@ -94,8 +94,8 @@ def expected(kind, content, shape):
 
 
 def seen(X):
-    source = source_of(X)
-    blocks = np.concatenate(list(source.sweep(lambda block, _start, _xp: block)), axis=1)
+    source = stored_matrix(X)
+    blocks = np.concatenate(list(source.map_blocks(lambda block, _start, _xp: block)), axis=1)
     np.testing.assert_array_equal(source.columns(np.arange(source.shape[1])), blocks)
     return blocks
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from mrshc.app import about_comparison, compare_methods, fit, plan_of
-from mrshc.core.robust.outliers import winsorised
+from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.io import Table
@@ -320,7 +320,7 @@ def test_with_gaps_and_outliers_the_page_still_says_what_python_says(visit):
     names = seen.js("page.data.features.names")
     X = result.selected[names]
     # As in features.csv: without outlying samples, other unusual cells as the fit sees them.
-    counted = pd.DataFrame(winsorised(X.to_numpy(), result.outlier_samples_), columns=names)
+    counted = pd.DataFrame(winsorise(X.to_numpy(), result.outlier_samples_), columns=names)
     counted.loc[result.outlier_samples_] = np.nan
     means = np.array(seen.js("page.means"), dtype=float)  # NaN comes as None
     by_cluster = counted.groupby(labels)

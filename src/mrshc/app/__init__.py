@@ -1,28 +1,24 @@
-"""From a table to a result: what is to be done, doing it, what was found, what to say of it."""
+"""From a table to a result: the plan of a run, the fit, the description and the output folder."""
 
-from mrshc.app.execution_backends import HERE, Place, place_of
-from mrshc.app.messages import (
-    classes_in_clusters,
-    notes_on,
-    preparation,
-    refined,
-    summary,
-    weighed,
-)
-from mrshc.app.plan import Plan, plan_of, refuse_elsewhere
-from mrshc.app.result_building import COMPARISON_FORMAT, COMPARISON_VERSION, about_comparison
-from mrshc.app.run import clusters_compared, compare_methods, described, fit, fitted
-from mrshc.methods import METHODS
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mrshc.app.execution_backends import HERE, Place, place_of
+    from mrshc.app.messages import notes_on, preparation, summary
+    from mrshc.app.plan import Plan, plan_of, refuse_elsewhere
+    from mrshc.app.result_building import about_comparison
+    from mrshc.app.run import clusters_compared, compare_methods, described, fit, fitted
+    from mrshc.methods import METHODS
 
 __all__ = [
-    "COMPARISON_FORMAT",
-    "COMPARISON_VERSION",
     "HERE",
     "METHODS",
     "Place",
     "Plan",
     "about_comparison",
-    "classes_in_clusters",
     "clusters_compared",
     "compare_methods",
     "described",
@@ -32,8 +28,28 @@ __all__ = [
     "place_of",
     "plan_of",
     "preparation",
-    "refined",
     "refuse_elsewhere",
     "summary",
-    "weighed",
 ]
+
+# Imported with their first use: the command line must show its help without loading them.
+_HOMES = {
+    "execution_backends": ("HERE", "Place", "place_of"),
+    "messages": ("notes_on", "preparation", "summary"),
+    "plan": ("METHODS", "Plan", "plan_of", "refuse_elsewhere"),
+    "result_building": ("about_comparison",),
+    "run": ("clusters_compared", "compare_methods", "described", "fit", "fitted"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used."""
+    for module, names in _HOMES.items():
+        if name in names:
+            globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data import source_of
-from mrshc.core.data.interface import Source, UnreadableError
+from mrshc.core.data.conversion import data_matrix
+from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
 from mrshc.errors import LostError, UserError
-from mrshc.io.matrix_file import Stored, size
+from mrshc.io.memory import size
 
 # Seconds until a scheduler and a worker must have answered.
 _PATIENCE = 10
@@ -27,7 +27,7 @@ class Place:
     """Where X is put, and where the work is done."""
 
     name: str  # for a sentence; empty: here
-    put: Callable[[Source], Source]  # while it is at work
+    put: Callable[[DataMatrix], DataMatrix]  # while it is at work
     takes_arrays: bool  # also those that are in memory here
     working: Callable[[], AbstractContextManager[None]]  # to be entered by the thread that works
 
@@ -102,20 +102,18 @@ def _room(dask_worker: Any) -> int:
     return int(dask_worker.memory_manager.memory_limit or 0)
 
 
-def _on_workers(X: Source, client: Any) -> Source:
+def _on_workers(X: DataMatrix, client: Any) -> DataMatrix:
     """Return X as chunks that workers read from its file themselves, and keep if they can."""
-    if not isinstance(X, Stored):
+    if X.chunk_widths is None:
         return X
     import dask.array
 
-    chunks = (X.shape[0], X.widths)
+    chunks = (X.shape[0], X.chunk_widths)
     empty = np.empty((0, 0), X.dtype)
     array = dask.array.from_array(X, chunks=chunks, name=False, asarray=False, meta=empty)
     if 2 * X.nbytes < sum(client.run(_room).values()):
         array = client.persist(array, retries=_RETRIES)
-    found = source_of(array)
-    assert found is not None  # dask arrays are known
-    return found
+    return data_matrix(array)
 
 
 @contextmanager
@@ -153,7 +151,7 @@ def _refuse_unknown(device: str) -> None:
         ) from None
 
 
-def _on_device(X: Source, device: str) -> Source:
+def _on_device(X: DataMatrix, device: str) -> DataMatrix:
     """Return a copy of X on a device; only blocks of it are here meanwhile."""
     import torch
 
@@ -161,12 +159,10 @@ def _on_device(X: Source, device: str) -> Source:
         there = torch.empty(X.shape, dtype=getattr(torch, X.dtype.name), device=device)
     except RuntimeError:  # for want of memory, which has an error of its own on some devices only
         raise torch.OutOfMemoryError from None
-    for start, block in X.sweep(_block):
+    for start, block in X.map_blocks(_block):
         stop = start + block.shape[1]
         there[:, start:stop] = torch.from_numpy(np.require(block, requirements="W"))
-    found = source_of(there)
-    assert found is not None  # tensors are known
-    return found
+    return data_matrix(there)
 
 
 def _block(block: Any, start: int, _: Any) -> tuple[int, Any]:

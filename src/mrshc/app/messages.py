@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison
 from mrshc.io.result import Result, outlying
 from mrshc.io.table import missing
 from mrshc.preprocessing import ObservedFilter
+from mrshc.report.sentences import associated, refined, weighed
 
 _NAMED = 10  # features, in a sentence
 
@@ -23,8 +23,7 @@ def preparation(plan: Plan) -> list[str]:
         left = f", {removed:,} {many} removed, {step.n_features_after:,} left" if removed else ""
         if removed and step.step == repr(ObservedFilter()):
             rest = f" and {removed - _NAMED:,} more" if removed > _NAMED else ""
-            assert isinstance(plan.table.X, np.ndarray)  # nothing else is filtered
-            empty = plan.table.feature_names[np.isnan(plan.table.X).all(axis=0)]
+            empty = plan.table.feature_names[np.isnan(plan.table.data.values).all(axis=0)]
             left += f": {', '.join(map(str, empty[:_NAMED]))}{rest}"
         sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{left}.")
     return [*sentences, *([f"Fitting on {plan.place.name}."] if plan.place.name else [])]
@@ -32,35 +31,9 @@ def preparation(plan: Plan) -> list[str]:
 
 def late_notes(plan: Plan) -> list[str]:
     """Say what was not known when a table was read that stays in its file."""
-    if isinstance(plan.table.X, np.ndarray) or not plan.n_missing:
+    if plan.table.data.in_memory or not plan.n_missing:
         return []
     return [missing(plan.n_missing, plan.table.X.shape)]
-
-
-def classes_in_clusters(result: Result) -> pd.DataFrame | None:
-    """Count the samples of each true class in each cluster; None without known classes."""
-    scores = result.about["scores"]
-    if scores is None:
-        return None
-    clusters = result.samples["cluster"].map("cluster {}".format)
-    return pd.crosstab(result.samples[scores["truth"]], clusters)
-
-
-def associated(n_associated: int, *, n_used: int) -> str:
-    """Say what refining the features found; none are associated if nothing supports them."""
-    if not n_associated:
-        return "No features are associated with what others show: the structure has no support."
-    used = "on them" if n_associated == n_used else f"on the {n_used:,} strongest"
-    return (
-        f"{n_associated:,} features are associated with the structure, at a false discovery rate "
-        f"of 5 %; the tree is built {used}."
-    )
-
-
-def refined(result: Result) -> str | None:
-    """Say what refining the features found; None if it was not asked for, or found nothing."""
-    found = result.about["n_associated"]
-    return associated(found, n_used=result.n_features_selected_) if found else None
 
 
 def notes_on(comparison: Comparison, plan: Plan) -> list[str]:
@@ -74,12 +47,6 @@ def notes_on(comparison: Comparison, plan: Plan) -> list[str]:
             words = outlying([str(plan.table.sample_names[i]) for i in outliers])
             sentences.append(f"{name}: {words}")
     return sentences
-
-
-def weighed(result: Result) -> str | None:
-    """Say how the selection rule scored the chosen candidate; None if it has no such sentence."""
-    rule = result.selection_rule
-    return None if rule is None else rule.score_sentence(result.chosen_row)
 
 
 def summary(result: Result) -> list[str]:

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from mrshc import plotting
-from mrshc.app import COMPARISON_FORMAT, Plan, about_comparison
+from mrshc.app.plan import Plan
+from mrshc.app.result_building import about_comparison
 from mrshc.comparison import Comparison, whole_counts
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
+from mrshc.io.comparison_format import ABOUT_COMPARISON, COMPARISON_FORMAT
 from mrshc.io.result import ABOUT, FORMAT, Result, write_result
 from mrshc.plotting.pictures import PICTURES, Picture, features_shown
-from mrshc.report import ABOUT_COMPARISON, REPORT, write_report
+from mrshc.report import REPORT, write_report
 from mrshc.utils.atomic_files import is_leftover
 from mrshc.utils.folder_lock import LOCK, locked_folder, remove_locked_folder
 from mrshc.utils.journal import DamagedError, OtherWorkError

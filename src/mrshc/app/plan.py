@@ -15,39 +15,24 @@ from numpy.typing import NDArray
 
 from mrshc.app.execution_backends import HERE, Place
 from mrshc.core.arrays import Index
-from mrshc.core.data.interface import ArraySource, Source
-from mrshc.core.data.out_of_core import FarData, summary
+from mrshc.core.data.array_matrix import ArrayMatrix
+from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import n_threads
-from mrshc.errors import UserError
+from mrshc.errors import (
+    Parameter,
+    ParameterError,
+    Sentence,
+    Setting,
+    UserError,
+    refused,
+)
 from mrshc.estimators.base import feature_targets
-from mrshc.estimators.checkpoint import fingerprint
 from mrshc.io.table import Table
 from mrshc.methods import METHODS, Method
 from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
 from mrshc.validation import check_jobs
 
-# How refusals call parameters, and how the command line does; longer ones first.
-_OPTIONS = {
-    "n_features_to_select": "--n-features",
-    "feature_tolerance": "--feature-tolerance",
-    "n_permutations": "--n-permutations",
-    "n_references": "--n-references",
-    "min_difference": "--min-difference",
-    "n_neighbors": "--neighbors",
-    "n_features": "--top-variance",
-    "n_clusters": "--n-clusters",
-    "pseudocount": "--pseudocount",
-    "min_ratio": "--min-ratio",
-    "max_rank": "--max-rank",
-    "l1_bound": "--l1-bound",
-    "n_jobs": "--jobs",
-    "Thresholds(floor=100)": "--floor 100",
-    "Thresholds(floor=...)": "--floor",
-    "floor must not lie above ceiling": "--floor must not lie above --ceiling",
-    "linkage=": "--linkage ",
-    "metric=": "--metric ",
-    "or None, got": "got",
-}
+_IN_MEMORY = Setting("in_memory", True)
 # What a fit does not depend on.
 _WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")
 
@@ -57,7 +42,7 @@ class Plan:
     """A table made ready, and the estimator to be fitted to it."""
 
     table: Table
-    X: NDArray[Any] | FarData  # (n, features left), what is fitted
+    matrix: DataMatrix  # (n, features left), what is fitted
     kept: Index  # (features left,), which of the table's they are
     log: tuple[StepReport, ...]  # of what was done to the table
     place: Place  # where it is fitted
@@ -73,19 +58,18 @@ class Plan:
         return self.table.feature_names[self.kept]
 
     @property
-    def data(self) -> pd.DataFrame | FarData:
+    def data(self) -> pd.DataFrame | DataMatrix:
         """What is fitted: an array with names, so that refusals can name a feature."""
-        if isinstance(self.X, FarData):
-            return self.X
-        return pd.DataFrame(self.X, columns=self.feature_names)
+        if not self.matrix.in_memory:
+            return self.matrix
+        return pd.DataFrame(self.matrix.values, columns=self.feature_names)
 
     @property
     def n_missing(self) -> int:
         """Cells of the table that are missing."""
-        if isinstance(self.table.X, np.ndarray):
-            return int(np.isnan(self.table.X).sum())
-        assert isinstance(self.X, FarData)  # nothing else comes of a table that is elsewhere
-        return int(self.X.shape[0] * self.X.shape[1] - self.X.found.counts.sum())
+        # A table that stays in its file is not filtered: what is fitted has all its cells.
+        data = self.table.data if self.table.data.in_memory else self.matrix
+        return data.shape[0] * data.shape[1] - data.summary().n_observed
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -96,7 +80,7 @@ class Plan:
     @property
     def work(self) -> str:
         """A hash of all that the result depends on."""
-        about = [fingerprint(self.X), self.method, str(self.n_clusters), str(self.truth)]
+        about = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
         about += [str(sorted(self.parameters.items())), version("mrshc")]
         about += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
         about += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]
@@ -130,31 +114,29 @@ def plan_of(
     command : str
         How the run can be repeated.
     place : Place
-        Where X is put and fitted. What lives elsewhere is swept once here.
+        Where X is put and fitted. Data that are not in memory are passed over once here.
     """
     if truth is not None and truth not in table.sample_annotations:
         there = ", ".join(map(str, table.sample_annotations.columns)) or "none"
         raise UserError(f"There is no annotation {truth!r} of the samples; there are: {there}.")
     given = {name: v for name, v in (parameters or {}).items() if v is not None}
     kind = _known_method(method)
-    X: NDArray[Any] | Source
-    if isinstance(table.X, np.ndarray):
-        prepared = _prepared(table.X, table, steps, shared=kind.needs_shared_features)
-        X = ArraySource(prepared.X) if place.takes_arrays else prepared.X
-        kept, log = prepared.kept, prepared.log
+    matrix, kept, log = table.data, np.arange(table.X.shape[1]), tuple[StepReport, ...]()
+    if matrix.in_memory:
+        prepared = _prepared(matrix.values, table, steps, shared=kind.needs_shared_features)
+        matrix, kept, log = ArrayMatrix(prepared.X), prepared.kept, prepared.log
     else:
         _refuse_steps(steps)
-        X, kept, log = table.X, np.arange(table.X.shape[1]), ()
-    if not isinstance(X, np.ndarray):
+    stays = matrix.in_memory and not place.takes_arrays
+    if not stays:
         _refuse_without_memory(kind, given)
     estimator = _estimator(kind, given, n_features=kept.size)
     if "n_features_to_select" in given:  # as the fit would, but before anything is written
-        with options_in_words():
-            feature_targets(given["n_features_to_select"], n_features=kept.size, n_constant=0)
+        feature_targets(given["n_features_to_select"], n_features=kept.size, n_constant=0)
     n_clusters = given.get("n_clusters")
     return Plan(
         table=table,
-        X=X if isinstance(X, np.ndarray) else _swept(X, table, kept, place, given.get("n_jobs")),
+        matrix=matrix if stays else _placed(matrix, table, kept, place, given.get("n_jobs")),
         kept=kept,
         log=log,
         place=place,
@@ -171,7 +153,7 @@ def _prepared(X: NDArray[Any], table: Table, steps: Sequence[Any], *, shared: bo
     _refuse_bad_values(X, table)
     if np.isnan(X).all(axis=0).any():
         steps = [ObservedFilter(), *steps]
-    with options_in_words():
+    with refusals():
         prepared = prepare(X, steps, feature_names=list(table.feature_names))
     refuse_unknown_samples(prepared.X, table, shared=shared)
     return prepared
@@ -179,38 +161,54 @@ def _prepared(X: NDArray[Any], table: Table, steps: Sequence[Any], *, shared: bo
 
 def _refuse_steps(steps: Sequence[Any]) -> None:
     if steps:
-        raise UserError(
+        raise ParameterError(
             "Filters, logarithms and the like need X in memory, but it stays in its file. Apply "
-            "them when the file is written, or add --in-memory."
+            "them when the file is written, or add {memory}.",
+            memory=_IN_MEMORY,
         )
 
 
 def _refuse_without_memory(method: Method, given: Mapping[str, Any]) -> None:
     """Refuse what can be done to arrays in memory only."""
-    instead = "is elsewhere. Use --in-memory, without --device"
+    fields: dict[str, Any] = {
+        "robust": Parameter("robust"),
+        "hmv": Setting("method", "hmv"),
+        "instead": Sentence(
+            "is elsewhere. Use {memory}, without {device}",
+            memory=_IN_MEMORY,
+            device=Parameter("device"),
+        ),
+    }
     if given.get("robust"):
-        raise UserError(f"--robust needs X in memory, but it {instead}, or leave --robust out.")
+        raise ParameterError(
+            "{robust} needs X in memory, but it {instead}, or leave {robust} out.", **fields
+        )
     if method.features == "all":
-        raise UserError(
-            f"Method {method.key} takes all features and needs X in memory, but it {instead}, or "
-            "choose a number of features with --method hmv."
+        raise ParameterError(
+            "Method {method} takes all features and needs X in memory, but it {instead}, or choose "
+            "a number of features with {hmv}.",
+            method=method.key,
+            **fields,
         )
 
 
 def refuse_elsewhere(table: Table) -> None:
     """Refuse to compare methods where X is not in memory: not all of them can do without."""
-    if not isinstance(table.X, np.ndarray):
-        raise UserError(
-            "A comparison needs X in memory, but it stays in its file. Add --in-memory, or use "
-            "mrshc cluster for one method after the other."
+    if not table.data.in_memory:
+        raise ParameterError(
+            "A comparison needs X in memory, but it stays in its file. Add {memory}, or use mrshc "
+            "cluster for one method after the other.",
+            memory=_IN_MEMORY,
         )
 
 
-def _swept(X: Source, table: Table, kept: Index, place: Place, n_jobs: int | None) -> FarData:
-    """Return data where they are put, fit for use by the names that the table has."""
+def _placed(
+    matrix: DataMatrix, table: Table, kept: Index, place: Place, n_jobs: int | None
+) -> DataMatrix:
+    """Return data where they are put, checked; refusals use the names that the table has."""
     with place.working():
-        source = place.put(X)
-        found = summary(source, n_threads=n_threads(check_jobs(n_jobs)))
+        placed = place.put(matrix)
+        found = placed.summary(n_threads=n_threads(check_jobs(n_jobs)))
     names = {"sample": table.sample_names, "feature": table.feature_names[kept]}
     for kind, counts in (("sample", found.row_counts), ("feature", found.counts)):
         if not counts.all():
@@ -223,7 +221,7 @@ def _swept(X: Source, table: Table, kept: Index, place: Place, n_jobs: int | Non
             f"Values must be finite, but {table.source} holds inf. Mend the transformation that "
             "made it, such as a logarithm of zero."
         )
-    return FarData(source=source, found=found)
+    return placed
 
 
 def _refuse_bad_values(X: NDArray[Any], table: Table) -> None:
@@ -260,48 +258,58 @@ def refuse_unknown_samples(X: NDArray[Any], table: Table, *, shared: bool) -> No
     counts = observed.astype(np.float32)
     if shared and (strangers := np.argwhere(counts @ counts.T == 0)).size:
         one, other = (names[i] for i in strangers[0])
-        raise UserError(
-            f"Every two samples must share an observed feature, but {one!r} and {other!r} have "
-            "none in common. Remove one of them, or add --impute features."
+        raise ParameterError(
+            "Every two samples must share an observed feature, but {one!r} and {other!r} have none "
+            "in common. Remove one of them, or add {impute}.",
+            one=one,
+            other=other,
+            impute=Setting("impute", "features"),
         )
 
 
 @contextmanager
-def options_in_words() -> Iterator[None]:
-    """Turn a refusal of a parameter into one of the option that sets it."""
+def refusals() -> Iterator[None]:
+    """Take what the library refuses of data and parameters as a mistake of the user."""
     try:
         yield
     except UserError:
         raise
     except ValueError as error:
-        sentence = str(error)
-        for word, option in _OPTIONS.items():
-            sentence = sentence.replace(word, option)
-        raise UserError(sentence) from None
+        raise UserError(str(error)) from None
 
 
 def _known_method(key: str) -> Method:
     if key not in METHODS:
-        raise UserError(f"method must be one of {', '.join(METHODS)}, got {key!r}.")
+        raise refused("method", key, allowed=f"be one of {', '.join(METHODS)}")
     return METHODS[key]
 
 
 def _estimator(method: Method, given: dict[str, Any], *, n_features: int) -> Any:
     if method.features == "all":
         if "n_features_to_select" in given:
-            raise UserError(
-                f"Method {method.key} takes all features. Use --method hmv to choose a number."
+            raise ParameterError(
+                "Method {method} takes all features. Use {hmv} to choose a number.",
+                method=method.key,
+                hmv=Setting("method", "hmv"),
+                value=given["n_features_to_select"],
             )
         given = {**given, "n_features_to_select": n_features}
     if method.features == "given" and not isinstance(given.get("n_features_to_select"), int):
-        raise UserError(
-            f"Method {method.key} needs a number of features. Give one with --n-features."
+        raise ParameterError(
+            "Method {method} needs a number of features. Give one with {number}.",
+            method=method.key,
+            number=Parameter("n_features_to_select"),
+            value=given.get("n_features_to_select"),
         )
     if not method.finds_number_of_clusters and given.get("n_clusters") == "auto":
         given = {**given, "n_clusters": None}
     # Everyone has a seed and a number of workers; where nothing is drawn or spread they are idle.
     idle = {"random_state", "n_jobs"}
     if strange := sorted(set(given) - method.parameters - idle):
-        option = "--" + strange[0].replace("_", "-")
-        raise UserError(f"{option} has no meaning for method {method.key}. Leave it out.")
+        raise ParameterError(
+            "{parameter} has no meaning for method {method}. Leave it out.",
+            parameter=Parameter(strange[0]),
+            method=method.key,
+            value=given[strange[0]],
+        )
     return method.make(given)

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from mrshc.app.messages import late_notes, notes_on
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison, whole_counts
-from mrshc.core.data.interface import ArraySource, to_host
-from mrshc.core.data.out_of_core import FarData, columns_of
+from mrshc.core.data.array_namespace import to_host
 from mrshc.core.trees.silhouette import average_silhouette, silhouette_widths
 from mrshc.core.trees.tree import Tree
-from mrshc.estimators.checkpoint import fingerprint
+from mrshc.io.comparison_format import COMPARISON_FORMAT, COMPARISON_VERSION
 from mrshc.io.raw_table import unique
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MOST_CUTS, Result
 from mrshc.metrics import classification_error_rate, purity
@@ -29,9 +28,6 @@ _PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matp
 # Methods without a rule for the number of clusters are cut where the silhouette is best, within
 # what a reader can still tell apart.
 _MOST_CLUSTERS = 10
-COMPARISON_FORMAT = "mrshc comparison"
-# To be raised when a comparison changes its meaning.
-COMPARISON_VERSION = 2
 _KINDS = {"f": "number", "i": "whole"}
 
 
@@ -61,7 +57,7 @@ def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
             ["selected", "effect_size"], ascending=False, kind="stable", na_position="last"
         ),
         selected=pd.DataFrame(
-            columns_of(plan.X, np.flatnonzero(support)),
+            plan.matrix.columns(np.flatnonzero(support)).astype(np.float64),
             index=samples.index,
             columns=pd.Index(plan.feature_names[support], name="feature", dtype=object),
         ),
@@ -135,10 +131,10 @@ def _separation(
     plan: Plan, model: Any, labels: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the means of the clusters, and the share of each feature's variance between them."""
-    X = model.as_seen(plan.data)
+    data = model.data_of_fit(plan.data)
     usual = np.delete(np.arange(len(labels)), getattr(model, "outlier_samples_", []))
-    source = X.source if isinstance(X, FarData) else ArraySource(X[usual])
-    means, effects = zip(*source.sweep(partial(_separated, labels=labels[usual])), strict=True)
+    blocks = data.select_samples(usual).map_blocks(partial(_separated, labels=labels[usual]))
+    means, effects = zip(*blocks, strict=True)
     return np.concatenate(means, axis=1), np.concatenate(effects)
 
 
@@ -246,14 +242,14 @@ def _about(
 def about_data(plan: Plan) -> dict[str, Any]:
     """Say which data were clustered."""
     table = plan.table
-    read = table.X if isinstance(table.X, np.ndarray) else plan.X
+    read = table.data if table.data.in_memory else plan.matrix
     return {
         "source": table.source,
         "reading": table.reading,
         "n_samples": int(table.X.shape[0]),
         "n_features": int(table.X.shape[1]),
         "n_missing": plan.n_missing,
-        "fingerprint": fingerprint(read),
+        "fingerprint": read.fingerprint(),
         "notes": [*table.notes, *late_notes(plan)],
     }
 

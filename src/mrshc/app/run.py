@@ -11,7 +11,7 @@ import numpy as np
 
 from mrshc.app.plan import (
     Plan,
-    options_in_words,
+    refusals,
     refuse_elsewhere,
     refuse_unknown_samples,
 )
@@ -49,19 +49,16 @@ def fitted(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False)
     settings = {"checkpoint": checkpoint, "verbose": verbose}
     known = METHODS[plan.method].parameters
     estimator.set_params(**{name: value for name, value in settings.items() if name in known})
-    with plan.place.working(), warnings.catch_warnings(record=True) as caught, options_in_words():
+    with plan.place.working(), warnings.catch_warnings(record=True) as caught, refusals():
         warnings.simplefilter("always")
         model = estimator.fit(plan.data)
-    from mrshc.core.kernels.jit import CompilationCacheWarning  # numba is loaded by now
+    from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 
     for w in caught:
         if issubclass(w.category, CompilationCacheWarning):  # of this process, not of the result
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
-    # Their first sentence says what happened, the others what to do in Python.
     said = tuple(
-        str(w.message).partition(". ")[0].rstrip(".") + "."
-        for w in caught
-        if issubclass(w.category, UnsupportedClustersWarning)
+        w.message.finding for w in caught if isinstance(w.message, UnsupportedClustersWarning)
     )
     return Fitted(model=model, said=said)
 
@@ -76,20 +73,18 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
     """Cluster a table by the registered methods; score where classes are known."""
     refuse_elsewhere(plan.table)
     X, own = plan.data, plan.estimator.get_params()
-    assert isinstance(plan.X, np.ndarray)  # what is elsewhere was refused
     methods = default_methods(X, **{name: own[name] for name in _SHARED})
-    refuse_unknown_samples(plan.X, plan.table, shared=True)
+    refuse_unknown_samples(plan.matrix.values, plan.table, shared=True)
     k = clusters_compared(plan, n_clusters)
-    with options_in_words(), warnings.catch_warnings():
+    with refusals(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a method that failed has a row
         if k is not None:
             limits: Any = {"low": 1, "high": X.shape[0], "advice": "It is where trees are cut."}
             check_integer("n_clusters", k, **limits)
         comparison = compare(X, methods=methods)
-        errors = comparison.scores["error"].dropna() if "error" in comparison.scores else []
-        for text in errors:
-            if text.startswith("ValueError: "):  # what was asked for made the method fail
-                raise ValueError(text.removeprefix("ValueError: "))
+        for error in comparison.errors.values():
+            if isinstance(error, ValueError):  # what was asked for made the method fail
+                raise error
     if k is not None:
         known, classes = known_classes(plan)
         for name, model in comparison.models.items():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, cast
+from typing import cast
 
 from mrshc.core.arrays import Index, Labels
-from mrshc.core.data.out_of_core import AnyMatrix, FarMatrix
+from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.inference.refinement import Refined, RefineSettings, refine
 from mrshc.core.parallel import Progress, Steps, one_blas_thread, results_of
 from mrshc.core.selection import RULES, RuleSettings, SelectionRule
@@ -20,9 +20,9 @@ from mrshc.core.selection.candidates import (
     candidate_table,
     evaluate_pruned,
 )
-from mrshc.core.sparse_pca.components import Component, leading_starts
-from mrshc.core.sparse_pca.l1_path import ComponentPath, FeatureSet, SparsityPath
-from mrshc.core.sparse_pca.working_sets import DevicePath, FarPath
+from mrshc.core.sparse_pca.components import Component
+from mrshc.core.sparse_pca.l1_path import ComponentPath, FeatureSet, component_path
+from mrshc.core.sparse_pca.solvers import AlternationLimits
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 
@@ -95,7 +95,7 @@ class SearchResult:
 
 
 def search(
-    matrix: AnyMatrix,
+    matrix: CentredMatrix,
     plan: SearchPlan,
     *,
     n_jobs: int | None,
@@ -111,7 +111,7 @@ def search(
 
 
 def _search(
-    matrix: AnyMatrix,
+    matrix: CentredMatrix,
     plan: SearchPlan,
     n_jobs: int | None,
     progress: Progress,
@@ -138,16 +138,17 @@ def _search(
     return result
 
 
-def _path(matrix: AnyMatrix, plan: SearchPlan) -> ComponentPath:
-    limits: Any = {"max_iter": plan.max_iter, "tol": plan.tol}
-    if isinstance(matrix, FarMatrix):
-        path = DevicePath if matrix.source.on_device else FarPath
-        return path(matrix, n_components=plan.ranks[-1], most=plan.targets[-1], **limits)
-    return SparsityPath(matrix, leading_starts(matrix, plan.ranks[-1]), **limits)
+def _path(matrix: CentredMatrix, plan: SearchPlan) -> ComponentPath:
+    return component_path(
+        matrix,
+        n_components=plan.ranks[-1],
+        max_features=plan.targets[-1],
+        limits=AlternationLimits(max_iter=plan.max_iter, tol=plan.tol),
+    )
 
 
 def _refined(
-    matrix: AnyMatrix, plan: SearchPlan, settings: RefineSettings, result: SearchResult
+    matrix: CentredMatrix, plan: SearchPlan, settings: RefineSettings, result: SearchResult
 ) -> SearchResult:
     """Build the tree anew on the features that are associated with what the chosen ones show."""
     refined = refine(matrix, result.features, settings)
@@ -183,42 +184,18 @@ def _feature_sets(
     order = [plan.grid[i] for i in apart if names[plan.grid[i]] not in memory]
     steps.advance(len(plan.grid) - len(order))
 
-    def keep(key: tuple[int, int], features: FeatureSet) -> None:
-        memory[names[key]] = features
-        steps.advance(1)
-
-    proved = not order
-    while not proved:
-        open_to_proof = list[tuple[tuple[int, int], FeatureSet]]()
-        for key, features in _searched(path, order, plan.tolerance, n_jobs):
-            if path.needs_proof:
-                open_to_proof.append((key, features))
-            else:
-                keep(key, features)
-        if proved := path.prove():
-            for key, features in open_to_proof:
-                keep(key, features)
+    if order:
+        for key, features in path.search_grid(order, tolerance=plan.tolerance, n_jobs=n_jobs):
+            memory[names[key]] = features
+            steps.advance(1)
     return {key: cast(FeatureSet, memory[name]) for key, name in names.items()}
-
-
-def _searched(
-    path: ComponentPath, grid: Sequence[tuple[int, int]], tolerance: int, n_jobs: int | None
-) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
-    """Yield each (q, rank) with its features."""
-    # Searches wait for each other where they need the same bounds; these do not.
-    again = results_of(path.features, path.to_solve, n_jobs=n_jobs, share_memory=True)
-    with closing(again) as solved:
-        deque(solved, maxlen=0)
-    wanted = ({"q": q, "rank": rank, "tolerance": tolerance} for q, rank in grid)
-    with closing(results_of(path.search, wanted, n_jobs=n_jobs, share_memory=True)) as sets:
-        yield from zip(grid, sets, strict=True)
 
 
 Sets = Mapping[tuple[int, int], FeatureSet]
 
 
 def _choose(
-    matrix: AnyMatrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
+    matrix: CentredMatrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
 ) -> tuple[list[Candidate], int]:
     """Return the candidates, one of them chosen by the rule, and K."""
     rule, n_clusters = plan.rule, plan.n_clusters

@@ -6,26 +6,28 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core.arrays import Float, Index, Labels, Mask
-from mrshc.core.data import source_of
-from mrshc.core.data.out_of_core import FarData, columns_of
+from mrshc.core.data.conversion import stored_matrix, table_in_memory
+from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import one_blas_thread
 from mrshc.core.robust.missing_values import completed
 from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
+from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.estimators.marker_table import marker_table
 from mrshc.validation import (
     check_increasing,
     check_integer,
     check_integer_or,
+    check_n_features,
     check_number,
     check_option,
     check_samples,
+    forget,
 )
 
 if TYPE_CHECKING:
@@ -87,7 +89,8 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         distances : ndarray of shape (n_samples, n_samples)
             In the selected features; where cells are missing, what is expected of them.
         """
-        columns = columns_of(self.as_seen(X), np.flatnonzero(self._support))
+        data = self.data_of_fit(X)
+        columns = data.columns(np.flatnonzero(self._support)).astype(np.float64)
         with one_blas_thread():
             return completed(columns, apart=self._outlying).distances(self.metric)
 
@@ -123,7 +126,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             `mean_inside`, `mean_outside`, `effect_size` (the difference of the means in standard
             deviations within the two groups), `p_value`, `q_value`.
         """
-        data = self.as_seen(X)
+        data = self.data_of_fit(X)
         alpha = check_number("alpha", alpha, low=0.0, high=1.0, advice="The default is 0.05.")
         return marker_table(
             data,
@@ -149,20 +152,16 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Returns
         -------
         X : array-like of shape (n_samples, n_features_selected_)
-            The columns of `get_support()`; in memory, wherever X lives.
+            The columns of `get_support()`; in memory, wherever X is stored.
         """
         check_is_fitted(self)
-        if (source := source_of(X)) is None:
-            return super().transform(X.X if hasattr(X, "isbacked") else X)  # AnnData in memory
-        if source.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X must have the {self.n_features_in_} features of the fit, but has "
-                f"{source.shape[1]}."
-            )
-        return source.columns(np.flatnonzero(self._support))
+        if (data := stored_matrix(X)) is None:
+            return super().transform(table_in_memory(X))
+        check_n_features(self, data.shape[1])
+        return data.columns(np.flatnonzero(self._support))
 
-    def as_seen(self, X: Any) -> NDArray[Any] | FarData:
-        """Return the data of the fit as the tree saw them.
+    def data_of_fit(self, X: Any) -> DataMatrix:
+        """Return the data of the fit as the tree was built on them.
 
         Parameters
         ----------
@@ -171,23 +170,27 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
 
         Returns
         -------
-        X : ndarray of shape (n_samples, n_features)
-            The same; with `robust`, without unusual cells. Data that do not live in memory are
-            described, not read.
+        data : DataMatrix
+            The same; with `robust`, winsorised. Data that are not in memory are not read.
         """
         check_is_fitted(self)
-        X = check_samples(self, X, reset=False)
-        if X.shape[0] != self.n_leaves_:
+        data = check_samples(self, X, reset=False)
+        if data.shape[0] != self.n_leaves_:
             raise ValueError(
-                f"X must be the data of the fit, with {self.n_leaves_} samples, got {X.shape[0]}."
+                f"X must be the data of the fit, with {self.n_leaves_} samples, got "
+                f"{data.shape[0]}."
             )
-        return X
+        return data
 
     def _labels_at(self, k: int | None) -> Labels:
         if k is not None:
             return self.cut(k)
         if not hasattr(self, "labels_"):
-            raise ValueError("markers needs clusters, but n_clusters was None. Give k.")
+            raise ParameterError(
+                "markers needs clusters, but {n_clusters} was None. Give {k}.",
+                n_clusters=Parameter("n_clusters"),
+                k=Parameter("k"),
+            )
         labels: Labels = self.labels_
         return labels
 
@@ -212,7 +215,7 @@ class TreeCutter(TreeClusterer):
     n_clusters: int | None
 
     def _wanted_clusters(self, n_samples: int) -> int | None:
-        advice = "Give None to make the tree only."
+        advice = Sentence("{none}", none=PythonOnly("Give None to make the tree only."))
         limits: Any = {"low": 1, "high": n_samples, "advice": advice}
         return check_integer_or("n_clusters", self.n_clusters, None, **limits)
 
@@ -225,15 +228,20 @@ class TreeCutter(TreeClusterer):
     def fit_predict(self, X: Any, y: Any = None) -> Labels:
         """Fit and return `labels_`; needs `n_clusters`."""
         if self.n_clusters is None:
-            raise ValueError("fit_predict needs n_clusters, got None. Set it, or fit and cut(k).")
+            raise ParameterError(
+                "fit_predict needs {n_clusters}, got None. {advice}",
+                n_clusters=Parameter("n_clusters"),
+                advice="Set it, or fit and cut(k).",
+            )
         return self.fit(X, y).labels_
 
 
-def forget(estimator: Any, *names: str) -> None:
-    """Drop attributes of an earlier fit that this one does not set."""
-    for name in names:
-        if hasattr(estimator, name):
-            delattr(estimator, name)
+def keep_n_passes(estimator: Any, n_passes: int | None) -> None:
+    """Store the number of passes over the data; None for data in memory that need none."""
+    if n_passes is None:
+        forget(estimator, "n_passes_")
+    else:
+        estimator.n_passes_ = n_passes
 
 
 def linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
@@ -241,9 +249,12 @@ def linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
     check_option("metric", metric, METRICS)
     check_option("linkage", linkage, LINKAGES)
     if linkage in EUCLIDEAN_LINKAGES and metric != "sqeuclidean":
-        raise ValueError(
-            f"linkage={linkage!r} is defined for metric='sqeuclidean' only, got {metric!r}. "
-            "Choose another linkage or that metric."
+        raise ParameterError(
+            "{linkage} is defined for {metric} only, got {value!r}. {advice}",
+            linkage=Setting("linkage", linkage),
+            metric=Setting("metric", "sqeuclidean"),
+            value=metric,
+            advice="Choose another linkage or that metric.",
         )
     return linkage, metric
 

@@ -14,33 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.data.out_of_core import FarData
 from mrshc.core.selection import Evaluation
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapCurve
 from mrshc.core.trees.pruning import PrunedTree
 from mrshc.core.trees.tree import Tree, check_linkage
+from mrshc.errors import refused
 from mrshc.utils.journal import Journal, OtherWorkError, damaged
 
-# Rows hashed at a time: a table in another order of memory is copied in pieces.
-_HASHED_ROWS = 64
 _FEATURES_NAME = re.compile(r"features [0-9]+ ([0-9]+)")
 _EVALUATION_NAME = re.compile(r"evaluation [0-9a-f]{64}")
-
-
-def fingerprint(X: NDArray[Any] | FarData) -> str:
-    """Return a hash of the values of a table; it depends on their type, not on their layout.
-
-    Of data that live elsewhere, the means of features and the sums of samples stand for the values.
-    """
-    digest = sha256(f"{X.dtype.str} {X.shape}".encode())
-    if isinstance(X, FarData):
-        digest.update(X.found.means.data)
-        digest.update(X.found.row_sums.data)
-        return digest.hexdigest()
-    for start in range(0, X.shape[0], _HASHED_ROWS):
-        digest.update(np.ascontiguousarray(X[start : start + _HASHED_ROWS]).data)
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +51,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
 
     def __init__(self, path: str | os.PathLike[str], *, search: str, sizes: StepSizes) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise ValueError(  # noqa: TRY004 - the value of a parameter is what does not fit
-                f"checkpoint must be the path of a file or None, got {path!r}."
-            )
+            raise refused("checkpoint", path, allowed="be the path of a file or None")
         work = sha256(f"mrshc {version('mrshc')} {search}".encode()).hexdigest()
         file = Path(path)
         try:

@@ -7,26 +7,52 @@ from typing import Any
 import numpy as np
 
 from mrshc.core.arrays import Index
-from mrshc.core.data.centred import centred_matrix
+from mrshc.core.data.centred_array import centred_array
 from mrshc.core.inference.refinement import Refined, RefineSettings, refine
 from mrshc.core.parallel import one_blas_thread
-from mrshc.estimators.base import forget, linkage_and_metric
+from mrshc.errors import refused
+from mrshc.estimators.base import linkage_and_metric
 from mrshc.validation import (
     check_integer,
     check_matrix_with_missing,
     check_number,
     check_option,
-)
-
-NO_SUPPORT = (
-    "There is no structure that other features support: fewer than "
-    f"{RefineSettings().fewest} features are associated with what trees without them show. "
-    "labels_ holds one cluster."
+    forget,
 )
 
 
 class UnsupportedClustersWarning(UserWarning):
-    """The data support fewer clusters than were asked for, or none."""
+    """The data support fewer clusters than were asked for, or none.
+
+    Parameters
+    ----------
+    finding : str
+        What the data support, a sentence.
+    advice : str, default=""
+        What `labels_` holds and what to do in Python, sentences.
+
+    Attributes
+    ----------
+    finding, advice : str
+        As given; the message is both of them.
+    """
+
+    def __init__(self, finding: str, advice: str = "") -> None:
+        super().__init__(finding, advice)
+        self.finding = finding
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.finding} {self.advice}".rstrip()
+
+
+def no_support(advice: str = "") -> UnsupportedClustersWarning:
+    """Return the warning that no features are associated with the clusters."""
+    return UnsupportedClustersWarning(
+        "There is no structure that other features support: fewer than "
+        f"{RefineSettings().fewest} features are associated with what trees without them show.",
+        advice=f"labels_ holds one cluster. {advice}".rstrip(),
+    )
 
 
 def refine_features(
@@ -85,7 +111,7 @@ def refine_features(
         ),
     )
     columns = _columns(start, p)
-    matrix = centred_matrix(data, center="columns", drop_constant=True)
+    matrix = centred_array(data, center="columns", drop_constant=True)
     with one_blas_thread():
         return refine(matrix, columns, settings)
 
@@ -96,9 +122,11 @@ def _columns(start: Any, p: int) -> Index:
         given = np.flatnonzero(given)
     inside = given.ndim == 1 and given.dtype.kind in "iu" and given.size > 0
     if not inside or given.min() < 0 or given.max() >= p:
-        raise ValueError(
-            f"start must hold columns of X, from 0 to {p - 1}, or a mask of {p} values with one "
-            f"of them True, got {start!r}."
+        raise refused(
+            "start",
+            start,
+            allowed=f"hold columns of X, from 0 to {p - 1}, or a mask of {p} values with one of "
+            "them True",
         )
     return np.unique(given).astype(np.intp)
 

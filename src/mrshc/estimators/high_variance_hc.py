@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from mrshc.core.data.out_of_core import columns_of, variances_of
 from mrshc.core.parallel import one_blas_thread
 from mrshc.core.robust.missing_values import completed
 from mrshc.core.trees.tree import agglomerate
@@ -63,7 +62,7 @@ class HighVarianceHC(TreeCutter):
         ----------
         X : array-like of shape (n_samples, n_features)
             Samples in rows, at least 3, and at least 2 features; NaN marks a missing value. It may
-            live elsewhere, as in :class:`MrSHC`.
+            be stored elsewhere, as in :class:`MrSHC`.
         y : ignored
             There for scikit-learn.
 
@@ -82,13 +81,13 @@ class HighVarianceHC(TreeCutter):
         )
         n_clusters = self._wanted_clusters(n)
         linkage, metric = linkage_and_metric(self.linkage, self.metric)
-        variances = variances_of(data)
+        variances = data.variances()
         if not variances.any():
             raise ValueError(ALL_CONSTANT.format(p))
         support = np.zeros(p, dtype=bool)
         support[np.argsort(-variances, kind="stable")[:q]] = True
         with one_blas_thread():
-            columns = columns_of(data, np.flatnonzero(support))
+            columns = data.columns(np.flatnonzero(support)).astype(np.float64)
             distances = completed(columns).distances(metric)
         self._keep_tree(agglomerate(distances, linkage), support)
         self._keep_cut(n_clusters)

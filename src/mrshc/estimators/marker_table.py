@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Float, Index, Labels, Mask
-from mrshc.core.data.out_of_core import FarData, matrix_of
+from mrshc.core.data.centred import centre
+from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.inference.markers import Contrast, marks
 from mrshc.core.parallel import one_blas_thread
 from mrshc.core.trees.tree import Linkage, Metric, Tree
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def marker_table(
-    data: NDArray[Any] | FarData,
+    data: DataMatrix,
     *,
     tree: Tree,
     labels: Labels,
@@ -34,9 +35,7 @@ def marker_table(
     import pandas as pd
 
     kept = np.setdiff1d(np.arange(data.shape[0]), outlying, assume_unique=True)
-    if not isinstance(data, FarData):
-        data = data[kept]
-    matrix = matrix_of(data, center="columns", drop_constant=True)
+    matrix = centre(data.select_samples(kept), center="columns", drop_constant=True)
     about = _contrasts(tree, labels, kept)
     selected = np.flatnonzero(support)
     with one_blas_thread():

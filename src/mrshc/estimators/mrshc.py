@@ -10,26 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Index
-from mrshc.core.data.out_of_core import AnyMatrix, FarData, FarMatrix, matrix_of
+from mrshc.core.data.centred import centre
+from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import n_threads, one_blas_thread
 from mrshc.core.robust.missing_values import completed
-from mrshc.core.robust.outliers import Tamed, attached, tamed
+from mrshc.core.robust.outliers import RobustData, attached, detect_outliers
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.core.selection import RULES, candidate_table
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import Metric
+from mrshc.errors import Parameter, ParameterError, Setting
 from mrshc.estimators.base import (
     TreeClusterer,
     feature_targets,
-    forget,
+    keep_n_passes,
     linkage_and_metric,
     seed_of,
 )
-from mrshc.estimators.checkpoint import Checkpoint, StepSizes, fingerprint
+from mrshc.estimators.checkpoint import Checkpoint, StepSizes
 from mrshc.estimators.feature_refinement import (
-    NO_SUPPORT,
     UnsupportedClustersWarning,
     keep_refined,
+    no_support,
     refine_settings,
 )
 from mrshc.estimators.sparse_components import center_of, dense_loadings
@@ -40,6 +42,7 @@ from mrshc.validation import (
     check_jobs,
     check_option,
     check_samples,
+    forget,
 )
 
 
@@ -144,7 +147,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         With `robust`: rows of the outlying samples: those whose third nearest neighbour, in all
         features, is unusually far (its log distance 4 standard deviations above the median).
     n_passes_ : int
-        If X was swept in blocks of features: how often all of it was looked at. On a device, where
+        If X was read in blocks of features: the number of passes over all of it. On a device, where
         searches share passes, the number depends on threads.
     n_features_in_, feature_names_in_, sample_names_in_
         Of the data, as in scikit-learn.
@@ -229,45 +232,48 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         gap = self._gap_settings()
         n_jobs = check_jobs(self.n_jobs)
         threads = n_threads(n_jobs)
-        X = check_samples(self, X, n_threads=threads)
-        seen = self._seen(X, gap.metric)
-        others = np.delete(seen.X, seen.outlying, axis=0) if seen.outlying.size else seen.X
-        matrix = matrix_of(
-            others, center=center_of(self.center), drop_constant=True, n_threads=threads
-        )
-        plan = self._plan(matrix, gap)
-        memory = None if self.checkpoint is None else self._memory(others, plan)
+        data = check_samples(self, X, n_threads=threads)
+        robust = self._robust_data(data, gap.metric)
+        usual = robust.usual_samples()
+        plan = self._plan(usual, gap)
+        memory = None if self.checkpoint is None else self._memory(usual, plan)
+        center = center_of(self.center)
         with reported(self, n_steps=plan.n_steps, X=X, verbose=self.verbose) as progress:
-            if isinstance(matrix, FarMatrix):
-                matrix.watch = progress.watch(matrix.shape, X.dtype.itemsize)
+            matrix = centre(
+                usual,
+                center=center,
+                drop_constant=True,
+                n_threads=threads,
+                on_block=progress.watch(usual.shape, usual.dtype.itemsize),
+            )
             result = search(matrix, plan, n_jobs=n_jobs, progress=progress, memory=memory)
-        if isinstance(matrix, FarMatrix):
-            self.n_passes_ = matrix.n_passes
-        else:
-            forget(self, "n_passes_")
-        if seen.outlying.size:
-            result = _with_outliers(result, seen, gap)
-        self._keep(result, seen.outlying, n_features=X.shape[1])
+        if robust.outlying.size:
+            result = _with_outliers(result, robust, gap)
+        self._keep(result, robust.outlying, n_features=data.shape[1])
+        keep_n_passes(self, matrix.n_passes)
         return self
 
-    def _seen(self, X: NDArray[Any] | FarData, metric: Metric) -> Tamed:
-        """Return the data as the search sees them."""
+    def _robust_data(self, data: DataMatrix, metric: Metric) -> RobustData:
+        """Return the data, with `robust` winsorised, and the outlying samples."""
         if not check_option("robust", self.robust, (False, True)):
-            return Tamed(X=X, outlying=np.empty(0, np.intp))
-        if isinstance(X, FarData):
-            raise ValueError(  # noqa: TRY004 - the value of robust is what does not fit
-                "robust=True needs X in memory, as an array, but it lives elsewhere. Load it, or "
-                "leave robust off."
+            return RobustData(data=data, outlying=np.empty(0, np.intp))
+        if not data.in_memory:
+            raise ParameterError(
+                "{given} needs X in memory, as an array, but it is stored elsewhere. Load it, or "
+                "leave {robust} off.",
+                given=Setting("robust", True),
+                robust=Parameter("robust"),
+                value=True,
             )
         with one_blas_thread():
-            return tamed(X, metric)
+            return detect_outliers(data.values, metric)
 
-    def as_seen(self, X: Any) -> NDArray[Any] | FarData:
-        """Return the data of the fit as the tree saw them: with `robust`, without unusual cells."""
-        return self._seen(super().as_seen(X), self.metric).X
+    def data_of_fit(self, X: Any) -> DataMatrix:
+        """Return the data of the fit as the tree was built on them: with `robust`, winsorised."""
+        return self._robust_data(super().data_of_fit(X), self.metric).data
 
-    def _plan(self, matrix: AnyMatrix, gap: GapSettings) -> SearchPlan:
-        n, p = matrix.shape
+    def _plan(self, data: DataMatrix, gap: GapSettings) -> SearchPlan:
+        n, p = data.shape
         limit = min(n, p)
         rank = check_integer_or(
             "rank",
@@ -282,7 +288,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         )
         return SearchPlan(
             targets=feature_targets(
-                self.n_features_to_select, n_features=p, n_constant=matrix.n_constant
+                self.n_features_to_select, n_features=p, n_constant=data.summary().n_constant
             ),
             # Centring takes one dimension.
             ranks=(rank,) if rank else tuple(range(1, min(max_rank, n - 1, p) + 1)),
@@ -307,17 +313,17 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             refine=refine_settings(self),
         )
 
-    def _memory(self, X: NDArray[Any] | FarData, plan: SearchPlan) -> Checkpoint:
+    def _memory(self, data: DataMatrix, plan: SearchPlan) -> Checkpoint:
         advice = "With a checkpoint, the search must go on with the same reference samples."
         check_integer("random_state", self.random_state, low=0, high=None, advice=advice)
-        n, p = X.shape
+        n, p = data.shape
         sizes = StepSizes(
             n_samples=n,
             n_features=p,
             n_leaves=plan.n_cuts(n),
             cut_scores=plan.rule.cut_scores,
         )
-        search = f"{fingerprint(X)} {self.center!r} {plan!r}"
+        search = f"{data.fingerprint()} {self.center!r} {plan!r}"
         return Checkpoint(self.checkpoint, search=search, sizes=sizes)
 
     def _gap_settings(self) -> GapSettings:
@@ -349,25 +355,32 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             forget(self, "outlier_samples_")
         keep_refined(self, result.refined)
         if result.refined is not None and result.refined.supported is False:
-            _warn(f"{NO_SUPPORT} Use cut({result.n_clusters}) to cut the tree all the same.")
+            advice = f"Use cut({result.n_clusters}) to cut the tree all the same."
+            _warn(no_support(advice))
         elif result.n_leaves < result.n_clusters:
-            rule, is_asked_for = RULES[self.selection], self.n_clusters != "auto"
-            _warn(rule.shortfall(result.n_leaves, result.n_clusters, is_asked_for=is_asked_for))
+            _warn(self._shortfall(result.n_leaves, result.n_clusters))
+
+    def _shortfall(self, found: int, wanted: int) -> UnsupportedClustersWarning:
+        asked = None if self.n_clusters == "auto" else wanted
+        finding, labels = RULES[self.selection].shortfall(found, asked)
+        advice = f"{labels}: use cut({wanted}) to cut the tree all the same."
+        return UnsupportedClustersWarning(finding, advice=advice)
 
 
-def _warn(sentence: str) -> None:
+def _warn(warning: UnsupportedClustersWarning) -> None:
     # From the caller of fit, which scikit-learn wraps.
-    warnings.warn(sentence, UnsupportedClustersWarning, stacklevel=5)
+    warnings.warn(warning, stacklevel=5)
 
 
-def _with_outliers(result: SearchResult, seen: Tamed, gap: GapSettings) -> SearchResult:
+def _with_outliers(result: SearchResult, robust: RobustData, gap: GapSettings) -> SearchResult:
     """Return the result with outlying samples attached to its tree."""
     with one_blas_thread():
-        samples = completed(seen.X[:, result.features].astype(np.float64), apart=seen.outlying)
+        columns = robust.data.columns(result.features).astype(np.float64)
+        samples = completed(columns, apart=robust.outlying)
         pruned = attached(
             result.pruned,
             samples.distances(gap.metric),
-            seen.outlying,
+            robust.outlying,
             n_clusters=result.n_leaves,
             linkage=gap.linkage,
         )

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Float
-from mrshc.core.data.centred import n_constant_columns
-from mrshc.core.data.out_of_core import FarData, FarMatrix, matrix_of
+from mrshc.core.data.centred import centre
 from mrshc.core.inference.refinement import Refined, RefineSettings, refine
 from mrshc.core.parallel import n_threads, one_blas_thread
 from mrshc.core.robust.missing_values import completed
@@ -23,17 +22,17 @@ from mrshc.core.sparse_hc.feature_weights import (
 )
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.tree import agglomerate
+from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import (
     TreeCutter,
     feature_targets,
-    forget,
+    keep_n_passes,
     linkage_and_metric,
     seed_of,
 )
 from mrshc.estimators.feature_refinement import (
-    NO_SUPPORT,
-    UnsupportedClustersWarning,
     keep_refined,
+    no_support,
     refine_settings,
 )
 from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
@@ -106,7 +105,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         candidates are numbers of features, `n_features_target` and `reached`; where there was a
         choice, `gap` and `gap_sd`.
     n_passes_ : int
-        If X was swept in blocks of features: how often, two for each iteration.
+        If X was read in blocks of features: the number of passes, two for each iteration.
     supported_, associated_features_, feature_qvalues_
         With `refine`, as in :class:`MrSHC`.
     labels_, linkage_matrix_, children_, distances_, n_leaves_, n_features_selected_
@@ -165,7 +164,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples in rows; NaN marks a missing value. It may live elsewhere, as in
+            Samples in rows; NaN marks a missing value. It may be stored elsewhere, as in
             :class:`MrSHC`.
         y : ignored
             There for scikit-learn.
@@ -175,14 +174,14 @@ class SHC(CallbackSupportMixin, TreeCutter):
         self : SHC
         """
         threads = n_threads(check_jobs(self.n_jobs))
-        X = check_samples(self, X, n_threads=threads)
-        p = X.shape[1]
+        data = check_samples(self, X, n_threads=threads)
+        n, p = data.shape
         linkage, metric = linkage_and_metric(self.linkage, self.metric)
-        n_clusters = self._wanted_clusters(X.shape[0])
+        n_clusters = self._wanted_clusters(n)
         with one_blas_thread():
-            pairs = PairDistances(X, metric, n_threads=threads)
+            pairs = PairDistances(data, metric, n_threads=threads)
         _refuse_strangers(pairs)
-        bounds, targets = self._candidates(X)
+        bounds, targets = self._candidates(p, data.summary().n_constant)
         self._refuse_choice_of_complement(len(bounds + targets))
         with one_blas_thread():
             path = self._path(pairs)
@@ -190,14 +189,14 @@ class SHC(CallbackSupportMixin, TreeCutter):
         gap = self._gap(pairs, solutions, X) if len(solutions) > 1 else None
         best = 0 if gap is None else gap.best
         settings = refine_settings(self)
-        refined, n_passes = None, 0
+        refined, n_passes = None, pairs.n_passes
         with one_blas_thread():
             dissimilarity = path.dissimilarity(solutions[best])
             if settings is not None:
-                matrix = matrix_of(X, center="columns", drop_constant=True, n_threads=threads)
+                matrix = centre(data, center="columns", drop_constant=True, n_threads=threads)
                 refined = refine(matrix, solutions[best].indices, settings)
                 columns = matrix.columns(refined.features)
-                n_passes = matrix.n_passes - 1 if isinstance(matrix, FarMatrix) else 0
+                n_passes = pairs.n_passes + (matrix.n_passes or 1) - 1  # one summary for both
         # From here on X is not read any more: a fit that fails leaves what was there.
         self._keep(solutions[best], n_features=p)
         self.dissimilarity_: Float = dissimilarity
@@ -209,10 +208,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         keep_refined(self, refined)
         if settings is not None and refined is not None:
             self._keep_refined_tree(refined, columns, settings)
-        if isinstance(X, FarData):
-            self.n_passes_ = pairs.n_passes + n_passes
-        else:
-            forget(self, "n_passes_")
+        keep_n_passes(self, None if data.in_memory else n_passes)
         return self
 
     def _keep_refined_tree(
@@ -229,7 +225,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         elif refined.supported is False:
             if hasattr(self, "labels_"):
                 self.labels_ = self.cut(1)
-            warnings.warn(NO_SUPPORT, UnsupportedClustersWarning, stacklevel=4)
+            warnings.warn(no_support(), stacklevel=4)
 
     @property
     def _on_weights(self) -> bool:
@@ -241,25 +237,23 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
         That is `dissimilarity_`, unless the features were refined.
         """
-        self.as_seen(X)  # which refuses other data
+        self.data_of_fit(X)  # refuses other data
         return self.dissimilarity_ if self._on_weights else super().sample_distances(X)
 
     def _weights(self) -> Float | None:
         return self.feature_weights_[self._support] if self._on_weights else None
 
-    def _candidates(self, X: NDArray[Any] | FarData) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    def _candidates(self, p: int, n_constant: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
         """Return bounds or numbers of features to try; one of the two is empty."""
-        p = X.shape[1]
         wanted = self.n_features_to_select
         if wanted is not None and self.l1_bound is not None:
-            raise ValueError(
-                f"Give n_features_to_select or l1_bound, not both, got {wanted!r} and "
-                f"{self.l1_bound!r}. The bound decides on the number of features."
+            raise ParameterError(
+                "Give {number} or {bound}, not both, got {value[0]!r} and {value[1]!r}. {advice}",
+                number=Parameter("n_features_to_select"),
+                bound=Parameter("l1_bound"),
+                value=(wanted, self.l1_bound),
+                advice="The bound decides on the number of features.",
             )
-        if isinstance(X, FarData):
-            n_constant = int(X.found.constant.sum())
-        else:
-            n_constant = n_constant_columns(X)
         targets = feature_targets(
             "auto" if wanted is None else wanted, n_features=p, n_constant=n_constant
         )
@@ -272,7 +266,12 @@ class SHC(CallbackSupportMixin, TreeCutter):
         listed = np.iterable(self.l1_bound) and not isinstance(self.l1_bound, str)
         several = list(self.l1_bound) if listed else [self.l1_bound]
         if not several:
-            raise ValueError("l1_bound must hold at least one number, got an empty sequence.")
+            raise ParameterError(
+                "{bound} must {allowed}, got an empty sequence.",
+                bound=Parameter("l1_bound"),
+                value=self.l1_bound,
+                allowed="hold at least one number",
+            )
         advice = "Above, it has no effect; or give 'auto'."
         return tuple(
             check_number("l1_bound", b, low=1.0, high=largest, advice=advice) for b in several
@@ -280,10 +279,14 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
     def _refuse_choice_of_complement(self, n_candidates: int) -> None:
         if self.complement_of is not None and n_candidates > 1:
-            raise ValueError(
-                "complement_of needs one n_features_to_select or one l1_bound, got "
-                f"{n_candidates} candidates. The permutation gap, which would choose among them, "
-                "is not defined for a complement."
+            raise ParameterError(
+                "{complement} needs one {number} or one {bound}, got {value} candidates. {advice}",
+                complement=Parameter("complement_of"),
+                number=Parameter("n_features_to_select"),
+                bound=Parameter("l1_bound"),
+                value=n_candidates,
+                advice="The permutation gap, which would choose among them, is not defined for a "
+                "complement.",
             )
 
     def _path(self, pairs: PairDistances) -> WeightPath:
@@ -306,7 +309,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         }
 
     def _gap(
-        self, pairs: PairDistances, solutions: Sequence[SparseWeights], X: NDArray[Any] | FarData
+        self, pairs: PairDistances, solutions: Sequence[SparseWeights], X: Any
     ) -> PermutationGap:
         n_permutations = check_integer(
             "n_permutations",

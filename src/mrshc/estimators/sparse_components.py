@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Float, Mask
-from mrshc.core.data.centred import Center, Matrix, centred_matrix
+from mrshc.core.data.centred_array import CentredArray, centred_array
+from mrshc.core.data.centring import Center
 from mrshc.core.sparse_pca.components import (
     Component,
     Starts,
@@ -18,6 +19,7 @@ from mrshc.core.sparse_pca.components import (
     next_component,
     starts_at,
 )
+from mrshc.errors import Parameter, ParameterError
 from mrshc.validation import check_integer, check_matrix_with_missing, check_number, check_option
 
 _CENTERS: dict[Any, Center] = {True: "columns", "grand": "grand", False: "none"}
@@ -98,7 +100,7 @@ def sparse_components(
     max_iter = check_integer("max_iter", max_iter, low=1, high=None, advice="The default is 20.")
     tol = check_number("tol", tol, low=0.0, high=np.inf, advice="The default is 1e-7.")
     check_option("orthogonal", orthogonal, (True, False))
-    matrix = centred_matrix(X, center=center_of(center), drop_constant=False)
+    matrix = centred_array(X, center=center_of(center), drop_constant=False)
     starts = _starts(matrix, init, n_components)
     components: list[Component] = []
     for _ in range(n_components):
@@ -127,15 +129,18 @@ def center_of(center: Any) -> Center:
     return _CENTERS[check_option("center", center, list(_CENTERS))]
 
 
-def _starts(matrix: Matrix, init: Any, n_components: int) -> Starts:
+def _starts(matrix: CentredArray, init: Any, n_components: int) -> Starts:
     if init is None:
         return leading_starts(matrix, n_components)
     vectors = np.asarray(init, dtype=np.float64)
     wanted = (n_components, matrix.shape[1])
     if vectors.shape != wanted or not np.isfinite(vectors).all():
-        raise ValueError(
-            f"init must hold finite numbers in the shape {wanted}, one starting vector in each "
-            f"row, got the shape {vectors.shape}."
+        raise ParameterError(
+            "{init} must {allowed}, got the shape {shape}.",
+            init=Parameter("init"),
+            value=init,
+            allowed=f"hold finite numbers in the shape {wanted}, one starting vector in each row",
+            shape=vectors.shape,
         )
     return starts_at(matrix, vectors)
 

@@ -1,7 +1,36 @@
 """Tables in; results in and out."""
 
-from mrshc.io.result import Result, ResultError, load_result
-from mrshc.io.streams import TableError
-from mrshc.io.table import Table, can_stay, read_table
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mrshc.io.result import Result, ResultError, load_result
+    from mrshc.io.streams import TableError
+    from mrshc.io.table import Table
+    from mrshc.io.table_reading import can_stay, read_table
 
 __all__ = ["Result", "ResultError", "Table", "TableError", "can_stay", "load_result", "read_table"]
+
+# Imported with their first use: the command line's help lists the formats of tables, and must not
+# wait for what results need.
+_HOMES = {
+    "result": ("Result", "ResultError", "load_result"),
+    "streams": ("TableError",),
+    "table": ("Table",),
+    "table_reading": ("can_stay", "read_table"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    for module, names in _HOMES.items():
+        if name in names:
+            globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

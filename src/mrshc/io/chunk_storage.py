@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mrshc.core.data.hdf5_zarr_groups import is_zarr
-from mrshc.io.matrix_file import size
+from mrshc.io.memory import size
 from mrshc.io.streams import FlawError
 
 # No more bytes than this come from one: zstd packs 32,768 equal ones into a byte, gzip 1,032.

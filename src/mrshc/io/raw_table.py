@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.io.streams import FlawError
+from mrshc.io.streams import FlawError, refuse_other_than_numbers
 from mrshc.utils.text_cleaning import clean_text
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "<na>", "null"})
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Grid:
+class RawTable:
     """Rows and columns of numbers, with what is known about both."""
 
     values: NDArray[Any] | Stored  # (rows, columns)
@@ -41,6 +41,20 @@ class Grid:
     features_in: Orientation | None = None  # None: the format does not say
     decimal: str = "."  # in annotations
     notes: list[str] = field(default_factory=list)  # sentences on what was understood
+
+
+def unnamed_table(array: NDArray[Any]) -> RawTable:
+    """Return an array as a table without names."""
+    refuse_other_than_numbers(array)
+    values = floats(array)
+    notes = rounding_notes(values) if array.dtype.kind in "iu" else []
+    return RawTable(values=values, row_names=None, column_names=None, notes=notes)
+
+
+def floats(array: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as floats; those of single precision stay so."""
+    is_float = array.dtype in (np.float32, np.float64)
+    return array if is_float and array.dtype.isnative else array.astype(np.float64)
 
 
 def is_missing(cell: str) -> bool:

@@ -249,12 +249,12 @@ def _selected(result: Result) -> str:
 
 
 def load_result(folder: str | os.PathLike[str]) -> Result:
-    """Load a result that `mrshc cluster` wrote.
+    """Load a result that was written as a folder.
 
     Parameters
     ----------
     folder : str or path
-        The folder that was given as `--out`.
+        The folder, as :func:`write_result` or the command line wrote it.
 
     Returns
     -------
@@ -282,8 +282,8 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
 def _about(folder: Path) -> dict[str, Any]:
     if not (folder / ABOUT).exists():
         raise ResultError(
-            f"{folder} holds no result: there is no {ABOUT} in it. Name a folder that was written "
-            "by mrshc cluster."
+            f"{folder} holds no result: there is no {ABOUT} in it. Name a folder that holds the "
+            "result of a clustering."
         )
     with naming(ABOUT):
         about = read_json(folder / ABOUT)

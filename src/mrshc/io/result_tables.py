@@ -27,7 +27,7 @@ from mrshc.io.checked_reading import (
     read_whole,
     whole,
 )
-from mrshc.io.formats import read_gct
+from mrshc.io.formats.gct import read_gct
 from mrshc.io.streams import FlawError
 from mrshc.methods import METHODS
 from mrshc.utils.text_cleaning import unguard_formula

@@ -1,4 +1,4 @@
-"""Where a table comes from: a file or standard input, compressed or not."""
+"""Input streams: files, pipes and standard input, compressed or not, as bytes or as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from mrshc.errors import UserError
+from mrshc.errors import Sentence, UserError
 from mrshc.utils.text_cleaning import clean_text
 
 STANDARD_INPUT, _STANDARD_INPUT = "-", "standard input"  # as an argument, and in a sentence
@@ -33,6 +33,7 @@ _COMPRESSED: dict[bytes, Callable[[Any], Any]] = {
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
 }
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")  # of the same, for people
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -45,14 +46,22 @@ class TableError(UserError):
 
 
 class FlawError(Exception):
-    """What is wrong with a table: the rest of a sentence that begins with the table's name."""
+    """What is wrong with a table: the rest of a sentence that begins with the table's name.
+
+    If it names parameters of `read_table`, it is a `mrshc.errors.Sentence`.
+    """
+
+
+def table_error(name: str, flaw: FlawError) -> TableError:
+    """Return the whole sentence about a table that has a flaw."""
+    return TableError(Sentence("{name} {flaw}.", name=name, flaw=flaw))
 
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
     """Open a file, a pipe or standard input; compressed content is decompressed.
 
-    The source is opened once and read once, since a pipe cannot be read again.
+    The input is opened once and read once, since a pipe cannot be read again.
     """
     name = shown(path)
     try:
@@ -75,7 +84,7 @@ def _damaged(name: str) -> TableError:
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """Return what to call a source in a sentence; also a name that is not valid text."""
+    """Return what to call an input in a sentence; also a name that is not valid text."""
     if os.fspath(path) == STANDARD_INPUT:
         return _STANDARD_INPUT
     return clean_text(os.fsencode(path).decode("utf-8", "backslashreplace"))
@@ -165,21 +174,27 @@ def refuse_other_than_numbers(array: Any) -> None:
         )
 
 
-@contextmanager
-def as_text(stream: io.BufferedReader) -> Iterator[tuple[io.TextIOWrapper, str]]:
-    """Decode a stream, and give its first whole lines too.
+def encoding_of(head: bytes) -> str | None:
+    """Return the encoding of a text that begins with some bytes; None if it is not text.
 
-    It is read as UTF-8 or what a byte order mark says; other bytes count as Latin-1.
+    It is UTF-8 or what a byte order mark says; `decode` takes other bytes as Latin-1.
     """
-    head = start_of(stream)
     marked = (code for mark, code in _BYTE_ORDER_MARKS.items() if head.startswith(mark))
     code = next(marked, "utf-8")
-    if b"\0" in head and code != "utf-16":
-        raise FlawError(
-            "is not a table of a known kind. Known are CSV, TSV, GCT, Parquet, .npy, .npz, .h5ad "
-            "and .zarr"
-        )
-    whole, newline, rest = head.decode(code, _LENIENT).rpartition("\n")
+    return None if b"\0" in head and code != "utf-16" else code
+
+
+def decode(head: bytes) -> str:
+    """Return the first bytes of a text as characters."""
+    return head.decode(encoding_of(head) or "utf-8", _LENIENT)
+
+
+@contextmanager
+def as_text(stream: io.BufferedReader) -> Iterator[tuple[io.TextIOWrapper, str]]:
+    """Decode a stream that holds text, and give its first whole lines too."""
+    head = start_of(stream)
+    whole, newline, rest = decode(head).rpartition("\n")
+    code = encoding_of(head) or "utf-8"
     with io.TextIOWrapper(stream, code, errors=_LENIENT, newline="") as text:
         yield text, whole if newline else rest
 

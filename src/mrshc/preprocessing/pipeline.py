@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_array
 
 from mrshc.core.arrays import Index
 from mrshc.core.parallel import Progress
+from mrshc.errors import refused
 from mrshc.preprocessing.imputation import NeighborImputer
+from mrshc.preprocessing.presets import PRESETS
 from mrshc.preprocessing.steps import (
     DTYPES,
     Log2,
@@ -23,16 +25,6 @@ from mrshc.preprocessing.steps import (
     Thresholds,
     VarianceFilter,
 )
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "dudoit2002": {
-        "floor": 100,
-        "ceiling": 16000,
-        "min_ratio": 5,
-        "min_difference": 500,
-        "log2": True,
-    },
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,9 +151,10 @@ def prepare(
     values = X.to_numpy() if twice else X
     array = check_array(values, dtype=DTYPES, ensure_all_finite="allow-nan", input_name="X")
     if names is not None and len(names) != array.shape[1]:
-        raise ValueError(
-            f"feature_names must hold one name for each of the {array.shape[1]} features of X, "
-            f"got {len(names)}."
+        raise refused(
+            "feature_names",
+            len(names),
+            allowed=f"hold one name for each of the {array.shape[1]} features of X",
         )
     called = [str(j) if names is None else repr(str(names[j])) for j in range(array.shape[1])]
     kept = np.arange(array.shape[1])

@@ -11,13 +11,15 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mrshc.core.arrays import Float, Mask
-from mrshc.core.data.centred import column_blocks
+from mrshc.core.data.statistics import column_blocks
+from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.validation import check_integer, check_number, check_option
 
 DTYPES = (np.float64, np.float32)
 
 # No measurement is as large, and squares of larger numbers overflow.
 _LARGEST = 1e150
+_NO_BOUND = Sentence("{none}", none=PythonOnly("None asks for none."))
 
 
 class Step:
@@ -86,9 +88,12 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         low = _number_or("floor", self.floor, default=-np.inf)
         high = _number_or("ceiling", self.ceiling, default=np.inf)
         if low > high:
-            raise ValueError(
-                f"floor must not lie above ceiling, got {self.floor!r} and {self.ceiling!r}. "
-                "Exchange them."
+            raise ParameterError(
+                "{floor} must not lie above {ceiling}, got {value[0]!r} and {value[1]!r}. {advice}",
+                floor=Parameter("floor"),
+                ceiling=Parameter("ceiling"),
+                value=(self.floor, self.ceiling),
+                advice="Exchange them.",
             )
         return low, high
 
@@ -153,10 +158,15 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
     def _refuse_non_positive(self, low: Float) -> None:
         if np.any(low <= 0):
             first = int(np.argmax(low <= 0))
-            raise ValueError(
-                f"min_ratio needs positive values, but the smallest value of feature "
-                f"{self._feature(first)} is {low[first]:.6g}. Raise it to a floor first, such as "
-                "Thresholds(floor=100) for Affymetrix intensities, or leave min_ratio out."
+            raise ParameterError(
+                "{ratio} needs positive values, but the smallest value of feature {feature} is "
+                "{low:.6g}. Raise it to a floor first, such as {floor} for Affymetrix intensities, "
+                "or leave {ratio} out.",
+                ratio=Parameter("min_ratio"),
+                value=self.min_ratio,
+                feature=self._feature(first),
+                low=low[first],
+                floor=Setting("floor", 100, of="Thresholds"),
             )
 
 
@@ -204,11 +214,17 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         refused = shifted <= 0
         if refused.any():
             first = int(refused.any(axis=0).argmax())
-            raise ValueError(
-                f"A logarithm needs positive values, but {many(refused.sum(), 'value')} of X "
-                f"{'is' if refused.sum() == 1 else 'are'} not above "
-                f"{-count if count else 0:.6g} (first in feature {self._feature(first)}). Raise "
-                "them with Thresholds(floor=...), or add a larger pseudocount."
+            raise ParameterError(
+                "A logarithm needs positive values, but {many} of X {are} not above {limit:.6g} "
+                "(first in feature {feature}). Raise them with {floor}, or add a larger "
+                "{pseudocount}.",
+                many=many(refused.sum(), "value"),
+                are="is" if refused.sum() == 1 else "are",
+                limit=-count if count else 0,
+                feature=self._feature(first),
+                floor=Setting("floor", ..., of="Thresholds"),
+                pseudocount=Parameter("pseudocount"),
+                value=self.pseudocount,
             )
         return shifted
 
@@ -346,7 +362,7 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
 def _number_or(name: str, value: float | None, *, default: float) -> float:
     if value is None:
         return default
-    return check_number(name, value, low=-_LARGEST, high=_LARGEST, advice="None asks for none.")
+    return check_number(name, value, low=-_LARGEST, high=_LARGEST, advice=_NO_BOUND)
 
 
 def _standardized_rows(X: NDArray[Any]) -> NDArray[Any]:

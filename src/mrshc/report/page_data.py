@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.robust.outliers import winsorised
+from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
 from mrshc.io.result import MOST_CUTS, Result, columns
 from mrshc.methods import METHODS
@@ -94,7 +94,7 @@ def _values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:
 def _as_seen(result: Result, X: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the values that effect sizes and means are computed from, as in features.csv."""
     robust = result.about["parameters"].get("robust")
-    seen = winsorised(X, result.outlier_samples_) if robust else X.copy()
+    seen = winsorise(X, result.outlier_samples_) if robust else X.copy()
     seen[result.outlier_samples_] = np.nan
     return seen
 

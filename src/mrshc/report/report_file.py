@@ -6,11 +6,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from mrshc.app import COMPARISON_VERSION, classes_in_clusters, refined, weighed
 from mrshc.core.selection import Curve
 from mrshc.core.trees.tree import check_linkage
 from mrshc.errors import UserError
 from mrshc.io.checked_reading import COMPARISON_SCHEMA, check_schema, load_schema, read_json
+from mrshc.io.comparison_format import ABOUT_COMPARISON, COMPARISON_VERSION
 from mrshc.io.result import MOST_CUTS, Result, columns, load_result
 from mrshc.io.result_tables import check_candidates, require
 from mrshc.io.streams import FlawError
@@ -37,13 +37,12 @@ from mrshc.report.page_data import (
 from mrshc.utils.atomic_files import write_text
 
 REPORT = "report.html"
-ABOUT_COMPARISON = "comparison.json"
 _NAMED = 10
 _MOST_CELLS = 150
 
 
 def write_report(folder: Path) -> Path:
-    """Write the report of a folder that `mrshc cluster` or `mrshc compare` has made."""
+    """Write the report of a folder that holds a result or a comparison."""
     if (folder / ABOUT_COMPARISON).exists():
         html = comparison_report(_comparison(folder))
     else:
@@ -124,7 +123,8 @@ def _answer(result: Result) -> str:
     clusters = ", ".join(f"cluster {k} with {_counted(size, 'sample')}" for k, size in sizes)
     best = [str(name) for name in result.features.index[: min(_NAMED, result.n_features_selected_)]]
     sentences = [words.how_sure(result)]
-    sentences += [text for text in (weighed(result), refined(result)) if text is not None]
+    more = (words.weighed(result), words.refined(result))
+    sentences += [text for text in more if text is not None]
     if result.n_clusters_ > 1:
         sentences.insert(0, f"Found: {clusters}.")
         sentences.append(f"The features that separate them most: {', '.join(best)}.")
@@ -138,7 +138,7 @@ def _answer(result: Result) -> str:
     warned = "".join(
         f'<p class="warning" role="note">{escape(text)}</p>' for text in result.concerns
     )
-    counts = classes_in_clusters(result)
+    counts = words.classes_in_clusters(result)
     known = ""
     if counts is not None and counts.size <= _MOST_CELLS:
         rows = [[name, *row] for name, row in zip(counts.index, counts.to_numpy(), strict=True)]

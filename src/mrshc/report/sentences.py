@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
 from mrshc.core.selection import SelectionRule
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
@@ -40,6 +42,38 @@ def _next_best(result: Result) -> str:
     if rule is None or result.about["supported"]:
         return ""
     return rule.next_best(result.search_results_, result.n_clusters_)
+
+
+def classes_in_clusters(result: Result) -> pd.DataFrame | None:
+    """Count the samples of each true class in each cluster; None without known classes."""
+    scores = result.about["scores"]
+    if scores is None:
+        return None
+    clusters = result.samples["cluster"].map("cluster {}".format)
+    return pd.crosstab(result.samples[scores["truth"]], clusters)
+
+
+def associated(n_associated: int, *, n_used: int) -> str:
+    """Say what refining the features found; none are associated if nothing supports them."""
+    if not n_associated:
+        return "No features are associated with what others show: the structure has no support."
+    used = "on them" if n_associated == n_used else f"on the {n_used:,} strongest"
+    return (
+        f"{n_associated:,} features are associated with the structure, at a false discovery rate "
+        f"of 5 %; the tree is built {used}."
+    )
+
+
+def refined(result: Result) -> str | None:
+    """Say what refining the features found; None if it was not asked for, or found nothing."""
+    found = result.about["n_associated"]
+    return associated(found, n_used=result.n_features_selected_) if found else None
+
+
+def weighed(result: Result) -> str | None:
+    """Say how the selection rule scored the chosen candidate; None if it has no such sentence."""
+    rule = result.selection_rule
+    return None if rule is None else rule.score_sentence(result.chosen_row)
 
 
 def snippet(result: Result) -> str:

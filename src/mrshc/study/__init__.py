@@ -1,5 +1,8 @@
-"""Studies: a committed config in, a table of results, its metadata and its rendering out."""
+"""Studies: a config in, a table of results, its metadata and its rendering out.
 
-from mrshc.study.run import StudyError, render_study, run_study
+The configs of the paper's studies are part of the package.
+"""
 
-__all__ = ["StudyError", "render_study", "run_study"]
+from mrshc.study.run import StudyError, render_brief, render_study, run_study
+
+__all__ = ["StudyError", "render_brief", "render_study", "run_study"]

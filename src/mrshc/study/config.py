@@ -10,7 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mrshc.errors import UserError
+from mrshc.errors import Parameter, Sentence, UserError
+
+# The studies of the paper and the figures of others that their tables show.
+CONFIGS = Path(__file__).with_name("configs")
 
 # Entries that change how results are shown, never the results.
 _SHOWN_ONLY = ("columns", "paper", "in_r", "against", "shown")
@@ -24,6 +27,19 @@ _COMPUTES = (
 
 class StudyError(UserError):
     """A study that cannot be run as asked; the message says what to do."""
+
+
+def lacks_data(study: Study, file: str) -> StudyError:
+    """Return the error of a study whose data set was not found."""
+    return StudyError(
+        Sentence(
+            "{study} needs the data set {file}, which is not part of this project. Say in which "
+            "folder it lies with {data}.",
+            study=study.name,
+            file=file,
+            data=Parameter("data"),
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +91,8 @@ def load_study(folder: Path, name: str) -> Study:
     known = sorted(path.stem for path in folder.glob("*.toml"))
     if name not in known:
         there = ", ".join(known) if known else "none"
-        raise StudyError(f"No study {name!r} in the folder {str(folder)!r}; there are: {there}.")
+        where = "" if folder == CONFIGS else f" in the folder {str(folder)!r}"
+        raise StudyError(f"No study {name!r}{where}; there are: {there}.")
     with (folder / f"{name}.toml").open("rb") as file:
         try:
             content = tomllib.load(file)

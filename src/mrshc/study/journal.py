@@ -8,6 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from mrshc.errors import Parameter, Sentence
 from mrshc.study.config import StudyError
 from mrshc.utils import journal
 from mrshc.utils.folder_lock import locked_folder, remove_locked_folder
@@ -38,15 +39,16 @@ class Journal:
             for number, entry in enumerate(self._file.entries, start=2):
                 self._remember(_checked(entry, path, number=number))
         except journal.OtherWorkError:
-            raise StudyError(
-                f"{self.folder} holds the unfinished work of another config or of other code. "
-                "Remove it to begin anew, or give another folder (--out)."
-            ) from None
+            sentence = (
+                "{folder} holds the unfinished work of another config or of other code. Remove it "
+                "to begin anew, or give another folder ({out})."
+            )
+            raise _refused(sentence, folder) from None
         except journal.DamagedError:
-            raise StudyError(
-                f"{path} is damaged. Remove {self.folder} to begin anew, or give another folder "
-                "(--out)."
-            ) from None
+            sentence = (
+                "{path} is damaged. Remove {folder} to begin anew, or give another folder ({out})."
+            )
+            raise _refused(sentence, folder, path=path) from None
 
     def add(self, task: Task, rows: list[Row], seconds: float) -> None:
         """Note a finished task."""
@@ -65,6 +67,10 @@ class Journal:
             for picture in sorted(self.folder.glob("*.png")):
                 picture.replace(pictures_to / picture.name)
         remove_locked_folder(self.folder)
+
+
+def _refused(sentence: str, folder: Path, **fields: Any) -> StudyError:
+    return StudyError(Sentence(sentence, folder=folder, out=Parameter("out"), **fields))
 
 
 def _checked(entry: Any, path: Path, *, number: int) -> dict[str, Any]:

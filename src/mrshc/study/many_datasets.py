@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mrshc.core.trees.silhouette import average_silhouette
 from mrshc.preprocessing import dudoit2002, prepare
-from mrshc.study.config import Folders, Study, StudyError
+from mrshc.study.config import Folders, Study, StudyError, lacks_data
 from mrshc.study.designs_and_methods import check_names, estimator_of, unsupported_clusters_allowed
 from mrshc.study.journal import Row, Task
 from mrshc.study.tables import failures, markdown_table
@@ -102,10 +102,7 @@ def _load(
 def _file(study: Study, entry: dict[str, Any], folders: Folders) -> Path:
     path = None if folders.data is None else folders.data / f"{entry['name']}.npz"
     if path is None or not path.exists():
-        raise StudyError(
-            f"{study.name} needs the data set {entry['name']}.npz, which is not part of this "
-            "project. Say in which folder it lies with --data."
-        )
+        raise lacks_data(study, f"{entry['name']}.npz")
     return path
 
 

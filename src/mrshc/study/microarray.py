@@ -20,7 +20,7 @@ from sklearn.metrics.cluster import contingency_matrix
 
 from mrshc.comparison import MethodFailedWarning, compare
 from mrshc.plotting import dendrograms, write_picture
-from mrshc.study.config import Folders, Study, StudyError
+from mrshc.study.config import Folders, Study, StudyError, lacks_data
 from mrshc.study.designs_and_methods import check_names, estimator_of, unsupported_clusters_allowed
 from mrshc.study.journal import Row, Task
 from mrshc.study.tables import failures, markdown_table
@@ -90,10 +90,7 @@ def _load(study: Study, folders: Folders) -> tuple[NDArray[Any], NDArray[Any]]:
 def _data_file(study: Study, folders: Folders) -> Path:
     file = study.option("file")
     if folders.data is None or not (folders.data / file).exists():
-        raise StudyError(
-            f"{study.name} needs the data set {file}, which is not part of this project. Say in "
-            "which folder it lies with --data."
-        )
+        raise lacks_data(study, file)
     return folders.data / file
 
 

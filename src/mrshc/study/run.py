@@ -1,4 +1,4 @@
-"""Runs a study, or renders its committed results again."""
+"""Runs a study, or renders its results again."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pandas as pd
 from joblib import Parallel, delayed
 
+from mrshc.errors import Parameter, Sentence, described
 from mrshc.study import many_datasets as realworld
 from mrshc.study import microarray, section2, simulation, timing
-from mrshc.study.config import Folders, Study, StudyError, code_version, load_study
+from mrshc.study.config import CONFIGS, Folders, Study, StudyError, code_version, load_study
 from mrshc.study.journal import Journal, Row, Task, open_journal
-from mrshc.study.tables import publish
 from mrshc.utils.atomic_files import write_text
 
-__all__ = ["StudyError", "render_study", "run_study"]
+__all__ = ["StudyError", "render_brief", "render_study", "run_study"]
 
 Progress = Callable[[int, int], None]
 _KINDS: dict[str, ModuleType] = {
@@ -32,36 +33,53 @@ _KINDS: dict[str, ModuleType] = {
     "microarray": microarray,
     "realworld": realworld,
 }
+# Where results go that belong to no folder of configs.
+_OUT = Path("mrshc-study")
 _PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
 
 
 def run_study(
     name: str,
     *,
-    folder: Path,
+    folder: Path = CONFIGS,
     out: Path | None = None,
     replicates: int | None = None,
     data: Path | None = None,
     n_jobs: int | None = None,
     progress: Progress = lambda *_: None,
 ) -> Path:
-    """Run a study and write its results, metadata and tables; return where the results lie.
+    """Run a study and write its results, metadata and tables.
 
-    Another number of draws than the config's must go to a folder of its own: the committed
-    results stay as they are.
+    Parameters
+    ----------
+    name : str
+        The study, such as "table1".
+    folder : path
+        Where its config is; by default the studies of the paper, which are part of the package.
+    out : path or None
+        Folder for the results; by default that of the config or, for studies of the package,
+        `mrshc-study` in the current folder.
+    replicates : int or None
+        Number of draws instead of the config's. Such a trial does not replace results with all
+        draws: give it a folder of its own.
+    data : path or None
+        Folder of real data sets.
+    n_jobs : int or None
+        Number of workers.
+    progress : callable
+        Called with the number of tasks done and the number of all.
+
+    Returns
+    -------
+    path
+        The table of results, a CSV file.
     """
-    study = load_study(folder, name)
-    here = out is None or out.resolve() == folder.resolve()
+    study, target = load_study(folder, name), _results_folder(folder, out)
     if replicates is not None and replicates != study.replicates:
-        if here:
-            raise StudyError(
-                f"{name} has {study.replicates} draws; to make {replicates} give another folder "
-                "(--out)."
-            )
+        _refuse_trial(study, replicates, target)
         study = replace(study, replicates=replicates)
     if n_jobs == 0:
         raise StudyError("The number of workers must be 1 or more, or -1 for every core, got 0.")
-    target = folder if out is None else out
     work = target / f"{name}.partial"
     folders = Folders(data=data, out=work)
     tasks = _kind(study).tasks(study, folders)
@@ -70,6 +88,33 @@ def run_study(
         _write_results(study, tasks, journal, target)
     render_study(name, folder=folder, out=out)
     return target / f"{name}.csv"
+
+
+def _results_folder(folder: Path, out: Path | None) -> Path:
+    if out is not None:
+        return out
+    return _OUT if folder == CONFIGS else folder
+
+
+def _refuse_trial(study: Study, replicates: int, target: Path) -> None:
+    """Refuse a trial where results with all draws belong or already are."""
+    metadata = _metadata(study, target)
+    whole = metadata is not None and metadata.get("replicates") == study.replicates
+    if whole or target.resolve() == study.folder.resolve():
+        raise StudyError(
+            Sentence(
+                "{name} has {own} draws; to make {replicates} give another folder ({out}).",
+                name=study.name,
+                own=study.replicates,
+                replicates=replicates,
+                out=Parameter("out"),
+            )
+        )
+
+
+def _metadata(study: Study, target: Path) -> dict[str, Any] | None:
+    path = target / f"{study.name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def _write_results(study: Study, tasks: list[Task], journal: Journal, target: Path) -> None:
@@ -95,41 +140,41 @@ def _write_results(study: Study, tasks: list[Task], journal: Journal, target: Pa
     journal.close(pictures_to=target)
 
 
-def render_study(name: str, *, folder: Path, out: Path | None = None) -> str:
-    """Render results again: the study's own page and, for committed ones, wherever it is shown."""
-    study = load_study(folder, name)
-    target = folder if out is None else out
-    if not (target / f"{name}.csv").exists():
-        raise StudyError(f"{name} has no results yet. Run it first: mrshc study {name}.")
-    _refuse_other_config(study, target / f"{name}.json")
+def render_study(name: str, *, folder: Path = CONFIGS, out: Path | None = None) -> str:
+    """Render results again as Markdown, next to them; return the text.
+
+    Parameters are those of :func:`run_study`.
+    """
+    study, target = load_study(folder, name), _results_folder(folder, out)
     table = _rendered(study, target)
     write_text(target / f"{name}.md", table)
-    if target.resolve() == folder.resolve():
-        _publish(study, table)
     return table
 
 
-def _refuse_other_config(study: Study, metadata: Path) -> None:
-    text = metadata.read_text(encoding="utf-8") if metadata.exists() else None
-    made_with = None if text is None else json.loads(text)["config"]
-    if made_with is None or not study.same_computation(made_with):
+def render_brief(name: str, *, folder: Path = CONFIGS, out: Path | None = None) -> str | None:
+    """Return the results of a study in brief; None if this kind of study has no brief form.
+
+    Parameters are those of :func:`run_study`.
+    """
+    study = load_study(folder, name)
+    if not hasattr(_kind(study), "brief"):
+        return None
+    return _rendered(study, _results_folder(folder, out), brief=True)
+
+
+def _refuse_other_config(study: Study, target: Path) -> None:
+    metadata = _metadata(study, target)
+    if metadata is None or not study.same_computation(metadata["config"]):
         raise StudyError(
             f"The results of {study.name} were made with another config than {study.name}.toml. "
-            f"Run it again: mrshc study {study.name}."
+            "Run it again."
         )
 
 
-def _publish(study: Study, table: str) -> None:
-    """Show a table on the pages of the project that have a place for it."""
-    folder = study.folder.resolve()
-    pages = [*folder.parent.glob("README.md"), *sorted(folder.parent.glob("docs/*.md"))]
-    publish(study.name, table, pages=pages, pictures=folder)
-    if hasattr(_kind(study), "brief"):
-        brief = _rendered(study, folder, brief=True)
-        publish(f"{study.name} in brief", brief, pages=pages, pictures=folder)
-
-
 def _rendered(study: Study, results_folder: Path, *, brief: bool = False) -> str:
+    if not (results_folder / f"{study.name}.csv").exists():
+        raise StudyError(f"{study.name} has no results yet in {results_folder}. Run it first.")
+    _refuse_other_config(study, results_folder)
     results = pd.read_csv(results_folder / f"{study.name}.csv")
     path = study.folder / "references.csv"
     columns = ["study", "design", "method", "source"]
@@ -175,5 +220,5 @@ def _done(study: Study, task: Task, folders: Folders) -> tuple[Task, list[Row], 
     except StudyError:
         raise
     except Exception as error:
-        rows = [kind.identity(study, task) | {"error": f"{type(error).__name__}: {error}"}]
+        rows = [kind.identity(study, task) | {"error": described(error)}]
     return task, rows, time.perf_counter() - started

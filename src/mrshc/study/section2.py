@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mrshc import SHC, MrSHC
+from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.sparse_hc.feature_weights import WeightPath
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.datasets import SimulatedData, make_section2_example
@@ -79,7 +80,7 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
 def order_of_entry(X: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return features in the order in which a growing bound gives them a weight in SHC."""
     p = X.shape[1]
-    path = WeightPath(PairDistances(X, "sqeuclidean"), max_iter=15, tol=1e-4)
+    path = WeightPath(PairDistances(ArrayMatrix(X), "sqeuclidean"), max_iter=15, tol=1e-4)
     entry, weight = np.full(p, np.inf), np.zeros(p)
     for step, bound in enumerate(np.linspace(1.01, np.sqrt(p), _N_BOUNDS)):
         found = path.solve(float(bound))

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import re
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
 from mrshc.study.config import Study, StudyError
-from mrshc.utils.atomic_files import write_text
 
 # Column of the results: heading, digits.
 QUANTITIES = {
@@ -115,20 +110,3 @@ def _cell(mean: float, error: float, quantity: str) -> str:
     shown = f"{mean:.{digits}f}"
     # A quantity that is the same in every draw has no error but that of rounding.
     return shown if np.isnan(error) or error < 1e-12 else f"{shown} ({error:.{digits}f})"
-
-
-def published(text: str, name: str, table: str) -> str:
-    """Return a page with the table between its two marks replaced; as it was without marks."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
-    return pattern.sub(lambda _: f"{begin}\n\n{table}\n{end}", text)
-
-
-def publish(name: str, table: str, *, pages: list[Path], pictures: Path) -> None:
-    """Put a table between its marks on every page that has them, its pictures linked from there."""
-    for page in pages:
-        text = page.read_text(encoding="utf-8")
-        linked = table.replace("](", f"]({os.path.relpath(pictures, page.parent)}/")
-        new = published(text, name, linked)
-        if new != text:
-            write_text(page, new)

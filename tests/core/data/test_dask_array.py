@@ -19,8 +19,8 @@ from sklearn.base import clone
 
 from mrshc import SHC, MrSHC
 from mrshc.core.data import dask_array as chunked
-from mrshc.core.data import source_of
-from mrshc.core.data.interface import UnreadableError
+from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.data_matrix import UnreadableError
 from storage_backends import clustered
 
 N, WIDTH, P = 10, 4, 120
@@ -59,8 +59,8 @@ def seen(block, start, _xp):
 
 def assert_swept(X, A):
     """Check that a sweep sees A, elsewhere and in order, and that columns come out of it."""
-    source = source_of(X)
-    starts, blocks, processes = zip(*source.sweep(seen), strict=True)
+    source = stored_matrix(X)
+    starts, blocks, processes = zip(*source.map_blocks(seen), strict=True)
     assert list(starts) == sorted(starts)
     assert os.getpid() not in processes
     np.testing.assert_array_equal(np.concatenate(blocks, axis=1), A)
@@ -108,9 +108,9 @@ def count_calls(folder, fails=0):
 def test_persisted_chunks_are_used_as_they_are(A, tmp_path):
     X = chunks_of(A).map_blocks(count_calls(tmp_path), dtype=float).persist()
     distributed.wait(X)
-    source = source_of(X)
+    source = stored_matrix(X)
     for _ in range(2):
-        list(source.sweep(seen))
+        list(source.map_blocks(seen))
     assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}
 
 
@@ -119,9 +119,9 @@ def test_what_all_chunks_need_is_made_once_in_a_sweep(A, tmp_path):
     A = np.nan_to_num(A)
     X = chunks_of(A).map_blocks(count_calls(tmp_path), dtype=float)
     X = X - X.mean(axis=1, keepdims=True)
-    source = source_of(X)
+    source = stored_matrix(X)
     assert source.columns(np.array([], dtype=np.intp)).shape == (N, 0)
-    blocks = [block for _, block, _ in source.sweep(seen)]
+    blocks = [block for _, block, _ in source.map_blocks(seen)]
     np.testing.assert_allclose(np.concatenate(blocks, axis=1), A - A.mean(axis=1, keepdims=True))
     assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}
 
@@ -129,7 +129,7 @@ def test_what_all_chunks_need_is_made_once_in_a_sweep(A, tmp_path):
 @pytest.mark.usefixtures("client")
 def test_few_tasks_are_under_way(A, tmp_path):
     X = chunks_of(A, 1).map_blocks(count_calls(tmp_path), dtype=float)
-    sweep = source_of(X).sweep(seen)
+    sweep = stored_matrix(X).map_blocks(seen)
     next(sweep)
     time.sleep(0.5)
     assert len(list(tmp_path.iterdir())) <= 2 * chunked._BATCH
@@ -145,7 +145,7 @@ def test_large_functions_are_sent_without_ado(A):
         def __call__(self, _block, start, _xp):
             return self.values[start]
 
-    assert list(source_of(chunks_of(A)).sweep(Large())) == list(range(0, P, WIDTH))
+    assert list(stored_matrix(chunks_of(A)).map_blocks(Large())) == list(range(0, P, WIDTH))
 
 
 def kill_one(client):
@@ -160,7 +160,7 @@ def test_a_worker_that_dies_costs_no_more_than_time(client, A, persisted):
         time.sleep(0.05)
         return start, np.array(block)
 
-    sweep = source_of(X).sweep(slow)
+    sweep = stored_matrix(X).map_blocks(slow)
     results = [next(sweep)]
     kill_one(client)
     results += sweep
@@ -178,10 +178,10 @@ def test_a_chunk_that_fails_at_first_is_tried_again(A, tmp_path):
 @pytest.mark.usefixtures("client")
 def test_a_chunk_that_fails_for_good(A, tmp_path):
     X = chunks_of(A).map_blocks(count_calls(tmp_path, fails=100), dtype=float)
-    source = source_of(X)
+    source = stored_matrix(X)
     said = "^Columns 12 to 15 of the dask array cannot be read: the network is down. Check"
     with pytest.raises(UnreadableError, match=said):
-        list(source.sweep(seen))
+        list(source.map_blocks(seen))
     with pytest.raises(UnreadableError, match=said):
         source.columns(np.array([80, 13]))
     np.testing.assert_array_equal(source.columns(np.array([80, 3])), A[:, [80, 3]])
@@ -195,7 +195,7 @@ def test_errors_of_the_function_are_its_own(A, tmp_path):
         raise OSError("ours")
 
     with pytest.raises(OSError, match="ours") as caught:
-        list(source_of(chunks_of(A)).sweep(fails))
+        list(stored_matrix(chunks_of(A)).map_blocks(fails))
     assert type(caught.value) is OSError
     assert "in fails" in caught.value.__notes__[0]  # where it was raised
     assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}  # and not tried again
@@ -214,7 +214,7 @@ class Foreign:
 @pytest.mark.usefixtures("client")
 def test_workers_that_lack_a_package(A):
     with pytest.raises(UnreadableError, match=r"No module named 'only_here'\. Install the same"):
-        list(source_of(chunks_of(A)).sweep(Foreign()))
+        list(stored_matrix(chunks_of(A)).map_blocks(Foreign()))
 
 
 # Fits ---------------------------------------------------------------------------------------

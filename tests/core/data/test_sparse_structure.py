@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from mrshc import MrSHC
-from mrshc.core.data import source_of
-from mrshc.core.data.interface import UnreadableError
+from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.data_matrix import UnreadableError
 from storage_backends import hdf5_group, in_group, zarr_group
 
 N, P = 6, 9
@@ -19,8 +19,10 @@ def numbers():
     return rng.normal(size=(N, P)).round(2) * (rng.random((N, P)) < 0.6)
 
 
-def swept(X):
-    return np.concatenate(list(source_of(X).sweep(lambda block, _start, _xp: block)), axis=1)
+def read_in_blocks(X):
+    return np.concatenate(
+        list(stored_matrix(X).map_blocks(lambda block, _start, _xp: block)), axis=1
+    )
 
 
 def put(array, at, value):
@@ -63,7 +65,7 @@ def test_a_matrix_whose_parts_do_not_agree(kind, part, change, said):
     with pytest.raises(
         ValueError, match=rf"^X must be a sparse matrix .*the sparse matrix.*{said}"
     ):
-        source_of(X)
+        stored_matrix(X)
     with pytest.raises(ValueError, match="the sparse matrix"):
         MrSHC(n_clusters=2).fit(X)
 
@@ -82,7 +84,7 @@ def test_a_group_whose_parts_do_not_agree(tmp_path, group_of, kind, part, change
     else:
         group[part] = values
     with pytest.raises(UnreadableError, match=rf"^Columns 0 to .*/X cannot be read: .*{said}"):
-        swept(group)
+        read_in_blocks(group)
 
 
 @pytest.mark.parametrize("shape", [None, [6], [6, 9, 1], [-6, 9], [6.0, 9.5], "6, 9", [10**9] * 2])
@@ -94,16 +96,16 @@ def test_a_group_without_a_shape_of_two_numbers(tmp_path, kind, shape):
         group.attrs["shape"] = shape
     said = "indptr must have length" if shape == [10**9] * 2 else "attribute 'shape' must be two"
     with pytest.raises(UnreadableError, match=rf"/X cannot be read: its {said}"):
-        source_of(group)
+        stored_matrix(group)
 
 
 def test_a_shape_that_no_values_fill(tmp_path):
     group = in_group(numbers(), hdf5_group(tmp_path), "csc_matrix")
     group.attrs["shape"] = [10**9, P]
     with pytest.raises(UnreadableError, match="its shape must be one that its values fill"):
-        source_of(group)
+        stored_matrix(group)
     with pytest.raises(ValueError, match=r"its shape must be one .* is \(1000000000, 1000000000\)"):
-        source_of(sparse.coo_array((10**9, 10**9)))
+        stored_matrix(sparse.coo_array((10**9, 10**9)))
 
 
 def coo(**changes):
@@ -165,14 +167,14 @@ OTHERS = {
 @pytest.mark.parametrize("made", OTHERS.values(), ids=OTHERS)
 def test_matrices_of_other_formats_whose_parts_do_not_agree(made):
     with pytest.raises(ValueError, match=r"^X must be a sparse matrix .*the sparse matrix"):
-        source_of(made())
+        stored_matrix(made())
 
 
 @pytest.mark.parametrize("kind", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
 @pytest.mark.parametrize("family", ["array", "matrix"])
 def test_whole_matrices_of_every_format(kind, family):
     X = getattr(sparse, f"{kind}_{family}")(numbers())
-    np.testing.assert_array_equal(swept(X), numbers())
+    np.testing.assert_array_equal(read_in_blocks(X), numbers())
 
 
 @pytest.mark.parametrize("dtype", [float, np.float32, np.int8, bool])
@@ -188,8 +190,8 @@ def test_cells_that_are_given_twice_are_added_up_unsorted_or_not(kind, dtype):
         X = getattr(sparse, f"{kind}_array")(parts, shape=(N, P))
     expected = np.zeros((N, P))
     np.add.at(expected, (rows, columns), np.full(5, 100).astype(dtype).astype(float))
-    np.testing.assert_array_equal(swept(X), expected)
-    np.testing.assert_array_equal(source_of(X).columns(np.arange(P)[::-1]), expected[:, ::-1])
+    np.testing.assert_array_equal(read_in_blocks(X), expected)
+    np.testing.assert_array_equal(stored_matrix(X).columns(np.arange(P)[::-1]), expected[:, ::-1])
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ">f4", ">i2", np.uint64, bool])
@@ -201,7 +203,7 @@ def test_values_of_every_type_of_a_group(tmp_path, kind, dtype):
     for part in ("data", "indices"):
         del group[part]
     group["data"], group["indices"] = matrix.data.astype(dtype), matrix.indices.astype(np.uint32)
-    np.testing.assert_array_equal(swept(group), A.astype(float))
+    np.testing.assert_array_equal(read_in_blocks(group), A.astype(float))
 
 
 @pytest.mark.parametrize("values", [np.ones(3, complex), np.array([b"a", b"b", b"c"])])
@@ -213,7 +215,7 @@ def test_a_group_of_other_values_than_numbers(tmp_path, kind, values):
     with pytest.raises(
         ValueError, match=r"X must hold real numbers, but .*/X holds (complex|text)"
     ):
-        source_of(group)
+        stored_matrix(group)
 
 
 def damaged_chunk(block):
@@ -227,20 +229,20 @@ def test_a_dask_chunk_whose_parts_do_not_agree(chunks):
     X = dask.array.from_array(numbers() + 1, chunks=chunks)
     X = X.map_blocks(damaged_chunk, dtype=float, meta=np.empty((0, 0)))
     with pytest.raises(UnreadableError, match=r"of the dask array cannot be read: .*must lie in 0"):
-        swept(X)
+        read_in_blocks(X)
 
 
 def test_sparse_dask_chunks_over_samples():
     X = dask.array.from_array(numbers(), chunks=(2, 4))
     X = X.map_blocks(sparse.csr_array, dtype=float, meta=np.empty((0, 0)))
-    np.testing.assert_array_equal(swept(X), numbers())
+    np.testing.assert_array_equal(read_in_blocks(X), numbers())
 
 
 @pytest.mark.parametrize("made", [lambda b: b * 1j, lambda b: b.astype("S8")])
 def test_a_dask_chunk_of_other_values_than_it_says(made):
     X = dask.array.from_array(numbers(), chunks=(N, 3)).map_blocks(made, dtype=float)
     with pytest.raises(UnreadableError, match=r"the dask array cannot be read: .*real numbers"):
-        swept(X)
+        read_in_blocks(X)
 
 
 # ---- references to other files
@@ -259,10 +261,10 @@ def test_datasets_that_refer_to_other_files_are_refused(tmp_path, other):
     with h5py.File(tmp_path / "X.h5", "w") as file:
         outside = file.create_dataset("outside", (3, 4), float, external=[(str(other), 0, 96)])
         with pytest.raises(ValueError, match=r"X\.h5/outside keeps the values of .* another file"):
-            source_of(outside)
+            stored_matrix(outside)
         virtual = file.create_virtual_dataset("virtual", layout)
         with pytest.raises(ValueError, match=r"X\.h5/virtual holds .* as a virtual dataset"):
-            source_of(virtual)
+            stored_matrix(virtual)
 
 
 def test_a_sparse_group_with_a_part_in_another_file(tmp_path, other):
@@ -270,4 +272,4 @@ def test_a_sparse_group_with_a_part_in_another_file(tmp_path, other):
     del group["data"]
     group["data"] = h5py.ExternalLink(str(other), "/X")
     with pytest.raises(ValueError, match=r"X\.h5ad.* external link to .*other\.h5"):
-        source_of(group)
+        stored_matrix(group)

@@ -6,8 +6,6 @@ from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import cdist, pdist
 
 from mrshc.core.inference.refinement import RefineSettings, association, folds, refine
-from mrshc.core.sparse_pca.components import leading_starts
-from mrshc.core.sparse_pca.l1_path import SparsityPath
 from mrshc.core.trees.tree import LINKAGES
 from mrshc.datasets import (
     make_noise,
@@ -15,7 +13,7 @@ from mrshc.datasets import (
     make_simulation_1,
     make_simulation_2,
 )
-from storage_backends import matrix_at, tables
+from storage_backends import matrix_at, path_on, tables
 
 
 def refined(X, start, **settings):
@@ -25,7 +23,7 @@ def refined(X, start, **settings):
 def refined_after_search(X, *, q=20, rank=1, **settings):
     """Refine what sparse components choose, which agrees with itself as well as it can."""
     matrix = matrix_at(X)
-    path = SparsityPath(matrix, leading_starts(matrix, rank), max_iter=20, tol=1e-7)
+    path = path_on(matrix, n_components=rank)
     start = path.search(q=q, rank=rank, tolerance=0).indices
     return refine(matrix, start, RefineSettings(**settings))
 

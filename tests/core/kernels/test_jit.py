@@ -5,8 +5,9 @@ import warnings
 import pytest
 from numba.core.caching import FunctionCache
 
-from mrshc.core.kernels import jit as module
-from mrshc.core.kernels.jit import CompilationCacheWarning, jit
+from mrshc.core.kernels import compilation_cache
+from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
+from mrshc.core.kernels.jit import jit
 
 
 def double(x):
@@ -16,7 +17,7 @@ def double(x):
 @pytest.fixture(autouse=True)
 def first_warning(monkeypatch, tmp_path):
     """Let a process warn again, and keep its cache to itself."""
-    monkeypatch.setattr(module, "_warned", False)
+    monkeypatch.setattr(compilation_cache, "_warned", False)
     monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
 
 
@@ -25,7 +26,7 @@ def test_a_loop_is_cached(tmp_path):
     assert list(tmp_path.rglob("*.nbc"))
     again = jit()(double)
     assert again(3.0) == 6.0
-    assert sum(again.stats.cache_hits.values()) == 1
+    assert sum(again.dispatcher.stats.cache_hits.values()) == 1
 
 
 def test_without_a_folder_for_the_cache_there_is_one_warning(monkeypatch):
@@ -34,8 +35,7 @@ def test_without_a_folder_for_the_cache_there_is_one_warning(monkeypatch):
 
     monkeypatch.setattr(FunctionCache, "__init__", refuse)
     with pytest.warns(CompilationCacheWarning, match="no writable folder.*Set NUMBA_CACHE_DIR"):
-        loop = jit()(double)
-    assert loop(3.0) == 6.0
+        assert jit()(double)(3.0) == 6.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert jit()(double)(4.0) == 8.0

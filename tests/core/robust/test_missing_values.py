@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
-from mrshc.core.data.centred import centred_matrix, column_variances
+from mrshc.core.data.centred_array import centred_array
+from mrshc.core.data.statistics import column_variances
 from mrshc.core.robust.missing_values import Samples, completed
 from mrshc.core.trees.tree import METRICS, agglomerate
 from mrshc.datasets import make_simulation_1
@@ -238,7 +239,7 @@ def test_columns_come_back_with_their_missing_cells(layout, dtype):
     rng = np.random.default_rng(6)
     X = rng.normal(loc=3, size=(9, 12)).astype(dtype)
     X[rng.random(X.shape) < 0.3] = np.nan
-    matrix = centred_matrix(layout(X), center="columns", drop_constant=True)
+    matrix = centred_array(layout(X), center="columns", drop_constant=True)
     for indices in (np.arange(12), np.array([7, 2, 11]), np.empty(0, np.intp)):
         found = matrix.columns(indices)
         assert found.dtype == np.float64

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 
-from mrshc.core.robust.outliers import attached, tamed, winsorised
+from mrshc.core.robust.outliers import attached, detect_outliers, winsorise
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 from mrshc.core.trees.tree import (
     EUCLIDEAN_LINKAGES,
@@ -24,33 +24,33 @@ def test_unusual_cells_are_pulled_in_or_taken_out():
     X[0, 0], X[1, 1] = 50.0, -50.0  # spikes
     X[:10, 2] = 40.0  # ten samples are no spike
     before = X.copy()
-    found = tamed(X, "sqeuclidean")
+    found = detect_outliers(X, "sqeuclidean")
     np.testing.assert_array_equal(X, before)
     medians = np.median(X, axis=0)
     unit = 1.4826 * np.median(np.abs(X - medians), axis=0)
-    assert np.isnan(found.X[0, 0])
-    assert np.isnan(found.X[1, 1])
-    np.testing.assert_allclose(found.X[:10, 2], medians[2] + 2.5 * unit[2])
+    assert np.isnan(found.data.values[0, 0])
+    assert np.isnan(found.data.values[1, 1])
+    np.testing.assert_allclose(found.data.values[:10, 2], medians[2] + 2.5 * unit[2])
     usual = np.abs(X - medians) < 2.5 * unit
-    np.testing.assert_array_equal(found.X[usual], X[usual])
-    assert np.nanmax(np.abs(found.X - medians) / unit) <= 2.5 + 1e-12
+    np.testing.assert_array_equal(found.data.values[usual], X[usual])
+    assert np.nanmax(np.abs(found.data.values - medians) / unit) <= 2.5 + 1e-12
 
 
 @pytest.mark.parametrize("n", [9, 60])
 def test_some_features_alone_are_seen_as_among_all(n):
     X = np.random.default_rng(2).standard_t(2, size=(n, 40))
     X[3] *= 50.0
-    found = tamed(X, "sqeuclidean")
+    found = detect_outliers(X, "sqeuclidean")
     assert found.outlying.tolist() == ([3] if n == 60 else [])  # of nine, nobody is outlying
     some = [4, 17, 30]
-    np.testing.assert_array_equal(winsorised(X[:, some], found.outlying), found.X[:, some])
+    np.testing.assert_array_equal(winsorise(X[:, some], found.outlying), found.data.values[:, some])
 
 
 def test_a_feature_with_one_value_in_most_samples_is_left_as_it_is():
     X = np.random.default_rng(1).normal(size=(30, 3))
     X[:20, 1] = 0.0
     X[25, 1] = 1e6
-    np.testing.assert_array_equal(tamed(X, "sqeuclidean").X[:, 1], X[:, 1])
+    np.testing.assert_array_equal(detect_outliers(X, "sqeuclidean").data.values[:, 1], X[:, 1])
 
 
 @pytest.mark.parametrize("n", [60, 200, 500])
@@ -58,21 +58,21 @@ def test_the_cells_of_a_small_cluster_are_not_taken_out(n):
     """Four samples are a cluster, however many others there are."""
     X = np.random.default_rng(2).normal(size=(n, 40))
     X[:8, :20] += 8.0
-    found = tamed(X, "sqeuclidean")
+    found = detect_outliers(X, "sqeuclidean")
     assert found.outlying.size == 0
-    assert not np.isnan(found.X[:8, :20]).any()
+    assert not np.isnan(found.data.values[:8, :20]).any()
 
 
 def test_order_type_and_unit_of_the_data_stay():
     X = np.random.default_rng(3).standard_t(2, size=(40, 12)).astype(np.float32)
     X[4] *= 30
-    found = tamed(np.asfortranarray(X), "sqeuclidean")
-    assert found.X.dtype == np.float32
-    assert found.X.flags.f_contiguous
-    np.testing.assert_array_equal(found.X, tamed(X, "sqeuclidean").X)
-    scaled = tamed(X.astype(float) * 2.0**400, "sqeuclidean")
+    found = detect_outliers(np.asfortranarray(X), "sqeuclidean")
+    assert found.data.values.dtype == np.float32
+    assert found.data.values.flags.f_contiguous
+    np.testing.assert_array_equal(found.data.values, detect_outliers(X, "sqeuclidean").data.values)
+    scaled = detect_outliers(X.astype(float) * 2.0**400, "sqeuclidean")
     np.testing.assert_array_equal(scaled.outlying, found.outlying)
-    np.testing.assert_allclose(scaled.X / 2.0**400, found.X, rtol=1e-6)
+    np.testing.assert_allclose(scaled.data.values / 2.0**400, found.data.values, rtol=1e-6)
 
 
 def test_missing_cells_stay_missing_and_change_no_bounds():
@@ -80,10 +80,11 @@ def test_missing_cells_stay_missing_and_change_no_bounds():
     X = rng.normal(size=(50, 6))
     X[::5, 0] = np.nan
     whole = np.delete(X, np.s_[::5], axis=0)
-    found = tamed(X, "sqeuclidean")
-    assert np.isnan(found.X[::5, 0]).all()
+    found = detect_outliers(X, "sqeuclidean")
+    assert np.isnan(found.data.values[::5, 0]).all()
     np.testing.assert_array_equal(
-        np.delete(found.X, np.s_[::5], axis=0)[:, 0], tamed(whole, "sqeuclidean").X[:, 0]
+        np.delete(found.data.values, np.s_[::5], axis=0)[:, 0],
+        detect_outliers(whole, "sqeuclidean").data.values[:, 0],
     )
 
 
@@ -95,7 +96,7 @@ def test_missing_cells_stay_missing_and_change_no_bounds():
 def test_samples_of_normal_data_are_hardly_ever_outlying(metric, n, p):
     """In 200 draws of each kind, 0.5 to 4 % have one: up to 15 samples in 10,000."""
     flagged = [
-        tamed(np.random.default_rng(seed).normal(size=(n, p)), metric).outlying.size
+        detect_outliers(np.random.default_rng(seed).normal(size=(n, p)), metric).outlying.size
         for seed in range(10)
     ]
     assert np.sum(flagged) <= 0.002 * n * 10 + 1
@@ -107,9 +108,9 @@ def test_samples_that_are_alone_are_outlying_and_four_together_are_not(metric):
     X = make_simulation_1(0).X.copy()
     X[7] = 6 * rng.normal(size=500)
     X[20] = 6 * rng.normal(size=500)
-    np.testing.assert_array_equal(tamed(X, metric).outlying, [7, 20])
+    np.testing.assert_array_equal(detect_outliers(X, metric).outlying, [7, 20])
     X[30:34] = 6 * rng.normal(size=500) + 0.5 * rng.normal(size=(4, 500))
-    np.testing.assert_array_equal(tamed(X, metric).outlying, [7, 20])
+    np.testing.assert_array_equal(detect_outliers(X, metric).outlying, [7, 20])
 
 
 def test_an_outlying_sample_changes_nothing_for_the_others():
@@ -117,32 +118,37 @@ def test_an_outlying_sample_changes_nothing_for_the_others():
     X = make_simulation_1(0, noise="t3").X.copy()
     for _ in range(3):
         X[11] = 8 * rng.normal(size=500)
-        with_it, without = tamed(X, "sqeuclidean"), tamed(np.delete(X, 11, axis=0), "sqeuclidean")
+        with_it, without = (
+            detect_outliers(X, "sqeuclidean"),
+            detect_outliers(np.delete(X, 11, axis=0), "sqeuclidean"),
+        )
         np.testing.assert_array_equal(with_it.outlying, [11])
         assert without.outlying.size == 0
-        np.testing.assert_array_equal(np.delete(with_it.X, 11, axis=0), without.X)
+        np.testing.assert_array_equal(
+            np.delete(with_it.data.values, 11, axis=0), without.data.values
+        )
 
 
 def test_of_fewer_than_ten_samples_none_is_outlying():
     X = np.random.default_rng(7).normal(size=(9, 20))
     X[0] = 1000.0
-    found = tamed(X, "sqeuclidean")
+    found = detect_outliers(X, "sqeuclidean")
     assert found.outlying.size == 0
-    assert np.isfinite(found.X).all()
+    assert np.isfinite(found.data.values).all()
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("times", [2, 4])
 def test_copies_of_samples_are_not_outlying(times, metric):
     X = np.repeat(np.random.default_rng(8).normal(size=(8, 5)), times, axis=0)
-    assert tamed(X, metric).outlying.size == 0
+    assert detect_outliers(X, metric).outlying.size == 0
 
 
 def test_a_feature_that_only_an_outlying_sample_has_does_no_harm():
     X = np.random.default_rng(9).normal(size=(30, 12))
     X[3] = 50.0
     X[np.arange(30) != 3, 5] = np.nan
-    np.testing.assert_array_equal(tamed(X, "sqeuclidean").outlying, [3])
+    np.testing.assert_array_equal(detect_outliers(X, "sqeuclidean").outlying, [3])
 
 
 def test_samples_with_hardly_anything_in_common_do_no_harm():
@@ -150,7 +156,7 @@ def test_samples_with_hardly_anything_in_common_do_no_harm():
     for share in (0.6, 0.8, 0.9):
         X = np.where(rng.random((30, 6)) < share, np.nan, rng.normal(size=(30, 6)))
         X[np.arange(30), np.arange(30) % 6] = 0.1
-        tamed(X, "sqeuclidean")
+        detect_outliers(X, "sqeuclidean")
 
 
 # The tree -----------------------------------------------------------------------------------
@@ -289,7 +295,7 @@ def test_a_loose_cluster_is_a_cluster():
     X[45:] *= 1.3
     X[45:, :50] += 3
     X[20:45, 50:100] += 2
-    assert tamed(X, "sqeuclidean").outlying.size <= 1  # of 15
+    assert detect_outliers(X, "sqeuclidean").outlying.size <= 1  # of 15
 
 
 def test_a_sample_of_which_little_would_be_left_is_outlying():
@@ -297,6 +303,6 @@ def test_a_sample_of_which_little_would_be_left_is_outlying():
     for _ in range(20):
         X = rng.normal(size=(60, 3))
         X[7] = 40.0
-        found = tamed(X, "sqeuclidean")
+        found = detect_outliers(X, "sqeuclidean")
         assert found.outlying.tolist() == [7]
-        assert not np.isnan(found.X[7]).any()
+        assert not np.isnan(found.data.values[7]).any()

@@ -3,7 +3,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from mrshc.core.data.centred import centred_matrix
+from mrshc.core.data.centred_array import centred_array
 from mrshc.core.selection.evidence import shuffle_scores
 from storage_backends import matrix_at
 
@@ -96,7 +96,7 @@ def test_inner_products_without_some_columns_are_those_of_the_others(backend, ce
     rng = np.random.default_rng(7)
     A = rng.normal(loc=3, size=(6, 50))
     A[rng.random(A.shape) < 0.1] = np.nan
-    near = centred_matrix(backend.in_memory(A), center=center, drop_constant=False)
+    near = centred_array(backend.in_memory(A), center=center, drop_constant=False)
     matrix = matrix_at(backend(A), center=center, drop_constant=False)
     indices = np.array([3, 10, 40])
     others = np.delete(near.values - near.offsets, indices, axis=1)

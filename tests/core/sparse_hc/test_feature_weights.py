@@ -6,18 +6,19 @@ import pytest
 from scipy.spatial.distance import squareform
 
 import reference
+from mrshc.core.data.conversion import data_matrix
 from mrshc.core.sparse_hc.feature_weights import WeightPath, permutation_gap, permuted_criteria
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.tree import agglomerate
 from plain_twin import sparse_direction
-from storage_backends import clustered, data_of, tables
+from storage_backends import clustered, tables
 
 METRICS = {"squared.distance": "sqeuclidean", "absolute.value": "cityblock"}
 AS_IN_R = {"max_iter": 15, "tol": 1e-4}
 
 
 def solution(X, bound, metric, **options):
-    path = WeightPath(PairDistances(X, metric), **{**AS_IN_R, **options})
+    path = WeightPath(PairDistances(data_matrix(X), metric), **{**AS_IN_R, **options})
     found = path.solve(bound)
     return SimpleNamespace(**asdict(found), dissimilarity=path.dissimilarity(found))
 
@@ -128,7 +129,7 @@ def test_operator_is_the_matrix(metric, share_missing):
     rng = np.random.default_rng(1)
     X = rng.normal(loc=100, size=(12, 9))
     X[rng.random(X.shape) < share_missing] = np.nan
-    pairs, D = PairDistances(X, metric), explicit_pairs(X, metric)
+    pairs, D = PairDistances(data_matrix(X), metric), explicit_pairs(X, metric)
     w, u = rng.random(9), rng.normal(size=len(D))
     D = D / pairs.unit
     np.testing.assert_allclose(
@@ -150,7 +151,9 @@ def test_scale_of_the_data_is_of_no_consequence(metric, scale):
 
 
 def test_known_number_of_features_is_hit():
-    path = WeightPath(PairDistances(reference.matrix("input_B"), "sqeuclidean"), **AS_IN_R)
+    path = WeightPath(
+        PairDistances(data_matrix(reference.matrix("input_B")), "sqeuclidean"), **AS_IN_R
+    )
     for q in (1, 12, 50, 200):
         assert path.search(q).indices.size == q
 
@@ -161,7 +164,7 @@ def test_permutation_gap_is_that_of_sparcl(name, dissimilarity):
     stored = reference.table("shc_permute").query(
         "input == @name and dissimilarity == @dissimilarity"
     )
-    pairs = PairDistances(reference.matrix(f"input_{name}"), METRICS[dissimilarity])
+    pairs = PairDistances(data_matrix(reference.matrix(f"input_{name}")), METRICS[dissimilarity])
     path = WeightPath(pairs, **AS_IN_R)
     solutions = [path.solve(bound) for bound in stored["wbound"]]
     np.testing.assert_allclose([s.criterion for s in solutions], stored["tot"], rtol=1e-3)
@@ -182,7 +185,7 @@ def test_permutation_gap_is_that_of_sparcl(name, dissimilarity):
 def test_permuted_criteria_are_those_of_a_permuted_matrix(monkeypatch):
     """All bounds at once, from kept or from remade columns, give what each bound gives alone."""
     X = reference.matrix("input_A")
-    pairs = PairDistances(X, "sqeuclidean")
+    pairs = PairDistances(data_matrix(X), "sqeuclidean")
     bounds = [1.0, 1.6, 3.0]
     together = permuted_criteria(pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **AS_IN_R)
     seed = np.random.SeedSequence(3, spawn_key=(1, 0))
@@ -199,10 +202,10 @@ def test_one_huge_value_does_not_drown_the_distances_of_the_others(observed):
     X = np.random.default_rng(3).normal(size=(12, 4))
     X[11, 3] = observed
     weights = np.full(4, 0.5)
-    calm = PairDistances(X, "sqeuclidean")
+    calm = PairDistances(data_matrix(X), "sqeuclidean")
     X = X.copy()
     X[0, 0] = 1e9
-    wild = PairDistances(X, "sqeuclidean")
+    wild = PairDistances(data_matrix(X), "sqeuclidean")
     expected = calm.weighted(np.arange(4), weights)[1:, 1:] * calm.unit
     found = wild.weighted(np.arange(4), weights)[1:, 1:] * wild.unit
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
@@ -222,8 +225,8 @@ def test_operator_is_that_of_the_array(backend, metric):
     u = rng.normal(size=(24, 24))
     few, w = np.array([3, 17, 250]), rng.random(400)
     for A in tables(backend):
-        near = PairDistances(data_of(backend.in_memory(A)), metric)
-        pairs = PairDistances(data_of(backend(A)), metric)
+        near = PairDistances(data_matrix(backend.in_memory(A)), metric)
+        pairs = PairDistances(data_matrix(backend(A)), metric)
         assert (pairs.unit, pairs.shape) == (near.unit, near.shape)
         for indices in (np.arange(400), few):
             found = pairs.weighted(indices, w[indices])
@@ -237,7 +240,7 @@ def test_operator_is_that_of_the_array(backend, metric):
 def test_weights_are_those_of_the_array(backend, metric):
     for A in tables(backend):
         near, path = (
-            WeightPath(PairDistances(data_of(X), metric), **AS_IN_R)
+            WeightPath(PairDistances(data_matrix(X), metric), **AS_IN_R)
             for X in (backend.in_memory(A), backend(A))
         )
         for expected, found in (
@@ -255,7 +258,7 @@ def test_permuted_criteria_are_those_of_the_array(backend, monkeypatch):
     A = clustered()
     bounds = {"l1_bounds": [1.5, 4.0], "entropy": 3, "permutation": 1, **AS_IN_R}
     near, pairs = (
-        PairDistances(data_of(X), "sqeuclidean") for X in (backend.in_memory(A), backend(A))
+        PairDistances(data_matrix(X), "sqeuclidean") for X in (backend.in_memory(A), backend(A))
     )
     expected = permuted_criteria(pairs=near, **bounds)
     np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)

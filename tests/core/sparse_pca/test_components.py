@@ -4,8 +4,9 @@ from scipy.optimize import brentq
 
 import reference
 from mrshc import sparse_components
-from mrshc.core import compiled
-from mrshc.core.kernels import alternation, sparse_direction
+from mrshc.core.kernels import alternation
+from mrshc.core.kernels.sparse_direction import sparse_direction
+from mrshc.core.sparse_pca import components as core_components
 from mrshc.datasets import make_simulation_1
 from mrshc.estimators import sparse_components as components
 
@@ -262,14 +263,14 @@ def test_the_screen_of_columns_never_changes_a_digit(monkeypatch, l1_bound, max_
     options = {"l1_bound": l1_bound, "n_components": 3, "center": True, "max_iter": max_iter}
     screened = sparse_components(X, **options)
     kept = []
-    plain = alternation._screen
+    plain = alternation.screen_around
 
-    def none(residual, lengths, slopes, u, reach, floor):
-        kept.append(plain(residual, lengths, slopes, u, reach, floor).columns.size)
-        return alternation._no_screen(residual.X)
+    def none(residual, norms, slopes, u, last_move):
+        kept.append(plain(residual, norms, slopes, u, last_move).columns.size)
+        return alternation.no_screen(residual.X)
 
-    monkeypatch.setattr(alternation, "_screen", none)
-    monkeypatch.setattr(compiled, "alternate", alternation.alternate.py_func, raising=False)
+    monkeypatch.setattr(alternation, "screen_around", none)
+    monkeypatch.setattr(core_components, "alternate", alternation.alternate.py_func)
     unscreened = sparse_components(X, **options)
     assert max_iter == 3 or max(kept) > 0, "there was a screen"
     np.testing.assert_array_equal(screened.loadings, unscreened.loadings)

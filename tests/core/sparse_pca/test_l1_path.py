@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 import reference
-from mrshc.core.data.centred import centred_matrix
 from mrshc.core.sparse_pca import l1_path as sparsity
-from mrshc.core.sparse_pca.components import leading_starts
-from mrshc.core.sparse_pca.l1_path import SparsityPath
 from storage_backends import (
     assert_same_components,
     assert_same_features,
@@ -19,8 +16,7 @@ from storage_backends import (
 
 
 def path_of(X, center="grand", max_iter=20):
-    matrix = centred_matrix(X, center=center, drop_constant=True)
-    return SparsityPath(matrix, leading_starts(matrix, 5), max_iter=max_iter, tol=1e-7)
+    return path_on(matrix_at(X, center=center), max_iter=max_iter)
 
 
 def stored_sets(name):

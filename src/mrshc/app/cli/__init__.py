@@ -8,32 +8,44 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
 
 from mrshc.app.cli.analysis_commands import cluster, compare, report
 from mrshc.app.cli.demo_command import demo
+from mrshc.app.cli.help_lists import FORMATS_IN_BLOCKS_OR, CommandWithLists, with_lists
+from mrshc.app.cli.option_groups import with_options
+from mrshc.app.cli.option_names import option_of
 from mrshc.app.cli.signals import leave, stop_on_termination
 from mrshc.app.cli.study_command import study
-from mrshc.errors import LostError, UserError
+from mrshc.errors import LostError, UserError, worded
 from mrshc.utils.text_cleaning import clean_text
 
-app = typer.Typer(
-    help="""Sparse hierarchical clustering for large and flat data: few samples, many features,
-    most of them noise. Finds the groups of samples, the tree, and the short list of features that
-    make the groups.
+COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, compare, report, study)
 
-    Begin with: mrshc demo
 
-    Then your own table, features in rows or columns: mrshc cluster expression.tsv --out result
-    """,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for command in (demo, cluster, compare, report, study):
-    app.command()(command)
+def make_app(arguments: Sequence[str]) -> typer.Typer:
+    """Return the commands; only those among the arguments import the choices of their options."""
+    app = typer.Typer(
+        help="""Sparse hierarchical clustering for large and flat data: few samples, many features,
+        most of them noise. Finds the groups of samples, the tree, and the short list of features
+        that make the groups.
+
+        Begin with: mrshc demo
+
+        Then your own table, features in rows or columns: mrshc cluster expression.tsv --out result
+        """,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    for command in COMMANDS:
+        app.command(cls=CommandWithLists)(
+            with_options(command, choices=command.__name__ in arguments)
+        )
+    return app
 
 
 def main() -> None:
@@ -41,11 +53,11 @@ def main() -> None:
     _make_output_safe()
     stop_on_termination()
     try:
-        app()
+        make_app(sys.argv[1:])()
     except SystemExit as end:
         leave(end.code)
     except UserError as error:
-        _refuse(str(error))
+        _refuse(worded(error, option_of))
     except MemoryError as error:
         _refuse(_out_of_memory(error))
     except OSError as error:
@@ -79,14 +91,14 @@ def _refuse(sentence: str) -> None:
 
 def _out_of_memory(error: MemoryError) -> str:
     detail = f" ({clean_text(str(error)).rstrip('.')})" if str(error) else ""
-    return (
+    return with_lists(
         f"Not enough memory{detail}. Keep fewer features with --top-variance, store the table as "
-        ".npy, .h5ad or .zarr and add --out-of-core, or use a larger machine."
+        f"{FORMATS_IN_BLOCKS_OR} and add --out-of-core, or use a larger machine."
     )
 
 
 def _sentence(error: OSError) -> str:
-    from mrshc.core.data.interface import UnreadableError
+    from mrshc.core.data.data_matrix import UnreadableError
 
     if isinstance(error, UnreadableError | LostError):  # whose message is one
         return str(error)

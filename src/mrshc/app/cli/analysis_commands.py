@@ -14,9 +14,7 @@ from mrshc.app.cli.options import (
     File,
     Fitting,
     Json,
-    Linkage,
     LinkageName,
-    Metric,
     MetricName,
     NCut,
     NFeatures,
@@ -31,7 +29,6 @@ from mrshc.app.cli.options import (
     SelectionName,
     choices,
     numbers_or_auto,
-    with_groups,
 )
 from mrshc.app.cli.signals import heard
 from mrshc.app.cli.temporary_folder import use_temporary_folder_of
@@ -46,7 +43,6 @@ _IDLE = {"--resume", "--overwrite", "--quiet", "--json"}
 _MOST_CELLS = 150
 
 
-@with_groups
 def cluster(
     file: File,
     reading: Reading,
@@ -94,7 +90,7 @@ def cluster(
         plan = _plan(
             talk,
             table,
-            method=fitting.method.value,
+            method=fitting.method,
             parameters=parameters,
             steps=steps,
             truth=reading.truth,
@@ -105,7 +101,6 @@ def cluster(
         sys.stdout.buffer.write((out / "result.json").read_bytes())  # JSON is UTF-8 in any locale
 
 
-@with_groups
 def compare(
     file: File,
     reading: Reading,
@@ -114,17 +109,18 @@ def compare(
     out: Out = Path("mrshc-comparison"),
     n_features: NFeatures = None,
     n_clusters: NCut = None,
-    linkage: LinkageName = Linkage.complete,
-    metric: MetricName = Metric.sqeuclidean,
+    linkage: LinkageName = "complete",
+    metric: MetricName = "sqeuclidean",
     selection: SelectionName = None,
     refine: Refine = False,
     robust: Robust = False,
 ) -> None:
-    """Cluster a table by four methods, side by side: HC, SHC, MrSHC and HC-HMV.
+    """Cluster a table by several methods, side by side.
 
-    Classical clustering on all features, sparse clustering of Witten and Tibshirani, multi-rank
-    sparse clustering, and classical clustering on as many features of highest variance as MrSHC
-    chose. Leaves their trees in one picture, their scores in one table, and a report.
+    {compared methods}
+
+    HC-HMV takes as many features as MrSHC chose. Leaves their trees in one picture, their scores
+    in one table, and a report.
 
     Example: mrshc compare expression.tsv --samples clinic.csv --truth subtype --out comparison
 
@@ -140,8 +136,8 @@ def compare(
     talk = Talk(quiet=running.quiet)
     parameters = {
         "n_features_to_select": numbers_or_auto("--n-features", n_features),
-        "linkage": linkage.value,
-        "metric": metric.value,
+        "linkage": linkage,
+        "metric": metric,
         **choices(selection, refine, robust),
         **running.parameters(),
     }
@@ -152,7 +148,7 @@ def compare(
     for sentence in analysis.preparation(plan):
         talk.say(f"  {sentence}")
     with outputs.new_folder(out, about_file=ABOUT_COMPARISON, overwrite=running.overwrite) as work:
-        with talk.working("Clustering by four methods"):
+        with talk.working("Clustering by several methods"):
             comparison = heard(lambda: analysis.compare_methods(plan, n_clusters=n_clusters))
         with talk.working("Drawing"):
             k = analysis.clusters_compared(plan, n_clusters)
@@ -196,6 +192,7 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
     """Fit, write the folder and say what was found."""
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
+    from mrshc.report.sentences import classes_in_clusters
     from mrshc.utils.progress import progress_bar
 
     for sentence in analysis.preparation(plan):
@@ -219,7 +216,7 @@ def run(plan: Plan, out: Path, talk: Talk, *, resume: bool, overwrite: bool) -> 
         raise
     for sentence in analysis.summary(result):
         talk.say(sentence)
-    counts = analysis.classes_in_clusters(result)
+    counts = classes_in_clusters(result)
     if counts is not None and counts.size <= _MOST_CELLS:
         rows = [[name, *row] for name, row in zip(counts.index, counts.to_numpy(), strict=True)]
         talk.show([str(counts.index.name), *counts.columns], rows)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mrshc.errors import UserError
+from mrshc.app.cli.help_lists import (
+    FORMATS_IN_BLOCKS_AND,
+    FORMATS_IN_BLOCKS_OR,
+    METHODS,
+    SELECTION_RULES,
+    TABLE_FORMATS,
+)
+from mrshc.app.cli.option_groups import OneOf, plain
+from mrshc.app.cli.option_names import Sets, option_of
+from mrshc.errors import UserError, worded
 
 if TYPE_CHECKING:
     from mrshc.app.cli.console import Talk
@@ -41,53 +48,12 @@ class Scaled(StrEnum):
     both = "both"
 
 
-class Preset(StrEnum):
-    """Chains of steps with a name."""
-
-    dudoit2002 = "dudoit2002"
-
-
-class Method(StrEnum):
-    """Methods of clustering."""
-
-    mrshc = "mrshc"
-    shc = "shc"
-    hc = "hc"
-    hmv = "hmv"
-
-
-class Linkage(StrEnum):
-    """Distances between clusters."""
-
-    single = "single"
-    complete = "complete"
-    average = "average"
-    weighted = "weighted"
-    ward = "ward"
-    centroid = "centroid"
-    median = "median"
-
-
-class Metric(StrEnum):
-    """Distances between samples."""
-
-    sqeuclidean = "sqeuclidean"
-    cityblock = "cityblock"
-
-
 class Center(StrEnum):
     """What to subtract before the components are sought."""
 
     columns = "columns"
     grand = "grand"
     none = "none"
-
-
-class Selection(StrEnum):
-    """How to choose the number of features and the rank."""
-
-    silhouette = "silhouette"
-    evidence = "evidence"
 
 
 def _in(panel: str) -> Callable[..., Any]:
@@ -105,8 +71,7 @@ _fit, _run = _in("Method"), _in("Running")
 File = Annotated[
     str,
     typer.Argument(
-        help="A table: CSV, TSV, GCT, Parquet, .npy, .npz or .h5ad, also compressed (.gz, .bz2, "
-        ".xz), or .zarr, a folder or a .zip; - reads standard input. Where .npy, .h5ad and .zarr "
+        help=f"A table: {TABLE_FORMATS}; - reads standard input. Where {FORMATS_IN_BLOCKS_AND} "
         "do not fit into memory, they are read in blocks."
     ),
 ]
@@ -119,19 +84,25 @@ NFeatures = Annotated[
         "-q",
         help="Number of features, several to choose from (10,20,40), or auto.",
     ),
+    Sets("n_features_to_select"),
 ]
-LinkageName = Annotated[Linkage, _fit("--linkage", help="Distance between clusters.")]
-MetricName = Annotated[Metric, _fit("--metric", help="Distance between samples.")]
+LinkageName = Annotated[
+    str,
+    _fit("--linkage", help="Distance between clusters."),
+    OneOf("mrshc.core.trees.tree", "LINKAGES"),
+]
+MetricName = Annotated[
+    str,
+    _fit("--metric", help="Distance between samples."),
+    OneOf("mrshc.core.trees.tree", "METRICS"),
+]
 SelectionName = Annotated[
-    Selection | None,
+    str | None,
     _fit(
         "--selection",
-        help="mrshc: how to choose features and rank. silhouette (so by default): as the paper "
-        "does, by how well the clusters separate in the features that make them. evidence: by "
-        "what the tree says of all other features; for gene expression and the like, where "
-        "clusters show in many features. Where the useful features are few, add --refine. Takes "
-        "less time.",
+        help=f"mrshc: how to choose features and rank. {SELECTION_RULES}",
     ),
+    OneOf("mrshc.core.selection", "RULES"),
 ]
 Refine = Annotated[
     bool,
@@ -180,6 +151,7 @@ class Reading:
     annotation: Annotated[
         list[str] | None,
         _read("--annotation", help="Column that is not data though it holds numbers; repeatable."),
+        Sets("annotations"),
     ] = None
     separator: Annotated[
         str | None, _read("--separator", help="What separates cells; found out by default.")
@@ -191,10 +163,10 @@ class Reading:
         bool | None,
         _read(
             "--in-memory/--out-of-core",
-            help="Read all values of .npy, .h5ad or .zarr at once, or leave them in the file and "
-            "read them in blocks, again for each pass over them. By default they are read at once "
-            "if that takes no more than half of the free memory. What prepares the data, --robust "
-            "and --method hc need them at once.",
+            help=f"Read all values of {FORMATS_IN_BLOCKS_OR} at once, or leave them in the file "
+            "and read them in blocks, again for each pass over them. By default they are read at "
+            "once if that takes no more than half of the free memory. What prepares the data, "
+            "--robust and --method hc need them at once.",
         ),
     ] = None
 
@@ -216,6 +188,7 @@ class Reading:
                 decimal=self.decimal,
                 in_memory=in_memory,
             )
+        table = replace(table, notes=tuple(worded(note, option_of) for note in table.notes))
         talk.say(f"Read {table.source}: {table.notes[0]}")
         for note in table.notes[1:]:
             talk.say(f"  {note}")
@@ -227,12 +200,13 @@ class Preparing:
     """What is done to the data before they are clustered."""
 
     preset: Annotated[
-        Preset | None,
+        str | None,
         _prepare(
             "--preset",
             help="Steps with a name. dudoit2002: floor 100, ceiling 16000, max/min above 5, "
             "max-min above 500, log2, for raw Affymetrix intensities.",
         ),
+        OneOf("mrshc.preprocessing.presets", "PRESETS"),
     ] = None
     impute: Annotated[
         Over | None,
@@ -243,7 +217,9 @@ class Preparing:
         ),
     ] = None
     neighbors: Annotated[
-        int, _prepare("--neighbors", min=1, help="Neighbours to fill gaps from.")
+        int,
+        _prepare("--neighbors", min=1, help="Neighbours to fill gaps from."),
+        Sets("n_neighbors"),
     ] = 5
     floor: Annotated[float | None, _prepare("--floor", help="Raise lower values to this.")] = None
     ceiling: Annotated[float | None, _prepare("--ceiling", help="Lower higher values to this.")] = (
@@ -265,7 +241,9 @@ class Preparing:
         _prepare("--standardize", help="Give samples or features mean 0 and deviation 1."),
     ] = None
     top_variance: Annotated[
-        int | None, _prepare("--top-variance", help="Keep so many features of highest variance.")
+        int | None,
+        _prepare("--top-variance", help="Keep so many features of highest variance."),
+        Sets("n_features"),
     ] = None
 
     def steps(self) -> list[Any]:
@@ -274,8 +252,8 @@ class Preparing:
 
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "preset"}
         given["log2"] = self.log2 or self.pseudocount is not None or None
-        chosen = {} if self.preset is None else PRESETS[self.preset.value]
-        return chain(**chosen | {name: _plain(v) for name, v in given.items() if v is not None})
+        chosen = {} if self.preset is None else PRESETS[self.preset]
+        return chain(**chosen | {name: plain(v) for name, v in given.items() if v is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,13 +261,13 @@ class Fitting:
     """The method and its parameters."""
 
     method: Annotated[
-        Method,
+        str,
         _fit(
             "--method",
-            help="mrshc; shc: sparse clustering of Witten and Tibshirani; hc: classical, all "
-            "features; hmv: classical, features of highest variance.",
+            help=METHODS,
         ),
-    ] = Method.mrshc
+        OneOf("mrshc.methods", "METHODS"),
+    ] = "mrshc"
     n_features: NFeatures = None
     rank: Annotated[
         str | None, _fit("--rank", "-r", help="Number of sparse components, or auto.")
@@ -298,8 +276,8 @@ class Fitting:
     n_clusters: Annotated[
         str | None, _fit("--n-clusters", "-k", help="Number of clusters, or auto.")
     ] = None
-    linkage: LinkageName = Linkage.complete
-    metric: MetricName = Metric.sqeuclidean
+    linkage: LinkageName = "complete"
+    metric: MetricName = "sqeuclidean"
     n_references: Annotated[
         int | None, _fit("--n-references", help="Reference samples of a gap statistic (50).")
     ] = None
@@ -340,8 +318,8 @@ class Fitting:
             "rank": number_or_auto("--rank", self.rank),
             "max_rank": self.max_rank,
             "n_clusters": number_or_auto("--n-clusters", self.n_clusters),
-            "linkage": self.linkage.value,
-            "metric": self.metric.value,
+            "linkage": self.linkage,
+            "metric": self.metric,
             "n_references": self.n_references,
             "stop_early": self.stop_early,
             "feature_tolerance": self.feature_tolerance,
@@ -356,9 +334,15 @@ class Fitting:
 class Running:
     """How the run goes."""
 
-    seed: Annotated[int, _run("--seed", min=0, max=2**32 - 1, help="Seed of all random draws.")] = 0
+    seed: Annotated[
+        int,
+        _run("--seed", min=0, max=2**32 - 1, help="Seed of all random draws."),
+        Sets("random_state"),
+    ] = 0
     jobs: Annotated[
-        int, _run("--jobs", "--n-jobs", "-j", help="Workers; -1 takes every core.")
+        int,
+        _run("--jobs", "--n-jobs", "-j", help="Workers; -1 takes every core."),
+        Sets("n_jobs"),
     ] = -1
     quiet: Annotated[bool, _run("--quiet", help="Say nothing but errors.")] = False
     overwrite: Annotated[bool, _run("--overwrite", help="Replace an earlier result.")] = False
@@ -378,8 +362,8 @@ class Placing:
             "--dask",
             metavar="ADDRESS",
             help="Fit on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786. They read "
-            ".npy, .h5ad or .zarr themselves: the file must have the same path for them. Of other "
-            "tables, only the search is spread. Needs the extra 'dask', there and here.",
+            f"{FORMATS_IN_BLOCKS_OR} themselves: the file must have the same path for them. Of "
+            "other tables, only the search is spread. Needs the extra 'dask', there and here.",
         ),
     ] = None
     device: Annotated[
@@ -398,44 +382,13 @@ class Placing:
         return self.dask is not None or self.device is not None
 
 
-def choices(selection: Selection | None, refine: bool, robust: bool) -> dict[str, Any]:
+def choices(selection: str | None, refine: bool, robust: bool) -> dict[str, Any]:
     """Return parameters that not every method has; None: not given."""
     return {
-        "selection": None if selection is None else selection.value,
+        "selection": selection,
         "refine": refine or None,
         "robust": robust or None,
     }
-
-
-def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take groups: typer sees the options in them one by one."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {}
-    shown: list[Parameter] = []
-    for name, parameter in signature(command).parameters.items():
-        kind = hints[name]
-        if is_dataclass(kind):
-            groups[name] = kind
-            of = get_type_hints(kind, include_extras=True)
-            options = {f.name: (of[f.name], f.default) for f in fields(kind)}
-        else:
-            options = {name: (kind, parameter.default)}
-        shown += [
-            Parameter(n, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for n, (annotation, default) in options.items()
-        ]
-
-    @wraps(command)
-    def grouped(**given: Any) -> None:
-        packed = {
-            name: kind(**{f.name: given.pop(f.name) for f in fields(kind)})
-            for name, kind in groups.items()
-        }
-        command(**given, **packed)
-
-    grouped.__signature__ = Signature(shown)  # type: ignore[attr-defined]
-    grouped.__annotations__ = {p.name: p.annotation for p in shown}
-    return grouped
 
 
 def number_or_auto(option: str, text: str | None) -> int | str | None:
@@ -460,7 +413,3 @@ def numbers_or_auto(option: str, text: str | None, kind: type = int) -> Any:
             f"{option} must be {what}, several with commas between them, or auto, got {text!r}."
         ) from None
     return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, StrEnum) else value

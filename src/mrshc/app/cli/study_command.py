@@ -12,13 +12,18 @@ import typer
 def study(
     name: Annotated[str, typer.Argument(help="Name of the study, such as table1.")],
     replicates: Annotated[
-        int | None, typer.Option(min=1, help="Draws; needs --out if not the config's number.")
+        int | None, typer.Option(min=1, help="Number of draws, for a trial; not the config's.")
     ] = None,
     n_jobs: Annotated[int, typer.Option(help="Workers; -1 takes every core.")] = -1,
     data: Annotated[Path | None, typer.Option(help="Folder of real data sets.")] = None,
-    folder: Annotated[Path, typer.Option(help="Folder of configs and results.")] = Path("studies"),
+    folder: Annotated[
+        Path | None, typer.Option(help="Folder of configs, if not the paper's studies.")
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Results lie here, not beside the config.")
+        Path | None,
+        typer.Option(
+            help="Folder for the results; by default mrshc-study, or that of the configs."
+        ),
     ] = None,
     render: Annotated[
         bool, typer.Option("--render", help="Only render the results again.")
@@ -26,17 +31,20 @@ def study(
 ) -> None:
     """Make a table of the paper again: run a study, or render its results.
 
-    Interrupted, it goes on where it stopped when it is started again.
+    The studies of the paper are part of the package. Interrupted, a study goes on where it stopped
+    when it is started again.
 
     Example: mrshc study table1
 
     Example: mrshc study table1 --replicates 10 --out quick
 
-    Example: mrshc study table1 --render
+    Example: mrshc study table1 --render --out quick
     """
     from mrshc.study import render_study, run_study
+    from mrshc.study.config import CONFIGS
     from mrshc.utils.progress import progress_bar
 
+    folder = CONFIGS if folder is None else folder
     if render:
         sys.stdout.write(render_study(name, folder=folder, out=out))
         return

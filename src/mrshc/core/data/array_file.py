@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Index
-from mrshc.core.data.block_reading import Local
+from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.hdf5_zarr_groups import in_one_file, refuse_outside
 from mrshc.core.data.read_errors import block_dtype, matrix_shape
 
 
-class MappedSource(Local):
+class MappedMatrix(BlockReader):
     """A memory map of numpy, in either order.
 
     Blocks are copied out of the map, so that the system may drop its pages at any time.
@@ -45,7 +45,7 @@ class MappedSource(Local):
             raise EOFError(f"the file has {mapped.size()} bytes of {len(mapped)}")
 
 
-class FileSource(Local):
+class FileMatrix(BlockReader):
     """A dataset of h5py or an array of Zarr; `transposed` if it holds features in rows.
 
     Blocks end where chunks end, so that a pass reads a chunk once. Only where a chunk is so wide
@@ -71,6 +71,13 @@ class FileSource(Local):
         if self._transposed:
             return np.asarray(self._dataset[start:stop, :]).T
         return np.asarray(self._dataset[:, start:stop])
+
+
+def open_array(node: Any, *, transposed: bool = False) -> BlockReader:
+    """Return a memory map, a dataset of h5py or an array of Zarr as a matrix."""
+    if isinstance(node, np.memmap):
+        return MappedMatrix(node.T if transposed else node)
+    return FileMatrix(node, transposed=transposed)
 
 
 def file_name(dataset: Any) -> str:

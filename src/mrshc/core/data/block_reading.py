@@ -1,9 +1,9 @@
-"""Matrices that are read into this process, a block of columns at a time."""
+"""Matrices that are read into this process a block of columns at a time."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Index
+from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.read_errors import WHOLE_FILE, reading
 
 T = TypeVar("T")
@@ -26,13 +28,12 @@ _LARGEST_BLOCK = 4 * _BLOCK_CELLS
 _NEAR = 256
 
 
-class Local(ABC):
-    """A matrix of which a kind says how it is read.
+class BlockReader(DataMatrix):
+    """A matrix whose subclass says how columns are read.
 
     One thread reads the next block while the function works on the present one: two are held.
     """
 
-    is_here, on_device = True, False
     _advice = WHOLE_FILE
 
     def __init__(
@@ -43,7 +44,7 @@ class Local(ABC):
         self.dtype = dtype
         self._chunk = chunk  # columns that are stored together
 
-    def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
+    def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
         """Yield function(block, start, numpy) for blocks of columns."""
         blocks = aligned_blocks(*self.shape, self._chunk)
         with ThreadPoolExecutor(max_workers=1) as thread:

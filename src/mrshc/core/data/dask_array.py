@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mrshc.core.arrays import Index
-from mrshc.core.data.interface import UnreadableError
+from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
+from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.read_errors import block_dtype, matrix_shape, reading, unreadable
 from mrshc.core.data.sparse_structure import check_sparse
 
@@ -34,18 +35,18 @@ _EMPTY = np.empty((0, 0))
 _BATCH = 8
 
 
-class ChunkedSource:
+class DaskMatrix(DataMatrix):
     """A dask array. Its chunks are the blocks, and a block may be read-only.
 
     With a client of `distributed`, tasks go to its workers, and what a lost worker had to do is
     done by others. Without one, dask's own scheduler runs them. X is not persisted here; if it is
     already, its chunks are used where they lie.
 
-    Chunks hold all samples. Where X is chunked over samples, it is chunked anew in every sweep:
+    Chunks hold all samples. Where X is chunked over samples, it is chunked anew in every pass:
     better rechunk and persist it before.
     """
 
-    is_here, on_device = False, False
+    has_local_blocks = False
 
     def __init__(self, array: Any) -> None:
         if any(math.isnan(size) for size in array.shape):
@@ -64,7 +65,7 @@ class ChunkedSource:
         self._ends = np.cumsum([0, *array.chunks[1]])
         self._chunks, self._apart = _taken_apart(array.to_delayed().ravel())
 
-    def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
+    def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
         """Yield function(chunk, start, numpy) for all chunks, from where they are."""
         return self._run(function, np.flatnonzero(np.diff(self._ends)).tolist())
 
@@ -80,7 +81,7 @@ class ChunkedSource:
             done += part.shape[1]
         return out
 
-    def _run(self, function: Callable[[Any, int, Any], T], chunks: Sequence[int]) -> Iterator[T]:
+    def _run(self, function: BlockFunction[T], chunks: Sequence[int]) -> Iterator[T]:
         client, work = _client(), _Work(function, self.shape[0], self.dtype)
         results = self._here(work, chunks) if client is None else self._there(client, work, chunks)
         for result in results:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Index
+from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.read_errors import matrix_shape, not_real, reading
 
 T = TypeVar("T")
@@ -27,13 +29,14 @@ def is_device_array(X: Any) -> bool:
     return looks_so and bool(_compat(package).is_array_api_obj(X))
 
 
-class DeviceSource:
+class DeviceMatrix(DataMatrix):
     """An array on a device. Blocks are slices of it; nothing leaves but columns that are asked for.
 
     Also arrays of such packages that live in main memory.
     """
 
-    is_here, on_device = False, True
+    has_local_blocks = False
+    certification = "immediate"
 
     def __init__(self, array: Any) -> None:
         package = type(array).__module__.partition(".")[0]
@@ -48,7 +51,7 @@ class DeviceSource:
         self._array = array.detach() if compat.is_torch_array(array) else array
         self._xp = xp
 
-    def sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
+    def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
         """Yield function(block, start, xp) for blocks of columns, with the array's own xp."""
         n, p = self.shape
         cells = max(_BLOCK_CELLS, min(n * p // 4, _LARGEST_BLOCK))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.data.hdf5_zarr_groups import OutsideError
-from mrshc.core.data.interface import UnreadableError
 
 WHOLE_FILE = "Check that the file is whole, and copy or write it again if it is not."
 

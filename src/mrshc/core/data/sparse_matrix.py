@@ -11,9 +11,9 @@ from scipy import sparse
 
 from mrshc.core.arrays import Index
 from mrshc.core.data.array_file import file_name
-from mrshc.core.data.block_reading import Local
+from mrshc.core.data.block_reading import BlockReader
+from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.data.hdf5_zarr_groups import attribute, encoding_of, has_member, in_one_file, member
-from mrshc.core.data.interface import Source, UnreadableError
 from mrshc.core.data.read_errors import WHOLE_FILE, block_dtype, matrix_shape, reading
 from mrshc.core.data.sparse_structure import (
     StructureError,
@@ -29,7 +29,7 @@ from mrshc.core.data.sparse_structure import (
 SPARSE = {"csr_matrix": "rows", "csc_matrix": "columns"}
 
 
-class SparseSource(Local):
+class SparseMatrix(BlockReader):
     """A sparse matrix of scipy. What is not in CSC format is converted once.
 
     Cells that are given more than once are added up as floats, as scikit-learn adds them up.
@@ -126,7 +126,7 @@ class Compressed:
         return _compressed(parts, (n_minor, n_major), by_rows=False)
 
 
-class ColumnsSource(Local):
+class CompressedColumns(BlockReader):
     """A group in AnnData's format csc_matrix, of which a block's columns are read as they lie."""
 
     def __init__(self, parts: Compressed, *, name: str) -> None:
@@ -139,8 +139,8 @@ class ColumnsSource(Local):
         return self._parts.part(self._ends[start : stop + 1]).astype(self.dtype).toarray()
 
 
-def group_source(group: Any) -> Source:
-    """Return the source of a sparse matrix that AnnData wrote to HDF5 or Zarr.
+def open_sparse_group(group: Any) -> BlockReader:
+    """Return a sparse matrix that AnnData wrote to HDF5 or Zarr.
 
     Columns are what is asked for. Where a file has compressed rows (csr_matrix), all of it is read
     once and kept as a sparse matrix of columns: no larger than in the file without compression.
@@ -154,11 +154,11 @@ def group_source(group: Any) -> Source:
     with in_one_file(name), reading(name, 0, _shape(group, name)[1], WHOLE_FILE):
         parts = Compressed.of(group)
     if parts.by == "columns":
-        return ColumnsSource(parts, name=name)
+        return CompressedColumns(parts, name=name)
     block_dtype(parts.data.dtype, name)  # refuses other than numbers before they are read
     with reading(name, 0, parts.shape[1], WHOLE_FILE):
         matrix = parts.part(parts.pointers())
-    return SparseSource(matrix, name=name)
+    return SparseMatrix(matrix, name=name)
 
 
 def _shape(group: Any, name: str) -> tuple[int, int]:

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Labels
-from mrshc.core.data.out_of_core import AnyMatrix
+from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.kernels.association import explained_rank_variance
 
 # A p-value near one has a quantile far below zero, which would outvote all others.
 _LARGEST = 0.999
 
 
-def rank_p_values(matrix: AnyMatrix, partitions: Sequence[Labels], indices: Index) -> Float:
+def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], indices: Index) -> Float:
     """Return the p-value of each of some features against each partition, (features, partitions).
 
     One-way analysis of variance on ranks, whose variance is taken to be that of ranks without
@@ -32,7 +32,7 @@ def rank_p_values(matrix: AnyMatrix, partitions: Sequence[Labels], indices: Inde
     shares = np.zeros((indices.size, len(partitions)))
     freedom = np.zeros((indices.size, len(partitions), 2), dtype=np.intp)
     groups = np.stack(partitions)
-    for which, (some, degrees) in matrix.visit(indices, partial(_shares_of, groups=groups)):
+    for which, (some, degrees) in matrix.map_columns(indices, partial(_shares_of, groups=groups)):
         shares[which], freedom[which] = some, degrees
     between, within = np.maximum(freedom[..., 0], 1), np.maximum(freedom[..., 1], 1)
     p_values: Float = betainc(within / 2, between / 2, 1.0 - shares)
@@ -42,7 +42,7 @@ def rank_p_values(matrix: AnyMatrix, partitions: Sequence[Labels], indices: Inde
 def _shares_of(columns: Float, groups: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
     shares = np.zeros((columns.shape[1], groups.shape[0]))
     freedom = np.zeros((*shares.shape, 2), dtype=np.intp)
-    compiled.rank_shares(np.ascontiguousarray(columns.T), groups, shares, freedom)
+    explained_rank_variance(np.ascontiguousarray(columns.T), groups, shares, freedom)
     return shares, freedom
 
 

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from mrshc.core.arrays import Float, Index, Labels
-from mrshc.core.data.centred import column_variances
-from mrshc.core.data.out_of_core import AnyMatrix
+from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.data.statistics import column_variances
 from mrshc.core.inference.association import q_values, rank_p_values
 from mrshc.core.inference.refinement import folds
 from mrshc.core.robust.missing_values import completed
@@ -44,7 +44,7 @@ class Marks:
 
 
 def marks(
-    matrix: AnyMatrix,
+    matrix: CentredMatrix,
     features: Index,
     contrasts: Sequence[Contrast],
     *,
@@ -74,7 +74,7 @@ def marks(
             found = _as_seen_by(agglomerate(distances, linkage), contrasts)
             p_values[features[fold]] = rank_p_values(matrix, found, features[fold])
     means, squares, counts = (np.empty((len(contrasts), 2, p)) for _ in range(3))
-    for which, sides in matrix.visit(np.arange(p), partial(_sides_of, contrasts=contrasts)):
+    for which, sides in matrix.map_columns(np.arange(p), partial(_sides_of, contrasts=contrasts)):
         means[..., which], squares[..., which], counts[..., which] = sides
     return [
         _described(means[i], squares[i], counts[i], p_values[:, i]) for i in range(len(contrasts))

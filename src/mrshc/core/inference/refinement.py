@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Labels
-from mrshc.core.data.centred import column_variances
-from mrshc.core.data.out_of_core import AnyMatrix
+from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.data.statistics import column_variances
 from mrshc.core.inference.association import cauchy_combination, q_values, rank_p_values
+from mrshc.core.kernels.k_means import lloyd_iterations
 from mrshc.core.robust.missing_values import completed
 from mrshc.core.trees.tree import Linkage, Metric, agglomerate
 
@@ -53,7 +53,7 @@ class Refined:
     n_rounds: int
 
 
-def refine(matrix: AnyMatrix, start: Index, settings: RefineSettings) -> Refined:
+def refine(matrix: CentredMatrix, start: Index, settings: RefineSettings) -> Refined:
     """Replace a start set by the features that are associated with what it shows, until it settles.
 
     In each round every feature is tested against trees on the present set, the members of the set
@@ -90,7 +90,7 @@ def refine(matrix: AnyMatrix, start: Index, settings: RefineSettings) -> Refined
     )
 
 
-def association(matrix: AnyMatrix, present: Index, settings: RefineSettings) -> Float:
+def association(matrix: CentredMatrix, present: Index, settings: RefineSettings) -> Float:
     """Return the p-value of every feature against trees on the present set that leave it out."""
     p = matrix.shape[1]
     p_values = np.ones(p)
@@ -110,7 +110,7 @@ def folds(variances: Float) -> list[Index]:
     return [order[i::_N_FOLDS] for i in range(min(_N_FOLDS, order.size))]
 
 
-def _against(matrix: AnyMatrix, X: Float, tested: Index, settings: RefineSettings) -> Float:
+def _against(matrix: CentredMatrix, X: Float, tested: Index, settings: RefineSettings) -> Float:
     """Return the p-value of each tested feature against the tree on the columns of X."""
     if not tested.size:
         return np.empty(0)
@@ -125,5 +125,5 @@ def partitions_of(X: Float, settings: RefineSettings) -> Sequence[Labels]:
     distances = completed(X).distances(settings.metric)
     tree = agglomerate(distances, settings.linkage)
     cuts = (tree.cut(k) for k in _CUTS if k < tree.n_samples)
-    found = [compiled.consolidated(distances, cut, _MAX_MOVES) for cut in cuts]
+    found = [lloyd_iterations(distances, cut, _MAX_MOVES) for cut in cuts]
     return [labels for labels in found if np.unique(labels).size > 1]

@@ -1,24 +1,25 @@
-"""How well partitions of the samples explain features, by ranks; and partitions made tighter."""
+"""Analysis of variance on ranks: the variance of features that partitions explain."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float, Labels
+from mrshc.core.arrays import Float
 from mrshc.core.kernels.jit import jit
 
 
 @jit()
-def rank_shares(
+def explained_rank_variance(
     features: Float, partitions: NDArray[np.intp], shares: Float, freedom: NDArray[np.intp]
 ) -> None:
-    """Fill in the share of the sum of squares of ranks, were they all different, between groups.
+    """Write the fraction of the sum of squares of ranks that lies between groups.
 
-    `features` holds features in rows, NaN where nothing was observed; `partitions` the group of
-    each sample in rows, negative for samples that take no part. `shares` is (features,
-    partitions), `freedom` has the degrees of freedom between and within groups in its last axis;
-    where they leave nothing to compare the share is zero.
+    `features` holds features in rows, NaN for missing cells; `partitions` the group of each sample
+    in rows, negative for samples to leave out. `shares` is (features, partitions); `freedom` has
+    the degrees of freedom between and within groups in its last axis. The share is zero where
+    there are too few groups, samples or different values. The total sum of squares is that of ranks
+    without ties.
     """
     p, n = features.shape
     n_groups = partitions.max() + 1
@@ -59,38 +60,3 @@ def rank_shares(
             freedom[j, m, 1] = n_used - n_present
             comparable = n_present > 1 and n_used > n_present and n_values > 1
             shares[j, m] = min(between / total, 1.0) if comparable else 0.0
-
-
-@jit()
-def consolidated(distances: Float, labels: Labels, max_iter: int) -> Labels:
-    """Move each sample to the cluster with the nearest centre, until none moves.
-
-    Centres are never made: from squared Euclidean distances, the distance of a sample to the
-    centre of a cluster is its mean distance to the cluster's samples less half of their mean
-    distance to each other. A cluster that loses all its samples is gone.
-    """
-    n = labels.size
-    labels = labels.copy()
-    k = labels.max() + 1
-    for _ in range(max_iter):
-        sums, within, sizes = np.zeros((n, k)), np.zeros(k), np.zeros(k)
-        for i in range(n):
-            sizes[labels[i]] += 1.0
-            for j in range(n):
-                sums[i, labels[j]] += distances[i, j]
-        for i in range(n):
-            within[labels[i]] += sums[i, labels[i]]
-        moved = False
-        for i in range(n):
-            nearest, best = labels[i], np.inf
-            for c in range(k):
-                if sizes[c] > 0:
-                    apart = sums[i, c] / sizes[c] - 0.5 * within[c] / (sizes[c] * sizes[c])
-                    if apart < best:
-                        nearest, best = c, apart
-            if nearest != labels[i]:
-                labels[i] = nearest
-                moved = True
-        if not moved:
-            break
-    return labels

@@ -1,36 +1,51 @@
-"""The loop that completes missing cells from a few components."""
+"""Completion of missing cells by a few principal components."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from mrshc.core.arrays import Float, Index
 from mrshc.core.kernels.jit import jit
 
+# Cells converge in a few iterations or hardly at all; the rest is below the noise.
+_MAX_ITER = 50
+
+
+class LowRankFit(NamedTuple):
+    """Components fitted to a matrix, and the noise around them."""
+
+    means: Float  # (q,), of the columns
+    scores: Float  # (n, rank), shrunk by the noise
+    loadings: Float  # (q, rank)
+    signal: Float  # (rank,), squared singular values beyond the noise
+    noise: float  # variance of the residuals
+
 
 @jit()
-def complete(
-    values: Float, rows: Index, columns: Index, loadings: Float, spare: int, tol: float
-) -> tuple[Float, Float, Float, Float, float]:
-    """Put what the components say into the given cells, find them again, until cells rest.
+def complete_cells(
+    values: Float, rows: Index, columns: Index, loadings: Float, noise_freedom: int, tol: float
+) -> LowRankFit:
+    """Replace some cells by a low-rank fit, and fit again, until none moves by more than `tol`.
 
-    Returns column means, scores, loadings, squared lengths of the components beyond the noise, and
-    the variance of the noise, which has `spare` degrees of freedom.
+    The iteration starts from `loadings` and overwrites the given cells of `values`. The noise has
+    `noise_freedom` degrees of freedom.
     """
     n, q = values.shape
     rank = loadings.shape[1]
     means, centred = np.empty(q), np.empty((n, q))
     loadings = _orthonormal(loadings)
     scores, signal, noise = np.empty((n, rank)), np.empty(rank), 0.0
-    for _ in range(50):
+    for _ in range(_MAX_ITER):
         total = _centre(values, means, centred)
-        # One step towards the leading components of the present values, which move themselves.
+        # One step of subspace iteration suffices: the values change as well.
         scores = _orthonormal(centred @ loadings)
         images = centred.T @ scores
         squares, turn = np.linalg.eigh(images.T @ images)
         lengths = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
         scores, loadings = scores @ turn, (images @ turn) / lengths
-        noise = max(total - squares.sum(), 0.0) / spare
+        noise = max(total - squares.sum(), 0.0) / noise_freedom
         signal = np.maximum(squares - noise * max(n, q), 0.0)
         scores *= signal / lengths
         change = 0.0
@@ -43,12 +58,12 @@ def complete(
             values[i, j] = fit
         if change <= tol:
             break
-    return means, scores, loadings, signal, noise
+    return LowRankFit(means, scores, loadings, signal, noise)
 
 
 @jit()
 def _centre(values: Float, means: Float, centred: Float) -> float:
-    """Write the means of the columns, and the values less them; the sum of squares of these."""
+    """Write column means and centred values; return the sum of squares of the latter."""
     n, q = values.shape
     means[:] = 0.0
     for i in range(n):
@@ -65,7 +80,7 @@ def _centre(values: Float, means: Float, centred: Float) -> float:
 
 @jit()
 def _orthonormal(columns: Float) -> Float:
-    """Return orthonormal columns that span the same, or less where they depend on each other."""
+    """Return an orthonormal basis of the columns, with zeros where they are dependent."""
     squares, turn = np.linalg.eigh(columns.T @ columns)
     negligible = squares[-1] * columns.shape[0] * np.finfo(np.float64).eps
     lengths = np.sqrt(np.where(squares > negligible, squares, np.inf))

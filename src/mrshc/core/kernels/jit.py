@@ -1,31 +1,27 @@
-"""The decorator of all compiled loops: machine code is cached on disk where that is possible."""
+"""The decorator of all compiled functions: typed, interruptible, and cached on disk if possible."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from numba import njit
-from numba.core.caching import FunctionCache
 
-_ADVICE = (
-    "The machine code is compiled again in every process, which may take a minute. Set "
-    "NUMBA_CACHE_DIR to a folder that can be written to."
-)
-_warned = False
+from mrshc.core.kernels.compilation_cache import CompilationCache
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class CompilationCacheWarning(UserWarning):
-    """Compiled code cannot be kept: results are the same, but every process compiles anew."""
+def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that compiles a function on its first call.
 
+    The function releases the interpreter's lock while it runs. Called from Python, Ctrl-C during
+    the call raises KeyboardInterrupt; called from another compiled function, it is numba's own
+    dispatcher, at no cost.
 
-def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles a loop, without the interpreter's lock, on its first call.
-
-    Unlike numba's own ``cache=True``, a cache that cannot be read or written is no error: a
-    package and a home that are read-only are usual in containers and for service users.
+    Machine code is cached on disk (:mod:`~mrshc.core.kernels.compilation_cache`).
 
     Parameters
     ----------
@@ -33,39 +29,42 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         Of :func:`numba.njit`, such as `fastmath`.
     """
 
-    def decorate(function: Callable[..., Any]) -> Any:
-        loop = njit(nogil=True, **options)(function)
-        try:
-            loop._cache = _TolerantCache(function)  # as Dispatcher.enable_caching does
-        except (OSError, RuntimeError):  # numba found no folder for it
-            _warn("There is no writable folder for compiled code.")
-        return loop
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        dispatcher = njit(nogil=True, **options)(function)
+        dispatcher._cache = CompilationCache(function)  # as Dispatcher.enable_caching does
+        return _CompiledFunction(function, dispatcher)
 
     return decorate
 
 
-class _TolerantCache(FunctionCache):
-    """A cache of which every failure means the same: the loop is compiled."""
+class _CompiledFunction(Generic[P, R]):
+    """A compiled function as Python calls it; to other compiled functions it is the dispatcher."""
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    __qualname__: str
+
+    def __init__(self, function: Callable[P, R], dispatcher: Any) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self.dispatcher = dispatcher
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return super().load_overload(sig, target_context)
-        except Exception:  # a damaged file may raise anything when it is unpickled
-            with suppress(OSError):
-                self.flush()  # an empty index takes its place
-            return None
+            result: R = self.dispatcher(*args, **kwargs)
+        except SystemError as error:
+            # The signal is noticed when the machine code has returned a result: CPython reports
+            # "returned a result with an exception set", with KeyboardInterrupt as the cause.
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, KeyboardInterrupt):
+                cause = cause.__cause__ or cause.__context__
+            if cause is None:
+                raise
+            raise KeyboardInterrupt from None
+        return result
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        try:
-            super().save_overload(sig, data)
-        except OSError as error:
-            self.disable()
-            _warn(f"Compiled code cannot be stored in {self.cache_path}: {error.strerror}.")
+    def __reduce__(self) -> str:
+        return self.__qualname__  # pickled by name, as functions are
 
-
-def _warn(problem: str) -> None:
-    """Warn once in a process: all loops share the cause."""
-    global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn(f"{problem} {_ADVICE}", CompilationCacheWarning, stacklevel=2)
+    @property
+    def _numba_type_(self) -> Any:
+        """The type that numba gives to this object where compiled code refers to it."""
+        return self.dispatcher._numba_type_

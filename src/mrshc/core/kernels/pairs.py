@@ -1,4 +1,4 @@
-"""Absolute differences of pairs of samples."""
+"""Absolute differences between pairs of samples, feature by feature."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from mrshc.core.kernels.jit import jit
 
 
 @jit()
-def add_absolute(total: Float, features: Float, observed: Float, weights: Float) -> None:
-    """Add weighted absolute differences of samples; `features` in rows, `observed` 0 or 1."""
+def add_absolute_differences(
+    total: Float, features: Float, observed: Float, weights: Float
+) -> None:
+    """Add the weighted absolute differences between samples to `total`, (n, n).
+
+    `features` holds features in rows; `observed` is 0 for missing cells, 1 for others, or empty.
+    """
     n = total.shape[0]
     for k in range(features.shape[0]):
         x = features[k]
@@ -23,8 +28,8 @@ def add_absolute(total: Float, features: Float, observed: Float, weights: Float)
 
 
 @jit()
-def absolute_forms(u: Float, features: Float, observed: Float) -> Float:
-    """Return for each feature the sum over pairs of u times their absolute difference."""
+def absolute_difference_sums(u: Float, features: Float, observed: Float) -> Float:
+    """Return for each feature the sum over pairs of samples of u times their difference."""
     n = u.shape[0]
     out = np.zeros(features.shape[0])
     for k in range(features.shape[0]):

@@ -1,4 +1,4 @@
-"""Where the nodes of a tree lie."""
+"""Positions of the nodes of a tree in its leaf order."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mrshc.core.kernels.jit import jit
 
 
 @jit()
-def starts_of_nodes(children: Index, sizes: Index) -> Index:
-    """Return where the samples of each node of a tree begin, when laid out from left to right."""
+def first_leaf_positions(children: Index, sizes: Index) -> Index:
+    """Return the position of the first leaf of each node in the order from left to right."""
     n = children.shape[0] + 1
     starts = np.zeros(2 * n - 1, np.intp)
     for merge in range(n - 2, -1, -1):  # parents come before their children

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erf
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Mask
+from mrshc.core.kernels.completion import complete_cells
 from mrshc.core.trees.tree import Metric, pairwise_distances
 
 # Measured on the simulations with a fifth of the cells missing: one to five components do.
@@ -80,7 +80,7 @@ def _completed(X: Float) -> Samples:
     rows, columns = np.nonzero(missing)
     loadings = np.ascontiguousarray(_leading(values - means, rank))
     spare = (n - 1) * q - rank * (n - 1 + q - rank)  # degrees of freedom of what is left
-    means, scores, loadings, signal, noise = compiled.complete(
+    means, scores, loadings, signal, noise = complete_cells(
         values, rows, columns, loadings, spare, _TOL * scale
     )
     residuals = np.where(missing, 0.0, X - means - scores @ loadings.T)

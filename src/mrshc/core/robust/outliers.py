@@ -1,8 +1,8 @@
-"""Outlying cells and outlying samples: the first are pulled in, the second set apart.
+"""Outlying cells and outlying samples: the first are winsorised, the second set apart.
 
-A cell is pulled to the nearest value that is not unusual for its feature. A sample is outlying if
-it is alone: farther from its neighbours than they are from theirs. A small cluster is no outlier,
-however far it lies from the rest and however loose it is.
+A cell is moved to the nearest value that is not unusual for its feature. A sample is outlying if
+it is isolated: farther from its neighbours than they are from theirs. A small cluster is no
+outlier, however far it is from the rest and however loose it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.arrays import Float, Index
-from mrshc.core.data.centred import column_blocks
+from mrshc.core.data.array_matrix import ArrayMatrix
+from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.core.data.statistics import column_blocks
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 from mrshc.core.trees.tree import Linkage, Metric, Tree
@@ -31,15 +33,20 @@ _FEWEST = 10  # of fewer samples, nobody can say what is usual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tamed:
-    """Data without outlying cells, and the samples that are outlying as a whole."""
+class RobustData:
+    """Winsorised data, and the samples that are outlying as a whole."""
 
-    X: Any  # (n, p), a copy
+    data: DataMatrix  # (n, p)
     outlying: Index  # increasing
 
+    def usual_samples(self) -> DataMatrix:
+        """Return the data of the other samples."""
+        every = np.arange(self.data.shape[0])
+        return self.data.select_samples(np.setdiff1d(every, self.outlying, assume_unique=True))
 
-def tamed(X: NDArray[Any], metric: Metric) -> Tamed:
-    """Return the data with unusual cells pulled in, and which samples are outlying.
+
+def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
+    """Winsorise unusual cells, and find the samples that are outlying.
 
     In the other samples, cells that are far out and alone on their side of a feature are taken
     out, to be completed like missing ones; what is usual is learnt from these samples only, so
@@ -47,29 +54,30 @@ def tamed(X: NDArray[Any], metric: Metric) -> Tamed:
     """
     everyone = np.arange(X.shape[0])
     if everyone.size < _FEWEST:
-        return Tamed(X=_pulled_in(X, everyone, take_out=False), outlying=np.empty(0, np.intp))
-    outlying = _alone(_pulled_in(X, everyone, take_out=False), metric)
+        X = _winsorise(X, everyone, take_out=False)
+        return RobustData(data=ArrayMatrix(X), outlying=np.empty(0, np.intp))
+    outlying = _isolated(_winsorise(X, everyone, take_out=False), metric)
     while True:
         others = np.setdiff1d(everyone, outlying, assume_unique=True)
-        pulled = _pulled_in(X, others, take_out=True)
+        winsorised = _winsorise(X, others, take_out=True)
         # Few features may not show that a sample is alone; that nothing is left of it, they do.
-        gaps = np.isnan(pulled[others]).sum(axis=1) - np.isnan(X[others]).sum(axis=1)
+        gaps = np.isnan(winsorised[others]).sum(axis=1) - np.isnan(X[others]).sum(axis=1)
         erased = others[2 * gaps > (~np.isnan(X[others])).sum(axis=1)]
         if not erased.size:
-            return Tamed(X=pulled, outlying=outlying)
+            return RobustData(data=ArrayMatrix(winsorised), outlying=outlying)
         outlying = np.union1d(outlying, erased)
 
 
-def winsorised(X: NDArray[Any], outlying: Index) -> NDArray[Any]:
-    """Return features as a robust fit sees them, if it found these samples to be outlying.
+def winsorise(X: NDArray[Any], outlying: Index) -> NDArray[Any]:
+    """Winsorise features as a robust fit does that found these samples to be outlying.
 
-    What is unusual is learnt from each feature alone, so some features of the data will do.
+    The limits are estimated from each feature alone, so X may hold some features of the data.
     """
     usual = np.setdiff1d(np.arange(X.shape[0]), outlying)
-    return _pulled_in(X, usual, take_out=X.shape[0] >= _FEWEST)
+    return _winsorise(X, usual, take_out=X.shape[0] >= _FEWEST)
 
 
-def _pulled_in(X: NDArray[Any], usual: Index, *, take_out: bool) -> NDArray[Any]:
+def _winsorise(X: NDArray[Any], usual: Index, *, take_out: bool) -> NDArray[Any]:
     """Return a copy in which cells are within bounds that are learnt from the usual samples.
 
     Cells of these that are far out, and alone in that, are taken out.
@@ -95,10 +103,10 @@ def _pulled_in(X: NDArray[Any], usual: Index, *, take_out: bool) -> NDArray[Any]
     return out
 
 
-def _alone(X: NDArray[Any], metric: Metric) -> Index:
-    """Return the samples that are alone, by the distances in all features."""
+def _isolated(X: NDArray[Any], metric: Metric) -> Index:
+    """Return the samples that are isolated, by the distances in all features."""
     p = X.shape[1]
-    pairs = PairDistances(X, metric)
+    pairs = PairDistances(ArrayMatrix(X), metric)
     distances = pairs.weighted(np.arange(p), np.ones(p))
     np.fill_diagonal(distances, np.inf)
     if pairs.shared is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mrshc.core.arrays import Mask
-from mrshc.core.data.out_of_core import AnyMatrix
+from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.selection.candidates import Candidate, Evaluation, Table
 from mrshc.core.selection.explanation import SearchStory
 from mrshc.core.sparse_pca.l1_path import FeatureSet
@@ -56,7 +56,8 @@ class SelectionRule(ABC):
     name : str
         Value of the parameter `selection`.
     summary : str
-        One or two sentences for the help of the command line.
+        One or two sentences for the help of the command line; a :class:`mrshc.errors.Sentence` if
+        they name parameters.
     description : str
         A paragraph for the documentation: what the rule does, and for which data.
     columns : tuple of str
@@ -95,7 +96,7 @@ class SelectionRule(ABC):
 
     @abstractmethod
     def task(
-        self, matrix: AnyMatrix, features: FeatureSet, settings: RuleSettings
+        self, matrix: CentredMatrix, features: FeatureSet, settings: RuleSettings
     ) -> Callable[[], Evaluation]:
         """Return the evaluation of a feature set, to be called later and in parallel.
 
@@ -105,7 +106,7 @@ class SelectionRule(ABC):
 
     def score_together(
         self,
-        matrix: AnyMatrix,
+        matrix: CentredMatrix,
         sets: Mapping[Key, FeatureSet],
         evaluations: Mapping[Key, Evaluation],
     ) -> Mapping[Key, Evaluation]:
@@ -134,14 +135,16 @@ class SelectionRule(ABC):
     def explain(self, table: Table) -> SearchStory:
         """Return the verdict, the rule and the curves with the numbers that `choose` compared."""
 
-    def shortfall(self, found: int, wanted: int, *, is_asked_for: bool) -> str:
-        """Return the warning of a fit with fewer clusters than K."""
+    def shortfall(self, found: int, asked_for: int | None) -> tuple[str, str]:
+        """Return the warning of a fit with fewer clusters than K, in two parts.
+
+        The first is a sentence, the second says what `labels_` holds, without a full stop: advice
+        on the tree follows. `asked_for` is None if the user gave no number of clusters.
+        """
         seen = "a single cluster" if found == 1 else f"only {found} clusters"
-        asked = f" of the {wanted} asked for" if is_asked_for else ""
-        return (
-            f"The gap statistic supports {seen}{asked}, whatever the features. labels_ holds no "
-            f"more: use cut({wanted}) to cut the tree all the same."
-        )
+        asked = "" if asked_for is None else f" of the {asked_for} asked for"
+        finding = f"The gap statistic supports {seen}{asked}, whatever the features."
+        return finding, "labels_ holds no more"
 
     def score_sentence(self, row: Mapping[str, Any]) -> str | None:
         """Return a sentence on the scores of the chosen candidate; None if there is none."""

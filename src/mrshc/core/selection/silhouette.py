@@ -10,7 +10,7 @@ from itertools import groupby
 import numpy as np
 
 from mrshc.core.arrays import Index
-from mrshc.core.data.out_of_core import AnyMatrix
+from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.selection.candidates import Candidate, Evaluation, Table, evaluate_pruned
 from mrshc.core.selection.explanation import (
     NUMBER_AXIS,
@@ -88,7 +88,7 @@ class SilhouetteRule(SelectionRule):
         return reference_number_of_clusters(largest)
 
     def task(
-        self, matrix: AnyMatrix, features: FeatureSet, settings: RuleSettings
+        self, matrix: CentredMatrix, features: FeatureSet, settings: RuleSettings
     ) -> Callable[[], Evaluation]:
         """Return the pruning of the tree to at most K clusters."""
         return partial(

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
-from mrshc.core.data.centred import column_blocks
+from mrshc.core.data.statistics import column_blocks
+from mrshc.core.kernels.sparse_direction import sparse_direction
 from mrshc.core.parallel import Progress, Steps, results_of
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.sparse_pca.l1_path import bisected_bound
@@ -89,7 +89,7 @@ class WeightPath:
         u, slopes = self._first_u, self._first_slopes
         n_iter, converged = 0, False
         while True:
-            indices, weights = compiled.sparse_direction(np.maximum(slopes, 0.0), l1_bound)
+            indices, weights = sparse_direction(np.maximum(slopes, 0.0), l1_bound)
             old = u
             u, criterion = self._u(indices, weights)
             n_iter += 1
@@ -162,7 +162,9 @@ def permutation_gap(
     )
     logs = []
     # What reads X from a file cannot go to another process.
-    tasks = results_of(permuted_criteria, arguments, n_jobs=n_jobs, share_memory=pairs.is_far)
+    tasks = results_of(
+        permuted_criteria, arguments, n_jobs=n_jobs, share_memory=not pairs.in_memory
+    )
     with closing(tasks) as results:
         for criteria in results:
             logs.append(np.log(criteria))
@@ -197,7 +199,7 @@ def permuted_criteria(
     for _ in range(max_iter):
         weights = np.zeros((p, running.size))
         for k, bound in enumerate(running):
-            indices, values = compiled.sparse_direction(slopes[:, k], bounds[bound])
+            indices, values = sparse_direction(slopes[:, k], bounds[bound])
             weights[indices, k] = values
         old, u = u, permuted.times(weights)
         criteria[running] = np.linalg.norm(u, axis=0)

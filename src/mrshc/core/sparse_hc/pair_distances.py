@@ -8,22 +8,19 @@ features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
-from mrshc.core.data.centred import column_blocks
-from mrshc.core.data.interface import ArraySource, beside, to_host
-from mrshc.core.data.out_of_core import FarData, swept
+from mrshc.core.data.array_namespace import to_device_of, to_host
+from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.core.data.passes import Passes
+from mrshc.core.data.statistics import column_blocks
+from mrshc.core.kernels.pairs import absolute_difference_sums, add_absolute_differences
 from mrshc.core.trees.tree import Metric
-
-T = TypeVar("T")
 
 
 class PairDistances:
@@ -33,42 +30,34 @@ class PairDistances:
     features is scaled up by p over the number of features that both samples have.
     """
 
-    def __init__(self, data: NDArray[Any] | FarData, metric: Metric, *, n_threads: int = 1) -> None:
-        self.is_far = isinstance(data, FarData)
-        if isinstance(data, FarData):
-            lowest, highest = data.found.lowest, data.found.highest
-            some_missing = data.found.counts.min() < data.shape[0]
-            self._source, self.n_passes = data.source, 1
-        else:
-            lowest, highest = float(np.nanmin(data)), float(np.nanmax(data))
-            some_missing = bool(np.isnan(np.min(data)))
-            self._source, self.n_passes = ArraySource(data), 0
+    def __init__(self, data: DataMatrix, metric: Metric, *, n_threads: int = 1) -> None:
+        summary = data.summary(n_threads=n_threads)
+        self.shape = data.shape
+        self.in_memory = data.in_memory
+        self._data = data
+        self._passes = Passes(data, n_threads=n_threads, n_passes=1)
         self._metric = metric
-        self._n_threads = n_threads
         # The alternation multiplies distances with each other: near the range of the data itself,
         # their fourth powers would leave the range of numbers. A power of two costs no digits.
-        spread = highest - lowest
+        spread = summary.highest - summary.lowest
         length = float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
         self.unit = length if metric == "cityblock" else length**2
         # Distances do not depend on the centre, but digits do: far from a mean that one outlier
         # draws away, the differences of all other samples would drown.
-        about = partial(_medians_and_shared, gaps=some_missing)
-        medians, shared = zip(*self._sweep(about), strict=True)
-        self._scaling = _Scaling(center=np.concatenate(medians), length=length, gaps=some_missing)
+        gaps = summary.has_missing
+        about = partial(_medians_and_shared, gaps=gaps)
+        medians, shared = zip(*self._passes.map(about), strict=True)
+        self._scaling = _Scaling(center=np.concatenate(medians), length=length, gaps=gaps)
         # For each pair of samples the features that both have; None: all.
-        self.shared: Float | None = np.sum(shared, axis=0) if some_missing else None
+        self.shared: Float | None = np.sum(shared, axis=0) if gaps else None
         self._scale = None
         if self.shared is not None:
             self._scale = self.shape[1] / np.maximum(self.shared, 1.0)
 
-    def _sweep(self, function: Callable[[Any, int, Any], T]) -> Iterator[T]:
-        self.n_passes += 1
-        return swept(self._source, function, self._n_threads)
-
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples and of features."""
-        return self._source.shape
+    def n_passes(self) -> int:
+        """Passes over the data so far, with that for their summary."""
+        return self._passes.n_passes
 
     @property
     def strangers(self) -> tuple[int, int] | None:
@@ -88,12 +77,12 @@ class PairDistances:
             add = partial(
                 _weighted_block, scaling=self._scaling, weights=dense, metric=self._metric
             )
-            for part in self._sweep(add):
+            for part in self._passes.map(add):
                 total += part
         else:
             for block in column_blocks(n, indices.size):
                 some = indices[block]
-                columns = self._source.columns(some)
+                columns = self._data.columns(some)
                 scaling = self._scaling.of(some)
                 total += _weighted_block(
                     columns, 0, np, scaling=scaling, weights=weights[block], metric=self._metric
@@ -107,12 +96,12 @@ class PairDistances:
         """Return D'u, one number for each feature, from a symmetric (n, n) u."""
         scaled = u if self._scale is None else u * self._scale
         forms = partial(_forms_of_block, scaling=self._scaling, u=scaled, metric=self._metric)
-        return np.concatenate(list(self._sweep(forms)))
+        return np.concatenate(list(self._passes.map(forms)))
 
     def columns(self, block: slice) -> Float:
         """Return D itself for some features, (features, pairs)."""
         indices = np.arange(block.start, block.stop)
-        part, observed = self._scaling.of(indices)(self._source.columns(indices), 0, np)
+        part, observed = self._scaling.of(indices)(self._data.columns(indices), 0, np)
         i, j = np.triu_indices(part.shape[0], 1)
         apart = part[i] - part[j]
         distances = np.abs(apart) if self._metric == "cityblock" else np.square(apart)
@@ -135,7 +124,7 @@ class _Scaling:
 
     def __call__(self, block: Any, start: int, xp: Any) -> tuple[Any, Any]:
         """Return columns, centred, with zero where nothing was observed, and where it was."""
-        center = beside(block, self.center[start : start + block.shape[1]], xp)
+        center = to_device_of(block, self.center[start : start + block.shape[1]], xp)
         part = (xp.astype(block, xp.float64) - center) / self.length
         if not self.gaps:
             return part, None
@@ -167,9 +156,9 @@ def _weighted_block(
     here = weights[start : start + block.shape[1]]
     if metric == "cityblock":
         total = np.zeros((block.shape[0], block.shape[0]))
-        compiled.add_absolute(total, _rows(part), _rows(observed), here)
+        add_absolute_differences(total, _rows(part), _rows(observed), here)
         return total
-    half = part * beside(block, np.sqrt(here), xp)
+    half = part * to_device_of(block, np.sqrt(here), xp)
     products = half @ half.T
     if observed is None:
         squares = xp.linalg.diagonal(products)  # so that the distance to itself is none
@@ -187,9 +176,8 @@ def _forms_of_block(
     """Return D'u for the block's features."""
     part, observed = scaling(block, start, xp)
     if metric == "cityblock":
-        forms: Float = compiled.absolute_forms(u, _rows(part), _rows(observed))
-        return forms
-    v = beside(block, u, xp)
+        return absolute_difference_sums(u, _rows(part), _rows(observed))
+    v = to_device_of(block, u, xp)
     degrees = xp.sum(v, axis=1)[:, None] if observed is None else v @ observed
     return to_host(xp.sum(part * (degrees * part - v @ part), axis=0))
 

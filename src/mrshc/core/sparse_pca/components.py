@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index
-from mrshc.core.data.centred import Matrix
-
-if TYPE_CHECKING:
-    from mrshc.core.kernels import Patch, Record, Trace
+from mrshc.core.data.centred_array import CentredArray
+from mrshc.core.kernels.alternation import AlternationSettings, Record, Start, alternate
+from mrshc.core.kernels.products import low_rank_cells
+from mrshc.core.kernels.residual import CellCorrections, Residual
+from mrshc.core.kernels.screening import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,7 +41,7 @@ class Starts:
     noise: float  # length of X v that rounding alone may leave
 
 
-def leading_starts(matrix: Matrix, n_components: int) -> Starts:
+def leading_starts(matrix: CentredArray, n_components: int) -> Starts:
     """Start from the leading right singular vectors of X, found from its smaller Gram matrix.
 
     Sparse components leave more of X than full ones, so there can be more of them than X has
@@ -71,7 +70,7 @@ def existing_order(starts: Starts) -> Index:
     return np.minimum(np.arange(exist.size), max(int(exist.sum()) - 1, 0))
 
 
-def starts_at(matrix: Matrix, vectors: Float) -> Starts:
+def starts_at(matrix: CentredArray, vectors: Float) -> Starts:
     """Start from given right vectors, one in each row."""
     every = np.arange(matrix.shape[1])
     return starts_with(vectors, np.stack([matrix.times(every, v) for v in vectors]))
@@ -91,7 +90,7 @@ def leading_eigenvectors(gram: Float, count: int) -> Float:
 
 
 def next_component(
-    matrix: Matrix,
+    matrix: CentredArray,
     earlier: Sequence[Component],
     *,
     starts: Starts,
@@ -117,51 +116,45 @@ def next_component(
         # From the loaded columns alone: sums must not depend on how many others there are.
         overlaps = np.array([c.scale * float(c.weights @ v[c.indices]) for c in earlier])
         image = image - scores.T @ overlaps
-    patch = _missing_patch(matrix, scores[:0] if orthogonal else scores, loadings)
-    residual = compiled.Residual(*matrix.layout, scores, loadings, orthogonal, patch)
-    u, indices, weights, scale, n_iter, converged = compiled.alternate(
-        residual,
+    corrections = _missing_corrections(matrix, scores[:0] if orthogonal else scores, loadings)
+    result = alternate(
+        Residual(*matrix.layout, scores, loadings, orthogonal, corrections),
         matrix.lengths,
+        Start(v, image),
+        AlternationSettings(float(l1_bound), int(max_iter), float(tol), float(starts.noise)),
         new_trace(matrix, 0) if trace is None else trace,
         new_record(matrix, 0) if record is None else record,
-        v,
-        image,
-        l1_bound,
-        max_iter,
-        tol,
-        starts.noise,
     )
+    weights = result.weights
     sign = np.sign(weights[np.argmax(np.abs(weights))]) if weights.size else 1.0
     return Component(
-        u=sign * u,
-        indices=indices,
+        u=sign * result.u,
+        indices=result.indices,
         weights=sign * weights,
-        scale=scale,
-        n_iter=n_iter,
-        converged=converged,
+        scale=result.scale,
+        n_iter=result.n_iter,
+        converged=result.converged,
     )
 
 
-def new_trace(matrix: Matrix, n_iter: int) -> Trace:
+def new_trace(matrix: CentredArray, n_iter: int) -> Trace:
     """Return a trace for the first iterations of an alternation, with nothing in it yet."""
     n, p = matrix.shape
-    trace: Trace = compiled.Trace(
+    return Trace(
         np.empty((n_iter, n)),
         np.empty((n_iter, p), np.uint8),
         np.empty(n_iter),
         np.full(n_iter, -1.0),
     )
-    return trace
 
 
-def new_record(matrix: Matrix, n_iter: int) -> Record:
+def new_record(matrix: CentredArray, n_iter: int) -> Record:
     """Return a record for the first iterations of an alternation."""
-    record: Record = compiled.Record(np.empty((n_iter, matrix.shape[0])), np.full(n_iter, -1.0))
-    return record
+    return Record(np.empty((n_iter, matrix.shape[0])), np.full(n_iter, -1.0))
 
 
-def _missing_patch(matrix: Matrix, scores: Float, loadings: Float) -> Patch:
-    """Return what the missing cells need on top of X - L, L being scores' loadings.
+def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -> CellCorrections:
+    """Return the corrections of the missing cells of X - L, L being scores' loadings.
 
     There the cell must hold the mean of the observed cells of X - L, while X - L itself holds X's
     own fill, as precisely as X can, minus L.
@@ -169,30 +162,30 @@ def _missing_patch(matrix: Matrix, scores: Float, loadings: Float) -> Patch:
     k, error = scores.shape[0], matrix.fill_error
     if matrix.missing is None or (k == 0 and error is None):
         nowhere = np.empty(0, np.intp)
-        return compiled.Patch(nowhere, nowhere, np.empty(0))
+        return CellCorrections(nowhere, nowhere, np.empty(0))
     rows, columns = matrix.missing_cells
-    patch = np.zeros(rows.size) if error is None else error
+    corrections = np.zeros(rows.size) if error is None else error
     if k:
-        low_rank = compiled.cells_of_product(scores, loadings, rows, columns)
-        patch = patch + low_rank - _taken(matrix, scores, loadings, low_rank)
-    return compiled.Patch(rows, columns, patch)
+        low_rank = low_rank_cells(scores, loadings, rows, columns)
+        corrections = corrections + low_rank - _taken(matrix, scores, loadings, low_rank)
+    return CellCorrections(rows, columns, corrections)
 
 
-def fill_taken(matrix: Matrix, earlier: Sequence[Component]) -> float:
+def fill_taken(matrix: CentredArray, earlier: Sequence[Component]) -> float:
     """Return by how much earlier components lower the mean of the observed cells."""
     scores, loadings = _stacked(matrix, earlier)
     low_rank = np.empty(0)
     if matrix.missing is not None:
-        low_rank = compiled.cells_of_product(scores, loadings, *matrix.missing_cells)
+        low_rank = low_rank_cells(scores, loadings, *matrix.missing_cells)
     return _taken(matrix, scores, loadings, low_rank)
 
 
-def _taken(matrix: Matrix, scores: Float, loadings: Float, missing: Float) -> float:
+def _taken(matrix: CentredArray, scores: Float, loadings: Float, missing: Float) -> float:
     every = scores.sum(axis=1) @ loadings.sum(axis=1)
     return float(every - missing.sum()) / matrix.n_observed
 
 
-def _stacked(matrix: Matrix, components: Sequence[Component]) -> tuple[Float, Float]:
+def _stacked(matrix: CentredArray, components: Sequence[Component]) -> tuple[Float, Float]:
     """Return u's in rows, and v's times their scales."""
     k, (n, p) = len(components), matrix.shape
     scores, loadings = np.empty((k, n)), np.zeros((k, p))

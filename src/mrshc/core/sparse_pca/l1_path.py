@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import cast
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Index
-from mrshc.core.data.centred import Matrix
-from mrshc.core.sparse_pca.components import Component, Starts, new_trace, next_component
+from mrshc.core.data.centred_array import CentredArray
+from mrshc.core.data.centred_blocks import CentredBlocks
+from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.kernels.vectors import sorted_union
+from mrshc.core.parallel import results_of
+from mrshc.core.sparse_pca.certification import (
+    Certifier,
+    DeferredCertifier,
+    ImmediateCertifier,
+    NullCertifier,
+)
+from mrshc.core.sparse_pca.components import Component, leading_starts
+from mrshc.core.sparse_pca.solvers import (
+    AlternationLimits,
+    ComponentSolver,
+    FullSolver,
+    WorkingSetSolver,
+)
+from mrshc.core.sparse_pca.working_sets import initial_pass
 
 # v is solved to an L1 change of 1e-7: a narrower bracket on the bound would chase rounding noise.
 _NARROWEST_BRACKET = 1e-7
 
 # Loadings of the first singular vector that are a smaller part of the largest may be zero.
 _ROUNDING = 1e-10
-
-# Iterations of which a trace is kept, a byte for each feature.
-_TRACED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,46 +51,41 @@ class FeatureSet:
 
 
 @dataclass(slots=True)
-class _Bound:
-    """What is known of one L1 bound."""
+class _SolvedBound:
+    """The components that are known at one L1 bound."""
 
     components: list[Component] = field(default_factory=list)
     features: list[Index] = field(default_factory=list)  # of the first 1, 2, ... components
     lock: Lock = field(default_factory=Lock)
 
 
-class ComponentPath(ABC):
+class ComponentPath:
     """The sparse components of one data set for any L1 bound, each solved at most once.
 
     Components 1..r at one bound do not depend on how many follow, so every search for every
-    number of features and every rank draws on the same memo, from any thread.
+    number of features and every rank uses the same memo, from any thread.
+
+    Parameters
+    ----------
+    solver : ComponentSolver
+        Finds components.
+    certifier : Certifier
+        Certifies that they are those of all features.
     """
 
-    needs_proof = False
-
-    def __init__(self, starts: Starts, *, max_iter: int, tol: float) -> None:
-        self._starts = starts
-        self._max_iter = max_iter
-        self._tol = tol
-        self._bounds: dict[float, _Bound] = {}
+    def __init__(self, solver: ComponentSolver, certifier: Certifier) -> None:
+        self._solver = solver
+        self._certifier = certifier
+        self._bounds: dict[float, _SolvedBound] = {}
+        self._dropped: dict[float, int] = {}  # components that were known at a bound, and failed
         self._lock = Lock()
 
-    @abstractmethod
-    def _next(self, earlier: list[Component], l1_bound: float) -> Component:
-        """Find the component that follows some others."""
-
-    @property
-    def to_solve(self) -> list[dict[str, Any]]:
-        """Bounds and ranks that searches are likely to ask for."""
-        return []
-
-    def prove(self) -> bool:
-        """Return whether what was found so far holds for the data; if not, ask again."""
-        return True
-
     def components(self, l1_bound: float, rank: int) -> list[Component]:
-        """Return the first `rank` sparse components under an L1 bound."""
-        return self._solved(l1_bound, rank).components[:rank]
+        """Return the first `rank` sparse components under an L1 bound, certified."""
+        while True:
+            components = self._solved(l1_bound, rank).components[:rank]
+            if self.certify():
+                return components
 
     def features(self, l1_bound: float, rank: int, *, enough: float = np.inf) -> Index | None:
         """Return the features that load on any of the first `rank` components.
@@ -95,57 +104,91 @@ class ComponentPath(ABC):
     @cached_property
     def _n_loaded(self) -> int:
         """The number of features that load where the bound does not bind, at least."""
-        loadings = np.abs(self._starts.vectors[0])
+        loadings = np.abs(self._solver.starts.vectors[0])
         return int(np.count_nonzero(loadings > _ROUNDING * loadings.max()))
 
-    def _solved(self, l1_bound: float, rank: int) -> _Bound:
+    def _solved(self, l1_bound: float, rank: int) -> _SolvedBound:
         with self._lock:
-            bound = self._bounds.setdefault(l1_bound, _Bound())
-        with bound.lock:  # who comes to the same bound meanwhile waits for what is solved here
+            bound = self._bounds.setdefault(l1_bound, _SolvedBound())
+        with bound.lock:  # other threads at the same bound wait for what is solved here
             while len(bound.components) < rank:
                 new = self._next(bound.components, l1_bound)
                 earlier = bound.features[-1] if bound.features else np.empty(0, np.intp)
-                bound.features.append(compiled.union(earlier, new.indices))
+                bound.features.append(sorted_union(earlier, new.indices))
                 bound.components.append(new)
         return bound
+
+    def _next(self, earlier: list[Component], l1_bound: float) -> Component:
+        """Find the component that follows some others."""
+        while True:
+            component, certificate = self._solver.solve(earlier, l1_bound)
+            if self._certifier.accept((l1_bound, len(earlier)), certificate):
+                return component
+
+    def certify(self) -> bool:
+        """Certify all that is known; drop the components that fail, and return whether none did."""
+        self._dropped.clear()
+        failed = self._certifier.check_pending()
+        for l1_bound, position in failed:  # in increasing order: later ones go with earlier ones
+            bound = self._bounds[l1_bound]
+            self._dropped.setdefault(l1_bound, len(bound.components))
+            del bound.components[position:], bound.features[position:]
+        return not failed
 
     def search(self, q: int, *, rank: int, tolerance: int = 0) -> FeatureSet:
         """Find the bound that selects q features, within `tolerance` (Algorithm 1)."""
         l1_bound, indices = bisected_bound(
             lambda bound, enough: self.features(bound, rank, enough=enough),
             q,
-            largest=float(np.sqrt(self._starts.vectors.shape[1])),
+            largest=float(np.sqrt(self._solver.starts.vectors.shape[1])),
             tolerance=tolerance,
         )
         reached = abs(indices.size - q) <= tolerance
         return FeatureSet(indices=indices, l1_bound=l1_bound, rank=rank, reached=reached)
 
+    def search_grid(
+        self, grid: Sequence[tuple[int, int]], *, tolerance: int, n_jobs: int | None
+    ) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
+        """Yield each (q, rank) of a grid with its features, certified."""
+        if not self._certifier.is_deferred:
+            yield from self._searched(grid, tolerance, n_jobs)
+            return
+        certified = False
+        while not certified:
+            found = list(self._searched(grid, tolerance, n_jobs))
+            certified = self.certify()
+        yield from found
 
-class SparsityPath(ComponentPath):
-    """The sparse components of a matrix in memory."""
+    def _searched(
+        self, grid: Sequence[tuple[int, int]], tolerance: int, n_jobs: int | None
+    ) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
+        # Bounds of dropped components are likely to be needed again. Searches would wait for each
+        # other at such a bound; solving them first does not.
+        dropped = ({"l1_bound": bound, "rank": rank} for bound, rank in self._dropped.items())
+        again = results_of(self.features, list(dropped), n_jobs=n_jobs, share_memory=True)
+        with closing(again) as solved:
+            deque(solved, maxlen=0)
+        wanted = ({"q": q, "rank": rank, "tolerance": tolerance} for q, rank in grid)
+        with closing(results_of(self.search, wanted, n_jobs=n_jobs, share_memory=True)) as sets:
+            yield from zip(grid, sets, strict=True)
 
-    def __init__(self, matrix: Matrix, starts: Starts, *, max_iter: int, tol: float) -> None:
-        super().__init__(starts, max_iter=max_iter, tol=tol)
-        self._matrix = matrix
-        # For each component as many as there are threads; lists are safe to take from and add to.
-        self._traces: list[list[Any]] = [[] for _ in starts.vectors]
 
-    def _next(self, earlier: list[Component], l1_bound: float) -> Component:
-        """Find the next component, with a trace that nobody else is using meanwhile."""
-        idle = self._traces[len(earlier)]
-        trace = idle.pop() if idle else new_trace(self._matrix, _TRACED)
-        try:
-            return next_component(
-                self._matrix,
-                earlier,
-                starts=self._starts,
-                l1_bound=l1_bound,
-                max_iter=self._max_iter,
-                tol=self._tol,
-                trace=trace,
-            )
-        finally:
-            idle.append(trace)
+def component_path(
+    matrix: CentredMatrix, *, n_components: int, max_features: int, limits: AlternationLimits
+) -> ComponentPath:
+    """Return the path of the sparse components of a matrix, wherever it is stored.
+
+    At most `n_components` are asked for, and features up to about `max_features`.
+    """
+    if matrix.certification == "not needed":
+        array = cast(CentredArray, matrix)
+        starts = leading_starts(array, n_components)
+        return ComponentPath(FullSolver(array, starts, limits), NullCertifier())
+    blocks = cast(CentredBlocks, matrix)
+    initial = initial_pass(blocks, n_components=n_components, max_features=max_features)
+    kind = DeferredCertifier if matrix.certification == "deferred" else ImmediateCertifier
+    certifier = kind(blocks, initial.working_sets)
+    return ComponentPath(WorkingSetSolver(blocks, initial, limits), certifier)
 
 
 def bisected_bound(

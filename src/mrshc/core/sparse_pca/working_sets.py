@@ -1,338 +1,145 @@
-"""Sparse components of data that are far away, each sought in a few columns.
+"""Working sets: the few columns on which a sparse component is sought.
 
-Components are sparse: few of a million columns ever come near a threshold of one. A component is
-sought in a few columns as if there were no others, and what it takes for granted about these is
-noted. When all searches are through, one sweep tests all that was noted. Columns that would have
-been taken join those that their component is shown, and what rests on their absence is sought
-again, until everything holds: then each component is that of all columns.
+Components are sparse: few of a million columns ever come near a threshold. The first working set of
+a component are the columns with the largest inner products with its start; later ones are those
+that sufficed at neighbouring L1 bounds.
 """
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core import compiled
-from mrshc.core.arrays import Float, Index, Mask
-from mrshc.core.data.centred import Matrix
-from mrshc.core.data.interface import beside, to_host
-from mrshc.core.data.out_of_core import Centring, FarMatrix
-from mrshc.core.sparse_pca.certificates import Claims, Course, Near
+from mrshc.core.arrays import Float, Index
+from mrshc.core.data.array_namespace import to_device_of, to_host
+from mrshc.core.data.centred_blocks import CentredBlocks
+from mrshc.core.data.centring import Centring
+from mrshc.core.kernels.vectors import sorted_union
 from mrshc.core.sparse_pca.components import (
     Component,
     Starts,
     existing,
     existing_order,
-    fill_taken,
     leading_eigenvectors,
-    new_record,
-    next_component,
     starts_with,
 )
-from mrshc.core.sparse_pca.l1_path import ComponentPath
 
-# Columns that a component is shown at first: the steepest, in multiples of the squared bound, which
-# is the least number that load, and some more.
-_SHOWN, _ADDED, _MORE = 4.0, 1.0, 500
+# The first working set: this multiple of the squared bound, which is the least number of columns
+# that load, and some more. Chosen on one simulated data set; they change the time, not the result.
+_MULTIPLE, MORE_COLUMNS = 4.0, 500
 
-# A block may have more than its share of the steepest of all: it sends a few more.
+# A block may hold more than its share of the largest products: it returns a few more.
 _SPARE = 1.5
 
 
-class FarPath(ComponentPath):
-    """The sparse components of a far matrix for any L1 bound, to be proved in the end."""
+class WorkingSets:
+    """The working sets of one data set, by L1 bound and position of the component."""
 
-    needs_proof = True
+    def __init__(self, largest: Index) -> None:
+        self._largest = largest  # (components, m), columns with the largest products, in order
+        self._sets: dict[tuple[float, int], Index] = {}
+        self._bounds: list[list[float]] = [[] for _ in largest]  # of the sets, by position, sorted
+        self._lock = Lock()
 
-    def __init__(
-        self, far: FarMatrix, *, n_components: int, most: int, max_iter: int, tol: float
-    ) -> None:
-        self._far = far
-        # Where nothing is selected, bounds up to the root of twice the number wanted are tried.
-        count = int(_SHOWN * 2 * most) + _MORE
-        left = leading_eigenvectors(far.gram, n_components)
-        starts, self._at_gaps, self._steepest = _first_sweep(far, left, count)
-        super().__init__(starts, max_iter=max_iter, tol=tol)
-        # What components rest on, and what is proved, by bound and position.
-        self._courses: dict[tuple[float, int], Course] = {}
-        self._shown: dict[tuple[float, int], Index] = {}
-        self._known: list[list[float]] = [[] for _ in starts.vectors]  # bounds of these, sorted
-        self._proved = set[tuple[float, int]]()
-        self._forgotten: dict[float, int] = {}  # number of components that are wanted again
-
-    def _next(self, earlier: list[Component], l1_bound: float) -> Component:
-        """Find the next component in a few columns, and note what it rests on."""
-        found, course = self._sought(earlier, l1_bound, self._to_show(earlier, l1_bound))
-        self._courses[l1_bound, len(earlier)] = course
-        return found
-
-    def _sought(
-        self, earlier: list[Component], l1_bound: float, shown: Index
-    ) -> tuple[Component, Course]:
-        """Return the next component in some columns, and what it rests on."""
-        matrix = self._far.part(shown)
-        before = [replace(c, indices=np.searchsorted(shown, c.indices)) for c in earlier]
-        taken = fill_taken(matrix, before)
-        record = new_record(matrix, self._max_iter)
-        found = next_component(
-            matrix,
-            before,
-            starts=self._starts_in(matrix, shown, taken),
-            l1_bound=l1_bound,
-            max_iter=self._max_iter,
-            tol=self._tol,
-            record=record,
-        )
-        made = record.thresholds >= 0.0
-        course = Course(
-            shown=shown,
-            scores=record.scores[made],
-            thresholds=record.thresholds[made],
-            fill_taken=taken,
-            enough=int(_ADDED * l1_bound**2) + _MORE,
-        )
-        return replace(found, indices=shown[found.indices]), course
-
-    def _starts_in(self, matrix: Matrix, shown: Index, taken: float) -> Starts:
-        """Return the starts in the columns that are shown.
-
-        The images stay those of all columns. What missing cells change about them is added to each
-        as for a matrix of shown columns only: the others are dealt with here.
-        """
-        vectors, images = self._starts.vectors[:, shown], self._starts.images
-        if matrix.missing is not None:
-            rows, columns = matrix.missing_cells
-            change = np.full(rows.size, taken)
-            if matrix.fill_error is not None:  # images have none of it
-                change -= matrix.fill_error
-            images = images - taken * self._at_gaps
-            for image, v in zip(images, vectors, strict=True):
-                image += np.bincount(rows, change * v[columns], minlength=image.size)
-        return replace(self._starts, vectors=vectors, images=images)
-
-    def components(self, l1_bound: float, rank: int) -> list[Component]:
-        """Return the first `rank` sparse components under an L1 bound, proved."""
-        while True:
-            found = super().components(l1_bound, rank)
-            if self.prove():
-                return found
-
-    def _to_show(self, earlier: list[Component], l1_bound: float) -> Index:
-        """Return what was enough at the bounds on either side, and what is loaded already."""
+    def columns_for(self, earlier: Sequence[Component], l1_bound: float) -> Index:
+        """Return the columns to begin with: those of neighbouring bounds, and those loaded."""
         position = len(earlier)
-        if known := self._known[position]:
-            above = int(np.searchsorted(known, l1_bound))
-            sides = {known[max(above - 1, 0)], known[min(above, len(known) - 1)]}
-            shown = [self._shown[bound, position] for bound in sorted(sides)]
-        else:
-            count = int(_SHOWN * l1_bound**2) + _MORE
-            shown = [np.sort(self._steepest[position][:count])]
-        together = np.empty(0, np.intp)
-        for some in (*shown, *(c.indices for c in earlier)):
-            together = compiled.union(together, some)
-        return together
+        with self._lock:
+            if bounds := self._bounds[position]:
+                above = bisect_left(bounds, l1_bound)
+                neighbours = {bounds[max(above - 1, 0)], bounds[min(above, len(bounds) - 1)]}
+                sets = [self._sets[bound, position] for bound in sorted(neighbours)]
+            else:
+                count = int(_MULTIPLE * l1_bound**2) + MORE_COLUMNS
+                sets = [np.sort(self._largest[position][:count])]
+        union = np.empty(0, np.intp)
+        for columns in (*sets, *(c.indices for c in earlier)):
+            union = sorted_union(union, columns)
+        return union
 
-    @property
-    def to_solve(self) -> list[dict[str, Any]]:
-        """What was found to be wrong, and is likely to be asked for again."""
-        return [{"l1_bound": b, "rank": rank} for b, rank in self._forgotten.items()]
-
-    def prove(self) -> bool:
-        """Sweep once for all that is not proved; False if some of it must be sought again."""
-        self._forgotten.clear()
-        keys = [key for key in self._courses if key not in self._proved]
-        results = self._tested([self._courses[key] for key in keys])
-        wrong = list[tuple[float, int]]()
-        for key, (shown, holds) in zip(keys, results, strict=True):
-            self._shown[key] = shown
-            if not holds:
-                wrong.append(key)
-        for position in range(len(self._known)):
-            self._known[position] = sorted(b for b, k in self._shown if k == position)
-        for bound, position in sorted(wrong):
-            self._forget(bound, position)
-        self._proved.update(key for key in keys if key in self._courses)
-        return not wrong
-
-    def _forget(self, l1_bound: float, position: int) -> None:
-        """Forget a component and all that follow it."""
-        bound = self._bounds[l1_bound]
-        wanted = max(len(bound.components), self._forgotten.get(l1_bound, 0))
-        self._forgotten[l1_bound] = wanted
-        for k in range(position, len(bound.components)):
-            del self._courses[l1_bound, k]
-            self._proved.discard((l1_bound, k))
-        del bound.components[position:], bound.features[position:]
-
-    def _tested(self, courses: Sequence[Course]) -> list[tuple[Index, bool]]:
-        """Return for each course the columns to show another time, and whether it holds.
-
-        One sweep for all of them.
-        """
-        results = [(course.shown, True) for course in courses]
-        stepped = [i for i, course in enumerate(courses) if course.thresholds.size]
-        if not stepped:
-            return results
-        near = self._swept([courses[i] for i in stepped])
-        order = np.argsort(near.courses, kind="stable")
-        ends = np.searchsorted(near.courses[order], np.arange(len(stepped) + 1))
-        for k, i in enumerate(stepped):
-            mine = order[ends[k] : ends[k + 1]]
-            columns, products = near.columns[mine], near.products[mine]
-            # The farther above, the surer: on a wrong way, many seem to be needed.
-            best = np.argsort(-products, kind="stable")[: courses[i].enough]
-            holds = bool(products.max(initial=0.0) <= 1.0)
-            results[i] = np.union1d(courses[i].shown, columns[best]), holds
-        return results
-
-    def _swept(self, courses: Sequence[Course]) -> Near:
-        far = self._far
-        claims = Claims.of(courses, n_columns=far.shape[1], unit=far.unit)
-        if not far.source.on_device:
-            claims.groups  # noqa: B018 - made here, once, not where the blocks are
-        sweep = partial(_test_block, centring=far.centring, kept=far.is_kept, claims=claims)
-        found = list[Near]()
-        for near, indices, columns in far.sweep(sweep):
-            far.keep(indices, columns)
-            found.append(near)
-        return Near(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    def update(self, l1_bound: float, position: int, columns: Index) -> None:
+        """Remember the working set of a component."""
+        with self._lock:
+            if (l1_bound, position) not in self._sets:
+                insort(self._bounds[position], l1_bound)
+            self._sets[l1_bound, position] = columns
 
 
-class DevicePath(FarPath):
-    """The same on a device, where sweeps cost little: each component is proved as it is found.
+class InitialPass(NamedTuple):
+    """What the first pass after the Gram matrix gives."""
 
-    Searches that wait for a proof share a sweep, so how many there are depends on threads; what is
-    found does not.
+    starts: Starts
+    at_gaps: Float  # (k, n), sums of the entries of each start where a sample has missing cells
+    working_sets: WorkingSets
+
+
+def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int) -> InitialPass:
+    """Find the right singular vectors, and keep the columns where they are largest.
+
+    Where nothing is selected, bounds up to the root of twice the number of features are tried.
     """
-
-    needs_proof = False
-
-    def __init__(self, far: FarMatrix, **settings: Any) -> None:
-        super().__init__(far, **settings)
-        self._waiting: list[_Ticket] = []
-        self._queue, self._sweeping, self._noting = Lock(), Lock(), Lock()
-
-    def _next(self, earlier: list[Component], l1_bound: float) -> Component:
-        """Find the next component, and prove it."""
-        position, holds = len(earlier), False
-        shown = self._to_show(earlier, l1_bound)
-        while not holds:
-            found, course = self._sought(earlier, l1_bound, shown)
-            shown, holds = self._tested_with_others(course)
-        with self._noting:
-            self._shown[l1_bound, position] = shown
-            insort(self._known[position], l1_bound)
-        return found
-
-    def prove(self) -> bool:
-        """Return that all is proved."""
-        return True
-
-    def _tested_with_others(self, course: Course) -> tuple[Index, bool]:
-        """Test a course, in one sweep with all that wait meanwhile."""
-        ticket = _Ticket(course)
-        with self._queue:
-            self._waiting.append(ticket)
-        with self._sweeping:
-            if ticket.result is None:
-                with self._queue:
-                    together, self._waiting = self._waiting, []
-                try:
-                    results = self._tested([t.course for t in together])
-                except BaseException as error:
-                    for other in together:
-                        other.result = error
-                    raise
-                for other, result in zip(together, results, strict=True):
-                    other.result = result
-        if isinstance(ticket.result, BaseException):
-            raise ticket.result
-        assert ticket.result is not None
-        return ticket.result
-
-
-@dataclass(slots=True)
-class _Ticket:
-    """A course that waits for its proof."""
-
-    course: Course
-    result: tuple[Index, bool] | BaseException | None = None
-
-
-def _first_sweep(far: FarMatrix, left: Float, count: int) -> tuple[Starts, Float, Index]:
-    """Find right singular vectors, keep the columns where they are largest; and say which.
-
-    Also, for each of them and each sample, the sum of its entries where the sample has gaps.
-    """
-    slopes, near = [], []
+    left = leading_eigenvectors(matrix.gram, n_components)
+    count = int(_MULTIPLE * 2 * max_features) + MORE_COLUMNS
+    products, read = [], []
     images, at_gaps = np.zeros(left.shape), np.zeros(left.shape)
-    share = count / far.shape[1]
-    sweep = partial(_start_block, centring=far.centring, left=left, share=share)
-    for part, image, at_gap, indices, columns in far.sweep(sweep):
-        slopes.append(part)
-        images += image
-        at_gaps += at_gap
-        near.append((indices, columns))
-    right = np.concatenate(slopes, axis=1)
-    for indices, columns in near:
-        far.keep(indices, columns)
-    kept = np.flatnonzero(far.is_kept)
-    steepest = kept[_largest(right[:, kept], count)]
+    share = count / matrix.shape[1]
+    block_part = partial(_initial_part, centring=matrix.centring, left=left, share=share)
+    for part in matrix.map_blocks(block_part):
+        products.append(part.products)
+        images += part.images
+        at_gaps += part.at_gaps
+        read.append((part.indices, part.columns))
+    for indices, columns in read:
+        matrix.store(indices, columns)
+    right = np.concatenate(products, axis=1)
+    stored = np.flatnonzero(matrix.is_stored)
+    largest = stored[_largest(right[:, stored], count)]
     lengths = np.linalg.norm(right, axis=1)
     unit = np.where(lengths > 0, lengths, 1.0)[:, None]
     starts = starts_with(right / unit, images / unit)
-    return existing(starts), (at_gaps / unit)[existing_order(starts)], steepest
+    order = existing_order(starts)
+    return InitialPass(existing(starts), (at_gaps / unit)[order], WorkingSets(largest))
 
 
-def _largest(slopes: Float, count: int) -> Index:
-    """Return where each row has its largest entries, in absolute value, the largest first."""
-    size = np.abs(slopes)
-    count = min(count, slopes.shape[1])
-    some = np.argpartition(-size, count - 1, axis=1)[:, :count]
-    order = np.argsort(-np.take_along_axis(size, some, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(some, order, axis=1)
+class _InitialPart(NamedTuple):
+    products: Float  # X'u
+    images: Float  # the block's part of XX'u
+    at_gaps: Float | float
+    indices: Index  # of the columns with the largest products
+    columns: NDArray[Any]
 
 
-def _start_block(
+def _initial_part(
     block: Any, start: int, xp: Any, *, centring: Centring, left: Float, share: float
-) -> tuple[Float, Float, Float | float, Index, NDArray[Any]]:
-    """Return the block's part of X'u, of XX'u and of the gaps' part of that, and some columns.
-
-    Those are the columns with the largest products.
-    """
+) -> _InitialPart:
     part = centring(block, start, xp)
-    products = beside(block, left, xp) @ part
+    products = to_device_of(block, left, xp) @ part
     images = to_host(products @ part.T)
     at_gaps: Float | float = 0.0
     if centring.fill is not None:
         at_gaps = to_host(products @ xp.astype(xp.isnan(block), xp.float64).T)
-    slopes = to_host(products)
-    near = np.unique(_largest(slopes, int(_SPARE * share * block.shape[1]) + _MORE))
-    return slopes, images, at_gaps, near + start, _some_columns(block, near, xp)
+    on_host = to_host(products)
+    near = np.unique(_largest(on_host, int(_SPARE * share * block.shape[1]) + MORE_COLUMNS))
+    return _InitialPart(on_host, images, at_gaps, near + start, some_columns(block, near, xp))
 
 
-def _test_block(
-    block: Any, start: int, xp: Any, *, centring: Centring, kept: Mask, claims: Claims
-) -> tuple[Near, Index, NDArray[Any]]:
-    """Test a block, and return those of its columns that matter and are not kept yet."""
-    part = centring(block, start, xp)
-    gaps = None
-    if centring.fill is not None:
-        gaps = xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0))
-    near = claims.test(part, gaps, start, xp)
-    new = np.unique(near.columns)
-    new = new[~kept[new]]
-    return near, new, _some_columns(block, new - start, xp)
-
-
-def _some_columns(block: Any, indices: Index, xp: Any) -> NDArray[Any]:
+def some_columns(block: Any, indices: Index, xp: Any) -> NDArray[Any]:
+    """Return some columns of a block as an array of numpy."""
     if xp is np:
         return block[:, indices]
-    return to_host(xp.take(block, beside(block, indices, xp), axis=1))
+    return to_host(xp.take(block, to_device_of(block, indices, xp), axis=1))
+
+
+def _largest(products: Float, count: int) -> Index:
+    """Return where each row has its largest entries, in absolute value, the largest first."""
+    size = np.abs(products)
+    count = min(count, products.shape[1])
+    some = np.argpartition(-size, count - 1, axis=1)[:, :count]
+    order = np.argsort(-np.take_along_axis(size, some, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(some, order, axis=1)

@@ -12,9 +12,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Labels
-from mrshc.core.trees.tree import LINKAGES, Linkage, Metric
+from mrshc.core.kernels.gap import GapTestSettings, gap_test
+from mrshc.core.kernels.linkage_method import LinkageMethod
+from mrshc.core.trees.tree import Linkage, Metric
 
 GapRule = Literal["Tibs2001SEmax", "firstSEmax", "globalSEmax", "firstmax", "globalmax"]
 GAP_RULES: tuple[GapRule, ...] = get_args(GapRule)
@@ -67,18 +68,15 @@ def gap_curve(
     is_split_test = settings.rule == "Tibs2001SEmax" and len(partitions) == 2
     is_large = X.shape[0] >= _SMALL_GROUP and X.shape[1] > 1
     looks = settings.stop_early and is_split_test and is_large
-    observed, reference = compiled.gap_test(
-        X,
-        distances,
-        np.stack(partitions),
-        rng,
-        LINKAGES.index(settings.linkage),
-        distance_power(settings.metric),
-        settings.n_references,
-        _FIRST_LOOK if looks else settings.n_references,
-        _BETWEEN_LOOKS,
-        _CERTAIN,
+    test_settings = GapTestSettings(
+        linkage=LinkageMethod[settings.linkage],
+        power=distance_power(settings.metric),
+        n_references=settings.n_references,
+        first_check=_FIRST_LOOK if looks else settings.n_references,
+        check_interval=_BETWEEN_LOOKS,
+        n_standard_errors=_CERTAIN,
     )
+    observed, reference = gap_test(X, distances, np.stack(partitions), rng, test_settings)
     gap = reference.mean(axis=0) - observed
     standard_error = reference.std(axis=0, ddof=1) * np.sqrt(1 + 1 / settings.n_references)
     return GapCurve(

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
-from mrshc.core import compiled
 from mrshc.core.arrays import Float, Index, Labels
+from mrshc.core.kernels.tree import first_leaf_positions
 
 Metric = Literal["sqeuclidean", "cityblock"]
 Linkage = Literal["single", "complete", "average", "weighted", "ward", "centroid", "median"]
@@ -164,7 +164,7 @@ class Tree:
         sizes = np.ones(2 * n - 1, dtype=np.intp)
         sizes[n:] = self.linkage_matrix[:, 3]
         children = self.linkage_matrix[:, :2].astype(np.intp)
-        starts = compiled.starts_of_nodes(children, sizes)
+        starts = first_leaf_positions(children, sizes)
         order = np.empty(n, dtype=np.intp)
         order[starts[:n]] = np.arange(n)
         return order, starts, starts + sizes

@@ -1,0 +1,49 @@
+"""Files of AnnData in HDF5, .h5ad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mrshc.core.data.hdf5_zarr_groups import member
+from mrshc.io.anndata_groups import annotated, read_annotated
+from mrshc.io.formats.input_file import InputFile
+from mrshc.io.formats.library_errors import whole_file
+from mrshc.io.formats.registry import ReadingOptions, TableFormat
+from mrshc.io.hdf5_text_heaps import refuse_endless_heap_in, refuse_endless_heap_of
+from mrshc.io.raw_table import RawTable
+
+_WHAT = ".h5ad file"
+
+
+def _is_hdf5(file: InputFile) -> bool:
+    return file.head.startswith(b"\x89HDF")
+
+
+def _read_stream(file: InputFile, _: ReadingOptions) -> RawTable:
+    content, h5py = file.content, H5AD.library("h5py")
+    refuse_endless_heap_in(content)
+    with whole_file(_WHAT), h5py.File(content, "r") as group:
+        return annotated(group)
+
+
+def _read_path(path: str, options: ReadingOptions) -> RawTable:
+    with whole_file(_WHAT):
+        refuse_endless_heap_of(path)
+        with H5AD.library("h5py").File(path, "r") as content:
+            return read_annotated(path, content, in_memory=options.in_memory)
+
+
+def _open_matrix(path: str, inside: str) -> Any:
+    return member(H5AD.library("h5py").File(path, "r"), inside)
+
+
+H5AD = TableFormat(
+    name="an .h5ad file",
+    listed=(".h5ad",),
+    suffixes=(".h5ad",),
+    extra="anndata",
+    recognise=_is_hdf5,
+    read_stream=_read_stream,
+    read_path=_read_path,
+    open_matrix=_open_matrix,
+)

@@ -1,0 +1,61 @@
+"""Options take their values from the lists of the library."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import typer
+
+from mrshc.app.cli.option_groups import OneOf, with_options
+from mrshc.core.selection import RULES
+from mrshc.core.trees.tree import LINKAGES, METRICS
+from mrshc.methods import METHODS
+from mrshc.preprocessing import PRESETS
+from mrshc.utils.text_cleaning import clean_text
+
+
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        ("--linkage", LINKAGES),
+        ("--metric", METRICS),
+        ("--selection", RULES),
+        ("--preset", PRESETS),
+        ("--method", METHODS),
+    ],
+)
+def test_a_value_that_the_library_does_not_know_is_refused_by_those_it_knows(main, option, names):
+    code, _, said = main("cluster", "x.csv", option, "far")
+    assert code == 2
+    said = clean_text(said).replace("│", "")
+    for name in names:
+        assert f"'{name}'" in said
+
+
+def test_a_command_gets_its_groups_and_plain_texts():
+    @dataclass(frozen=True, kw_only=True)
+    class Group:
+        linkage: Annotated[
+            str | None, typer.Option("--linkage"), OneOf("mrshc.core.trees.tree", "LINKAGES")
+        ] = "ward"
+        other: Annotated[int, typer.Option("--other")] = 2
+
+    calls = []
+
+    def command(name, group, flag=False):
+        calls.append((name, group, flag))
+
+    command.__annotations__ = {
+        "name": Annotated[str, typer.Argument()],
+        "group": Group,
+        "flag": Annotated[bool, typer.Option("--flag")],
+    }
+    app = typer.Typer()
+    app.command()(with_options(command, choices=True))
+    app(["x", "--linkage", "single", "--flag"], standalone_mode=False)
+    app(["y", "--other", "5"], standalone_mode=False)
+    assert calls == [
+        ("x", Group(linkage="single", other=2), True),
+        ("y", Group(linkage="ward", other=5), False),
+    ]
+    assert type(calls[0][1].linkage) is str, "as the estimators want it"

@@ -1,0 +1,89 @@
+"""The library names parameters, the command line the options that set them."""
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mrshc
+from mrshc.app.cli.option_names import option_of
+from mrshc.errors import Parameter, Setting
+from mrshc.utils.text_cleaning import clean_text
+
+PACKAGE = Path(mrshc.__file__).parent
+LIBRARY = [
+    path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] != "app"
+]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "option"),
+    [
+        (Parameter("n_features_to_select"), "--n-features"),
+        (Parameter("n_features"), "--top-variance"),
+        (Parameter("n_neighbors"), "--neighbors"),
+        (Parameter("n_jobs"), "--jobs"),
+        (Parameter("random_state"), "--seed"),
+        (Parameter("annotations"), "--annotation"),
+        (Parameter("data"), "--data"),
+        (Setting("features", "rows"), "--features rows"),
+        (Setting("decimal", ","), "--decimal ,"),
+        (Setting("separator", " "), "--separator ' '"),
+        (Setting("in_memory", True), "--in-memory"),
+        (Setting("in_memory", False), "--out-of-core"),
+        (Setting("stop_early", False), "--all-references"),
+        (Setting("robust", True), "--robust"),
+        (Setting("floor", 100, of="Thresholds"), "--floor 100"),
+        (Setting("floor", ..., of="Thresholds"), "--floor"),
+        (Parameter("complement_of"), "complement_of"),
+        (Setting("init", None), "init=None"),
+    ],
+)
+def test_options_are_those_that_set_a_parameter(parameter, option):
+    assert option_of(parameter) == option
+
+
+def literals(path):
+    """Yield the texts in a module, also the fixed parts of f-strings."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_the_library_knows_no_options_and_no_commands(path):
+    option_or_command = r"--[a-z]|\bmrshc (cluster|compare|demo|report|study)\b"
+    for line, text in literals(path):
+        assert not re.search(option_or_command, text), f"{path}:{line}: {text}"
+
+
+def test_errors_name_options_on_the_command_line(main, tmp_path, monkeypatch):
+    """From reading, preprocessing, the plan and the fit alike."""
+    monkeypatch.chdir(tmp_path)
+    values = np.arange(54).reshape(6, 9) * 7 % 11 / 10
+    frame = pd.DataFrame(values, [f"s{i}" for i in range(6)], [f"f{j}" for j in range(9)])
+    frame.to_csv("t.csv", index_label="sample")
+    frame.iloc[:1, :2].to_csv("few.csv", index_label="sample")
+    for command, sentence in {
+        "few.csv": "If they are in rows, say so with --features rows.",
+        "t.csv --out-of-core": "Write it as one of them, or leave --out-of-core out.",
+        "t.csv --top-variance 99": "--top-variance must be a whole number in [1, 9], got 99.",
+        "t.csv --floor 5 --ceiling 4": "--floor must not lie above --ceiling, got 5.0 and 4.0.",
+        "t.csv --min-ratio 5": "such as --floor 100 for Affymetrix intensities, or leave --min-rat",
+        "t.csv --log2": "Raise them with --floor, or add a larger --pseudocount.",
+        "t.csv --method hc --rank 2": "--rank has no meaning for method hc.",
+        "t.csv --method hmv": "Give one with --n-features.",
+        "t.csv --linkage ward --metric cityblock": "--linkage ward is defined for --metric sqeucl",
+        "t.csv --max-rank 0": "--max-rank must be a whole number at least 1, got 0.",
+        "t.csv --jobs 0": "--jobs must be a whole number of workers, -1 for every core, got 0.",
+        "t.csv --method shc -q 3 --l1-bound 1.5": "Give --n-features or --l1-bound, not both",
+        "t.csv --method shc -q 3 -k 7": "--n-clusters must be a whole number in [1, 6], got 7.",
+    }.items():
+        code, _, said = main("cluster", *shlex.split(command), "--out", "out", "--quiet")
+        assert code == 2
+        assert sentence in clean_text(said), command
+        assert "None" not in said

@@ -1,0 +1,142 @@
+"""Errors carry the parameters that they name, and can be worded with other names."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
+from mrshc.errors import (
+    Parameter,
+    ParameterError,
+    PythonOnly,
+    Sentence,
+    Setting,
+    UserError,
+    described,
+    refused,
+    worded,
+)
+from mrshc.preprocessing import Log2, RangeFilter, Thresholds, VarianceFilter
+from mrshc.validation import check_jobs
+
+X = np.random.default_rng(0).normal(size=(9, 6))
+
+
+def shouted(parameter):
+    value = getattr(parameter, "value", None)
+    return parameter.name.upper() + ("" if value is None else f" {value}")
+
+
+@pytest.mark.parametrize(
+    ("fit", "parameters", "value", "sentence"),
+    [
+        (
+            lambda: VarianceFilter(7).fit(X),
+            ("n_features",),
+            7,
+            "N_FEATURES must be a whole number in [1, 6], got 7. Lower it, or relax the filters "
+            "before this one.",
+        ),
+        (
+            lambda: Thresholds(5, 4).fit(X),
+            ("floor", "ceiling"),
+            (5, 4),
+            "FLOOR must not lie above CEILING, got 5 and 4. Exchange them.",
+        ),
+        (
+            lambda: HighVarianceHC(2, linkage="ward", metric="cityblock").fit(X),
+            ("linkage", "metric"),
+            "cityblock",
+            "LINKAGE ward is defined for METRIC sqeuclidean only, got 'cityblock'. Choose another "
+            "linkage or that metric.",
+        ),
+        (
+            lambda: HighVarianceHC(2, n_clusters=10).fit(X),
+            ("n_clusters",),
+            10,
+            "N_CLUSTERS must be a whole number in [1, 9], got 10.",
+        ),
+        (
+            lambda: SHC(2, l1_bound=1.5).fit(X),
+            ("n_features_to_select", "l1_bound"),
+            (2, 1.5),
+            "Give N_FEATURES_TO_SELECT or L1_BOUND, not both, got 2 and 1.5. The bound decides on "
+            "the number of features.",
+        ),
+        (
+            lambda: check_jobs(0),
+            ("n_jobs",),
+            0,
+            "N_JOBS must be a whole number of workers, -1 for every core, got 0.",
+        ),
+    ],
+)
+def test_an_error_of_parameters_knows_them_and_can_be_worded(fit, parameters, value, sentence):
+    with pytest.raises(ParameterError) as caught:
+        fit()
+    error = caught.value
+    assert (error.parameters, error.value) == (parameters, value)
+    assert worded(error, shouted) == sentence
+    assert not any(name.upper() in str(error) for name in parameters), "Python names by default"
+
+
+def test_names_of_parameters_are_not_looked_for_in_the_text():
+    """A feature called n_clusters, or a value with braces, stays as it is."""
+    with pytest.raises(ParameterError, match=r"leave min_ratio out") as caught:
+        RangeFilter(min_ratio=5).fit(np.array([[0.0, 1.0], [2.0, 3.0]]))
+    assert "such as FLOOR 100 for Affymetrix" in worded(caught.value, shouted)
+    error = refused("linkage", "{metric} linkage", allowed="be one of 'ward'")
+    assert worded(error, shouted) == "LINKAGE must be one of 'ward', got '{metric} linkage'."
+
+
+def test_what_helps_in_python_only_is_left_out_elsewhere():
+    with pytest.raises(ParameterError, match=r"Thresholds\(floor=\.\.\.\)") as caught:
+        Log2().fit(-X)
+    assert "Raise them with FLOOR Ellipsis, or add a larger PSEUDOCOUNT." in worded(
+        caught.value, shouted
+    )
+    said = Sentence("{a}.{none}", a=Parameter("a"), none=PythonOnly(" None is fine."))
+    assert (str(said), said.worded(shouted)) == ("a. None is fine.", "A.")
+
+
+def test_sentences_hold_sentences_and_errors():
+    inner = Sentence("needs {memory}", memory=Setting("in_memory", True))
+    for field in (inner, UserError(inner)):
+        outer = Sentence("{name} {flaw}.", name="x.csv", flaw=field)
+        assert outer == "x.csv needs in_memory=True."
+        assert outer.worded(shouted) == "x.csv needs IN_MEMORY True."
+    assert worded("as it is", shouted) == "as it is"
+    assert worded(ValueError("as it is"), shouted) == "as it is"
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_errors_come_back_from_other_processes_whole(copied):
+    error = refused("rank", {"a": "{b}"}, allowed="be a whole number", advice="Try 1.")
+    again = copied(error)
+    assert type(again) is ParameterError
+    assert (again.parameters, again.value, again.advice) == (("rank",), {"a": "{b}"}, "Try 1.")
+    assert str(again) == str(error)
+    assert worded(again, shouted) == worded(error, shouted)
+    sentence = copied(Sentence("{a} is wrong.", a=Parameter("a")))
+    assert (sentence, sentence.worded(shouted)) == ("a is wrong.", "A is wrong.")
+    warning = copied(UnsupportedClustersWarning("None.", "Use cut(2)."))
+    assert (str(warning), warning.finding) == ("None. Use cut(2).", "None.")
+
+
+def test_tables_of_results_name_the_errors_of_python():
+    assert described(refused("rank", 0, allowed="be 1")) == "ValueError: rank must be 1, got 0."
+    assert described(RuntimeError("no")) == "RuntimeError: no"
+
+
+def test_a_warning_of_unsupported_clusters_tells_finding_from_advice():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        MrSHC(4, rank=1, random_state=0).fit(X)
+    (warning,) = (w.message for w in caught)
+    assert isinstance(warning, UnsupportedClustersWarning)
+    assert warning.finding == "The gap statistic supports a single cluster, whatever the features."
+    assert warning.advice == "labels_ holds no more: use cut(2) to cut the tree all the same."
+    assert str(warning) == f"{warning.finding} {warning.advice}"
