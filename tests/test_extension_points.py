@@ -156,8 +156,8 @@ def main(monkeypatch, capsys):
     return run
 
 
-@pytest.fixture
-def X():
+@pytest.fixture(name="X")
+def two_clusters():
     X = np.random.default_rng(0).normal(size=(20, 12))
     X[:10, :6] += 5
     return X
@@ -241,7 +241,7 @@ def test_refusals_list_registered_rules(X):
 def test_a_rule_needs_a_name_and_columns_of_its_own():
     with pytest.raises(ValueError, match="There is a selection rule 'evidence' already"):
         selection.register(type("Copy", (ToyRule,), {"name": "evidence"}))
-    with pytest.raises(ValueError, match="must add other columns .* than 'silhouette'"):
+    with pytest.raises(ValueError, match=r"must add other columns .* than 'silhouette'"):
         selection.register(type("Copy", (ToyRule,), {"columns": ()}))
     assert list(selection.RULES) == ["silhouette", "evidence"]
 
