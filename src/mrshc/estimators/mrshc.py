@@ -358,11 +358,13 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             advice = f"Use cut({result.n_clusters}) to cut the tree all the same."
             _warn(no_support(advice))
         elif result.n_leaves < result.n_clusters:
-            rule, is_asked_for = RULES[self.selection], self.n_clusters != "auto"
-            what, advice = rule.shortfall(
-                result.n_leaves, result.n_clusters, is_asked_for=is_asked_for
-            )
-            _warn(UnsupportedClustersWarning(what, advice=advice))
+            _warn(self._shortfall(result.n_leaves, result.n_clusters))
+
+    def _shortfall(self, found: int, wanted: int) -> UnsupportedClustersWarning:
+        asked = None if self.n_clusters == "auto" else wanted
+        finding, labels = RULES[self.selection].shortfall(found, asked)
+        advice = f"{labels}: use cut({wanted}) to cut the tree all the same."
+        return UnsupportedClustersWarning(finding, advice=advice)
 
 
 def _warn(warning: UnsupportedClustersWarning) -> None:
