@@ -17,6 +17,7 @@ from mrshc.core.selection import Decision, SearchStory, SelectionRule
 from mrshc.core.selection.candidates import Candidate, evaluate_cuts
 from mrshc.core.selection.explanation import chosen_row, describe_choice, plain_curve
 from mrshc.io import load_result
+from mrshc.io.result import write_result
 from mrshc.methods import METHODS, Method
 from mrshc.plotting import pictures, search_curves
 from mrshc.plotting.pictures import PICTURES, Picture
@@ -170,6 +171,11 @@ def table(X, tmp_path):
     return tmp_path / "table.csv"
 
 
+def unwrapped(text):
+    """Return a help text without the frames and line breaks of its panels."""
+    return " ".join(text.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", " ").split())
+
+
 # Selection rules ----------------------------------------------------------------------------------
 
 
@@ -209,10 +215,10 @@ def test_plots_and_report_show_what_a_registered_rule_says(X, tmp_path):
 
 @pytest.mark.usefixtures("toy_rule")
 def test_a_saved_score_that_is_no_number_is_refused(tmp_path):
-    write_outputs(tiny_result(selection="toy"), tmp_path)
+    write_result(tiny_result(selection="toy"), tmp_path)
     about = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
     about["search"][0]["n_separated"] = None
-    (tmp_path / "result.json").write_text(json.dumps(about), encoding="utf-8")
+    (tmp_path / "result.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
     with pytest.raises(ValueError, match="has a score that is not a number"):
         load_result(tmp_path)
 
@@ -222,7 +228,7 @@ def test_the_command_line_takes_a_registered_rule(main, table, tmp_path):
     code, said, _ = main("cluster", "--help")
     assert code == 0
     assert "silhouette|evidence|toy" in said
-    assert "two clusters separate" in said
+    assert "two clusters separate" in unwrapped(said)
     given = ("-q", "2,4", "--max-rank", "1", "--jobs", "1", "--out", tmp_path / "out")
     code, said, error = main("cluster", table, "--selection", "toy", *given)
     assert code == 0, error
@@ -261,8 +267,8 @@ def test_the_command_line_takes_a_registered_method(main, table, tmp_path):
     code, said, _ = main("cluster", "--help")
     assert code == 0
     assert "mrshc|shc|hc|hmv|toy" in said
-    assert "two features of highest variance" in said
-    assert "Toy: two features" in main("compare", "--help")[1]
+    assert "two features of highest variance" in unwrapped(said)
+    assert "Toy: two features" in unwrapped(main("compare", "--help")[1])
     given = ("--jobs", "1", "--out", tmp_path / "out")
     code, _, error = main("cluster", table, "--method", "toy", *given)
     assert code == 0, error
