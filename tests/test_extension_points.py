@@ -110,8 +110,12 @@ def toy_method():
     class ToyClusterer(HighVarianceHC):
         """Two features of highest variance."""
 
-        def __init__(self, n_features_to_select=2, *, n_clusters=2, linkage="complete"):
-            super().__init__(n_features_to_select, n_clusters=n_clusters, linkage=linkage)
+        n_features_to_select = 2
+
+        def __init__(self, *, n_clusters=2, linkage="complete", metric="sqeuclidean"):
+            self.n_clusters = n_clusters
+            self.linkage = linkage
+            self.metric = metric
 
     entry = Method(
         key="toy",
