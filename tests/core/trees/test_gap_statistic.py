@@ -97,7 +97,7 @@ def test_kernel_agglomerates_as_scipy_does(linkage):
         squared = pairwise_distances(X, "sqeuclidean")
         for k in {2, min(5, n)}:  # two clusters have a loop of their own
             expected = [dispersion(squared, p, 2) for p in partitions(squared, k, linkage)]
-            found = top_dispersions(squared, LinkageMethod[linkage], 2, k)
+            found = top_dispersions(squared, LinkageMethod[linkage].value, 2, k)
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
