@@ -1,7 +1,10 @@
 """The folder of a run: whole or not at all, and readable by programs that others wrote."""
 
+import errno
 import io
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +15,14 @@ from sklearn.metrics import rand_score
 
 from mrshc.app import fit, plan_of
 from mrshc.app import output_folder as outputs
+from mrshc.app.folder_exchange import exchange, restore
 from mrshc.app.output_folder import CHECKPOINT, new_folder, write_outputs
 from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table, load_result, read_table
 from mrshc.io.result import FORMAT
+from mrshc.plotting.pictures import features_shown
 from mrshc.utils.journal import DamagedError, OtherWorkError
 
 ALWAYS = {
@@ -134,9 +139,9 @@ def test_the_selected_features_read_back_as_a_table(folder):
 
 
 def test_a_heat_map_of_too_many_features_shows_the_best(monkeypatch):
-    monkeypatch.setattr(outputs, "_MOST_ROWS", 10)
+    monkeypatch.setattr("mrshc.plotting.pictures._MOST_ROWS", 10)
     result = run("hmv", 25)
-    shown = outputs._shown(result)
+    shown = features_shown(result)
     assert shown.shape[1] == 10
     best = result.features[result.features["selected"]]["effect_size"].nlargest(10)
     assert set(shown.columns) == set(best.index)
@@ -242,20 +247,188 @@ def test_files_of_others_are_never_removed(tmp_path):
     assert (out / "notes.txt").read_text() == "mine"
 
 
+def test_files_of_others_in_the_work_are_neither_removed_nor_moved(tmp_path):
+    out, work = tmp_path / "out", tmp_path / "out.partial"
+    for inside in ("result", "old"):
+        (work / inside).mkdir(parents=True)
+        (work / inside / "thesis.txt").write_text("mine")
+        with pytest.raises(
+            UserError, match=rf"{inside} holds a file that is not ours, 'thesis\.txt'"
+        ):
+            make(out)
+        assert (work / inside / "thesis.txt").read_text() == "mine"
+        (work / inside / "thesis.txt").unlink()
+    (work / "old" / "markers.csv").write_text("a table of somebody else")
+    with pytest.raises(UserError, match=r"old is not an earlier result of mrshc"):
+        make(out)
+    assert not out.exists()
+    (work / "old" / "markers.csv").unlink()
+    make(out)
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
+
+
+def test_files_that_others_write_during_a_run_are_kept(tmp_path):
+    work = tmp_path / "out.partial"
+    with new_folder(tmp_path / "out") as inside:
+        write(inside / "result")
+        (inside / "notes.txt").write_text("mine")
+    assert (work / "notes.txt").read_text() == "mine"
+    assert content(tmp_path / "out") == "new"
+
+
+@pytest.mark.parametrize("name", [".mydownload.partial", ".mydownload.123.partial", ".x.partial"])
+def test_unfinished_files_of_other_programs_are_kept(tmp_path, name):
+    out = tmp_path / "out"
+    make(out)
+    (out / name).write_text("half of something")
+    with pytest.raises(UserError, match=f"not ours, '{name}'"):
+        make(out, overwrite=True)
+    assert (out / name).exists()
+
+
+def test_a_pipe_in_place_of_a_result_is_not_read(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    os.mkfifo(out / "result.json")
+    with pytest.raises(UserError, match="holds other files than results"):
+        make(out, overwrite=True)
+
+
+def test_an_existing_folder_stays_the_same_folder(tmp_path, monkeypatch):
+    """It may be a mount point, private, or the current folder of a shell."""
+    out = tmp_path / "out"
+    out.mkdir(mode=0o700)
+    monkeypatch.chdir(out)
+    first = out.stat()
+    for text in ("first", "second"):
+        make(Path(), text, overwrite=True)
+        assert os.path.samestat(first, out.stat())
+        assert out.stat().st_mode == first.st_mode
+        assert content(Path.cwd()) == text
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_on_another_file_system(tmp_path, monkeypatch):
+    """Files cannot be renamed into a mount point; the folder itself cannot be renamed either."""
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def within_one(rename):
+        def renamed(path, target):
+            if out in (path, target):
+                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+            if (out in path.parents) != (out in target.parents):
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            return rename(path, target)
+
+        return renamed
+
+    for name in ("replace", "rename"):
+        monkeypatch.setattr(Path, name, within_one(getattr(Path, name)))
+    for text in ("first", "second"):
+        make(out, text, overwrite=True)
+        assert content(out) == text
+    assert [f.name for f in out.iterdir()] == ["result.json"]
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with (
+        pytest.raises(UserError, match=r"cannot be written to\. Change its permissions"),
+        new_folder(tmp_path),
+    ):
+        pytest.fail("refused after the work only")
+
+
+def write_files(folder, text, names):
+    write(folder, text)
+    for name in names:
+        (folder / name).write_text(text)
+
+
+EARLIER_FILES, NEW_FILES = (
+    ("features.csv", "markers.csv", "loadings.png"),
+    ("features.csv", "tree.nwk"),
+)
+
+
+def assert_whole(out, *, allowed):
+    text = content(out)
+    assert text in allowed
+    names = {"old": EARLIER_FILES, "new": NEW_FILES}[text]
+    assert {
+        f.name: f.read_text() for f in out.iterdir() if f.name != "result.json"
+    } == dict.fromkeys(names, text)
+
+
+class Killed(BaseException):
+    """Ends an exchange as a signal that cannot be caught would."""
+
+
+def kill_at(monkeypatch, step):
+    """Let changes of the file system number `step` and later fail; return the count of all."""
+    count = [0]
+
+    def counted(change):
+        def changed(*given, **more):
+            count[0] += 1
+            if count[0] >= step:
+                raise Killed
+            return change(*given, **more)
+
+        return changed
+
+    for name in ("replace", "rename", "unlink", "rmdir", "touch", "mkdir"):
+        monkeypatch.setattr(Path, name, counted(getattr(Path, name)))
+    return count
+
+
+@pytest.mark.parametrize("existing", ["old", "empty", "none"])
+def test_an_exchange_that_is_killed_leaves_the_old_result_or_the_new_one(
+    tmp_path, monkeypatch, existing
+):
+    """Also if the process that puts the files in order is killed again."""
+    given = {"about_file": "result.json", "names": outputs.file_names()}
+    for step in range(1, 100):
+        out, work = tmp_path / str(step) / "out", tmp_path / str(step) / "out.partial"
+        write_files(work / "result", "new", NEW_FILES)
+        if existing == "old":
+            write_files(out, "old", EARLIER_FILES)
+        elif existing == "empty":
+            out.mkdir()
+        for attempt, move in enumerate((exchange, restore, restore)):
+            with monkeypatch.context() as patch, suppress(Killed):
+                count = kill_at(patch, step if attempt == 0 else 2)
+                move(work, out, **given)
+            if attempt == 0 and count[0] < step:
+                assert_whole(out, allowed={"new"})
+                assert step > 2 or existing == "none"
+                return
+        with suppress(UserError), new_folder(out):
+            pass
+        if existing == "old":
+            assert_whole(out, allowed={"old", "new"})
+        elif out.exists() and any(out.iterdir()):
+            assert_whole(out, allowed={"new"})
+    pytest.fail("it never ends")
+
+
 def test_an_exchange_that_fails_puts_the_old_result_back(tmp_path, monkeypatch):
     out = tmp_path / "out"
     make(out, "old")
-    rename = Path.rename
+    replace = Path.replace
 
     def stop(self, target):
-        if self.name == "result":
+        if self.parent.name == "result":
             raise KeyboardInterrupt
-        return rename(self, target)
+        return replace(self, target)
 
-    monkeypatch.setattr(Path, "rename", stop)
+    monkeypatch.setattr(Path, "replace", stop)
     with pytest.raises(KeyboardInterrupt):
         make(out, "new", overwrite=True)
     assert content(out) == "old"
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
 
 
 def test_without_a_finished_step_nothing_is_left(tmp_path):

@@ -1,5 +1,7 @@
 """What is told about a fit is right, and mistakes are found before anything is written."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,8 +12,8 @@ from mrshc import SHC, HighVarianceHC, MrSHC
 from mrshc.app import compare_methods, fit, notes_on, plan_of, preparation, summary
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
-from mrshc.io import Table
-from mrshc.io.result import outlying
+from mrshc.io import Table, load_result
+from mrshc.io.result import outlying, write_result
 from mrshc.metrics import classification_error_rate
 from mrshc.preprocessing import chain
 
@@ -104,6 +106,24 @@ def test_methods_without_a_rule_for_k_are_cut_where_the_silhouette_is_best(metho
     assert result.n_clusters_ == max(widths, key=lambda k: widths[k])
     fixed = run(method, n_clusters=5, **given)
     np.testing.assert_array_equal(fixed.labels_, model.cut(5))
+
+
+@pytest.mark.parametrize(
+    "title", ["sample", "cluster", "leaf", "outlying", "feature", "position", "loading_1"]
+)
+def test_annotations_titled_as_our_own_columns_are_kept(title, tmp_path):
+    made = table(X, **{title: DATA.labels.astype(str)})
+    kinds = pd.DataFrame({title: [*"uv"] * 40}, index=made.feature_names)
+    made = replace(made, feature_annotations=kinds)
+    parameters = {"n_features_to_select": 5, "n_clusters": 3}
+    for extra in ({}, {"truth": title}):
+        write_result(fit(plan_of(made, method="hmv", parameters=parameters, **extra)), tmp_path)
+        result = load_result(tmp_path)
+        kept = result.sample_annotations.iloc[:, 0]
+        assert list(kept) == DATA.labels.astype(str).tolist()
+        of_features = result.about["annotations"]["features"][0]["name"]
+        assert result.features[of_features].value_counts().tolist() == [40, 40]
+        assert all(name.startswith(title) for name in (kept.name, of_features))
 
 
 GAPS = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)

@@ -34,6 +34,7 @@ HOSTILE = (
 )
 HOSTILE_JSON = (
     *(None, True, False, 0, 1, -1, 0.5, 1e308, -1e308, 10**30, 10**400, "", "text", "1"),
+    *(10**6, 10**12, 2**62),  # which 64 bits hold
     *([], {}, [None], [[]], {"a": 1}, [1, "a"], float("nan"), float("inf")),
 )
 

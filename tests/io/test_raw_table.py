@@ -1,8 +1,9 @@
-"""Names that come in are unique when they go on."""
+"""Names that come in are unique when they go on, and annotations have a type that holds them."""
 
 import numpy as np
+import pytest
 
-from mrshc.io.raw_table import unique
+from mrshc.io.raw_table import tidy, unique
 
 
 def test_unique_names_never_collide_with_given_ones():
@@ -13,3 +14,24 @@ def test_unique_names_never_collide_with_given_ones():
         assert len(set(once)) == len(once)
         first = {name: names.index(name) for name in names if name}
         assert all(once[i] == name for name, i in first.items())
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["1", "-20"], "i"),
+        (["1e18", "-9e18"], "i"),
+        (["1e20", "2e20"], "f"),
+        (["9.3e18", "1"], "f"),
+        (["-1e25", "NA"], "f"),
+        (["1e308", "1"], "f"),
+        (["1e999", "1"], "O"),
+        (["9223372036854775807", "1"], "O"),
+    ],
+)
+def test_annotations_of_large_numbers(cells, kind):
+    values = tidy(cells)
+    assert values.dtype.kind == kind
+    if kind != "O":
+        wanted = [np.nan if cell == "NA" else float(cell) for cell in cells]
+        np.testing.assert_array_equal(values.astype(float), wanted)

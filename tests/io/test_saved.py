@@ -204,6 +204,15 @@ def test_result_json_must_be_as_its_schema_says(folder, change, sentence):
     refused(folder, f"result.json {sentence}")
 
 
+@pytest.mark.parametrize("rank", [6, 10**6, 10**12, 2**62])
+def test_a_rank_that_no_matrix_has_is_refused_at_once(folder, rank):
+    path = folder / "result.json"
+    about = json.loads(path.read_bytes())
+    about["chosen"]["rank"] = rank
+    path.write_text(json.dumps(about) + "\n")
+    refused(folder, "result.json has a rank that no matrix of its size has")
+
+
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mrshc import plotting
+from mrshc.app.folder_exchange import (
+    EARLIER,
+    MOVING,
+    NEW,
+    exchange,
+    is_interrupted,
+    remove_files,
+    remove_folder,
+    restore,
+)
 from mrshc.app.plan import Plan
 from mrshc.app.result_building import about_comparison
 from mrshc.comparison import Comparison, whole_counts
@@ -20,7 +31,7 @@ from mrshc.io.result import ABOUT, FORMAT, Result, write_result
 from mrshc.plotting.pictures import PICTURES, Picture, features_shown
 from mrshc.report import REPORT, write_report
 from mrshc.utils.atomic_files import is_leftover
-from mrshc.utils.folder_lock import LOCK, locked_folder, remove_locked_folder
+from mrshc.utils.folder_lock import LOCK, locked_folder
 from mrshc.utils.journal import DamagedError, OtherWorkError
 
 # Every file that is ever written, without the pictures of a result.
@@ -44,32 +55,33 @@ def new_folder(
 
     The folder has the name of `out` followed by `.partial`. It stays if the work was interrupted,
     so that it can be resumed. An earlier `out` is replaced only if asked for, and only if its
-    `about_file` says that it is a result of mrshc and nothing but outputs is in it.
+    `about_file` says that it is a result of mrshc and nothing but outputs is in it. Files of others
+    in either folder are never removed.
     """
     out = real_folder(out)
     refuse_existing(out, about_file=about_file, overwrite=overwrite)
     work = _work(out)
-    _refuse_strangers(work, files={LOCK, CHECKPOINT}, folders={"old", "result"})
+    _refuse_strangers_at_work(work)
     if can_resume(out) and not (overwrite or resume):
         raise UserError(
             f"{work} holds the unfinished work of an earlier run. Add --resume to go on with it, "
             "or --overwrite to begin anew."
         )
+    exchanged: Any = {"about_file": about_file, "names": file_names()}
     with locked_folder(work) as mine:
         if not mine:
             raise UserError(f"Another process is at work in {work}. Wait for it, or stop it.")
         try:
             # The process may have been killed while the old result was exchanged for the new one:
             # then the old one is back only now.
-            _restore(out)
-            refuse_existing(out, about_file=about_file, overwrite=overwrite)
+            restore(work, out, **exchanged)
+            _refuse_existing(out, about_file=about_file, overwrite=overwrite)
             if not resume:
                 (work / CHECKPOINT).unlink(missing_ok=True)
-            shutil.rmtree(work / "result", ignore_errors=True)
-            (work / "result").mkdir()
+            _make_empty(work / NEW, like=out)
             yield work
-            refuse_existing(out, about_file=about_file, overwrite=overwrite)
-            _exchange(work / "result", out)
+            _refuse_existing(out, about_file=about_file, overwrite=overwrite)
+            exchange(work, out, **exchanged)
         except OtherWorkError:
             raise UserError(
                 f"{work} holds unfinished work on other data or with other options, among which "
@@ -82,10 +94,18 @@ def new_folder(
                 "and add --overwrite to begin anew, or give another folder."
             ) from None
         except BaseException:
-            _restore(out)
+            restore(work, out, **exchanged)
             _keep_finished_steps(work)
             raise
-        remove_locked_folder(work)
+        _remove_own_files(work)
+
+
+def _make_empty(folder: Path, *, like: Path) -> None:
+    """Make an empty folder, as private as the one whose content it will become."""
+    remove_folder(folder, file_names())
+    folder.mkdir(exist_ok=True)
+    if like.exists():
+        folder.chmod(stat.S_IMODE(like.stat().st_mode))
 
 
 def real_folder(out: Path) -> Path:
@@ -97,21 +117,6 @@ def real_folder(out: Path) -> Path:
     if not real.name:
         raise UserError(f"{out} cannot be a folder for the results. Name another.")
     return real
-
-
-def _exchange(new: Path, out: Path) -> None:
-    if out.exists():
-        old = _work(out) / "old"
-        shutil.rmtree(old, ignore_errors=True)
-        out.rename(old)
-    new.rename(out)
-
-
-def _restore(out: Path) -> None:
-    """Put the old result back if an exchange was interrupted."""
-    old = _work(out) / "old"
-    if old.exists() and not out.exists():
-        old.rename(out)
 
 
 def can_resume(out: Path) -> bool:
@@ -126,10 +131,18 @@ def _work(out: Path) -> Path:
 
 def refuse_existing(out: Path, *, about_file: str = ABOUT, overwrite: bool) -> None:
     """Refuse a folder that is there already, unless it may be replaced."""
+    # After an interrupted exchange, `new_folder` puts the files in order before it looks again.
+    if not is_interrupted(_work(out)):
+        _refuse_existing(out, about_file=about_file, overwrite=overwrite)
+
+
+def _refuse_existing(out: Path, *, about_file: str, overwrite: bool) -> None:
     if not out.exists():
         return
     if not out.is_dir():
         raise UserError(f"{out} is a file, but a folder for the results was wanted. Name another.")
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise UserError(f"{out} cannot be written to. Change its permissions, or name another.")
     if not any(out.iterdir()):
         return
     if _about(out / about_file).get("format") != _FORMATS[about_file]:
@@ -144,12 +157,26 @@ def file_names() -> set[str]:
     return _FILES | {file for picture in PICTURES.values() for file in picture.files}
 
 
+def _refuse_strangers_at_work(work: Path) -> None:
+    """Refuse a working folder with files which mrshc did not write: they would be removed."""
+    _refuse_strangers(work, files={LOCK, CHECKPOINT, MOVING}, folders={NEW, EARLIER})
+    for folder in (work / NEW, work / EARLIER):
+        _refuse_strangers(folder, files=file_names())
+    earlier = work / EARLIER
+    is_result = any(_about(earlier / name).get("format") == f for name, f in _FORMATS.items())
+    if earlier.exists() and any(earlier.iterdir()) and not is_result:
+        raise UserError(
+            f"{earlier} is not an earlier result of mrshc and would be moved. Move it away, or "
+            "name another folder."
+        )
+
+
 def _refuse_strangers(folder: Path, *, files: set[str], folders: Iterable[str] = ()) -> None:
     """Refuse to replace a folder that holds files which mrshc did not write."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         is_file, is_folder = path.is_file(), path.is_dir()
         known = (is_file and path.name in files) or (is_folder and path.name in folders)
-        if path.is_symlink() or not (known or is_leftover(path)):
+        if path.is_symlink() or not (known or is_leftover(path, files)):
             raise UserError(
                 f"{folder} holds a file that is not ours, {path.name!r}, and would be replaced. "
                 "Move it away, or name another folder."
@@ -167,6 +194,8 @@ def about_of(out: Path) -> dict[str, Any]:
 
 
 def _about(path: Path) -> dict[str, Any]:
+    if not path.is_file():  # a pipe would wait for ever
+        return {}
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -176,10 +205,17 @@ def _about(path: Path) -> dict[str, Any]:
 
 def _keep_finished_steps(work: Path) -> None:
     """Leave what can be resumed; without a finished step there is nothing to resume."""
-    shutil.rmtree(work / "result", ignore_errors=True)
+    remove_folder(work / NEW, file_names())
     steps = work / CHECKPOINT
     if not steps.exists() or steps.read_bytes().count(b"\n") < 2:
-        remove_locked_folder(work)
+        _remove_own_files(work)
+
+
+def _remove_own_files(work: Path) -> None:
+    """Remove what a run wrote into its working folder, which is removed itself if it is empty."""
+    for folder in (NEW, EARLIER):
+        remove_folder(work / folder, file_names())
+    remove_files(work, {CHECKPOINT, MOVING})
 
 
 def write_outputs(

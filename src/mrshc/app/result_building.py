@@ -121,8 +121,7 @@ def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
         columns["associated"] = np.isin(np.arange(p), model.associated_features_)
     columns |= {f"loading_{k}": row for k, row in enumerate(loadings, start=1)}
     columns |= {f"mean_cluster_{k}": row for k, row in enumerate(means, start=1)}
-    titles = unique([*columns, *map(str, about.columns)], "annotation")[len(columns) :]
-    annotations = about.set_axis(titles, axis=1)
+    annotations = about.set_axis(_titles(about, reserved=["feature", *columns]), axis=1)
     found = pd.DataFrame(columns, index=pd.Index(plan.feature_names, name="feature", dtype=object))
     return pd.concat([annotations.set_axis(found.index, axis=0), found], axis=1)
 
@@ -170,12 +169,20 @@ def _samples(
     if hasattr(model, "outlier_samples_"):
         columns["outlying"] = np.isin(np.arange(labels.size), model.outlier_samples_)
     annotations = plan.table.sample_annotations
-    titles = unique([*columns, *map(str, annotations.columns)], "annotation")[len(columns) :]
+    # "outlying" is a column of robust fits only, but means the same wherever tables are read.
+    reserved = dict.fromkeys(["sample", *columns, "outlying"])
+    titles = _titles(annotations, reserved=list(reserved))
     found = pd.DataFrame(
         columns, index=pd.Index(plan.table.sample_names, name="sample", dtype=object)
     )
     renamed = annotations.set_axis(titles, axis=1).set_axis(found.index, axis=0)
     return pd.concat([found, renamed], axis=1)
+
+
+def _titles(annotations: pd.DataFrame, *, reserved: list[str]) -> list[str]:
+    """Return titles of annotations; those that our own columns have are changed."""
+    titles = [*reserved, *map(str, annotations.columns)]
+    return unique(titles, "annotation")[len(reserved) :]
 
 
 def _markers(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:

@@ -23,6 +23,8 @@ Orientation = Literal["rows", "columns"]
 _LONGEST = 32_767
 # The limit up to which double precision holds every whole number.
 _EXACT = 2.0**53
+# The limit below which whole numbers are held as such.
+_INT64 = 2.0**63
 # A number that is written as numbers are: no zeros in front, no more digits than it can hold.
 _CANONICAL = re.compile(r"\s*-?(0|[1-9]\d{0,14})(\.\d{1,20})?([eE][+-]?\d{1,3})?\s*")
 # How tables write that a value is missing, in small letters.
@@ -132,6 +134,7 @@ def tidy(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
     """Return an annotation as numbers if all its values are, else as text with None for missing.
 
     What a number would not give back, such as "007" or a barcode of twenty digits, stays text.
+    Whole numbers that 64 bits cannot hold, such as "1e20", become floating-point numbers.
     """
     cells = [None if v is None or is_missing(str(v)) else clean_text(str(v)) for v in column]
     if (longest := max((len(cell) for cell in cells if cell is not None), default=0)) > _LONGEST:
@@ -139,8 +142,9 @@ def tidy(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
     given = [cell for cell in cells if cell is not None]
     if given and all(_CANONICAL.fullmatch(cell.replace(decimal, ".")) for cell in given):
         numbers = [np.nan if c is None else float(c.replace(decimal, ".")) for c in cells]
-        whole = all(number.is_integer() for number in numbers)
-        return np.array(numbers, dtype=np.int64 if whole else np.float64)
+        if not np.isinf(numbers).any():
+            whole = all(n.is_integer() and abs(n) < _INT64 for n in numbers)
+            return np.array(numbers, dtype=np.int64 if whole else np.float64)
     text = np.empty(len(cells), dtype=object)
     text[:] = cells
     return text

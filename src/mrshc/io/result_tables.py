@@ -91,7 +91,10 @@ def check_about(about: About) -> None:
     require(about["method"] in METHODS, f"has a method other than {' or '.join(METHODS)}")
     method = METHODS[about["method"]]
     is_ranked = method.loadings == "rank"
-    require((about["chosen"]["rank"] is not None) == is_ranked, "has a rank that does not fit")
+    rank = about["chosen"]["rank"]
+    require((rank is not None) == is_ranked, "has a rank that does not fit")
+    # Columns are expected by it, so that a very large one would never be read to the end.
+    require(rank is None or rank <= min(n, p), "has a rank that no matrix of its size has")
     is_cut = not method.finds_number_of_clusters
     require(not is_cut or "n_clusters" in about["parameters"], "lacks 'parameters.n_clusters'")
     is_refined = about["n_associated"] is not None

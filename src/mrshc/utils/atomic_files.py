@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 _PARTIAL = ".partial"
+_LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9]+\.partial")
 
 
 @contextmanager
@@ -24,9 +26,10 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def is_leftover(path: Path) -> bool:
-    """Return whether a file was being written by `replacing` when its process was killed."""
-    return path.is_file() and path.name.startswith(".") and path.name.endswith(_PARTIAL)
+def is_leftover(path: Path, names: Collection[str]) -> bool:
+    """Return whether one of some files was being written by `replacing` when it was killed."""
+    match = _LEFTOVER.fullmatch(path.name)
+    return match is not None and match["name"] in names and path.is_file()
 
 
 def write_text(path: Path, text: str) -> None:

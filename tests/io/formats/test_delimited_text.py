@@ -1,5 +1,7 @@
 """Text is read right, whatever its separators, marks and headers, and the notes say how."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -264,3 +266,50 @@ def test_both_ways_of_reading_rows_give_the_same(write, monkeypatch):
             read_table(write(text + odd))
     spelled = read_table(write(text + "\ng\tx\t1\t Na \t\N{MINUS SIGN}3\t4\n"))
     np.testing.assert_array_equal(spelled.X[:, -1], [1, np.nan, -3, 4])
+
+
+def _read_with(write, row, *, at, separator):
+    """Read a table with some row at a position; return what was read, or why it was refused."""
+    rows = [separator.join([f"g{i}", f"{i}.5", "1.25", f"{i}.75"]) + "\n" for i in range(210)]
+    header = separator.join(["gene", "a", "b", "c"]) + "\n"
+    path = write("".join([header, *rows[:at], row, *rows[at:]]))
+    try:
+        table = read_table(path, features="rows", separator=separator, decimal=".")
+    except TableError as error:
+        # A cell that is left open goes on with other rows than at the top.
+        return re.sub(r"line \d+", "line", str(error)).partition("'")[0]
+    names = [re.sub(r"feature \d+", "no name", name) for name in table.feature_names]
+    return sorted(zip(names, map(repr, table.X.T.tolist()), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ('"g,x",1,2\n', "has 3 cells in line 232 where 4 were expected"),
+        ('g,"1,2",3\n', "has 3 cells in line 232 where 4 were expected"),
+        ('g,1,2,"3,"\n', "the text '3,' where a number should be: line 232, row 'g'"),
+    ],
+)
+def test_quoted_separators_are_no_separators_far_down(write, row, sentence):
+    rows = "".join(f"g{i},{i}.5,{i}.25,{i}.75\n" for i in range(230))
+    with pytest.raises(TableError, match=sentence):
+        read_table(write("gene,a,b,c\n" + rows + row), features="rows")
+
+
+@pytest.mark.parametrize("row", [",,,", " , ,,", '"",,"",', "\xa0,,,"])
+def test_rows_of_empty_cells_are_skipped_wherever_they_are(write, row):
+    top, bottom = (_read_with(write, row + "\n", at=at, separator=",") for at in (3, 205))
+    assert len(top) == len(bottom) == 210
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+def test_rows_far_down_are_read_as_those_at_the_top(write, separator):
+    """The first 200 rows are read cell by cell, later ones many at a time."""
+    rng = np.random.default_rng(ord(separator))
+    pieces = ["1", "2.5", "x", " ", '"', '""', '"1"', '"g"', "NA", "-", separator, "\t", "'", "\r"]
+    for _ in range(60):
+        cells = ["".join(rng.choice(pieces, size=rng.integers(0, 4))) for _ in range(4)]
+        usual = zip(cells, ["g", "1.5", "2.5", "3.5"], strict=True)
+        row = separator.join(odd if rng.random() < 0.4 else cell for odd, cell in usual)
+        top, bottom = (_read_with(write, row + "\n", at=at, separator=separator) for at in (3, 205))
+        assert top == bottom, repr(row)

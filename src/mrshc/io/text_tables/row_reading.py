@@ -51,10 +51,12 @@ class RowReader:
         self._read_cells(rows)
 
     def _is_regular(self, block: list[str]) -> bool:
-        """Tell whether each line is a row with all its cells."""
+        """Tell whether each line is a row with all its cells, quoted as a whole or not at all."""
         separator, wanted = self._layout.separator, self._layout.n_cells - 1
         return all(
-            line.count(separator) == wanted and line.count('"') % 2 == 0 and not line.isspace()
+            line.count(separator) == wanted
+            and _has_content(line, separator)
+            and ('"' not in line or _quotes_whole_cells(line, separator))
             for line in block
         )
 
@@ -114,11 +116,33 @@ class RowReader:
             self._values.append(np.array(values))
 
 
+def _has_content(line: str, separator: str) -> bool:
+    """Tell whether a cell of a line holds more than blanks: rows of empty cells are skipped."""
+    first = line.lstrip(separator + ' "')[:1]
+    return first != "" and not first.isspace()
+
+
+def _quotes_whole_cells(line: str, separator: str) -> bool:
+    """Tell whether quotation marks enclose whole cells, without separators or marks inside.
+
+    Other lines have fewer cells than separators, or are read differently by different parsers.
+    """
+    parts = line.rstrip("\r\n").split('"')
+    if len(parts) % 2 == 0:  # a mark is left open
+        return False
+    first, *between, last = parts[::2]  # outside the marks
+    return (
+        not any(separator in inside for inside in parts[1::2])
+        and (not first or first.endswith(separator))
+        and (not last or last.startswith(separator))
+        and all(part.startswith(separator) and part.endswith(separator) for part in between)
+    )
+
+
 def _unquoted(cell: str) -> str:
+    """Return the text of a cell that is quoted as a whole or not at all."""
     cell = cell.strip()
-    if cell.startswith('"') and cell.endswith('"') and len(cell) > 1:
-        cell = cell[1:-1].replace('""', '"').strip()
-    return cell
+    return cell[1:-1].strip() if cell.startswith('"') else cell
 
 
 def _numbers(row: Row, layout: Layout) -> NDArray[np.float64]:
