@@ -68,3 +68,44 @@ def test_whole_numbers_that_are_rounded_give_a_warning(make):
     HighVarianceHC(2).fit(make(X))
     with pytest.warns(UserWarning, match=r"above 2\^53 they are rounded"):
         HighVarianceHC(2).fit(make(X * 2**50))
+
+
+TABLE = pd.DataFrame(A).rename(columns=str)
+IN_ANOTHER_ORDER = {
+    "a default index, shuffled": (TABLE, TABLE.sample(frac=1, random_state=1)),
+    "a default index, reversed": (TABLE, TABLE[::-1]),
+    "sorted after a fit to shuffled rows": (TABLE.sample(frac=1, random_state=1), TABLE),
+    "other numbers": (TABLE, TABLE.set_axis(range(5, 11))),
+    "names": (TABLE, TABLE.set_axis(list("abcdef"))),
+    "an array, shuffled": (A, TABLE[::-1]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.filterwarnings("ignore:X has feature names")
+@pytest.mark.parametrize("case", IN_ANOTHER_ORDER)
+@pytest.mark.parametrize("method", ["markers", "sample_distances"])
+def test_the_samples_of_a_fit_in_another_order_are_refused(case, method):
+    fitted_to, X = IN_ANOTHER_ORDER[case]
+    model = HighVarianceHC(2, n_clusters=2).fit(fitted_to)
+    assert getattr(model, method)(fitted_to) is not None
+    with pytest.raises(ValueError, match="X must be the data of the fit with the samples in the"):
+        getattr(model, method)(X)
+
+
+def test_the_class_of_an_index_does_not_matter():
+    model = HighVarianceHC(2).fit(TABLE)
+    for dtype in ("int64", "Int64", object):
+        X = TABLE.set_axis(pd.Index(range(6), dtype=dtype))
+        assert model.sample_distances(X).shape == (6, 6)
+
+
+def test_a_dissimilarity_with_names_is_matched_to_the_samples():
+    X = TABLE.set_axis(list("abcdef"))
+    earlier = pd.DataFrame(SHC(3).fit(X).dissimilarity_, index=X.index, columns=X.index)
+    expected = SHC(3, complement_of=earlier.to_numpy()).fit(X).dissimilarity_
+    shuffled = earlier.loc[list("fdbace"), list("cabfed")]
+    found = SHC(3, complement_of=shuffled).fit(X).dissimilarity_
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="The index of complement_of must have one entry"):
+        SHC(3, complement_of=earlier.rename({"a": "q"})).fit(X)

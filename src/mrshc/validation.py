@@ -19,6 +19,7 @@ from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.conversion import stored_matrix, table_in_memory
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.errors import Parameter, ParameterError, PythonOnly, refused
+from mrshc.utils.sample_alignment import is_default, is_permuted, same_names
 
 # The limit up to which double precision holds every whole number.
 _EXACT = 2**53
@@ -119,14 +120,19 @@ def _keep_sample_names(estimator: Any, X: Any) -> None:
 
 def _refuse_other_samples(estimator: Any, X: Any) -> None:
     """Refuse a DataFrame whose samples are not those of the fit, in the same order."""
+    if not hasattr(X, "iloc"):
+        return
     known = getattr(estimator, "sample_names_in_", None)
-    if known is None or not hasattr(X, "iloc"):
+    if known is None:
+        if is_permuted(X.index):
+            raise ValueError(
+                "X must be the data of the fit with the samples in the same order, but its index "
+                "is not sorted. Pass X.sort_index(), or the values without an index."
+            )
         return
-    names = np.asarray(X.index)
-    default = np.arange(len(known))  # an index that names nothing
-    if any(np.array_equal(names, other) for other in (known, default)):
-        return
-    if len(names) == len(known) and not np.array_equal(known, default):
+    # Names that were dropped, as by reset_index, cannot be compared; numbers can.
+    dropped = is_default(X.index) and not (is_default(known) or is_permuted(known))
+    if len(X) == len(known) and not dropped and not same_names(X.index, known):
         raise ValueError(
             "X must be the data of the fit with the samples in the same order, but its index "
             "differs from that of the fit. Pass X.loc[model.sample_names_in_], or the values "

@@ -36,6 +36,7 @@ from mrshc.estimators.feature_refinement import (
     refine_settings,
 )
 from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
+from mrshc.utils.sample_alignment import align_square, sample_names
 from mrshc.validation import (
     check_dissimilarity,
     check_integer,
@@ -71,7 +72,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
         As in :class:`MrSHC`.
     complement_of : array-like of shape (n_samples, n_samples) or None, default=None
         `dissimilarity_` of an earlier fit to the same samples: find a dissimilarity that is
-        orthogonal to it (complementary sparse clustering).
+        orthogonal to it (complementary sparse clustering). A DataFrame is matched by its index
+        and columns to the index of X.
     n_permutations : int, default=10
         Permutations of the permutation gap.
     max_iter : int, default=15
@@ -292,6 +294,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _path(self, pairs: PairDistances) -> WeightPath:
         earlier = self.complement_of
         if earlier is not None:
+            earlier = align_square(earlier, sample_names(self), what="complement_of")
             earlier = check_dissimilarity("complement_of", earlier, n_samples=pairs.shape[0])
         path = WeightPath(pairs, orthogonal_to=earlier, **self._stop())
         if path.exhausted:

@@ -115,6 +115,11 @@ def align_square(values: Any, samples: SampleNames, *, what: str) -> Any:
     return align_samples(rows.T, samples, what=f"The columns of {what}").T
 
 
+def same_names(some: Any, others: Any) -> bool:
+    """Tell whether two sequences of names are equal, in the same order."""
+    return bool(_objects(some).equals(_objects(others)))
+
+
 def is_default(index: Iterable[Any]) -> bool:
     """Tell whether names are 0, 1, ..., n - 1 in this order, as pandas numbers rows by default."""
     return all(isinstance(name, Integral) and name == i for i, name in enumerate(index))
