@@ -109,3 +109,32 @@ def test_a_dissimilarity_with_names_is_matched_to_the_samples():
     np.testing.assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="The index of complement_of must have one entry"):
         SHC(3, complement_of=earlier.rename({"a": "q"})).fit(X)
+
+
+WHOLE = pd.DataFrame(np.arange(24).reshape(4, 6) ** 2).rename(columns=str)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]", "UInt64"])
+def test_whole_numbers_with_missing_ones_are_taken(dtype):
+    expected = HighVarianceHC(2).fit(WHOLE.astype(float).mask(WHOLE == 9)).linkage_matrix_
+    X = WHOLE.astype(dtype).mask(WHOLE == 9)
+    np.testing.assert_array_equal(HighVarianceHC(2).fit(X).linkage_matrix_, expected)
+    with pytest.warns(UserWarning, match=r"above 2\^53 they are rounded"):
+        HighVarianceHC(2).fit((WHOLE * 2**50).astype(dtype).mask(WHOLE == 9))
+
+
+def in_polars(X):
+    return pytest.importorskip("polars").from_pandas(X)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame.copy, in_polars])
+def test_whole_numbers_that_are_rounded_give_a_warning_beside_fractions(make):
+    X = WHOLE.assign(a=[0.5, 1.5, 2.5, 3.5])
+    HighVarianceHC(2).fit(make(X))
+    with pytest.warns(UserWarning, match=r"whole numbers up to 1\.15e\+18; above 2\^53"):
+        HighVarianceHC(2).fit(make(X.assign(b=[1, 2, 3, 2**60])))
+
+
+def test_a_row_of_whole_numbers_that_are_rounded_gives_a_warning():
+    with pytest.warns(UserWarning, match=r"above 2\^53 they are rounded"):
+        HighVarianceHC(2).fit([[1, 2, 2**60], [0.5, 0.1, 3.0], [1.0, 1.5, 2.0]])

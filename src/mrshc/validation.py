@@ -291,19 +291,21 @@ def _numbers(X: Any) -> Any:
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.float64), np.nan)
     _refuse_other_than_a_matrix(X)
-    dtypes: list[Any]
-    if isinstance(X, list | tuple):
-        dtypes = _row_dtypes(X)
-    else:
-        dtypes = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
-    kinds = {_kind(dtype) for dtype in dtypes}
-    if kinds & set("SUO") and (error := _text_error(X)):
+    kinds = _kinds(X)
+    if set(kinds) & set("SUO") and (error := _text_error(X)):
         raise error
-    if kinds & set("mM"):
+    if set(kinds) & set("mM"):
         raise ValueError("X must be numeric, but holds dates or times. Drop or encode them.")
-    if kinds and kinds <= set("iu"):
-        _warn_of_rounding(np.asarray(X))
+    _warn_of_rounding(X, [i for i, kind in enumerate(kinds) if kind in "iu"])
     return X
+
+
+def _kinds(X: Any) -> list[str]:
+    """Return the kinds of values in the columns of a table, the rows of a list, or an array."""
+    if isinstance(X, list | tuple):
+        return [_kind(dtype) for dtype in _row_dtypes(X)]
+    dtypes = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    return [_kind(dtype) for dtype in dtypes]
 
 
 def _refuse_other_than_a_matrix(X: Any) -> None:
@@ -335,9 +337,13 @@ def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
     return [np.asarray(row).dtype for row in rows]
 
 
-def _warn_of_rounding(X: NDArray[np.integer[Any]]) -> None:
-    """Warn of whole numbers that double precision does not hold exactly."""
-    largest = max(int(X.max()), -int(X.min())) if X.size else 0
+def _warn_of_rounding(X: Any, whole: list[int]) -> None:
+    """Warn of whole numbers that double precision does not hold exactly.
+
+    `whole` are the columns of a table or the rows of a list that hold whole numbers; for an array,
+    any entry stands for all of it.
+    """
+    largest = max((abs(int(value)) for value in _extremes(X, whole)), default=0) if whole else 0
     if largest > _EXACT:
         warnings.warn(
             f"X holds whole numbers up to {largest:.3g}; above 2^53 they are rounded to 16 "
@@ -347,9 +353,24 @@ def _warn_of_rounding(X: NDArray[np.integer[Any]]) -> None:
         )
 
 
+def _extremes(X: Any, whole: list[int]) -> list[Any]:
+    """Return the largest and smallest values of columns or rows of whole numbers."""
+    if hasattr(X, "iloc"):  # pandas, whose extension types hold missing values
+        part = X.iloc[:, whole]
+        return [*part.max().dropna(), *part.min().dropna()]
+    if hasattr(X, "columns"):  # polars
+        part = X[:, whole]
+        extremes = [*part.max().row(0), *part.min().row(0)] if len(part) else []
+        return [value for value in extremes if value is not None]
+    parts = [np.asarray(X[i]) for i in whole] if isinstance(X, list | tuple) else [np.asarray(X)]
+    return [value for part in parts if part.size for value in (part.max(), part.min())]
+
+
 def _kind(dtype: Any) -> str:
     """Return numpy's letter for a kind of values; "O" for anything that may hold text."""
     if hasattr(dtype, "is_numeric"):  # polars
+        if dtype.is_integer():
+            return "i"
         return "f" if dtype.is_numeric() else "M" if dtype.is_temporal() else "O"
     return getattr(dtype, "kind", "f")
 
