@@ -38,6 +38,7 @@ from mrshc.estimators.feature_refinement import (
 from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
 from mrshc.utils.sample_alignment import align_square, sample_names
 from mrshc.validation import (
+    MOST_REPETITIONS,
     check_dissimilarity,
     check_integer,
     check_jobs,
@@ -318,7 +319,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
             "n_permutations",
             self.n_permutations,
             low=2,
-            high=None,
+            high=MOST_REPETITIONS,
             advice="A standard deviation needs two; the default is 10.",
         )
         with reported(self, n_steps=n_permutations, X=X, verbose=self.verbose) as progress:
