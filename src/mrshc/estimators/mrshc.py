@@ -37,6 +37,7 @@ from mrshc.estimators.feature_refinement import (
 from mrshc.estimators.sparse_components import center_of, dense_loadings
 from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
 from mrshc.validation import (
+    MOST_REPETITIONS,
     check_integer,
     check_integer_or,
     check_jobs,
@@ -330,7 +331,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         linkage, metric = linkage_and_metric(self.linkage, self.metric)
         advice = "A standard error needs two; the default is 50."
         n_references = check_integer(
-            "n_references", self.n_references, low=2, high=None, advice=advice
+            "n_references", self.n_references, low=2, high=MOST_REPETITIONS, advice=advice
         )
         return GapSettings(
             linkage=linkage,
