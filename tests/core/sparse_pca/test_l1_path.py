@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import reference
+from mrshc.core.sparse_pca import l1_path, solvers
 from mrshc.core.sparse_pca.certification import NullCertifier
 from mrshc.core.sparse_pca.components import leading_starts, next_component
 from mrshc.core.sparse_pca.l1_path import ComponentPath, bisected_bound
@@ -56,8 +57,8 @@ def test_stored_sets_of_higher_rank_there_rest_on_stray_loadings(monkeypatch):
     exact = [path_of(X).search(4, rank=r) for r in (3, 4, 5)]
     assert [s.indices.size for s in exact] == [3, 4, 5]
     assert [s.l1_bound for s in exact] == [1.0, 1.0, 1.0]
-    monkeypatch.setattr(sparsity, "next_component", reference.component_with_searched_direction)
-    monkeypatch.setattr(sparsity, "_NARROWEST_BRACKET", 3e-12)
+    monkeypatch.setattr(solvers, "next_component", reference.component_with_searched_direction)
+    monkeypatch.setattr(l1_path, "_NARROWEST_BRACKET", 3e-12)
     path = path_of(X)
     path._bounds[1.0] = path._solved(1 + 1e-12, 5)  # R never looks at the end itself
     for rank, features, _ in list(stored_sets("A"))[2:]:
