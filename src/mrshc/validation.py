@@ -26,8 +26,6 @@ from mrshc.utils.sample_alignment import is_default, is_permuted, same_names
 _EXACT = 2**53
 # Squares of larger values overflow, of smaller ones vanish.
 _LARGEST, _SMALLEST = 1e150, 1e-150
-# The same in single precision, where sums of 10^8 squares must still have room.
-_LARGEST_SINGLE, _SMALLEST_SINGLE = 1e15, 1e-15
 # The largest whole number that arrays and compiled functions take.
 _LARGEST_INTEGER = 2**63 - 1
 # The most repetitions, such as of reference samples: arrays hold a number for each of them, and
@@ -59,7 +57,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
             return data
         X = data.columns(np.arange(p))
     array = _checked_array(estimator, table_in_memory(X), reset=reset)
-    data = _in_enough_digits(ArrayMatrix(array), n_threads=n_threads)
+    data = ArrayMatrix(array)
     _check_content(data, X=table_in_memory(X), n_threads=n_threads)
     if reset:
         _keep_sample_names(estimator, X)
@@ -116,18 +114,7 @@ def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
     infinite = "somewhere"
     if data.in_memory and (np.isinf(summary.lowest) or np.isinf(summary.highest)):
         infinite = f"first at {_first_cell(np.isinf(data.values), X)}"
-    _refuse_scale(summary.lowest, summary.highest, infinite, dtype=data.dtype)
-
-
-def _in_enough_digits(data: ArrayMatrix, *, n_threads: int = 1) -> ArrayMatrix:
-    """Return data in double precision if their squares have no place in single precision."""
-    if data.dtype == np.float64:
-        return data
-    summary = data.summary(n_threads=n_threads)
-    low, high = summary.lowest, summary.highest
-    if np.isinf([low, high]).any() or _has_scale(low, high, np.dtype(np.float32)):
-        return data
-    return ArrayMatrix(data.values.astype(np.float64))
+    _refuse_scale(summary.lowest, summary.highest, infinite)
 
 
 def check_n_features(estimator: Any, n_features: int) -> None:
@@ -187,9 +174,8 @@ def check_matrix_with_missing(X: Any) -> NDArray[Any]:
             ensure_min_features=2,
             input_name="X",
         )
-    data = _in_enough_digits(ArrayMatrix(array))
-    _check_content(data, X=X)
-    return data.values
+    _check_content(ArrayMatrix(array), X=X)
+    return array
 
 
 def check_columns(X: Any) -> Any:
@@ -206,29 +192,17 @@ def _unobserved(kind: str, what: str) -> ValueError:
     )
 
 
-def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Return the largest value and the smallest difference that can be computed with."""
-    return (_LARGEST, _SMALLEST) if dtype.itemsize > 4 else (_LARGEST_SINGLE, _SMALLEST_SINGLE)
-
-
-def _has_scale(low: float, high: float, dtype: np.dtype[Any]) -> bool:
-    largest, smallest = _limits(dtype)
-    return max(abs(low), abs(high)) <= largest and not 0 < high - low < smallest
-
-
-def _refuse_scale(low: float, high: float, where_infinite: str, *, dtype: np.dtype[Any]) -> None:
+def _refuse_scale(low: float, high: float, where_infinite: str) -> None:
     if np.isinf(low) or np.isinf(high):
         raise ValueError(
             f"X must be finite, but holds inf ({where_infinite}). Replace it, or mend the "
             "transformation that made it, such as a logarithm of zero."
         )
-    if not _has_scale(low, high, dtype):
-        largest, smallest = _limits(dtype)
-        single = " in single precision" if dtype.itemsize <= 4 else ""
+    largest = max(abs(low), abs(high))
+    if largest > _LARGEST or 0 < high - low < _SMALLEST:
         raise ValueError(
-            f"X must have values below {largest:g} that differ by more than {smallest:g}{single}, "
-            f"got values from {low:g} to {high:g}. Rescale it, the clusters do not depend on the "
-            "unit."
+            f"X must have values below {_LARGEST:g} that differ by more than {_SMALLEST:g}, got "
+            f"values from {low:g} to {high:g}. Rescale it, the clusters do not depend on the unit."
         )
 
 
