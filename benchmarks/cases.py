@@ -296,9 +296,9 @@ def far(n, p, where, seed=0):
     map) or "cluster" (a dask array on two worker processes, one of which is killed on the way).
     Peak of what the process holds beside the page cache.
     """
-    from mrshc.core.data import out_of_core as core_far
+    from mrshc.core.data import centred
 
-    core_far._MANY = np.inf
+    centred._MANY_FEATURES = np.inf
     warm_up()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "X.npy")

@@ -22,9 +22,10 @@ import torch
 
 from mrshc import SHC, MrSHC, UnsupportedClustersWarning
 from mrshc.core import search
-from mrshc.core.data import out_of_core as far
-from mrshc.core.sparse_pca import certificates as claims
-from mrshc.core.sparse_pca import working_sets as shortlist
+from mrshc.core.data.centred_blocks import CentredBlocks
+from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.core.sparse_pca import certification, l1_path
+from mrshc.core.sparse_pca.certificates import CertificateBatch
 
 RESULTS = Path(__file__).with_name("gpu.json")
 SEARCH = {"n": 1000, "p": 1_000_000}
@@ -64,18 +65,16 @@ def timed(spent, owner, name, part):
 
 def fitted(X, n_jobs):
     """Seconds of a search, of its parts, and what it found."""
-    import mrshc.validation as validation
-
     spent = defaultdict(float)
     model = MrSHC(max_rank=3, random_state=0, n_jobs=n_jobs)
     with (
-        timed(spent, validation, "summary", "statistics"),
-        timed(spent, far.FarMatrix, "_gram_of", "inner products"),
-        timed(spent, shortlist, "_first_sweep", "starts"),
-        timed(spent, shortlist.FarPath, "_swept", "proofs"),
-        timed(spent, claims.Claims, "test", "of them tests"),
+        timed(spent, DataMatrix, "summary", "statistics"),
+        timed(spent, CentredBlocks, "_gram_of", "inner products"),
+        timed(spent, l1_path, "initial_pass", "starts"),
+        timed(spent, certification, "_violations", "proofs"),
+        timed(spent, CertificateBatch, "check", "of them tests"),
         timed(spent, search, "_feature_sets", "components and proofs"),
-        timed(spent, search, "_by_silhouette", "trees and gap tests"),
+        timed(spent, search, "_choose", "trees and gap tests"),
     ):
         started = time.perf_counter()
         model.fit(X)

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from mrshc import SHC, HighVarianceHC, MethodFailedWarning, MrSHC, compare
@@ -107,3 +108,40 @@ def test_what_cannot_be_scored_is_refused_before_anything_is_fitted(options, mes
 
     with pytest.raises(ValueError, match=message):
         compare(X, methods={"it": never}, **options)
+
+
+NAMED = pd.DataFrame(X, index=[f"s{i}" for i in range(60)], columns=[f"g{j}" for j in range(30)])
+TRUTH = pd.Series(DATA.labels, index=NAMED.index)
+FEATURES = pd.Series(SUPPORT, index=NAMED.columns)
+
+
+def scores(data, **known):
+    return compare(data, methods={"it": HighVarianceHC(10)}, **known).scores.loc["it"].to_dict()
+
+
+@pytest.mark.parametrize("data", [NAMED, NAMED.reset_index(drop=True)], ids=["named", "numbered"])
+def test_classes_and_features_in_a_series_are_matched_by_its_index(data):
+    truth, support = TRUTH.set_axis(data.index), FEATURES
+    expected = scores(data, truth=DATA.labels, support=SUPPORT)
+    shuffled = {"truth": truth.sample(frac=1, random_state=0), "support": support[::-1]}
+    assert scores(data, **shuffled) == expected
+    assert scores(data, truth=truth[::-1]) == scores(data, truth=DATA.labels)
+
+
+@pytest.mark.parametrize(
+    ("data", "known", "message"),
+    [
+        (NAMED, {"truth": TRUTH.rename({"s3": "q"})}, "no entry for 1 of 60 samples, such as 's3'"),
+        (NAMED, {"truth": TRUTH.reset_index(drop=True)}, "no entry for 60 of 60 samples"),
+        (NAMED, {"support": FEATURES.iloc[1:]}, "no entry for 1 of 30 features, such as 'g0'"),
+        (X, {"truth": TRUTH.reset_index(drop=True)[::-1]}, "truth has an index in another order"),
+        (X, {"truth": TRUTH}, "truth has an index, such as .*, but the samples have no names"),
+    ],
+)
+def test_a_series_that_does_not_match_is_refused(data, known, message):
+    with pytest.raises(ValueError, match=message):
+        scores(data, **known)
+
+
+def test_a_default_index_goes_by_position_where_the_data_have_none():
+    assert scores(X, truth=pd.Series(DATA.labels)) == scores(X, truth=DATA.labels)

@@ -26,9 +26,10 @@ from scipy import sparse
 from mrshc import MrSHC
 from mrshc.app import cli, execution_backends, output_folder, place_of
 from mrshc.core.data import block_reading
+from mrshc.core.data.array_file import FileMatrix
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
-from mrshc.io import TableError, load_result, matrix_file, memory, read_table
+from mrshc.io import TableError, load_result, memory, read_table
 from mrshc.io.matrix_file import Stored
 from mrshc.utils import progress
 
@@ -237,7 +238,7 @@ def test_a_matrix_in_a_file_can_be_sent_away(folder, home):
     table = read_table(HOMES[home](folder), in_memory=False)
     there = pickle.loads(pickle.dumps(table.X))
     assert there is pickle.loads(pickle.dumps(table.X)), "a process opens a file once"
-    assert sum(there.widths) == P
+    assert sum(there.chunk_widths) == P
     np.testing.assert_array_equal(there[:, 7:90], X[:, 7:90])
     np.testing.assert_array_equal(there.columns(np.array([70, 3])), X[:, [70, 3]])
 
@@ -422,7 +423,7 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
     file = in_zarr(folder / "x.zarr")
     assert main("cluster", file, "--out-of-core", *QUICK, "--out", "out")[0] == 0
     before = {f.name: f.read_bytes() for f in Path("out").iterdir()}
-    read, calls = matrix_file.FileMatrix._read, []
+    read, calls = FileMatrix._read, []
 
     def fails_late(self, start, stop):
         calls.append(start)
@@ -430,7 +431,7 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
             raise RuntimeError("the disk is gone")
         return read(self, start, stop)
 
-    monkeypatch.setattr(matrix_file.FileMatrix, "_read", fails_late)
+    monkeypatch.setattr(FileMatrix, "_read", fails_late)
     command = ("cluster", file, "--out-of-core", *QUICK, "--out", "out", "--overwrite")
     code, _, said = main(*command)
     assert (code, "Traceback" in said) == (2, False)
@@ -438,7 +439,7 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
     assert {f.name: f.read_bytes() for f in Path("out").iterdir()} == before
     left = Path("out.partial")
     assert {f.name for f in left.iterdir()} == {"lock", "search.jsonl"} if left.exists() else True
-    monkeypatch.setattr(matrix_file.FileMatrix, "_read", read)
+    monkeypatch.setattr(FileMatrix, "_read", read)
     assert main(*command)[0] == 0
     assert {f.name for f in folder.iterdir()} == {"x.zarr", "out"}
 

@@ -21,6 +21,7 @@ from mrshc.metrics import (
     feature_recall,
     purity,
 )
+from mrshc.utils.sample_alignment import align_samples, column_names, row_names
 from mrshc.validation import check_integer
 
 # An estimator, or a function that makes one from the methods fitted before it.
@@ -62,9 +63,11 @@ def compare(
         those of the paper: classical clustering (HC), SHC, MrSHC, and clustering on as many
         features of highest variance as MrSHC chose (HC-HMV).
     truth : array-like of shape (n_samples,) or None
-        True classes; used for scores only.
+        True classes; used for scores only. A Series is matched by its index to that of X, and
+        refused if it does not match; give its values to go by position.
     support : array-like of shape (n_features,) or None
-        Mask of the features that make the true classes; used for scores only.
+        Mask of the features that make the true classes; used for scores only. A Series is matched
+        by its index to the columns of X.
     n_clusters : int or None
         Where to cut the trees for the scores; the number of true classes by default.
     random_state : int, RandomState instance or None
@@ -99,6 +102,8 @@ def compare(
             allowed="map names to estimators of mrshc, or to functions that make one",
         )
     n_samples, n_features = _shape(X)
+    truth = align_samples(truth, row_names(X), what="truth")
+    support = align_samples(support, column_names(X), what="support", unit="feature")
     truth = _checked_truth(truth, n_samples)
     support = _checked_support(support, n_features)
     k = len(np.unique(truth)) if truth is not None and n_clusters is None else n_clusters

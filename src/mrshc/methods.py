@@ -134,12 +134,6 @@ def _estimator(name: str) -> Callable[[], type]:
     return lambda: getattr(import_module("mrshc.estimators"), name)
 
 
-def method_help() -> str:
-    """Return the help of an option that chooses a method."""
-    parts = [f"{m.key}: {m.summary}" if m.summary else m.key for m in METHODS.values()]
-    return "; ".join(parts) + "."
-
-
 register(
     Method(
         key="mrshc",

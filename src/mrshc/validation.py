@@ -6,10 +6,11 @@ Each refusal says what was wanted, what came, and what to do.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from numbers import Integral, Number
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,22 @@ from sklearn.utils.validation import check_array, validate_data
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.conversion import stored_matrix, table_in_memory
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.errors import Parameter, ParameterError, PythonOnly, refused
+from mrshc.errors import Parameter, ParameterError, PythonOnly, UserError, refused
+from mrshc.utils.sample_alignment import is_default, is_permuted, same_names
 
 # The limit up to which double precision holds every whole number.
 _EXACT = 2**53
 # Squares of larger values overflow, of smaller ones vanish.
 _LARGEST, _SMALLEST = 1e150, 1e-150
+# The largest whole number that arrays and compiled functions take.
+_LARGEST_INTEGER = 2**63 - 1
+# The most repetitions, such as of reference samples: arrays hold a number for each of them, and
+# standard errors do not become smaller in any digit that is shown.
+MOST_REPETITIONS = 10**6
+
+
+class NotNumericError(UserError, TypeError):
+    """A cell of X that is no number. Also a TypeError, as scikit-learn's convention has it."""
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int = 1) -> DataMatrix:
@@ -59,8 +70,8 @@ def _checked_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     _refuse_duplicate_names(X)
     if not reset:
         _refuse_other_samples(estimator, X)
-    try:
-        return validate_data(
+    with _sentences(X):
+        array: NDArray[Any] = validate_data(
             estimator,
             X,
             reset=reset,
@@ -69,12 +80,24 @@ def _checked_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
             ensure_min_samples=3,
             ensure_min_features=2,
         )
+    return array
+
+
+@contextmanager
+def _sentences(X: Any) -> Iterator[None]:
+    """Turn failures of a conversion to numbers into a sentence about the first bad cell."""
+    try:
+        yield
+    except OverflowError:
+        raise _too_large() from None
+    except TypeError as error:
+        raise _object_error(X, reason=f" ({error})") or error from None
     except ValueError as error:
         raise _text_error(X) or error from None
-    except OverflowError:
-        raise ValueError(
-            "X holds a whole number that is too large for double precision. Rescale it."
-        ) from None
+
+
+def _too_large() -> ValueError:
+    return ValueError("X holds a number that is too large for double precision. Rescale it.")
 
 
 def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
@@ -119,14 +142,19 @@ def _keep_sample_names(estimator: Any, X: Any) -> None:
 
 def _refuse_other_samples(estimator: Any, X: Any) -> None:
     """Refuse a DataFrame whose samples are not those of the fit, in the same order."""
+    if not hasattr(X, "iloc"):
+        return
     known = getattr(estimator, "sample_names_in_", None)
-    if known is None or not hasattr(X, "iloc"):
+    if known is None:
+        if is_permuted(X.index):
+            raise ValueError(
+                "X must be the data of the fit with the samples in the same order, but its index "
+                "is not sorted. Pass X.sort_index(), or the values without an index."
+            )
         return
-    names = np.asarray(X.index)
-    default = np.arange(len(known))  # an index that names nothing
-    if any(np.array_equal(names, other) for other in (known, default)):
-        return
-    if len(names) == len(known) and not np.array_equal(known, default):
+    # Names that were dropped, as by reset_index, cannot be compared; numbers can.
+    dropped = is_default(X.index) and not (is_default(known) or is_permuted(known))
+    if len(X) == len(known) and not dropped and not same_names(X.index, known):
         raise ValueError(
             "X must be the data of the fit with the samples in the same order, but its index "
             "differs from that of the fit. Pass X.loc[model.sample_names_in_], or the values "
@@ -137,7 +165,7 @@ def _refuse_other_samples(estimator: Any, X: Any) -> None:
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
     """Return numeric data in which NaN marks a missing cell."""
     X = _numbers(X)
-    try:
+    with _sentences(X):
         array = check_array(
             X,
             dtype=[np.float64, np.float32],
@@ -146,14 +174,16 @@ def check_matrix_with_missing(X: Any) -> NDArray[Any]:
             ensure_min_features=2,
             input_name="X",
         )
-    except ValueError as error:
-        raise _text_error(X) or error from None
-    except OverflowError:
-        raise ValueError(
-            "X holds a whole number that is too large for double precision. Rescale it."
-        ) from None
     _check_content(ArrayMatrix(array), X=X)
     return array
+
+
+def check_columns(X: Any) -> Any:
+    """Return a table or an array whose columns are taken as they are; refuse other than numbers."""
+    X = _numbers(X, rounded=False)
+    if "O" in _kinds(X) and (error := _object_error(X)):
+        raise error
+    return X
 
 
 def _unobserved(kind: str, what: str) -> ValueError:
@@ -199,8 +229,9 @@ def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.
 
 def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: str) -> int:
     """Return a whole number within [low, high]."""
-    inside = _is_integer(value) and value >= low and (high is None or value <= high)
-    if not inside:
+    largest = _LARGEST_INTEGER if high is None else high
+    if not _is_integer(value) or not low <= value <= largest:
+        high = largest if _is_integer(value) and value > largest else high
         wanted = f"at least {low}" if high is None else f"in [{low}, {high}]"
         raise refused(name, value, allowed=f"be a whole number {wanted}", advice=advice)
     return int(value)
@@ -280,24 +311,52 @@ def _refuse_duplicate_names(X: Any) -> None:
         )
 
 
-def _numbers(X: Any) -> Any:
-    """Refuse text and dates, also where they could be read as numbers; unmask masked arrays."""
+def _numbers(X: Any, *, rounded: bool = True) -> Any:
+    """Refuse text and dates, also where they could be read as numbers; unmask masked arrays.
+
+    Whole numbers that are `rounded` to double precision give a warning.
+    """
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.float64), np.nan)
     _refuse_other_than_a_matrix(X)
-    dtypes: list[Any]
-    if isinstance(X, list | tuple):
-        dtypes = _row_dtypes(X)
-    else:
-        dtypes = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
-    kinds = {_kind(dtype) for dtype in dtypes}
-    if kinds & set("SUO") and (error := _text_error(X)):
+    kinds = _kinds(X)
+    if set(kinds) & set("SUO") and (error := _text_error(X)):
         raise error
-    if kinds & set("mM"):
-        raise ValueError("X must be numeric, but holds dates or times. Drop or encode them.")
-    if kinds and kinds <= set("iu"):
-        _warn_of_rounding(np.asarray(X))
-    return X
+    if set(kinds) & set("mM"):
+        raise _dates()
+    if "c" in kinds:
+        raise ValueError(
+            "Complex data not supported: X must hold real numbers. Take their real parts or their "
+            "absolute values."
+        )
+    if rounded:
+        _warn_of_rounding(X, [i for i, kind in enumerate(kinds) if kind in "iu"])
+    _refuse_long(X)
+    return _densified(X)
+
+
+def _refuse_long(X: Any) -> None:
+    """Refuse extended precision beyond the range of double precision, which would become inf."""
+    dtype = getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize > 8:
+        values = np.asarray(X)
+        if np.any(np.isfinite(values) & (np.abs(values) > np.finfo(np.float64).max)):
+            raise _too_large()
+
+
+def _densified(X: Any) -> Any:
+    """Return a DataFrame of sparse columns as a dense one; anything else as it is."""
+    if not hasattr(X, "iloc") or not any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
+        return X
+    return X.astype({j: d.subtype for j, d in X.dtypes.items() if hasattr(d, "fill_value")})
+
+
+def _kinds(X: Any) -> list[str]:
+    """Return the kinds of values in the columns of a table, the rows of a list, or an array."""
+    if isinstance(X, list | tuple):
+        return [_kind(dtype) for dtype in _row_dtypes(X)]
+    dtypes = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    return [_kind(dtype) for dtype in dtypes]
 
 
 def _refuse_other_than_a_matrix(X: Any) -> None:
@@ -313,8 +372,25 @@ def _refuse_other_than_a_matrix(X: Any) -> None:
         raise ValueError(f"{wanted}, got {shown}. Pass an array, a DataFrame or a list of lists.")
     if hasattr(X, "name") and hasattr(X, "dtype") and getattr(X, "ndim", 1) == 1:
         raise ValueError(f"{wanted}, got a Series, which has one dimension. Pass a DataFrame.")
+    _refuse_other_dimensions(X, wanted)
     if getattr(getattr(X, "dtype", None), "names", None):
         raise ValueError(f"{wanted}, got a structured array. Pass its fields as columns.")
+
+
+def _refuse_other_dimensions(X: Any, wanted: str) -> None:
+    """Refuse arrays and lists that have not two dimensions, other than records."""
+    if isinstance(X, list | tuple):
+        is_flat = not any(hasattr(row, "__len__") and not isinstance(row, str) for row in X)
+        n_dimensions, what = 1 if is_flat else 2, f"a {type(X).__name__}"
+        what = f"{what} of single values" if len(X) else f"an empty {type(X).__name__}"
+    else:
+        n_dimensions, what = getattr(X, "ndim", 2), "an array"
+    if n_dimensions != 2 and not getattr(getattr(X, "dtype", None), "names", None):
+        count = f"{n_dimensions} dimension" + ("" if n_dimensions == 1 else "s")
+        raise ValueError(
+            f"{wanted}, got {what}, which has {count}. Reshape your data to (n_samples, "
+            "n_features)."
+        )
 
 
 def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
@@ -326,12 +402,23 @@ def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
             f"{next(i for i, n in enumerate(lengths) if n != lengths[0])} has another number. "
             "Fill the gaps with NaN."
         )
-    return [np.asarray(row).dtype for row in rows]
+    return [_dtype_of(row) for row in rows]
 
 
-def _warn_of_rounding(X: NDArray[np.integer[Any]]) -> None:
-    """Warn of whole numbers that double precision does not hold exactly."""
-    largest = max(int(X.max()), -int(X.min())) if X.size else 0
+def _dtype_of(row: Any) -> np.dtype[Any]:
+    try:
+        return np.asarray(row).dtype
+    except (TypeError, ValueError):  # values that have no type in common, such as times and numbers
+        return np.dtype(object)
+
+
+def _warn_of_rounding(X: Any, whole: list[int]) -> None:
+    """Warn of whole numbers that double precision does not hold exactly.
+
+    `whole` are the columns of a table or the rows of a list that hold whole numbers; for an array,
+    any entry stands for all of it.
+    """
+    largest = max((abs(int(value)) for value in _extremes(X, whole)), default=0) if whole else 0
     if largest > _EXACT:
         warnings.warn(
             f"X holds whole numbers up to {largest:.3g}; above 2^53 they are rounded to 16 "
@@ -341,15 +428,34 @@ def _warn_of_rounding(X: NDArray[np.integer[Any]]) -> None:
         )
 
 
+def _extremes(X: Any, whole: list[int]) -> list[Any]:
+    """Return the largest and smallest values of columns or rows of whole numbers."""
+    if hasattr(X, "iloc"):  # pandas, whose extension types hold missing values
+        part = X.iloc[:, whole]
+        return [*part.max().dropna(), *part.min().dropna()]
+    if hasattr(X, "columns"):  # polars
+        part = X[:, whole]
+        extremes = [*part.max().row(0), *part.min().row(0)] if len(part) else []
+        return [value for value in extremes if value is not None]
+    parts = [np.asarray(X[i]) for i in whole] if isinstance(X, list | tuple) else [np.asarray(X)]
+    return [value for part in parts if part.size for value in (part.max(), part.min())]
+
+
 def _kind(dtype: Any) -> str:
     """Return numpy's letter for a kind of values; "O" for anything that may hold text."""
     if hasattr(dtype, "is_numeric"):  # polars
+        if dtype.is_integer():
+            return "i"
         return "f" if dtype.is_numeric() else "M" if dtype.is_temporal() else "O"
     return getattr(dtype, "kind", "f")
 
 
+def _dates() -> ValueError:
+    return ValueError("X must be numeric, but holds dates or times. Drop or encode them.")
+
+
 def _text_error(X: Any) -> ValueError | None:
-    """Return a sentence about the first cell that holds text, if there is one."""
+    """Return a sentence about the first cell that holds text or a date, if there is one."""
     try:
         cells = np.asarray(X, dtype=object)
     except ValueError:  # rows of different length
@@ -357,10 +463,26 @@ def _text_error(X: Any) -> ValueError | None:
     if cells.ndim != 2:
         return None
     for (i, j), value in np.ndenumerate(cells):
+        if isinstance(value, np.datetime64 | np.timedelta64):  # numpy would take it for a number
+            return _dates()
         if isinstance(value, str | bytes):
             return ValueError(
                 f"X must be numeric, but holds the text {value!r} in sample {i}, feature "
                 f"{_feature_name(X, j)}. Drop or encode the text columns."
+            )
+    return None
+
+
+def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
+    """Return a sentence about the first cell that cannot be converted to a number, if any."""
+    cells = np.asarray(X, dtype=object)
+    if cells.ndim != 2:
+        return None
+    for (i, j), value in np.ndenumerate(cells):
+        if value is not None and not isinstance(value, SupportsFloat):
+            return NotNumericError(
+                f"X must be numeric, but holds a {type(value).__name__} in sample {i}, feature "
+                f"{_feature_name(X, j)}{reason}. Drop or encode such columns."
             )
     return None
 

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from mrshc.app.plan import Plan, plan_of, refuse_elsewhere
     from mrshc.app.result_building import about_comparison
     from mrshc.app.run import clusters_compared, compare_methods, described, fit, fitted
+    from mrshc.methods import METHODS
 
 __all__ = [
     "HERE",
+    "METHODS",
     "Place",
     "Plan",
     "about_comparison",

@@ -280,7 +280,9 @@ def write_comparison(
     about = about_comparison(plan, comparison, n_clusters=n_clusters)
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
     (folder / ABOUT_COMPARISON).write_text(text + "\n", encoding="utf-8")
-    classes = None if plan.truth is None else plan.table.sample_annotations[[plan.truth]]
+    classes = None
+    if plan.truth is not None:  # by position: the methods are fitted to data without names
+        classes = plan.table.sample_annotations[[plan.truth]].reset_index(drop=True)
     figure = plotting.dendrograms(comparison.models, annotations=classes)
     for suffix in (".svg", ".png"):
         plotting.write_picture(figure, folder / f"dendrograms{suffix}")

@@ -328,9 +328,10 @@ def about_comparison(
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON holds it."""
-    if isinstance(value, np.ndarray):
-        return [_plain(v) for v in value.tolist()]
-    value = value.item() if isinstance(value, np.generic) else value
+    if hasattr(value, "tolist"):  # of numpy: an array gives a list, a scalar a number
+        value = value.tolist()
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return list(value) if isinstance(value, tuple) else value

@@ -20,6 +20,7 @@ from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.estimators.marker_table import marker_table
 from mrshc.validation import (
+    check_columns,
     check_increasing,
     check_integer,
     check_integer_or,
@@ -156,7 +157,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if (data := stored_matrix(X)) is None:
-            return super().transform(table_in_memory(X))
+            return super().transform(check_columns(table_in_memory(X)))
         check_n_features(self, data.shape[1])
         return data.columns(np.flatnonzero(self._support))
 

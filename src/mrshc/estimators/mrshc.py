@@ -37,6 +37,7 @@ from mrshc.estimators.feature_refinement import (
 from mrshc.estimators.sparse_components import center_of, dense_loadings
 from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
 from mrshc.validation import (
+    MOST_REPETITIONS,
     check_integer,
     check_integer_or,
     check_jobs,
@@ -330,7 +331,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         linkage, metric = linkage_and_metric(self.linkage, self.metric)
         advice = "A standard error needs two; the default is 50."
         n_references = check_integer(
-            "n_references", self.n_references, low=2, high=None, advice=advice
+            "n_references", self.n_references, low=2, high=MOST_REPETITIONS, advice=advice
         )
         return GapSettings(
             linkage=linkage,
@@ -358,11 +359,13 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             advice = f"Use cut({result.n_clusters}) to cut the tree all the same."
             _warn(no_support(advice))
         elif result.n_leaves < result.n_clusters:
-            rule, is_asked_for = RULES[self.selection], self.n_clusters != "auto"
-            what, advice = rule.shortfall(
-                result.n_leaves, result.n_clusters, is_asked_for=is_asked_for
-            )
-            _warn(UnsupportedClustersWarning(what, advice=advice))
+            _warn(self._shortfall(result.n_leaves, result.n_clusters))
+
+    def _shortfall(self, found: int, wanted: int) -> UnsupportedClustersWarning:
+        asked = None if self.n_clusters == "auto" else wanted
+        finding, labels = RULES[self.selection].shortfall(found, asked)
+        advice = f"{labels}: use cut({wanted}) to cut the tree all the same."
+        return UnsupportedClustersWarning(finding, advice=advice)
 
 
 def _warn(warning: UnsupportedClustersWarning) -> None:

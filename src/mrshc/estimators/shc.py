@@ -36,7 +36,9 @@ from mrshc.estimators.feature_refinement import (
     refine_settings,
 )
 from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
+from mrshc.utils.sample_alignment import align_square, sample_names
 from mrshc.validation import (
+    MOST_REPETITIONS,
     check_dissimilarity,
     check_integer,
     check_jobs,
@@ -71,7 +73,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
         As in :class:`MrSHC`.
     complement_of : array-like of shape (n_samples, n_samples) or None, default=None
         `dissimilarity_` of an earlier fit to the same samples: find a dissimilarity that is
-        orthogonal to it (complementary sparse clustering).
+        orthogonal to it (complementary sparse clustering). A DataFrame is matched by its index
+        and columns to the index of X.
     n_permutations : int, default=10
         Permutations of the permutation gap.
     max_iter : int, default=15
@@ -292,6 +295,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _path(self, pairs: PairDistances) -> WeightPath:
         earlier = self.complement_of
         if earlier is not None:
+            earlier = align_square(earlier, sample_names(self), what="complement_of")
             earlier = check_dissimilarity("complement_of", earlier, n_samples=pairs.shape[0])
         path = WeightPath(pairs, orthogonal_to=earlier, **self._stop())
         if path.exhausted:
@@ -315,7 +319,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
             "n_permutations",
             self.n_permutations,
             low=2,
-            high=None,
+            high=MOST_REPETITIONS,
             advice="A standard deviation needs two; the default is 10.",
         )
         with reported(self, n_steps=n_permutations, X=X, verbose=self.verbose) as progress:

@@ -243,10 +243,10 @@ def _chosen(features: Columns) -> NDArray[Any]:
 def _selected(path: Path, *, samples: NDArray[Any], features: NDArray[Any]) -> NDArray[np.float64]:
     text = read_whole(path)
     require(text.startswith("#1.3\n"), "is not a GCT file")
-    grid = read_gct(io.StringIO(text, newline=""))
-    values = np.asarray(grid.values, dtype=np.float64).T
-    require(grid.column_names == _as_read(samples), "names other samples")
-    require(grid.row_names == _as_read(features), "names other features")
+    table = read_gct(io.StringIO(text, newline=""))
+    values = np.asarray(table.values, dtype=np.float64).T
+    require(table.column_names == _as_read(samples), "names other samples")
+    require(table.row_names == _as_read(features), "names other features")
     require(not (np.abs(values) > _LARGEST_VALUE).any(), "holds values that no fit takes")
     return values
 

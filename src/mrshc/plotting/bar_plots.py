@@ -23,6 +23,7 @@ from mrshc.plotting.dendrogram_layout import (
 from mrshc.plotting.loading_order import largest_loadings
 from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows
 from mrshc.plotting.strongest_markers import marker_panels
+from mrshc.utils.sample_alignment import align_together
 
 _POSITIVE, _NEGATIVE = "#0072B2", "#D55E00"
 _PANELS_PER_ROW, _MOST_PANELS = 4, 20
@@ -46,7 +47,8 @@ def silhouettes(
     labels : array-like of shape (n_samples,)
         Clusters; those numbered from zero are counted from one in the picture.
     names : iterable or None
-        Names of the samples; without them only the clusters are named.
+        Names of the samples; without them only the clusters are named. Where several of `widths`,
+        `labels` and `names` are a Series, they are matched by their index.
     title : str or None
         Heading of the picture.
     ax : matplotlib Axes or None
@@ -63,6 +65,8 @@ def silhouettes(
     >>> [float(bar.get_width()) for bar in ax.patches]
     [0.9, 0.2, 0.5]
     """
+    aligned = align_together(widths=widths, labels=labels, names=names)
+    widths, labels, names = aligned["widths"], aligned["labels"], aligned["names"]
     rows = silhouette_rows(widths, labels)
     values = np.asarray(widths, dtype=np.float64)[rows.order]
     n = values.size

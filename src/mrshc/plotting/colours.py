@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from mrshc.core.arrays import Float
-from mrshc.plotting.annotation_alignment import align_samples
 from mrshc.plotting.dendrogram_layout import shortened
+from mrshc.utils.sample_alignment import SampleNames, align_samples
 from mrshc.utils.text_cleaning import clean_text
 
 # Okabe and Ito's palette, told apart by colour-blind readers too; yellow is left out, it vanishes
@@ -97,21 +97,21 @@ def scale_colour(share: float) -> str:
 
 
 def annotation_bars(
-    annotations: Any, n: int, *, samples: Sequence[pd.Index] = ()
+    annotations: Any, n: int, *, samples: SampleNames | None = None
 ) -> tuple[AnnotationBar, ...]:
     """Return the colours of annotations of n samples.
 
     Parameters
     ----------
     annotations : mapping, DataFrame or None
-        Values for each sample by the annotation's name. A DataFrame or Series with names in its
-        index is matched to `samples` by them; anything else is in the order of the samples.
+        Values for each sample by the annotation's name. A DataFrame or Series is matched to
+        `samples` by its index; anything else is in the order of the samples.
         Numbers with more than ten different values become a scale from light to dark, anything
         else a colour for each level. Missing values are light grey.
     n : int
         Number of samples.
-    samples : sequence of Index
-        Alternative names of the samples, in their order.
+    samples : SampleNames or None
+        Names of the samples; None if all annotations are in their order.
 
     Examples
     --------
@@ -124,8 +124,9 @@ def annotation_bars(
     start = 0
     for title, values in _columns(annotations).items():
         name = clean_text(str(title))
-        aligned = align_samples(values, list(samples), what=f"Annotation {name!r}")
-        series = _series(name, aligned, n=n)
+        if samples is not None:
+            values = align_samples(values, samples, what=f"Annotation {name!r}")
+        series = _series(name, values, n=n)
         if _is_scale(series):
             bars.append(_scale_bar(name, series))
             continue

@@ -38,7 +38,7 @@ def dendrograms(
     -------
     Figure
     """
-    samples = None if names is None else list(names)
+    samples = names if names is None or hasattr(names, "iloc") else list(names)
     height = _HEIGHT + (0.0 if samples is None else _NAMES_HEIGHT)
     figure = Figure(figsize=(_WIDTH, height * len(models)), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(models)))

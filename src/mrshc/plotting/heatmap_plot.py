@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float, Index
 from mrshc.plotting import style
-from mrshc.plotting.annotation_alignment import align_samples, sample_names
 from mrshc.plotting.colours import NEUTRAL, annotation_bars, outlier_bar
 from mrshc.plotting.dendrogram_layout import (
     counted,
@@ -27,6 +26,7 @@ from mrshc.plotting.dendrogram_layout import (
 )
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
 from mrshc.plotting.tree_plots import draw_bars, draw_tree, tree_sections
+from mrshc.utils.sample_alignment import align_samples, sample_names
 
 # Beyond so many standard deviations the colour stays the same, or one outlier would pale the rest.
 _LIMIT = 3.0
@@ -51,7 +51,8 @@ def heatmap(
         As in :func:`dendrogram`.
     selected : array-like of shape (n_samples, n_features)
         The selected features, such as `model.transform(X)`; NaN marks a missing value. The rows of
-        a DataFrame are matched to the samples of the fit by its index, if both have names.
+        a DataFrame are matched by its index to the samples of the fit, or to `names`, and refused
+        if they do not match.
     annotations, names, title
         As in :func:`dendrogram`.
     feature_names : iterable or None
@@ -74,8 +75,8 @@ def heatmap(
     """
     lines = dendrogram_lines(model.linkage_matrix_)
     n = lines.order.size
-    names = None if names is None else list(names)
-    selected = align_samples(selected, sample_names(model), what="selected")
+    names = None if names is None else list(align_samples(names, sample_names(model), what="names"))
+    selected = align_samples(selected, sample_names(model, names=names), what="selected")
     X = _checked(selected, n)
     features = _feature_names(selected, feature_names, q=X.shape[1])
     samples = in_order("names", range(n) if names is None else names, order=lines.order)

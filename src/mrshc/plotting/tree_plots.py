@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Index
 from mrshc.plotting import style
-from mrshc.plotting.annotation_alignment import sample_names
 from mrshc.plotting.colours import (
     MISSING,
     NEUTRAL,
@@ -41,6 +40,7 @@ from mrshc.plotting.dendrogram_layout import (
     text_inches,
 )
 from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
+from mrshc.utils.sample_alignment import align_samples, align_square, sample_names
 
 # A sample needs this much width for a name that can be read.
 _INCHES_PER_LEAF = 0.16
@@ -86,12 +86,13 @@ def dendrogram(
         With `linkage_matrix_`, such as :class:`mrshc.MrSHC`, or a result that carries it. Samples
         of its `outlier_samples_` are marked by a bar of their own.
     annotations : mapping, DataFrame or None
-        Values for each sample by the annotation's name. A DataFrame or Series whose index holds
-        names is matched to the index of the data that were fitted, or to `names`; anything else
-        must be in the order of the samples. Each annotation makes a bar under the leaves; names of
-        samples take the colour of the first one with levels.
+        Values for each sample by the annotation's name. A DataFrame or Series is matched by its
+        index to the index of the data that were fitted, or to `names`, and refused if it does not
+        match; anything else must be in the order of the samples. Each annotation makes a bar under
+        the leaves; names of samples take the colour of the first one with levels.
     names : iterable or None
-        Names of the samples; their numbers by default.
+        Names of the samples; their numbers by default. A Series is matched by its index, as
+        annotations are.
     title : str or None
         Heading of the picture.
     colour_branches : bool
@@ -99,7 +100,8 @@ def dendrogram(
     cut : int or None
         Show where the tree would be cut into so many clusters.
     distances : array-like of shape (n_samples, n_samples) or None
-        Turn forks so that neighbouring leaves are as close as the tree allows.
+        Turn forks so that neighbouring leaves are as close as the tree allows. A DataFrame is
+        matched by its index and columns, as annotations are.
     ax : matplotlib Axes or None
         Where to draw; a new figure by default.
 
@@ -116,9 +118,11 @@ def dendrogram(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['class', 'a', 'b', '', 'found clusters', 'cluster 1', 'cluster 2']
     """
+    known = sample_names(model)
+    distances = align_square(distances, known, what="distances")
     lines = dendrogram_lines(model.linkage_matrix_, distances=distances)
     n = lines.order.size
-    names = None if names is None else list(names)
+    names = None if names is None else list(align_samples(names, known, what="names"))
     samples = sample_names(model, names=names)
     bars = (*outlier_bar(model, n), *annotation_bars(annotations, n, samples=samples))
     labels = getattr(model, "labels_", None) if colour_branches else None

@@ -284,12 +284,12 @@ def _contrast_words(contrast: MarkedContrast) -> str:
 def _about_features(result: Result) -> str:
     sentence = (
         "Effect size: share of the variance between the clusters. The dots show the samples, a row "
-        "for each cluster. A feature was selected because it separates samples: its effect size is "
-        "not evidence on its own."
+        "for each cluster. A feature was selected because it separates samples: its effect size "
+        "alone does not show that the clusters are real."
     )
     if result.about["supported"]:
         sentence += (
-            " The q-value is: the false discovery rate at which the feature passes, tested against "
+            " The q-value is the false discovery rate at which the feature passes, tested against "
             "trees that never saw it. The file features.csv has those of all features."
         )
     if result.about["parameters"].get("robust"):

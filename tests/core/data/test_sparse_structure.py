@@ -273,3 +273,23 @@ def test_a_sparse_group_with_a_part_in_another_file(tmp_path, other):
     group["data"] = h5py.ExternalLink(str(other), "/X")
     with pytest.raises(ValueError, match=r"X\.h5ad.* external link to .*other\.h5"):
         stored_matrix(group)
+
+
+@pytest.mark.parametrize(
+    ("form", "part", "value"),
+    [
+        ("csr", "data", None),
+        ("csc", "indptr", [0, 1]),
+        ("csr", "indices", 5),
+        ("coo", "data", None),
+        ("dia", "offsets", [0]),
+        ("lil", "rows", None),
+        ("bsr", "data", [[1.0]]),
+    ],
+)
+def test_parts_that_are_no_arrays_are_refused(form, part, value):
+    matrix = sparse.csr_array(np.eye(4, 6)).asformat(form)
+    setattr(matrix, part, value)
+    kind = type(value).__name__
+    with pytest.raises(ValueError, match=f"its {part} must be an array, but is a {kind}"):
+        stored_matrix(matrix)

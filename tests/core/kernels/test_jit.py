@@ -1,5 +1,9 @@
-"""Compiled loops work with and without a cache."""
+"""Compiled functions: with and without a cache, called from Python and from each other."""
 
+import inspect
+import pickle
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -8,9 +12,30 @@ from numba.core.caching import FunctionCache
 from mrshc.core.kernels import compilation_cache
 from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 from mrshc.core.kernels.jit import jit
+from mrshc.core.kernels.vectors import sorted_union
+
+INNER = """
+from mrshc.core.kernels.jit import jit
+
+@jit()
+def scaled(x):
+    return {factor} * x
+"""
+
+OUTER = """
+from inner import scaled
+from mrshc.core.kernels.jit import jit
+
+@jit()
+def shifted(x):
+    return scaled(x) + 1.0
+
+print(shifted(3.0), sum(shifted.dispatcher.stats.cache_hits.values()))
+"""
 
 
 def double(x):
+    """Return twice x."""
     return 2.0 * x
 
 
@@ -58,3 +83,35 @@ def test_a_damaged_cache_is_compiled_anew(tmp_path):
     for file in tmp_path.rglob("*.nb?"):
         file.write_bytes(file.read_bytes()[: len(file.read_bytes()) // 2])
     assert jit()(double)(3.0) == 6.0
+
+
+def test_a_change_in_a_called_function_of_another_file_is_noticed(tmp_path):
+    def outer(factor):
+        (tmp_path / "inner.py").write_text(INNER.format(factor=factor), encoding="utf-8")
+        (tmp_path / "outer.py").write_text(OUTER, encoding="utf-8")
+        command = [sys.executable, tmp_path / "outer.py"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert outer(2.0) == "7.0 0\n"
+    assert outer(2.0) == "7.0 1\n", "loaded from the cache"
+    assert outer(10.0) == "31.0 0\n", "compiled again"
+
+
+def test_a_compiled_function_keeps_its_name_documentation_and_signature():
+    twice = jit()(double)
+    assert twice.__name__ == "double"
+    assert twice.__doc__ == "Return twice x."
+    assert inspect.signature(twice) == inspect.signature(double)
+
+
+def test_a_compiled_function_is_pickled_by_name():
+    assert pickle.loads(pickle.dumps(sorted_union)) is sorted_union
+
+
+def test_an_error_of_the_function_itself_is_not_an_interruption():
+    @jit()
+    def fail():
+        raise SystemError("wrong")
+
+    with pytest.raises(SystemError, match="wrong"):
+        fail()

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import reference
-from mrshc.core.sparse_pca import l1_path as sparsity
+from mrshc.core.sparse_pca import l1_path, solvers
+from mrshc.core.sparse_pca.certification import NullCertifier
+from mrshc.core.sparse_pca.components import leading_starts, next_component
+from mrshc.core.sparse_pca.l1_path import ComponentPath, bisected_bound
+from mrshc.core.sparse_pca.solvers import AlternationLimits, FullSolver
 from storage_backends import (
     assert_same_components,
     assert_same_features,
@@ -13,6 +17,8 @@ from storage_backends import (
     searched,
     tables,
 )
+
+LIMITS = AlternationLimits(max_iter=20, tol=1e-7)
 
 
 def path_of(X, center="grand", max_iter=20):
@@ -51,8 +57,8 @@ def test_stored_sets_of_higher_rank_there_rest_on_stray_loadings(monkeypatch):
     exact = [path_of(X).search(4, rank=r) for r in (3, 4, 5)]
     assert [s.indices.size for s in exact] == [3, 4, 5]
     assert [s.l1_bound for s in exact] == [1.0, 1.0, 1.0]
-    monkeypatch.setattr(sparsity, "next_component", reference.component_with_searched_direction)
-    monkeypatch.setattr(sparsity, "_NARROWEST_BRACKET", 3e-12)
+    monkeypatch.setattr(solvers, "next_component", reference.component_with_searched_direction)
+    monkeypatch.setattr(l1_path, "_NARROWEST_BRACKET", 3e-12)
     path = path_of(X)
     path._bounds[1.0] = path._solved(1 + 1e-12, 5)  # R never looks at the end itself
     for rank, features, _ in list(stored_sets("A"))[2:]:
@@ -93,20 +99,26 @@ def test_constant_features_are_out_of_reach():
     np.testing.assert_array_equal(found.indices, np.setdiff1d(np.arange(200), [3, 50]))
 
 
-def test_every_bound_is_solved_once(monkeypatch):
-    solved = []
-    plain = sparsity.next_component
+class Counting(FullSolver):
+    """Notes what it is asked for."""
 
-    def counted(matrix, earlier, **options):
-        solved.append((options["l1_bound"], len(earlier)))
-        return plain(matrix, earlier, **options)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.solved = []
 
-    monkeypatch.setattr(sparsity, "next_component", counted)
-    path = path_of(reference.matrix("input_B"))
+    def solve(self, earlier, l1_bound):
+        self.solved.append((l1_bound, len(earlier)))
+        return super().solve(earlier, l1_bound)
+
+
+def test_every_bound_is_solved_once():
+    matrix = matrix_at(reference.matrix("input_B"))
+    solver = Counting(matrix, leading_starts(matrix, 3), LIMITS)
+    path = ComponentPath(solver, NullCertifier())
     for q in (10, 20, 21, 10):
         for rank in (1, 2, 3):
             path.search(q, rank=rank)
-    assert len(solved) == len(set(solved))
+    assert len(solver.solved) == len(set(solver.solved)) > 10
 
 
 def test_duplicated_features_enter_together():
@@ -123,7 +135,7 @@ def test_leaving_components_unsolved_changes_nothing(rank):
     X = reference.matrix("input_B")
     lazy, thorough = path_of(X), path_of(X)
     for q in range(1, 200, 13):
-        bound, indices = sparsity.bisected_bound(
+        bound, indices = bisected_bound(
             lambda bound, _: thorough.features(bound, rank),
             q,
             largest=np.sqrt(X.shape[1]),
@@ -156,16 +168,15 @@ def test_traces_of_other_bounds_never_change_a_digit(missing, dtype):
     X = rng.normal(size=(30, 2000)).astype(dtype)
     X[:10, :40] += 2.0
     X[rng.random(X.shape) < missing] = np.nan
-    path = path_of(X, center="columns")
-    for q in (20, 35, 60):
-        path.search(q, rank=4)
-    traces = [trace for idle in path._traces for trace in idle]
-    assert all((trace.thresholds > 0).any() for trace in traces)
-    for bound, solved in path._bounds.items():
+    matrix = matrix_at(X)
+    starts = leading_starts(matrix, 5)
+    path = ComponentPath(FullSolver(matrix, starts, LIMITS), NullCertifier())
+    bounds = {path.search(q, rank=4).l1_bound for q in (20, 35, 60)}
+    for bound in bounds:
         earlier = []
-        for found in solved.components:
-            plain = sparsity.next_component(
-                path._matrix, earlier, starts=path._starts, l1_bound=bound, max_iter=20, tol=1e-7
+        for found in path.components(bound, 4):
+            plain = next_component(
+                matrix, earlier, starts=starts, l1_bound=bound, max_iter=20, tol=1e-7
             )
             np.testing.assert_array_equal(found.indices, plain.indices)
             np.testing.assert_array_equal(found.weights, plain.weights)

@@ -85,6 +85,10 @@ def test_rules_choose_as_maxse_does_on_the_stored_curves(rule):
         assert found == row.k
 
 
+def test_compiled_linkages_have_the_names_that_users_give():
+    assert tuple(LinkageMethod.__members__) == LINKAGES
+
+
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_kernel_agglomerates_as_scipy_does(linkage):
     rng = np.random.default_rng(0)
@@ -93,7 +97,7 @@ def test_kernel_agglomerates_as_scipy_does(linkage):
         squared = pairwise_distances(X, "sqeuclidean")
         for k in {2, min(5, n)}:  # two clusters have a loop of their own
             expected = [dispersion(squared, p, 2) for p in partitions(squared, k, linkage)]
-            found = top_dispersions(squared, LinkageMethod[linkage], 2, k)
+            found = top_dispersions(squared, LinkageMethod[linkage].value, 2, k)
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 

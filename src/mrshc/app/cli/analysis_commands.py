@@ -115,11 +115,12 @@ def compare(
     refine: Refine = False,
     robust: Robust = False,
 ) -> None:
-    """Cluster a table by four methods, side by side: HC, SHC, MrSHC and HC-HMV.
+    """Cluster a table by several methods, side by side.
 
-    Classical clustering on all features, sparse clustering of Witten and Tibshirani, multi-rank
-    sparse clustering, and classical clustering on as many features of highest variance as MrSHC
-    chose. Leaves their trees in one picture, their scores in one table, and a report.
+    {compared methods}
+
+    HC-HMV takes as many features as MrSHC chose. Leaves their trees in one picture, their scores
+    in one table, and a report.
 
     Example: mrshc compare expression.tsv --samples clinic.csv --truth subtype --out comparison
 
@@ -147,7 +148,7 @@ def compare(
     for sentence in analysis.preparation(plan):
         talk.say(f"  {sentence}")
     with outputs.new_folder(out, about_file=ABOUT_COMPARISON, overwrite=running.overwrite) as work:
-        with talk.working("Clustering by four methods"):
+        with talk.working("Clustering by several methods"):
             comparison = heard(lambda: analysis.compare_methods(plan, n_clusters=n_clusters))
         with talk.working("Drawing"):
             k = analysis.clusters_compared(plan, n_clusters)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mrshc.app.cli.option_groups import OneOf, plain
-from mrshc.app.cli.option_names import Sets, option_of
-from mrshc.app.cli.registry_help import (
+from mrshc.app.cli.help_lists import (
     FORMATS_IN_BLOCKS_AND,
     FORMATS_IN_BLOCKS_OR,
     METHODS,
     SELECTION_RULES,
     TABLE_FORMATS,
 )
+from mrshc.app.cli.option_groups import OneOf, plain
+from mrshc.app.cli.option_names import Sets, option_of
 from mrshc.errors import UserError, worded
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ SelectionName = Annotated[
     str | None,
     _fit(
         "--selection",
-        help=f"mrshc: how to choose features and rank (silhouette). {SELECTION_RULES}",
+        help=f"mrshc: how to choose features and rank. {SELECTION_RULES}",
     ),
     OneOf("mrshc.core.selection", "RULES"),
 ]

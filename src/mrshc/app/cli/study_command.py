@@ -31,8 +31,7 @@ def study(
 ) -> None:
     """Make a table of the paper again: run a study, or render its results.
 
-    The studies of the paper are part of the package. Interrupted, a study goes on where it stopped
-    when it is started again.
+    Interrupted, it goes on where it stopped when it is started again.
 
     Example: mrshc study table1
 

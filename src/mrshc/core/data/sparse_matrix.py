@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,7 @@ from mrshc.core.data.hdf5_zarr_groups import attribute, encoding_of, has_member,
 from mrshc.core.data.read_errors import WHOLE_FILE, block_dtype, matrix_shape, reading
 from mrshc.core.data.sparse_structure import (
     StructureError,
+    check_arrays,
     check_extent,
     check_indices,
     check_pointers,
@@ -38,19 +41,16 @@ class SparseMatrix(BlockReader):
     _advice = "Check it with its method check_format()."
 
     def __init__(self, matrix: Any, *, name: str = "the sparse matrix") -> None:
+        with _parts_agree(name):
+            check_arrays(matrix)
         super().__init__(
             name=name,
             shape=matrix_shape(matrix.shape, name),
             dtype=block_dtype(matrix.dtype, name),
         )
-        try:
+        with _parts_agree(name):
             check_sparse(matrix)
             self._matrix = _by_columns(matrix, self.dtype)
-        except (TypeError, ValueError) as error:  # ours is one of them
-            raise ValueError(
-                f"X must be a sparse matrix whose parts agree, but {name} is damaged: {error}. "
-                "Make it anew from its rows, columns and values."
-            ) from error
 
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return some columns."""
@@ -58,6 +58,18 @@ class SparseMatrix(BlockReader):
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:
         return self._matrix[:, start:stop].astype(self.dtype).toarray()
+
+
+@contextmanager
+def _parts_agree(name: str) -> Iterator[None]:
+    """Turn what is wrong with the parts of a sparse matrix into one sentence."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:  # ours is one of them
+        raise ValueError(
+            f"X must be a sparse matrix whose parts agree, but {name} is damaged: {error}. "
+            "Make it anew from its rows, columns and values."
+        ) from error
 
 
 def _by_columns(matrix: Any, dtype: np.dtype[Any]) -> Any:

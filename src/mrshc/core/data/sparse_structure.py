@@ -20,6 +20,25 @@ class StructureError(ValueError):
     """Parts of a sparse matrix that do not agree: a clause that follows a colon."""
 
 
+# The parts of each format of scipy that must be arrays; the others are made of them.
+_ARRAYS = {
+    "bsr": ("data", "indices", "indptr"),
+    "coo": ("data", "row", "col"),
+    "csc": ("data", "indices", "indptr"),
+    "csr": ("data", "indices", "indptr"),
+    "dia": ("data", "offsets"),
+    "lil": ("data", "rows"),
+}
+
+
+def check_arrays(matrix: Any) -> None:
+    """Refuse a sparse matrix of scipy of which a part is no array, before any of it is used."""
+    for name in _ARRAYS.get(matrix.format, ()):
+        part = getattr(matrix, name, None)
+        if not isinstance(part, np.ndarray):
+            raise StructureError(f"its {name} must be an array, but is a {type(part).__name__}")
+
+
 def check_sparse(matrix: Any) -> None:
     """Refuse a sparse matrix of scipy, of any format, whose parts do not agree."""
     check = _CHECKS.get(matrix.format)

@@ -63,6 +63,9 @@ def cauchy_combination(p_values: Float) -> Float:
 
 def q_values(p_values: Float) -> Float:
     """Return Benjamini and Hochberg's q-values: the false discovery rate at which each passes."""
+    # scipy.stats.false_discovery_control multiplies by m / rank where this divides p * m by the
+    # rank: about a third of its results differ in the last bit, so that stored results would not
+    # be reproduced exactly.
     order = np.argsort(p_values, kind="stable")
     m = p_values.size
     steps = p_values[order] * m / np.arange(1, m + 1)

@@ -1,4 +1,4 @@
-"""Compiled functions, one module for each concern; importing one of them imports numba.
+"""Compiled functions, one module for each concern; numba is imported with the first call.
 
 A change in any file of this folder makes the cached machine code of all of them stale (`jit`), so
 that they may call each other across files. Types that they share belong here, too.

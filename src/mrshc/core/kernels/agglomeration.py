@@ -10,9 +10,7 @@ from mrshc.core.kernels.linkage_method import LinkageMethod
 
 
 @jit()
-def top_dispersions(
-    distances: Float, linkage: LinkageMethod, power: int, max_clusters: int
-) -> Float:
+def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: int) -> Float:
     """Return W_k of the topmost 1..max_clusters clusters of samples.
 
     W_k is a sum of the distances themselves if `power` is 1, of their roots if it is 2.
@@ -24,13 +22,13 @@ def top_dispersions(
 
 
 @jit()
-def _is_reducible(linkage: LinkageMethod) -> bool:
+def _is_reducible(linkage: int) -> bool:
     """Tell whether a merge never brings a third cluster closer than both parts were."""
     return linkage != LinkageMethod.centroid and linkage != LinkageMethod.median
 
 
 @jit()
-def _top_split(distances: Float, linkage: LinkageMethod) -> Float:
+def _top_split(distances: Float, linkage: int) -> Float:
     """Agglomerate and mark the samples on one side of the last merge. Overwrites `distances`.
 
     The nearest-neighbour chain algorithm, for reducible linkages: two clusters that are nearest
@@ -94,7 +92,7 @@ def _smallest(row: Float) -> float:
 
 
 @jit()
-def _top_clusters(original: Float, linkage: LinkageMethod, power: int, max_clusters: int) -> Float:
+def _top_clusters(original: Float, linkage: int, power: int, max_clusters: int) -> Float:
     """Agglomerate to 1..max_clusters clusters and return W_k of each.
 
     The closest pair is merged, from a list of the nearest neighbour of every cluster: this order
@@ -144,9 +142,7 @@ def _top_clusters(original: Float, linkage: LinkageMethod, power: int, max_clust
 
 
 @jit()
-def _merge_rows(
-    row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkage: LinkageMethod
-) -> None:
+def _merge_rows(row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkage: int) -> None:
     """Write the distances of the union of clusters i and j to the row of i.
 
     These are the update formulas of Lance and Williams (1967).

@@ -9,7 +9,6 @@ import numpy as np
 from mrshc.core.arrays import Float, Index
 from mrshc.core.kernels.agglomeration import dispersion, top_dispersions
 from mrshc.core.kernels.jit import jit
-from mrshc.core.kernels.linkage_method import LinkageMethod
 from mrshc.core.kernels.reference_box import (
     absolute_distances,
     principal_box,
@@ -24,7 +23,7 @@ _NO_DISPERSION = 1e-16
 class GapTestSettings(NamedTuple):
     """How a group of samples is tested, and when no more reference samples are drawn."""
 
-    linkage: LinkageMethod
+    linkage: int  # value of a LinkageMethod
     power: int  # 2: squared Euclidean distances, dispersions of their roots; 1: absolute distances
     n_references: int
     first_check: int  # reference samples drawn before the first check; n_references: no check

@@ -63,18 +63,19 @@ def update_largest_products(
     gap.
     """
     n = columns.shape[1]
+    vectors, shifts, owners, order, ends = groups
     begin = 0
-    for g in range(groups.ends.size):
+    for g in range(ends.size):
         for j in range(candidates.shape[1]):
             if candidates[g, j]:
                 column = columns[j]
-                for m in range(begin, groups.ends[g]):
-                    vector = groups.vectors[groups.order[m]]
+                for m in range(begin, ends[g]):
+                    vector = vectors[order[m]]
                     product = 0.0
                     for i in range(n):
                         product += column[i] * vector[i]
-                    product = abs(product) + groups.shifts[groups.order[m]] * gaps[j]
-                    owner = groups.owners[groups.order[m]]
+                    product = abs(product) + shifts[order[m]] * gaps[j]
+                    owner = owners[order[m]]
                     if product > largest[owner, j]:
                         largest[owner, j] = product
-        begin = groups.ends[g]
+        begin = ends[g]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
+from threading import RLock
 from typing import Any, Generic, ParamSpec, TypeVar
-
-from numba import njit
-
-from mrshc.core.kernels.compilation_cache import CompilationCache
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Reentrant: while a function is compiled, those that it calls are made.
+_making = RLock()
 
 
 def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -21,7 +21,8 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     the call raises KeyboardInterrupt; called from another compiled function, it is numba's own
     dispatcher, at no cost.
 
-    Machine code is cached on disk (:mod:`~mrshc.core.kernels.compilation_cache`).
+    Machine code is cached on disk (:mod:`~mrshc.core.kernels.compilation_cache`). Numba is imported
+    with the first call: lists and types of the core can be imported without it.
 
     Parameters
     ----------
@@ -30,9 +31,7 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        dispatcher = njit(nogil=True, **options)(function)
-        dispatcher._cache = CompilationCache(function)  # as Dispatcher.enable_caching does
-        return _CompiledFunction(function, dispatcher)
+        return _CompiledFunction(function, options)
 
     return decorate
 
@@ -42,10 +41,27 @@ class _CompiledFunction(Generic[P, R]):
 
     __qualname__: str
 
-    def __init__(self, function: Callable[P, R], dispatcher: Any) -> None:
+    def __init__(self, function: Callable[P, R], options: dict[str, Any]) -> None:
         update_wrapper(self, function)
         self.py_func = function
-        self.dispatcher = dispatcher
+        self._options = options
+        self._dispatcher: Any = None
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher, made when it is first needed."""
+        if self._dispatcher is None:
+            from numba import njit
+
+            from mrshc.core.kernels.compilation_cache import CompilationCache
+
+            with _making:
+                if self._dispatcher is None:
+                    dispatcher = njit(nogil=True, **self._options)(self.py_func)
+                    # As Dispatcher.enable_caching does.
+                    dispatcher._cache = CompilationCache(self.py_func)
+                    self._dispatcher = dispatcher
+        return self._dispatcher
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:

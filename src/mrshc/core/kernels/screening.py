@@ -145,12 +145,14 @@ def screen_from_trace(
     reach = distance(u, trace.scores[t])
     floor = (1.0 - _THRESHOLD_MARGIN) * trace.thresholds[t]
     ceilings, unit = trace.ceilings[t], trace.units[t]
-    max_columns = int(_MAX_FRACTION * norms.data.size)
+    # Arrays of named tuples are taken out before a loop: references would be counted in each turn.
+    data, corrections, loadings = norms.data, norms.corrections, residual.loadings
+    max_columns = int(_MAX_FRACTION * data.size)
     columns = np.empty(max_columns + 1, np.intp)
     count = 0
-    for j in range(norms.data.size):
-        near = ceilings[j] * unit + norms.data[j] * reach + norms.corrections[j] >= floor
-        if near or _is_loaded(residual.loadings, j):
+    for j in range(data.size):
+        near = ceilings[j] * unit + data[j] * reach + corrections[j] >= floor
+        if near or _is_loaded(loadings, j):
             if count == max_columns:
                 return no_screen(residual.X)
             columns[count] = j

@@ -31,6 +31,7 @@ from mrshc.core.selection.explanation import (
 from mrshc.core.selection.rule import Decision, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapSettings
+from mrshc.errors import Parameter, Sentence
 
 # A tree is scored by the mean over its cuts into 2 to 7 clusters: no single cut is known to be
 # right. Measured on real data, the mean chooses much better trees than the evidence of the pruned
@@ -107,10 +108,11 @@ class EvidenceRule(SelectionRule):
     """
 
     name = "evidence"
-    summary = (
+    summary = Sentence(
         "by what the tree says of all other features; for gene expression and the like, where "
-        "clusters show in many features. Where the useful features are few, use it with "
-        "refinement. Takes less time."
+        "clusters show in many features. Where the useful features are few, add {refine}. Takes "
+        "less time.",
+        refine=Parameter("refine"),
     )
     description = (
         "Takes the tree that says most about the features that were not selected, compared with "
@@ -191,14 +193,12 @@ class EvidenceRule(SelectionRule):
             screened_out="",
         )
 
-    def shortfall(self, found: int, wanted: int, *, is_asked_for: bool) -> tuple[str, str]:
-        """Return the warning of a fit with fewer clusters than K, and advice for Python users."""
+    def shortfall(self, found: int, asked_for: int | None) -> tuple[str, str]:
+        """Return the warning of a fit with fewer clusters than K, in two parts."""
         if found > 1:
-            return super().shortfall(found, wanted, is_asked_for=is_asked_for)
-        return (
-            "The features that were not selected support no clusters.",
-            f"labels_ holds a single one: use cut({wanted}) to cut the tree all the same.",
-        )
+            return super().shortfall(found, asked_for)
+        finding = "The features that were not selected support no clusters."
+        return finding, "labels_ holds a single one"
 
     def score_sentence(self, row: Mapping[str, Any]) -> str:
         """Return a sentence on the evidence of the chosen candidate."""

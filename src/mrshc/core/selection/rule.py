@@ -56,7 +56,8 @@ class SelectionRule(ABC):
     name : str
         Value of the parameter `selection`.
     summary : str
-        One or two sentences for the help of the command line.
+        One or two sentences for the help of the command line; a :class:`mrshc.errors.Sentence` if
+        they name parameters.
     description : str
         A paragraph for the documentation: what the rule does, and for which data.
     columns : tuple of str
@@ -134,14 +135,16 @@ class SelectionRule(ABC):
     def explain(self, table: Table) -> SearchStory:
         """Return the verdict, the rule and the curves with the numbers that `choose` compared."""
 
-    def shortfall(self, found: int, wanted: int, *, is_asked_for: bool) -> tuple[str, str]:
-        """Return the warning of a fit with fewer clusters than K, and advice for Python users."""
+    def shortfall(self, found: int, asked_for: int | None) -> tuple[str, str]:
+        """Return the warning of a fit with fewer clusters than K, in two parts.
+
+        The first is a sentence, the second says what `labels_` holds, without a full stop: advice
+        on the tree follows. `asked_for` is None if the user gave no number of clusters.
+        """
         seen = "a single cluster" if found == 1 else f"only {found} clusters"
-        asked = f" of the {wanted} asked for" if is_asked_for else ""
-        return (
-            f"The gap statistic supports {seen}{asked}, whatever the features.",
-            f"labels_ holds no more: use cut({wanted}) to cut the tree all the same.",
-        )
+        asked = "" if asked_for is None else f" of the {asked_for} asked for"
+        finding = f"The gap statistic supports {seen}{asked}, whatever the features."
+        return finding, "labels_ holds no more"
 
     def score_sentence(self, row: Mapping[str, Any]) -> str | None:
         """Return a sentence on the scores of the chosen candidate; None if there is none."""

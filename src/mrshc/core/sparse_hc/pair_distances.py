@@ -135,7 +135,8 @@ class _Scaling:
 def _medians_and_shared(block: Any, _: int, xp: Any, *, gaps: bool) -> tuple[Float, Float | None]:
     """Return medians of columns, and for each pair of samples the features that both have."""
     if xp is np and not gaps:
-        return np.median(block, axis=0).astype(np.float64), None
+        # In double precision: the sum of two large values overflows in single precision.
+        return np.median(block.astype(np.float64, copy=False), axis=0), None
     missing = xp.isnan(block)
     observed = xp.astype(~missing, xp.float64)
     ranked = xp.sort(xp.astype(xp.where(missing, xp.inf, block), xp.float64), axis=0)

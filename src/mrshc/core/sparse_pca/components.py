@@ -111,7 +111,8 @@ def next_component(
     """
     k = len(earlier)
     scores, loadings = _stacked(matrix, earlier)
-    v, image = starts.vectors[k], starts.images[k]
+    # Contiguous, as the compiled loop takes it: columns of a working set are picked with strides.
+    v, image = np.ascontiguousarray(starts.vectors[k]), np.ascontiguousarray(starts.images[k])
     if not orthogonal:
         # From the loaded columns alone: sums must not depend on how many others there are.
         overlaps = np.array([c.scale * float(c.weights @ v[c.indices]) for c in earlier])

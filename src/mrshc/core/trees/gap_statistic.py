@@ -69,7 +69,7 @@ def gap_curve(
     is_large = X.shape[0] >= _SMALL_GROUP and X.shape[1] > 1
     looks = settings.stop_early and is_split_test and is_large
     test_settings = GapTestSettings(
-        linkage=LinkageMethod[settings.linkage],
+        linkage=LinkageMethod[settings.linkage].value,
         power=distance_power(settings.metric),
         n_references=settings.n_references,
         first_check=_FIRST_LOOK if looks else settings.n_references,

@@ -28,25 +28,25 @@ def _read(file: InputFile, _: ReadingOptions) -> RawTable:
         raise FlawError(
             f"must hold a matrix called 'X' or a single one, but holds {len(matrices)} of them"
         )
-    grid = unnamed_table(arrays.pop(matrices[0]))
-    n, p = grid.values.shape
+    table = unnamed_table(arrays.pop(matrices[0]))
+    n, p = table.values.shape
     names = {name: arrays.pop(name, None) for name in ("sample_names", "feature_names")}
     samples, features = names["sample_names"], names["feature_names"]
     lengths = {"rows": (p, n), "columns": (n, p)}  # of samples and features
     for features_in, wanted in lengths.items():
         found = [len(a) if a is not None and a.ndim == 1 else None for a in (samples, features)]
         if any(found) and all(f in (None, w) for f, w in zip(found, wanted, strict=True)):
-            grid.features_in = "rows" if features_in == "rows" else "columns"
-    _refuse_other_names(samples, features, fits=grid.features_in is not None, shape=(n, p))
-    in_rows, in_columns = (features, samples) if grid.features_in == "rows" else (samples, features)
-    grid.row_names = _texts(in_rows, n)
-    grid.column_names = _texts(in_columns, p)
+            table.features_in = "rows" if features_in == "rows" else "columns"
+    _refuse_other_names(samples, features, fits=table.features_in is not None, shape=(n, p))
+    sides = (features, samples) if table.features_in == "rows" else (samples, features)
+    table.row_names = _texts(sides[0], n)
+    table.column_names = _texts(sides[1], p)
     for name, array in arrays.items():
         if array.shape == (n,):
-            grid.row_annotations[name] = list(array)
+            table.row_annotations[name] = list(array)
         elif array.shape == (p,):
-            grid.column_annotations[name] = list(array)
-    return grid
+            table.column_annotations[name] = list(array)
+    return table
 
 
 def _refuse_other_names(

@@ -81,6 +81,7 @@ class TableFormat:
     def library(self, module: str) -> Any:
         """Import a module that comes with the extra of this format."""
         try:
+            import_module(module.partition(".")[0])  # as `import a.b` does, even if a.b is loaded
             return import_module(module)
         except ImportError:
             raise FlawError(

@@ -1,0 +1,49 @@
+"""Rules of the code base that no linter knows."""
+
+import ast
+from pathlib import Path
+
+import mrshc
+from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.data.data_matrix import DataMatrix
+
+PACKAGE = Path(mrshc.__file__).parent
+# Types by which code could ask where X is stored.
+STORAGE_TYPES = {"ndarray", "memmap", "sparray", "spmatrix", "Dataset", "Group", "Array"}
+
+
+def subclasses(kind):
+    return {kind} | {other for sub in kind.__subclasses__() for other in subclasses(sub)}
+
+
+def names_in(node):
+    """Return all names and attributes in an expression."""
+    return {getattr(part, "attr", getattr(part, "id", None)) for part in ast.walk(node)}
+
+
+def questions_of_storage(code):
+    """Return the lines on which code asks by `isinstance` or `type` where data are stored."""
+    kinds = {kind.__name__ for base in (DataMatrix, CentredMatrix) for kind in subclasses(base)}
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", None) in ("isinstance", "issubclass")
+        and names_in(node.args[1]) & (kinds | STORAGE_TYPES)
+    ]
+
+
+def test_questions_of_storage_are_recognised():
+    assert questions_of_storage("isinstance(X, np.ndarray | None)") == [1]
+    assert questions_of_storage("\nissubclass(K, (int, ArrayMatrix))") == [2]
+    assert not questions_of_storage("isinstance(X, str)")
+
+
+def test_only_core_data_asks_where_x_is_stored():
+    asked = {
+        str(path.relative_to(PACKAGE)): lines
+        for path in PACKAGE.rglob("*.py")
+        if PACKAGE / "core" / "data" not in path.parents
+        and (lines := questions_of_storage(path.read_text(encoding="utf-8")))
+    }
+    assert asked == {}
