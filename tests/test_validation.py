@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from mrshc import SHC, HighVarianceHC, MrSHC, sparse_components
+from storage_backends import STORAGE_BACKENDS, hdf5_group, in_group
 
 A = np.random.default_rng(0).normal(size=(6, 8))
 ROWS = A.tolist()
@@ -158,6 +159,21 @@ def test_whole_numbers_that_are_rounded_give_a_warning(make):
     HighVarianceHC(2).fit(make(X))
     with pytest.warns(UserWarning, match=r"above 2\^53 they are rounded"):
         HighVarianceHC(2).fit(make(X * 2**50))
+
+
+@pytest.mark.parametrize("kind", ["map", "HDF5", "Zarr", "CSC", "CSR", "dask", "torch", "group"])
+def test_integers_that_are_rounded_give_a_warning_wherever_they_are_stored(kind, tmp_path):
+    groups = {"group": lambda A, folder: in_group(A, hdf5_group(folder), "csc_matrix")}
+    store = (STORAGE_BACKENDS | groups)[kind]
+    X = np.arange(24).reshape(4, 6) ** 2
+    for name, factor in (("exact", 1), ("large", -(2**50))):
+        (tmp_path / name).mkdir()
+        stored = store(X * factor, tmp_path / name)
+        if factor == 1:
+            HighVarianceHC(2).fit(stored)
+        else:
+            with pytest.warns(UserWarning, match=r"above 2\^53 they are rounded"):
+                HighVarianceHC(2).fit(stored)
 
 
 TABLE = pd.DataFrame(A).rename(columns=str)

@@ -115,6 +115,8 @@ def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
     if data.in_memory and (np.isinf(summary.lowest) or np.isinf(summary.highest)):
         infinite = f"first at {_first_cell(np.isinf(data.values), X)}"
     _refuse_scale(summary.lowest, summary.highest, infinite)
+    if data.holds_integers:
+        _warn_of_rounding(max(summary.highest, -summary.lowest))
 
 
 def check_n_features(estimator: Any, n_features: int) -> None:
@@ -330,7 +332,7 @@ def _numbers(X: Any, *, rounded: bool = True) -> Any:
             "absolute values."
         )
     if rounded:
-        _warn_of_rounding(X, [i for i, kind in enumerate(kinds) if kind in "iu"])
+        _warn_of_rounding(_largest_integer(X, [i for i, k in enumerate(kinds) if k in "iu"]))
     _refuse_long(X)
     return _densified(X)
 
@@ -412,13 +414,16 @@ def _dtype_of(row: Any) -> np.dtype[Any]:
         return np.dtype(object)
 
 
-def _warn_of_rounding(X: Any, whole: list[int]) -> None:
-    """Warn of whole numbers that double precision does not hold exactly.
+def _largest_integer(X: Any, whole: list[int]) -> int:
+    """Return the largest absolute value in the integer columns of a table, or rows of a list.
 
-    `whole` are the columns of a table or the rows of a list that hold whole numbers; for an array,
-    any entry stands for all of it.
+    `whole` are their positions; for an array, any entry stands for all of it.
     """
-    largest = max((abs(int(value)) for value in _extremes(X, whole)), default=0) if whole else 0
+    return max((abs(int(value)) for value in _extremes(X, whole)), default=0) if whole else 0
+
+
+def _warn_of_rounding(largest: float) -> None:
+    """Warn of integers, up to the largest given, that double precision does not hold exactly."""
     if largest > _EXACT:
         warnings.warn(
             f"X holds whole numbers up to {largest:.3g}; above 2^53 they are rounded to 16 "

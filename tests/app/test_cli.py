@@ -678,6 +678,16 @@ def test_no_features_of_highest_variance_are_refused(main, table, tmp_path):
     assert "--top-variance must be a whole number" in said
 
 
+def test_a_study_needs_no_usual_place_for_temporary_files(main, tmp_path, monkeypatch):
+    def nowhere():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    main("study", "no such study", "--out", tmp_path / "deep" / "out")
+    assert tempfile.tempdir == str(tmp_path)
+
+
 def test_temporary_files_go_next_to_the_results_where_there_is_no_other_place(
     tmp_path, monkeypatch
 ):

@@ -38,4 +38,15 @@ def test_duplicate_names_are_made_unique_and_reported(write):
     table = read_table(write("gene,a,a,b\nx,1,2,3\nx,4,5,6\n,7,8,9\nx,1,1,2\n"))
     assert list(table.feature_names) == ["x", "x.2", "feature 3", "x.3"]
     assert list(table.sample_names) == ["a", "a.2", "b"]
-    assert any("3 feature names were empty or not unique" in note for note in table.notes)
+    assert any("3 feature names were empty, not unique" in note for note in table.notes)
+    assert any(note.startswith("1 sample name was empty, not unique") for note in table.notes)
+
+
+def test_names_that_were_cleaned_are_reported_as_such(write):
+    table = read_table(write("gene,a,b,c\nx\x1b[31m,1,2,3\ny,4,5,6\nz,1,0,2\nu,3,3,1\n"))
+    assert table.feature_names[0] == "x [31m"
+    (note,) = (note for note in table.notes if "feature name" in note)
+    assert note == (
+        "1 feature name was empty, not unique or held characters that cannot be shown; it is now "
+        "'x [31m'."
+    )

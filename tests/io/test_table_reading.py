@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mrshc.io import TableError, read_table
+from mrshc.io import TableError, read_table, table_reading
 from small_table import FEATURES, SAMPLES, X, features_in_rows
 
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -146,6 +146,35 @@ def test_whole_numbers_that_are_rounded_are_noted(tmp_path):
         for path in (tmp_path / "t.npy", text):
             notes = " ".join(read_table(path, features="columns").notes)
             assert ("24 values are 2^53 or larger" in notes) == noted
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_integers_of_anndata_that_are_rounded_are_noted(tmp_path, in_memory):
+    h5py = pytest.importorskip("h5py")
+    for factor in (1, 2**53):
+        path = tmp_path / f"{factor}.h5ad"
+        shutil.copy(ORACLES / "dense.h5ad", path)
+        with h5py.File(path, "r+") as file:
+            values = np.arange(file["X"].size).reshape(file["X"].shape) * factor
+            del file["X"]
+            file["X"] = values
+        table = read_table(path, in_memory=in_memory)
+        notes = " ".join(table.notes)
+        assert ("53 values are 2^53 or larger" in notes) == (in_memory and factor > 1)
+        # What stays in the file is not read here: the fit warns.
+        assert table.data.holds_integers == (not in_memory)
+
+
+def test_a_table_that_does_not_fit_into_memory_is_refused_with_a_way_out(tmp_path, monkeypatch):
+    def too_little(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(table_reading, "read_raw_table", too_little)
+    with pytest.raises(
+        TableError,
+        match=r"x\.csv does not fit into memory\. Store it as .*\.npy.* and give in_memory=False",
+    ):
+        read_table(tmp_path / "x.csv")
 
 
 def binary_table(tmp_path, kind):

@@ -208,6 +208,7 @@ def _placed(
     """Return data where they are put, checked; refusals use the names that the table has."""
     with place.working():
         placed = place.put(matrix)
+        placed.holds_integers = matrix.holds_integers  # it was put there as floats
         found = placed.summary(n_threads=n_threads(check_jobs(n_jobs)))
     names = {"sample": table.sample_names, "feature": table.feature_names[kept]}
     for kind, counts in (("sample", found.row_counts), ("feature", found.counts)):

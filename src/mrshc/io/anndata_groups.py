@@ -16,12 +16,13 @@ from mrshc.core.data.hdf5_zarr_groups import (
     is_plain,
     member,
 )
+from mrshc.core.data.read_errors import are_integers
 from mrshc.core.data.sparse_matrix import Compressed
 from mrshc.core.data.sparse_structure import StructureError
 from mrshc.io.chunk_storage import absent_chunks, refuse_unwritten
 from mrshc.io.matrix_file import Stored, matrix_in, sparse_damage, stays
 from mrshc.io.memory import refuse_larger_than_memory
-from mrshc.io.raw_table import RawTable, floats
+from mrshc.io.raw_table import RawTable, floats, rounding_notes
 from mrshc.io.streams import FlawError
 
 # Kinds of arrays that can be names: text, fixed or not, and whole numbers.
@@ -58,10 +59,16 @@ def annotated(group: Any, *, X: Stored | None = None) -> RawTable:
             f"has a matrix of shape {tuple(shape)} for {obs.size} samples and {var.size} features"
         )
     of_samples, of_features = obs.columns(), var.columns()
+    values: NDArray[Any] | Stored
+    if X is None:
+        values = _values(node, parts)
+        notes += _rounding(node, parts, values)
+    else:
+        values = X
     if left_out := [*obs.left_out, *var.left_out]:
         notes.append(f"Annotations of unknown kinds are left out: {', '.join(left_out)}.")
     return RawTable(
-        values=_values(node, parts) if X is None else X,
+        values=values,
         row_names=obs.names(),
         column_names=var.names(),
         row_annotations=of_samples,
@@ -93,6 +100,12 @@ def _values(node: Any, parts: Compressed | None) -> NDArray[Any]:
     except StructureError as error:
         raise sparse_damage(error) from None
     return matrix.astype(dtype).toarray()
+
+
+def _rounding(node: Any, parts: Compressed | None, values: NDArray[Any]) -> list[str]:
+    """Return a note if integers of a matrix that was read are rounded."""
+    stored = node if parts is None else parts.data
+    return rounding_notes(values) if are_integers(stored.dtype) else []
 
 
 class _Frame:

@@ -15,7 +15,7 @@ from mrshc.core.data.block_reading import BlockReader, aligned_blocks
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.hdf5_zarr_groups import encoding_of
 from mrshc.core.data.passes import BlockFunction
-from mrshc.core.data.read_errors import block_dtype
+from mrshc.core.data.read_errors import are_integers, block_dtype
 from mrshc.core.data.sparse_matrix import SPARSE, Compressed, open_sparse_group
 from mrshc.core.data.sparse_structure import StructureError
 from mrshc.errors import Sentence, Setting
@@ -46,6 +46,7 @@ class Stored(DataMatrix):
         self.shape = (int(p), int(n)) if transposed else (int(n), int(p))
         values = self.node if self._parts is None else self._parts.data
         self.dtype = block_dtype(values.dtype, path)
+        self.holds_integers = are_integers(values.dtype)
 
     @property
     def T(self) -> Stored:  # noqa: N802 - as numpy calls it

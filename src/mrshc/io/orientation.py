@@ -83,9 +83,11 @@ def _unique_names(
     plain = [f"{kind} {i + 1}" for i in range(count)] if given is None else given
     once = unique(plain, kind)
     if changed := [new for old, new in zip(plain, once, strict=True) if old != new]:
+        names = f"1 {kind} name was" if len(changed) == 1 else f"{len(changed):,} {kind} names were"
+        first = "it is now" if len(changed) == 1 else "the first is now"
         notes.append(
-            f"{len(changed):,} {kind} names were empty or not unique and were changed, the "
-            f"first to {changed[0]!r}."
+            f"{names} empty, not unique or held characters that cannot be shown; {first} "
+            f"{changed[0]!r}."
         )
     return np.array(once, dtype=object)
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mrshc.io.formats import ReadingOptions, format_in_blocks, read_raw_table
+from mrshc.errors import Sentence, Setting
+from mrshc.io.formats import ReadingOptions, format_in_blocks, listing, read_raw_table
 from mrshc.io.orientation import orient
 from mrshc.io.raw_table import Orientation
 from mrshc.io.sample_annotations import join, read_annotations
@@ -87,7 +88,15 @@ def read_table(
     except FlawError as flaw:
         raise table_error(name, flaw) from None
     except MemoryError:
-        raise TableError(f"{name} does not fit into memory.") from None
+        raise TableError(
+            Sentence(
+                "{name} does not fit into memory. Store it as {formats} and give {elsewhere}, or "
+                "use a larger machine.",
+                name=name,
+                formats=listing("or", in_blocks=True),
+                elsewhere=Setting("in_memory", False),
+            )
+        ) from None
     reading = {k: v for k, v in given.items() if v or v is False}
     return replace(table, source=name, reading=reading)
 

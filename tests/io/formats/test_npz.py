@@ -35,9 +35,7 @@ def test_numpy_archives_hold_names_and_annotations(tmp_path):
 def test_names_of_another_number_are_refused(tmp_path, names, found):
     path = tmp_path / "data.npz"
     np.savez(path, X=X, **names)
-    with pytest.raises(
-        TableError, match=rf"{found}.* for a matrix of shape \(3, 4\)\. Give"
-    ):
+    with pytest.raises(TableError, match=rf"{found}.* for a matrix of shape \(3, 4\)\. Give"):
         read_table(path)
 
 

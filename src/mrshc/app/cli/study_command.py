@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from mrshc.app.cli.temporary_folder import use_temporary_folder_of
+
 
 def study(
     name: Annotated[str, typer.Argument(help="Name of the study, such as table1.")],
@@ -44,6 +46,7 @@ def study(
     from mrshc.utils.progress import progress_bar
 
     folder = CONFIGS if folder is None else folder
+    use_temporary_folder_of(out or Path("mrshc-study"))
     if render:
         sys.stdout.write(render_study(name, folder=folder, out=out))
         return

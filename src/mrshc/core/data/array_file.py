@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mrshc.core.arrays import Index
 from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.hdf5_zarr_groups import in_one_file, refuse_outside
-from mrshc.core.data.read_errors import block_dtype, matrix_shape
+from mrshc.core.data.read_errors import are_integers, block_dtype, matrix_shape
 
 
 class MappedMatrix(BlockReader):
@@ -27,6 +27,7 @@ class MappedMatrix(BlockReader):
             dtype=block_dtype(array.dtype, name),
         )
         self._array = array
+        self.holds_integers = are_integers(array.dtype)
 
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return some columns. They are picked row by row: a page is visited once."""
@@ -65,6 +66,7 @@ class FileMatrix(BlockReader):
             chunk=chunks[0 if transposed else 1],
         )
         self._dataset = dataset
+        self.holds_integers = are_integers(dataset.dtype)
         self._transposed = transposed
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:

@@ -17,7 +17,13 @@ from scipy import sparse
 from mrshc.core.arrays import Index
 from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
 from mrshc.core.data.passes import BlockFunction
-from mrshc.core.data.read_errors import block_dtype, matrix_shape, reading, unreadable
+from mrshc.core.data.read_errors import (
+    are_integers,
+    block_dtype,
+    matrix_shape,
+    reading,
+    unreadable,
+)
 from mrshc.core.data.sparse_structure import check_sparse
 
 T = TypeVar("T")
@@ -56,6 +62,7 @@ class DaskMatrix(DataMatrix):
             )
         self.shape = matrix_shape(array.shape, _NAME)
         self.dtype = block_dtype(array.dtype, _NAME)
+        self.holds_integers = are_integers(array.dtype)
         if len(array.chunks[0]) > 1:
             # Chunks are put together as arrays, whose parts cannot point outside of them.
             array = array.map_blocks(_dense, self.dtype, dtype=self.dtype, meta=_EMPTY)

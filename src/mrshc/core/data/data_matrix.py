@@ -46,6 +46,8 @@ class DataMatrix(ABC):
     has_local_blocks : bool
         Whether blocks come into this process as arrays of numpy, so that its threads can share
         the work on them.
+    holds_integers : bool
+        Whether the stored values are integers, which a conversion to floats may round.
     nbytes : int
         Size in memory as an array.
     chunk_widths : tuple of int or None
@@ -57,6 +59,7 @@ class DataMatrix(ABC):
     dtype: np.dtype[Any]
     in_memory: bool = False
     has_local_blocks: bool = True
+    holds_integers: bool = False
     certification: Certification = "deferred"
     _summary: Summary | None = None
 

@@ -48,6 +48,7 @@ class DeviceMatrix(DataMatrix):
             raise not_real(self._name, "c")
         single = xp.isdtype(array.dtype, "real floating") and xp.finfo(array.dtype).bits <= 32
         self.dtype = np.dtype(np.float32 if single else np.float64)
+        self.holds_integers = bool(xp.isdtype(array.dtype, "integral"))
         self._array = array.detach() if compat.is_torch_array(array) else array
         self._xp = xp
 

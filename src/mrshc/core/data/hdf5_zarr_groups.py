@@ -15,7 +15,7 @@ from typing import Any
 # As many as HDF5 itself follows before it takes them for a circle.
 _MOST_LINKS = 16
 
-_ADVICE = "Repack it into one file, such as by h5repack, or write it again with anndata"
+_ADVICE = "Read it with the library that wrote it, and write all values into one file"
 
 
 class OutsideError(ValueError):

@@ -33,6 +33,11 @@ def block_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     raise not_real(name, dtype.kind)
 
 
+def are_integers(dtype: np.dtype[Any]) -> bool:
+    """Tell whether values of a type are integers, signed or not."""
+    return dtype.kind in "iu"
+
+
 def not_real(name: str, kind: str) -> ValueError:
     """Return a refusal of values of some kind, by numpy's letter for it."""
     what = _REFUSED.get(kind, "records. Pass one field of them")

@@ -16,7 +16,13 @@ from mrshc.core.data.array_file import file_name
 from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.data.hdf5_zarr_groups import attribute, encoding_of, has_member, in_one_file, member
-from mrshc.core.data.read_errors import WHOLE_FILE, block_dtype, matrix_shape, reading
+from mrshc.core.data.read_errors import (
+    WHOLE_FILE,
+    are_integers,
+    block_dtype,
+    matrix_shape,
+    reading,
+)
 from mrshc.core.data.sparse_structure import (
     StructureError,
     check_arrays,
@@ -51,6 +57,7 @@ class SparseMatrix(BlockReader):
         with _parts_agree(name):
             check_sparse(matrix)
             self._matrix = _by_columns(matrix, self.dtype)
+        self.holds_integers = are_integers(matrix.dtype)
 
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return some columns."""
@@ -143,6 +150,7 @@ class CompressedColumns(BlockReader):
 
     def __init__(self, parts: Compressed, *, name: str) -> None:
         super().__init__(name=name, shape=parts.shape, dtype=block_dtype(parts.data.dtype, name))
+        self.holds_integers = are_integers(parts.data.dtype)
         self._parts = parts
         with self._reading(0, self.shape[1]):
             self._ends = parts.pointers()

@@ -18,6 +18,8 @@ from mrshc.utils.text_cleaning import unguard_formula
 _VERSIONS = ("#1.2", "#1.3")
 # A size in ASCII digits, and no larger than an array can be.
 _SIZE = re.compile(r"[0-9]{1,18}")
+# Characters of a damaged line that are shown in a sentence.
+_SHOWN = 40
 
 
 def _is_gct(file: InputFile) -> bool:
@@ -35,7 +37,11 @@ def read_gct(text: TextIO) -> RawTable:
     version, sizes = next(rows, (1, [""]))[1][0].strip(), next(rows, (2, []))[1]
     numbers = [int(cell) for cell in map(str.strip, sizes) if _SIZE.fullmatch(cell)]
     if len(numbers) != (2 if version == "#1.2" else 4):
-        raise FlawError("is a GCT file whose second line does not give its size")
+        wanted = "two numbers" if version == "#1.2" else "four numbers"
+        raise FlawError(
+            f"is a GCT file whose second line must give its size as {wanted} in the digits 0 to 9, "
+            f"but is {' '.join(sizes)[:_SHOWN]!r}"
+        )
     n_rows, n_columns = numbers[:2]
     n_notes, n_sample_rows = (1, 0) if version == "#1.2" else numbers[2:]
     _, header = next(rows, (3, []))

@@ -15,10 +15,16 @@ function shown(value, spread = 0) {
     : value.toExponential(spread > 0 ? digits - 1 : 2);
 }
 
-// Text that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay numbers.
+// As guard_formula of mrshc.utils.text_cleaning: an apostrophe is put in front of text that a
+// spreadsheet would run as a formula, or that is guarded already. Numbers and single signs stay.
+function isFormula(text) {
+  const number = /^[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)(e[+-]?\d+(_\d+)*)?$|^[+-]?(inf(inity)?|nan)$/i;
+  return text.length > 1 && /^'*[=+\-@\t\r]/.test(text) && !number.test(text.trim());
+}
+
 function csvCell(value) {
   let text = value === null || value === undefined || Number.isNaN(value) ? "" : String(value);
-  if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
+  if (typeof value === "string" && isFormula(text)) text = `'${text}`;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
