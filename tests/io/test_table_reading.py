@@ -46,7 +46,7 @@ BAD = {
     "a damaged parquet": (b"PAR1 and no more", "is not a whole Parquet file"),
     "a damaged h5ad": (b"\x89HDF\r\n\x1a\nand no more", "is not a whole .h5ad file"),
     "something else": (b"\x7fELF\x00\x00\x01", "is not a table of a known kind"),
-    "GCT without a size": (b"#1.2\nfoo\n", "second line does not give its size"),
+    "GCT without a size": (b"#1.2\nfoo\n", "second line must give its size"),
     "GCT cut off": (
         b"#1.2\n3\t3\nName\tDescription\ta\tb\tc\nx\t\t1\t2\t3\n",
         "gives 3 rows, but it has 1. It may be cut off",
