@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from storage_backends import STORAGE_BACKENDS, StorageBackend, use_small_blocks
@@ -8,3 +10,29 @@ def backend(request, tmp_path, monkeypatch):
     """A place where X may live, swept in small blocks."""
     use_small_blocks(monkeypatch, 3000)
     return StorageBackend(request.param, tmp_path)
+
+
+@pytest.fixture
+def drawn():
+    """Registered pictures of results; none, until a test adds some: they take long to draw."""
+    from mrshc.plotting.pictures import PICTURES
+
+    registered = dict(PICTURES)
+    PICTURES.clear()
+    yield lambda name: PICTURES.update({name: registered[name]})
+    PICTURES.clear()
+    PICTURES.update(registered)
+
+
+@pytest.fixture
+def main(drawn, monkeypatch, capsys):  # noqa: ARG001 - which takes the pictures away
+    """Run the command line in this process, where it starts faster, without pictures."""
+    from mrshc.app import cli
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mrshc", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run

@@ -1,7 +1,6 @@
 """What users may add is one class or one entry, registered once: everything else follows."""
 
 import json
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC, MrSHC, compare, methods
-from mrshc.app import cli, fit, plan_of
+from mrshc.app import fit, plan_of
 from mrshc.app.output_folder import write_outputs
 from mrshc.core import selection
 from mrshc.core.selection import Decision, SearchStory, SelectionRule
@@ -149,16 +148,9 @@ def toy_picture():
     del PICTURES["sizes"]
 
 
-@pytest.fixture
-def main(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mrshc", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
 
 
 @pytest.fixture(name="X")
@@ -303,7 +295,7 @@ def test_a_method_needs_a_key_and_a_label_of_its_own():
 # Pictures -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("toy_picture")
+@pytest.mark.usefixtures("drawn", "toy_picture")
 def test_a_registered_picture_is_in_the_folder_of_a_result(main, table, tmp_path):
     given = ("-q", "3", "--rank", "1", "--jobs", "1", "--out", tmp_path / "out")
     for replaced in ((), ("--overwrite",)):  # the second run knows its files

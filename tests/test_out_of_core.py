@@ -23,8 +23,9 @@ import zarr
 from distributed.comm import CommClosedError
 from scipy import sparse
 
+from command_line import WITHOUT_PICTURES
 from mrshc import MrSHC
-from mrshc.app import cli, execution_backends, output_folder, place_of
+from mrshc.app import execution_backends, output_folder, place_of
 from mrshc.core.data import block_reading
 from mrshc.core.data.array_file import FileMatrix
 from mrshc.datasets import make_simulation_1
@@ -33,9 +34,6 @@ from mrshc.io import TableError, load_result, memory, read_table
 from mrshc.io.matrix_file import Stored
 from mrshc.utils import progress
 
-# The command line in a process of its own, without pictures: they take most of the time.
-CODE = "from mrshc.app import cli, output_folder as o; o._pictures = lambda _: {}; cli.main()"
-MRSHC = [sys.executable, "-c", CODE]
 N, P = 60, 120
 SAMPLES, FEATURES = [f"s{i}" for i in range(N)], [f"g{j}" for j in range(P)]
 QUICK = ("-q", "10,20", "--max-rank", "2", "--n-references", "10", "--quiet")
@@ -54,20 +52,6 @@ X = numbers()
 def small_blocks(monkeypatch):
     monkeypatch.setattr(block_reading, "_BLOCK_CELLS", 25 * N)
     monkeypatch.setattr(block_reading, "_LARGEST_BLOCK", 100 * N)
-
-
-@pytest.fixture
-def main(monkeypatch, capsys):
-    """Run the command line in this process, without pictures."""
-    monkeypatch.setattr(output_folder, "_pictures", lambda _: {})
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mrshc", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -174,7 +158,7 @@ def reference(tmp_path_factory):
     """Write a result of the same data in memory, without pictures."""
     folder = tmp_path_factory.mktemp("reference")
     file = in_npy(folder / "x.npy")
-    command = [*MRSHC, "cluster", file, "--in-memory", *QUICK, "--out", folder / "out"]
+    command = [*WITHOUT_PICTURES, "cluster", file, "--in-memory", *QUICK, "--out", folder / "out"]
     subprocess.run(command, check=True)
     return folder / "out"
 
@@ -469,7 +453,7 @@ def test_a_disk_that_is_full_during_the_search(folder):
     def full():  # no file may grow beyond this
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))
 
-    command = [*MRSHC, "cluster", file, "--out-of-core", *QUICK, "--out", "out"]
+    command = [*WITHOUT_PICTURES, "cluster", file, "--out-of-core", *QUICK, "--out", "out"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=full)
     assert done.returncode == 2
     assert "mrshc: cannot read or write the output: File too large.\n" in done.stderr
@@ -483,7 +467,7 @@ def test_a_killed_run_goes_on_out_of_core(folder):
     values[:50, :30] += 1.5
     file = in_npy(folder / "x.npy", values)
     given = ["--out-of-core", "-q", "10,20,40", "--n-references", "100", "--all-references"]
-    command = [*MRSHC, "cluster", file, *given, "--jobs", "1", "--quiet"]
+    command = [*WITHOUT_PICTURES, "cluster", file, *given, "--jobs", "1", "--quiet"]
     (folder / "whole").mkdir()
     subprocess.run([*command, "--out", "out"], cwd="whole", check=True)
     journal = folder / "out.partial" / "search.jsonl"
@@ -633,7 +617,7 @@ def test_passes_and_rate(monkeypatch):
 
 def test_passes_are_shown_on_a_terminal(folder):
     pty = pytest.importorskip("pty")
-    command = [*MRSHC, "cluster", in_npy(folder / "x.npy"), "--out-of-core", *QUICK[:-1]]
+    command = [*WITHOUT_PICTURES, "cluster", in_npy(folder / "x.npy"), "--out-of-core", *QUICK[:-1]]
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as run:

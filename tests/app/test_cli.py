@@ -8,7 +8,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from command_line import WITHOUT_PICTURES, mrshc
 from mrshc import HighVarianceHC
 from mrshc.app.cli.temporary_folder import use_temporary_folder_of
 from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
@@ -26,15 +26,8 @@ from mrshc.io import load_result
 from mrshc.io.result import write_result
 from tiny import tiny_result
 
-MRSHC = Path(sys.executable).with_name("mrshc")
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("MRSHC_DATA", ROOT.parent / "shared" / "data"))
-
-
-def mrshc(*arguments, **options):
-    return subprocess.run(
-        [MRSHC, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +46,7 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
-    return folder, mrshc("demo", cwd=folder)
+    return folder, mrshc("demo", cwd=folder, pictures=True)
 
 
 def test_demo_says_what_it_found_and_where_it_lies(demo):
@@ -72,7 +65,7 @@ def test_demo_says_what_it_found_and_where_it_lies(demo):
 
 def test_demo_runs_twice(demo):
     folder, first = demo
-    again = mrshc("demo", cwd=folder)
+    again = mrshc("demo", cwd=folder, pictures=True)
     assert (again.returncode, again.stdout) == (0, first.stdout)
 
 
@@ -367,7 +360,8 @@ def test_the_demo_does_not_remove_unfinished_work(main, tmp_path):
 
 
 @pytest.mark.parametrize("lost", ["linkage.csv", "report.html", "heatmap.png"])
-def test_a_result_with_missing_files_is_not_taken_for_complete(main, table, tmp_path, lost):
+def test_a_result_with_missing_files_is_not_taken_for_complete(main, drawn, table, tmp_path, lost):
+    drawn("heatmap")
     same = ("cluster", table[0], "--method", "hmv", "-q", "9", "-k", "3", "--out", tmp_path / "out")
     assert main(*same, "--quiet")[0] == 0
     assert "holds the whole result already" in main(*same, "--resume")[1]
@@ -450,7 +444,8 @@ def test_help_teaches_by_example(main):
 
 def test_progress_is_shown_on_a_terminal_only(table, tmp_path):
     pty = pytest.importorskip("pty")
-    command = [MRSHC, "cluster", table[0], "-q", "10,20", "--out", tmp_path / "out"]
+    arguments = ("cluster", table[0], "-q", "10,20", "--out", tmp_path / "out")
+    command = [*WITHOUT_PICTURES, *map(str, arguments)]
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as run:
@@ -469,7 +464,7 @@ def test_progress_is_shown_on_a_terminal_only(table, tmp_path):
     assert run.returncode == 0
     for step in (b"Reading", b"MrSHC", b"Writing"):
         assert step in seen
-    piped = mrshc(*command[1:], "--overwrite")
+    piped = mrshc(*arguments, "--overwrite")
     assert (piped.returncode, piped.stderr) == (0, "")
 
 
@@ -478,10 +473,10 @@ def long_run(tmp_path_factory):
     """Write a table whose search takes a while; return the command and its undisturbed result."""
     folder = tmp_path_factory.mktemp("long")
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 400))
-    X[:60, :30] += 1.5
+    X = rng.normal(size=(60, 200))
+    X[:30, :30] += 1.5
     np.save(folder / "table.npy", X)
-    command = ["cluster", folder / "table.npy", "--features", "columns", "--n-references", "100"]
+    command = ["cluster", folder / "table.npy", "--features", "columns", "--n-references", "20"]
     command += ["--all-references", "--quiet", "--jobs", "1"]
     done = mrshc(*command, "--out", "out", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -491,7 +486,7 @@ def long_run(tmp_path_factory):
 def _interrupted(command, folder, *, when, by):
     """Start a run in a folder, and send it a signal once it has finished some steps."""
     with subprocess.Popen(
-        [MRSHC, *map(str, command), "--out", "out"],
+        [*WITHOUT_PICTURES, *map(str, command), "--out", "out"],
         cwd=folder,
         stderr=subprocess.PIPE,
         text=True,
@@ -514,7 +509,7 @@ def test_a_killed_run_goes_on_with_evidence_refinement_and_outliers(long_run, tm
     folder.mkdir()
     assert mrshc(*command, "--out", "out", cwd=folder).returncode == 0
     # Some of the trees are known: what other features say of them must be, too.
-    code, _ = _interrupted(command, tmp_path, when=90, by=signal.SIGKILL)
+    code, _ = _interrupted(command, tmp_path, when=40, by=signal.SIGKILL)
     assert code == -signal.SIGKILL
     assert mrshc(*command, "--out", "out", "--resume", cwd=tmp_path).returncode == 0
     for file in (folder / "out").iterdir():
@@ -523,7 +518,7 @@ def test_a_killed_run_goes_on_with_evidence_refinement_and_outliers(long_run, tm
 
 def test_a_killed_run_is_resumed_and_ends_as_an_undisturbed_one(long_run, tmp_path):
     command, undisturbed = long_run
-    when = 100
+    when = 40
     code, _ = _interrupted(command, tmp_path, when=when, by=signal.SIGKILL)
     assert code == -signal.SIGKILL
     assert not (tmp_path / "out").exists()
@@ -614,7 +609,7 @@ def test_names_beyond_ascii_in_a_locale_without_an_encoding(table, tmp_path):
     frame.columns = [f"Müller {name}" for name in frame.columns]
     frame.to_csv(tmp_path / "genes.tsv", sep="\t")
     command = ["cluster", "genes.tsv", "--method", "hmv", "-q", "20", "--out", "out"]
-    done = mrshc(*command, cwd=tmp_path, env=BARE)
+    done = mrshc(*command, cwd=tmp_path, env=BARE, pictures=True)
     assert (done.returncode, done.stderr) == (0, "")
     result = load_result(tmp_path / "out")
     assert result.samples.index[0] == "Müller s0"
@@ -625,7 +620,8 @@ def test_names_beyond_ascii_in_a_locale_without_an_encoding(table, tmp_path):
 
 
 def test_json_is_utf_8_in_any_locale(table, tmp_path):
-    command = [MRSHC, "cluster", str(table[0]), "--method", "hmv", "-q", "20", "--json"]
+    given = ("cluster", str(table[0]), "--method", "hmv", "-q", "20", "--json")
+    command = [*WITHOUT_PICTURES, *given]
     odd = tmp_path / "Größe"
     done = subprocess.run([*command, "--out", str(odd)], capture_output=True, check=True, env=BARE)
     assert json.loads(done.stdout.decode("utf-8")) == json.loads(

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mrshc.app.cli import main
 from mrshc.io import TableError, can_stay, load_result, read_table
 from mrshc.io.formats import TableFormat, known_formats, register, unregister
 from mrshc.io.raw_table import RawTable
@@ -62,22 +61,9 @@ def values():
     return X
 
 
-@pytest.fixture
-def mrshc(monkeypatch, capsys):
-    """Give a function that runs the command line, and returns its exit code and output."""
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["mrshc", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        try:
-            main()
-            code = 0
-        except SystemExit as ended:
-            code = ended.code
-        said = capsys.readouterr()
-        return code or 0, said.out, said.err
-
-    return run
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
 
 
 def without_frames(shown):
@@ -99,28 +85,28 @@ def test_a_registered_format_is_read(registered, tmp_path, values, pack):
         read_table(path, in_memory=False)
 
 
-def test_a_registered_format_is_read_by_the_command_line(registered, tmp_path, values, mrshc):
+def test_a_registered_format_is_read_by_the_command_line(registered, tmp_path, values, main):
     path = toy_file(tmp_path / "x.toy", values)
     options = ("--method", "hmv", "-q", 4, "-k", 2, "--quiet", "--out", tmp_path / "out")
-    code, _, said = mrshc("cluster", path, *options)
+    code, _, said = main("cluster", path, *options)
     assert (code, "Known are" in said) == (2, True)
     registered(TOY)
-    assert mrshc("cluster", path, *options)[0] == 0
+    assert main("cluster", path, *options)[0] == 0
     assert list(load_result(tmp_path / "out").labels_) == [0] * 6 + [1] * 6
 
 
-def test_a_registered_format_is_listed_in_the_help_and_in_sentences(registered, tmp_path, mrshc):
+def test_a_registered_format_is_listed_in_the_help_and_in_sentences(registered, tmp_path, main):
     (tmp_path / "x").write_bytes(UNKNOWN)
     for is_registered in (False, True):
         if is_registered:
             registered(TOY)
-        _, shown, _ = mrshc("cluster", "--help")
+        _, shown, _ = main("cluster", "--help")
         assert (".npz, .h5ad or .toy, also compressed" in without_frames(shown)) == is_registered
-        _, _, said = mrshc("cluster", tmp_path / "x", "--out", tmp_path / "out")
+        _, _, said = main("cluster", tmp_path / "x", "--out", tmp_path / "out")
         assert (".h5ad, .zarr and .toy." in said) == is_registered
 
 
-def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, mrshc):
+def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, main):
     from mrshc.io.formats.npy import read_array
     from mrshc.io.matrix_file import Stored
 
@@ -147,7 +133,7 @@ def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, mrshc)
     assert isinstance(table.X, Stored)
     np.testing.assert_array_equal(table.to_frame(), values)
     np.testing.assert_array_equal(read_table(path, features="columns").X, values)
-    _, shown, _ = mrshc("cluster", "--help")
+    _, shown, _ = main("cluster", "--help")
     assert "Where .npy, .h5ad, .zarr and .toy do not fit" in without_frames(shown)
 
 
