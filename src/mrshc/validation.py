@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from mrshc.core.data.array_matrix import ArrayMatrix
-from mrshc.core.data.conversion import stored_matrix, table_in_memory
+from mrshc.core.data.conversion import absent_parts, stored_matrix, table_in_memory
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.errors import Parameter, ParameterError, PythonOnly, UserError, refused
 from mrshc.utils.sample_alignment import is_default, is_permuted, same_names
@@ -45,6 +45,8 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
     no more features than samples.
     """
     data = stored_matrix(X)
+    if reset:
+        _warn_of_absent_chunks(X)
     if data is not None:
         n, p = data.shape
         if p > n >= 3:
@@ -62,6 +64,12 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
     if reset:
         _keep_sample_names(estimator, X)
     return data
+
+
+def _warn_of_absent_chunks(X: Any) -> None:
+    """Warn of parts of a file that are not there: they are read as if they were values."""
+    for note in absent_parts(X):
+        warnings.warn(note, UserWarning, stacklevel=2)
 
 
 def _checked_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
@@ -164,6 +172,7 @@ def _refuse_other_samples(estimator: Any, X: Any) -> None:
 
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
     """Return numeric data in which NaN marks a missing cell."""
+    _warn_of_absent_chunks(X)
     X = _numbers(X)
     with _sentences(X):
         array = check_array(
