@@ -6,6 +6,7 @@ import decimal
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 from mrshc import SHC, HighVarianceHC, MrSHC, sparse_components
@@ -62,6 +63,31 @@ WRONG = {
     "rows of other length": (lambda: [*ROWS, ROWS[0][:3]], "row 0 has 8 values and row 6"),
     "a number beyond any float": (lambda: [[10**400, 1.0, 2.0]] * 4, "too large for double"),
     "extended precision": (lambda: A * np.longdouble("1e4000"), "too large for double"),
+    "extended precision in a table": (
+        lambda: pd.DataFrame(A * np.longdouble("1e4000")).rename(columns=str),
+        "too large for double",
+    ),
+    "extended precision in a list": (
+        lambda: (A * np.longdouble("1e4000")).tolist(),
+        "too large for double",
+    ),
+    "extended precision in objects": (
+        lambda: (A * np.longdouble("1e4000")).astype(object),
+        "too large for double",
+    ),
+    "extended precision with a mask": (
+        lambda: np.ma.masked_array(A * np.longdouble("1e4000"), mask=A > 1),
+        "too large for double",
+    ),
+    "a table without columns": (pd.DataFrame, "got a DataFrame without columns"),
+    "a table of lists": (
+        lambda: pytest.importorskip("polars").DataFrame(
+            {"a": [1.0, 2.0, 3.0, 4.0], "b": [[1, 2]] * 4}
+        ),
+        "holds a ndarray in sample 0, feature 'b'",
+    ),
+    "records": (lambda: [{"a": 1, "b": 2}] * 4, r"got a list of dict values\. Pass pandas\.Da"),
+    "lists of lists of lists": (lambda: [[[1, 2], [3, 4]]] * 4, "a list of lists, which has 3 dim"),
     "an empty list": (list, "got an empty list, which has 1 dimension"),
     "a list of numbers": (lambda: [1, 2, 3], "got a list of single values, which has 1 dimension"),
     "a vector": (lambda: A[0], "got an array, which has 1 dimension"),
@@ -123,6 +149,29 @@ def test_numbers_that_no_array_holds_are_refused():
     message = r"feature_tolerance must be a whole number in \[0, 9223372036854775807\]"
     with pytest.raises(ValueError, match=message):
         MrSHC(feature_tolerance=10**30).fit(A)
+
+
+@pytest.mark.parametrize("store", ["csr", "csc", "coo", "map"])
+def test_extended_precision_out_of_memory_is_refused_with_a_sentence(store, tmp_path):
+    X = np.tile(A, 3) * np.longdouble("1e4000")
+    if store == "map":
+        shown = np.memmap(tmp_path / "x", dtype=np.longdouble, shape=X.shape, mode="w+")
+        shown[:] = X
+    else:
+        shown = sparse.coo_array(X).asformat(store)
+    with pytest.raises(ValueError, match=r"^X holds a number that is too large for double prec"):
+        HighVarianceHC(2).fit(shown)
+    model = HighVarianceHC(2).fit(np.tile(A, 3))
+    with pytest.raises(ValueError, match=r"^X holds a number that is too large for double prec"):
+        model.transform(shown)
+
+
+@pytest.mark.parametrize("seed", [10**30, 2**32, -1, 2.5, "x", [1]])
+@pytest.mark.parametrize("model", [MrSHC([2, 3]), SHC([2, 3])], ids=lambda m: type(m).__name__)
+def test_what_is_no_seed_is_refused(model, seed):
+    expected = r"^random_state must be None, a whole number in \[0, 4294967295\] or a RandomState "
+    with pytest.raises(ValueError, match=expected):
+        clone(model).set_params(random_state=seed).fit(A)
 
 
 @pytest.mark.parametrize("scale", [1e-36, 1.0, 3.3e38])

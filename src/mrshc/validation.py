@@ -6,7 +6,7 @@ Each refusal says what was wanted, what came, and what to do.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import pairwise
 from numbers import Integral, Number
@@ -14,11 +14,13 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, validate_data
 
 from mrshc.core.data.array_matrix import ArrayMatrix
-from mrshc.core.data.conversion import stored_matrix, table_in_memory
+from mrshc.core.data.conversion import absent_parts, stored_matrix, table_in_memory
 from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.core.data.read_errors import OutOfRangeError, in_range
 from mrshc.errors import Parameter, ParameterError, PythonOnly, UserError, refused
 from mrshc.utils.sample_alignment import is_default, is_permuted, same_names
 
@@ -45,6 +47,8 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
     no more features than samples.
     """
     data = stored_matrix(X)
+    if reset:
+        _warn_of_absent_chunks(X)
     if data is not None:
         n, p = data.shape
         if p > n >= 3:
@@ -62,6 +66,12 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
     if reset:
         _keep_sample_names(estimator, X)
     return data
+
+
+def _warn_of_absent_chunks(X: Any) -> None:
+    """Warn of parts of a file that are not there: they are read as if they were values."""
+    for note in absent_parts(X):
+        warnings.warn(note, UserWarning, stacklevel=2)
 
 
 def _checked_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
@@ -87,17 +97,14 @@ def _checked_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
 def _sentences(X: Any) -> Iterator[None]:
     """Turn failures of a conversion to numbers into a sentence about the first bad cell."""
     try:
-        yield
-    except OverflowError:
-        raise _too_large() from None
+        with in_range():
+            yield
+    except OutOfRangeError:
+        raise
     except TypeError as error:
         raise _object_error(X, reason=f" ({error})") or error from None
     except ValueError as error:
-        raise _text_error(X) or error from None
-
-
-def _too_large() -> ValueError:
-    return ValueError("X holds a number that is too large for double precision. Rescale it.")
+        raise _text_error(X) or _object_error(X) or error from None
 
 
 def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
@@ -166,6 +173,7 @@ def _refuse_other_samples(estimator: Any, X: Any) -> None:
 
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
     """Return numeric data in which NaN marks a missing cell."""
+    _warn_of_absent_chunks(X)
     X = _numbers(X)
     with _sentences(X):
         array = check_array(
@@ -261,6 +269,18 @@ def check_jobs(n_jobs: Any) -> int | None:
     return int(n_jobs)
 
 
+def check_seed(random_state: Any) -> np.random.RandomState:
+    """Return the generator of random numbers that a seed stands for."""
+    try:
+        return check_random_state(random_state)
+    except ValueError:
+        raise refused(
+            "random_state",
+            random_state,
+            allowed=f"be None, a whole number in [0, {2**32 - 1}] or a RandomState instance",
+        ) from None
+
+
 def check_increasing(
     name: str, values: Any, *, low: int, high: int, advice: str
 ) -> tuple[int, ...]:
@@ -319,7 +339,8 @@ def _numbers(X: Any, *, rounded: bool = True) -> Any:
     Whole numbers that are `rounded` to double precision give a warning.
     """
     if isinstance(X, np.ma.MaskedArray):
-        return np.ma.filled(X.astype(np.float64), np.nan)
+        with _sentences(X):
+            return np.ma.filled(X.astype(np.float64), np.nan)
     _refuse_other_than_a_matrix(X)
     kinds = _kinds(X)
     if set(kinds) & set("SUO") and (error := _text_error(X)):
@@ -333,17 +354,7 @@ def _numbers(X: Any, *, rounded: bool = True) -> Any:
         )
     if rounded:
         _warn_of_rounding(_largest_integer(X, [i for i, k in enumerate(kinds) if k in "iu"]))
-    _refuse_long(X)
     return _densified(X)
-
-
-def _refuse_long(X: Any) -> None:
-    """Refuse extended precision beyond the range of double precision, which would become inf."""
-    dtype = getattr(X, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize > 8:
-        values = np.asarray(X)
-        if np.any(np.isfinite(values) & (np.abs(values) > np.finfo(np.float64).max)):
-            raise _too_large()
 
 
 def _densified(X: Any) -> Any:
@@ -374,6 +385,11 @@ def _refuse_other_than_a_matrix(X: Any) -> None:
         raise ValueError(f"{wanted}, got {shown}. Pass an array, a DataFrame or a list of lists.")
     if hasattr(X, "name") and hasattr(X, "dtype") and getattr(X, "ndim", 1) == 1:
         raise ValueError(f"{wanted}, got a Series, which has one dimension. Pass a DataFrame.")
+    if hasattr(X, "columns") and not len(X.columns):
+        raise ValueError(f"{wanted}, got a DataFrame without columns. Pass one with features.")
+    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping | Set):
+        kind = type(X[0]).__name__
+        raise ValueError(f"{wanted}, got a list of {kind} values. Pass pandas.DataFrame(X).")
     _refuse_other_dimensions(X, wanted)
     if getattr(getattr(X, "dtype", None), "names", None):
         raise ValueError(f"{wanted}, got a structured array. Pass its fields as columns.")
@@ -383,8 +399,11 @@ def _refuse_other_dimensions(X: Any, wanted: str) -> None:
     """Refuse arrays and lists that have not two dimensions, other than records."""
     if isinstance(X, list | tuple):
         is_flat = not any(hasattr(row, "__len__") and not isinstance(row, str) for row in X)
-        n_dimensions, what = 1 if is_flat else 2, f"a {type(X).__name__}"
-        what = f"{what} of single values" if len(X) else f"an empty {type(X).__name__}"
+        cells = X[0] if len(X) and isinstance(X[0], list | tuple) else ()
+        is_deep = any(isinstance(c, list | tuple) or getattr(c, "ndim", 0) for c in cells)
+        n_dimensions, what = 1 if is_flat else 3 if is_deep else 2, f"a {type(X).__name__}"
+        what = f"{what} of {'lists' if is_deep else 'single values'}"
+        what = what if len(X) else f"an empty {type(X).__name__}"
     else:
         n_dimensions, what = getattr(X, "ndim", 2), "an array"
     if n_dimensions != 2 and not getattr(getattr(X, "dtype", None), "names", None):
@@ -480,11 +499,15 @@ def _text_error(X: Any) -> ValueError | None:
 
 def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
     """Return a sentence about the first cell that cannot be converted to a number, if any."""
-    cells = np.asarray(X, dtype=object)
+    try:
+        cells = np.asarray(X, dtype=object)
+    except ValueError:  # rows of different length
+        return None
     if cells.ndim != 2:
         return None
     for (i, j), value in np.ndenumerate(cells):
-        if value is not None and not isinstance(value, SupportsFloat):
+        is_number = isinstance(value, SupportsFloat) and getattr(value, "ndim", 0) == 0
+        if value is not None and not is_number:
             return NotNumericError(
                 f"X must be numeric, but holds a {type(value).__name__} in sample {i}, feature "
                 f"{_feature_name(X, j)}{reason}. Drop or encode such columns."

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 from functools import cache
 
 import dask.array
@@ -9,11 +10,12 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from mrshc import SHC, HighVarianceHC, MrSHC
+from mrshc import SHC, HighVarianceHC, MrSHC, refine_features
 from mrshc.core.data.conversion import stored_matrix
 from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
 from mrshc.errors import UserError
@@ -22,9 +24,12 @@ from storage_backends import (
     backed,
     backed_sparse,
     clustered,
+    in_group,
     in_hdf5,
+    in_zarr,
     mapped,
     use_small_blocks,
+    zarr_group,
 )
 
 # Ten reference samples do not always see clusters.
@@ -346,3 +351,83 @@ def test_samples_in_another_order_are_other_data(tmp_path):
         np.save(tmp_path / "X.npy", rows)
         found.append(stored_matrix(np.load(tmp_path / "X.npy", mmap_mode="r")).fingerprint())
     assert found[0] != found[1]
+
+
+# ---- parts of a file that are absent
+
+
+def zarr_without_a_chunk(folder):
+    array = in_zarr(A, folder, (len(A), 60))
+    (folder / "X.zarr/c/0/2").unlink()
+    return array
+
+
+def zarr_without_a_folder(folder):
+    array = in_zarr(A, folder, (len(A), 60))
+    shutil.rmtree(folder / "X.zarr")
+    return array
+
+
+def zarr_in_memory(_):
+    array = zarr.create_array({}, shape=A.shape, chunks=(len(A), 60), dtype=A.dtype)
+    array[:, 60:] = A[:, 60:]
+    return array
+
+
+def hdf5_without_a_chunk(folder):
+    with h5py.File(folder / "X.h5", "w") as file:
+        file.create_dataset("X", A.shape, float, chunks=(len(A), 60))[:, 60:] = A[:, 60:]
+    return h5py.File(folder / "X.h5")["X"]
+
+
+def hdf5_without_values(folder):
+    return h5py.File(folder / "X.h5", "w").create_dataset("X", A.shape, float, fillvalue=7)
+
+
+def sparse_without_a_chunk(folder):
+    group = in_group(A, zarr_group(folder), "csc_matrix")
+    cells = group["data"][:]
+    del group["data"]
+    group.create_array("data", shape=cells.shape, chunks=(len(cells) // 2,), dtype=float)[-9:] = 1
+    return group
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (zarr_without_a_chunk, r"^1 of 5 chunks of .*X\.zarr are absent and are read as the fill"),
+        (zarr_in_memory, r"^1 of 5 chunks of .* are absent and are read as the fill value 0\.$"),
+        (hdf5_without_a_chunk, r"^1 of 5 chunks of .*X\.h5/X are absent and are read as the fill"),
+        (lambda f: backed(hdf5_without_a_chunk(f)), r"^1 of 5 chunks of .*X\.h5/X are absent"),
+        (sparse_without_a_chunk, r"^1 of 2 chunks of .*/X/data are absent and are read as the"),
+    ],
+)
+@pytest.mark.parametrize("model", [HighVarianceHC(20), SHC(20), quick()])
+def test_absent_chunks_give_a_warning(tmp_path, make, match, model):
+    X = make(tmp_path)
+    with pytest.warns(UserWarning, match=match) as given:
+        clone(model).fit(X)
+    ours = [w for w in given if "absent" in str(w.message)]
+    assert len(ours) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (zarr_without_a_folder, r"^5 of 5 chunks of .* are read as the fill value 0\.$"),
+        (hdf5_without_values, r"^1 of 1 chunks of .* are read as the fill value 7\.$"),
+    ],
+)
+def test_arrays_without_any_value_give_a_warning(tmp_path, make, match):
+    X = make(tmp_path)
+    with (
+        pytest.warns(UserWarning, match=match),
+        pytest.raises(ValueError, match="all 300 of its features are constant"),
+    ):
+        HighVarianceHC(20).fit(X)
+
+
+def test_features_of_a_file_with_absent_chunks_give_a_warning(tmp_path):
+    X = hdf5_without_a_chunk(tmp_path)
+    with pytest.warns(UserWarning, match=r"^1 of 5 chunks of .* are absent"):
+        refine_features(X, range(60, 70))

@@ -31,6 +31,7 @@ TABLES = ("clusters.csv", "features.csv", "silhouettes.csv", "markers.csv", "lin
 FILES = (*TABLES, "selected.gct", "result.json")
 HOSTILE = (
     *("-1", "0", "1", "2", "7", "1e308", "-1e308", "nan", "NaN", "inf", "-inf", "", "text", "0.5"),
+    *("1000000", "1000000000000", str(2**62)),  # which 64 bits hold
     *("9" * 30, "9" * 5000, "True", "False", "true", "1_0", " 1", "1,2", '"', "'", "\0", "\ud7ff"),
 )
 HOSTILE_JSON = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core.arrays import Float, Index, Labels, Mask
@@ -28,6 +28,7 @@ from mrshc.validation import (
     check_number,
     check_option,
     check_samples,
+    check_seed,
     forget,
 )
 
@@ -283,4 +284,4 @@ def _default_targets(p: int) -> tuple[int, ...]:
 
 def seed_of(random_state: Any) -> int:
     """Return the number from which all streams of a fit are derived."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return int(check_seed(random_state).randint(np.iinfo(np.int32).max))

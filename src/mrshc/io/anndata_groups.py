@@ -19,7 +19,8 @@ from mrshc.core.data.hdf5_zarr_groups import (
 from mrshc.core.data.read_errors import are_integers
 from mrshc.core.data.sparse_matrix import Compressed
 from mrshc.core.data.sparse_structure import StructureError
-from mrshc.io.chunk_storage import absent_chunks, refuse_unwritten
+from mrshc.core.data.stored_chunks import absent_chunks
+from mrshc.io.chunk_storage import refuse_unwritten
 from mrshc.io.matrix_file import Stored, matrix_in, sparse_damage, stays
 from mrshc.io.memory import refuse_larger_than_memory
 from mrshc.io.raw_table import RawTable, floats, rounding_notes

@@ -12,6 +12,13 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float
 from mrshc.plotting import style
+from mrshc.plotting.arguments import (
+    check_axes,
+    check_names,
+    check_numbers,
+    check_title,
+    check_top,
+)
 from mrshc.plotting.colours import cluster_colours
 from mrshc.plotting.dendrogram_layout import (
     counted,
@@ -65,6 +72,7 @@ def silhouettes(
     >>> [float(bar.get_width()) for bar in ax.patches]
     [0.9, 0.2, 0.5]
     """
+    ax, title, names = check_axes(ax), check_title(title), check_names("names", names)
     aligned = align_together(widths=widths, labels=labels, names=names)
     widths, labels, names = aligned["widths"], aligned["labels"], aligned["names"]
     rows = silhouette_rows(widths, labels)
@@ -153,6 +161,7 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
     >>> [ax.get_title(loc="left") for ax in figure.axes]
     ['cluster 1', 'cluster 2', 'cluster 3']
     """
+    title = check_title(title)
     panels = marker_panels(table, n_clusters, top=top)[:_MOST_PANELS]
     most = max(2, *(len(panel.features) for panel in panels))
     high = 0.18 * most
@@ -217,8 +226,14 @@ def loadings(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['c', 'a']
     """
-    values = np.atleast_2d(np.asarray(components, dtype=np.float64))
-    names = list(feature_names)
+    title, top = check_title(title), check_top(top)
+    values = np.atleast_2d(check_numbers("components", components))
+    names = [] if feature_names is None else list(check_names("feature_names", feature_names))
+    if values.ndim != 2 or not len(values):
+        raise ValueError(
+            "components must hold one component in each row, at least one, got the shape "
+            f"{values.shape}. Give components_ of a fitted MrSHC."
+        )
     if values.shape[1] != len(names):
         raise ValueError(
             f"feature_names must hold one name for each of the {values.shape[1]} features, got "

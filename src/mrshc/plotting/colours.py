@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mrshc.core.arrays import Float
+from mrshc.plotting.arguments import check_n_clusters
 from mrshc.plotting.dendrogram_layout import shortened
 from mrshc.utils.sample_alignment import SampleNames, align_samples
 from mrshc.utils.text_cleaning import clean_text
@@ -67,6 +68,7 @@ def level_colours(
     >>> len(set(level_colours(25)))
     25
     """
+    n_levels = check_n_clusters("n_levels", n_levels, low=0)
     turned = [palette[(start + i) % len(palette)] for i in range(len(palette))]
     # Black has no darker tint, and its lighter ones are kept for what is missing.
     tinted = [colour for colour in turned if colour != "#000000"]
@@ -77,6 +79,7 @@ def level_colours(
 
 def cluster_colours(n_clusters: int) -> tuple[str, ...]:
     """Return the colours of clusters 0, 1, ..., the same in every picture."""
+    n_clusters = check_n_clusters("n_clusters", n_clusters, low=0)
     return level_colours(n_clusters, palette=CLUSTER_PALETTE)
 
 
@@ -156,6 +159,12 @@ def _columns(annotations: Any) -> dict[Any, Any]:
     if annotations is None:
         return {}
     if hasattr(annotations, "columns"):
+        names, counts = np.unique([str(c) for c in annotations.columns], return_counts=True)
+        if np.any(counts > 1):
+            raise ValueError(
+                "Columns of annotations must have different names, but "
+                f"{str(names[counts.argmax()])!r} names {counts.max()} of them. Rename them."
+            )
         return {name: annotations[name] for name in annotations.columns}
     if isinstance(annotations, pd.Series) or not hasattr(annotations, "items"):
         raise TypeError(
@@ -174,9 +183,23 @@ def _series(name: str, values: Any, *, n: int) -> pd.Series:
             f"Annotation {name!r} must hold one value for each of the {n} samples, got {got}. "
             "Use None or NaN where a value is missing."
         )
+    if (odd := next((v for v in listed if not _is_single(v)), None)) is not None:
+        raise ValueError(
+            f"Annotation {name!r} must hold real numbers, text or other single values, got a "
+            f"{type(odd).__name__}. Convert its values, such as by str()."
+        )
     if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):  # which orders its levels
         return pd.Series(listed, dtype=values.dtype)
     return pd.Series([clean_text(v) if isinstance(v, str) else v for v in listed])
+
+
+def _is_single(value: Any) -> bool:
+    """Tell whether a value can be a level or lie on a scale."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return not isinstance(value, complex | np.complexfloating)
 
 
 def _is_scale(series: pd.Series) -> bool:
@@ -197,7 +220,10 @@ def natural_key(value: Any) -> tuple[Any, ...]:
     parts = re.split(r"(\d+(?:\.\d+)?)", str(value))
     texts = tuple((float(p), "") if i % 2 else (0.0, p) for i, p in enumerate(parts))
     is_number = isinstance(value, int | float | np.number)
-    return (float(value), texts) if is_number else (np.inf, texts)
+    try:
+        return (float(value) if is_number else np.inf, texts)
+    except OverflowError:  # a whole number of more than 308 digits
+        return (np.inf if value > 0 else -np.inf, texts)
 
 
 def _level_bar(name: str, series: pd.Series, *, levels: list[Any], start: int) -> AnnotationBar:

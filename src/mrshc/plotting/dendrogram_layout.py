@@ -15,7 +15,9 @@ from scipy.spatial.distance import squareform
 
 from mrshc.core.arrays import Float, Index
 from mrshc.core.trees.tree import Tree, check_linkage
+from mrshc.plotting.arguments import check_numbers
 from mrshc.utils.text_cleaning import clean_text
+from mrshc.validation import check_integer
 
 POINTS_PER_INCH = 72.0
 # A line of text is as high as its size in points times this, with air to the next line.
@@ -87,7 +89,7 @@ def dendrogram_lines(
 
 
 def _condensed(distances: ArrayLike, n: int) -> Float:
-    square = np.asarray(distances, dtype=np.float64)
+    square = check_numbers("distances", distances)
     if square.shape != (n, n):
         raise ValueError(
             f"distances must have the shape {(n, n)}, got {square.shape}. Give those between all "
@@ -150,8 +152,7 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     """
     heights = check_linkage(linkage_matrix)[:, 2]
     n = heights.size + 1
-    if not 1 <= k <= n:
-        raise ValueError(f"cut must lie in [1, {n}], got {k}. A tree has no more clusters.")
+    k = check_integer("cut", k, low=1, high=n, advice="A tree has no more clusters than samples.")
     # Nothing lies above the root: one cluster is cut off just over it.
     padded = np.concatenate([[0.0], heights, [1.03 * heights[-1]]])
     return float(padded[n - k : n - k + 2].mean()) if k > 1 else float(padded[-1])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from mrshc.plotting.arguments import check_model, check_names
 from mrshc.plotting.tree_plots import dendrogram
 
 _WIDTH, _HEIGHT = 10.0, 2.6  # of a panel, in inches
@@ -38,11 +39,13 @@ def dendrograms(
     -------
     Figure
     """
+    _check_models(models)
+    titles = _headings(models, titles)
+    check_names("names", names)
     samples = names if names is None or hasattr(names, "iloc") else list(names)
     height = _HEIGHT + (0.0 if samples is None else _NAMES_HEIGHT)
     figure = Figure(figsize=(_WIDTH, height * len(models)), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(models)))
-    titles = [_heading(*item) for item in models.items()] if titles is None else titles
     for panel, model, title in zip(panels, models.values(), titles, strict=True):
         # Clusters differ between the panels, so that no legend could serve them all.
         dendrogram(
@@ -58,6 +61,31 @@ def dendrograms(
         if panel is not panels[0] and panel.get_legend() is not None:
             panel.get_legend().remove()
     return figure
+
+
+def _check_models(models: Any) -> None:
+    if not isinstance(models, Mapping) or not models:
+        raise ValueError(
+            "models must map names to fitted estimators, at least one, got "
+            f"{'none' if isinstance(models, Mapping) else f'a {type(models).__name__}'}. Give "
+            "models of a comparison, or {'name': model}."
+        )
+    for model in models.values():
+        check_model(model, "linkage_matrix_")
+
+
+def _headings(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:
+    if titles is None:
+        return [_heading(*item) for item in models.items()]
+    is_list = isinstance(titles, Iterable) and not isinstance(titles, str)
+    listed = list(titles) if is_list else []
+    if len(listed) != len(models):
+        got = len(listed) if is_list else repr(titles)
+        raise ValueError(
+            f"titles must hold one heading for each of the {len(models)} models, got {got}. Give a "
+            "list of them, or None."
+        )
+    return listed
 
 
 def _heading(name: str, model: Any) -> str:

@@ -8,6 +8,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from mrshc.core.arrays import Float, Index, Mask
+from mrshc.plotting.arguments import check_numbers
 
 # Below this share of the scale, spread is rounding error.
 _NO_SPREAD = 1e-12
@@ -27,7 +28,7 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
     >>> standardised([[1.0, 5.0], [3.0, 5.0]]).round(6).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
-    X = np.array(selected, dtype=np.float64)
+    X = _matrix(selected)
     seen = np.isfinite(X)
     counted = seen.copy()
     counted[[] if outlying is None else outlying] = False
@@ -44,8 +45,18 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
 
 def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
     """Return the rows of all samples that are not outlying: they say which features go together."""
-    X = np.asarray(selected, dtype=np.float64)
+    X = _matrix(selected)
     return X if outlying is None else np.delete(X, outlying, axis=0)
+
+
+def _matrix(selected: ArrayLike) -> Float:
+    X = check_numbers("selected", selected)
+    if X.ndim != 2:
+        raise ValueError(
+            "selected must hold samples in rows and features in columns, got the shape "
+            f"{X.shape}. Give the selected features, such as model.transform(X)."
+        )
+    return X
 
 
 def correlation_distances(selected: ArrayLike) -> Float:
@@ -85,7 +96,12 @@ def feature_tree(selected: ArrayLike) -> Float:
     >>> feature_tree(X)[0, :3].tolist()
     [0.0, 1.0, 0.0]
     """
-    condensed = squareform(correlation_distances(selected), checks=False)
+    distances = correlation_distances(selected)
+    if len(distances) < 2:
+        raise ValueError(
+            f"selected must hold at least two features for a tree, got {len(distances)}. Give more."
+        )
+    condensed = squareform(distances, checks=False)
     # Rounding leaves copies of a feature a hair apart.
     tree: Float = hierarchy.linkage(np.round(condensed, 12), "average")
     return tree

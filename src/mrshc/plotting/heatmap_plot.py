@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float, Index
 from mrshc.plotting import style
+from mrshc.plotting.arguments import check_model, check_names, check_numbers, check_title
 from mrshc.plotting.colours import NEUTRAL, annotation_bars, outlier_bar
 from mrshc.plotting.dendrogram_layout import (
     counted,
@@ -73,6 +74,8 @@ def heatmap(
     >>> [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     ['a', 'b', 'c', 'd']
     """
+    check_model(model, "linkage_matrix_")
+    title, names = check_title(title), check_names("names", names)
     lines = dendrogram_lines(model.linkage_matrix_)
     n = lines.order.size
     names = None if names is None else list(align_samples(names, sample_names(model), what="names"))
@@ -111,7 +114,7 @@ def _strip(ax: Axes, n: int) -> None:
 
 
 def _checked(selected: ArrayLike, n: int) -> Float:
-    X = np.asarray(selected, dtype=np.float64)
+    X = check_numbers("selected", selected)
     if X.ndim != 2 or X.shape[0] != n or not X.shape[1]:
         raise ValueError(
             f"selected must hold the {n} samples of the tree in rows and at least one feature in "
@@ -122,6 +125,7 @@ def _checked(selected: ArrayLike, n: int) -> Float:
 
 
 def _feature_names(selected: Any, given: Iterable[Any] | None, *, q: int) -> list[Any]:
+    given = check_names("feature_names", given)
     names = list(getattr(selected, "columns", range(q)) if given is None else given)
     if len(names) != q:
         raise ValueError(

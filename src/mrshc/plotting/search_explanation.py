@@ -9,6 +9,7 @@ import numpy as np
 
 from mrshc.core.selection import Curve, SearchStory, rule_of
 from mrshc.core.selection.explanation import all_kept, counted, plain_curve
+from mrshc.plotting.arguments import check_table
 
 Table = Mapping[str, Any]
 
@@ -28,6 +29,7 @@ def search_story(table: Table) -> SearchStory:
     >>> search_story(table).verdict
     'Chosen: 3 clusters (average silhouette 0.60)'
     """
+    check_table("table", table, ("chosen",))
     columns = {name: np.asarray(column) for name, column in table.items()}
     if (rule := rule_of(columns)) is not None:
         return rule.explain(columns)

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from mrshc.core.selection import Curve, SearchStory
 from mrshc.plotting import style
+from mrshc.plotting.arguments import check_model, check_title
 from mrshc.plotting.dendrogram_layout import fitting_labels
 from mrshc.plotting.search_explanation import search_story
 
@@ -53,7 +54,8 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
     >>> ax.get_title(loc="left")
     'Which number of clusters?'
     """
-    story = search_story(model.search_results_)
+    title = check_title(title)
+    story = search_story(check_model(model, "search_results_").search_results_)
     widths = [float(np.clip(0.45 * len(c.ticks), 3.2, 9.5)) for c in story.curves]
     wide = max(6.5, sum(widths) + 2.9)
     figure = style.new_figure(wide, 4.4 if story.curves else 1.8)

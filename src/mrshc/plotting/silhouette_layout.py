@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Float, Index
+from mrshc.plotting.arguments import check_numbers
 from mrshc.plotting.colours import natural_key
 
 
@@ -32,7 +33,7 @@ def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
     >>> silhouette_rows([0.1, 0.5, 0.3], [0, 1, 0]).order
     array([2, 0, 1])
     """
-    values, known = np.asarray(widths, dtype=np.float64), np.asarray(labels)
+    values, known = check_numbers("widths", widths), np.asarray(labels)
     if values.ndim != 1 or known.shape != values.shape or not values.size:
         raise ValueError(
             "widths and labels must hold one entry for each sample, got the shapes "

@@ -8,8 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mrshc.plotting.arguments import check_table
+
 Verdict = Literal["made", "not supported", "supported, not made"]
 Table = Mapping[str, Any]
+
+_COLUMNS = ("node", "height", "drop", "expected_drop", "standard_error", "supported", "split")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,7 @@ def split_marks(tests: Table) -> list[SplitMark]:
     >>> mark.verdict, mark.label
     ('made', '+2.0')
     """
+    check_table("tests", tests, _COLUMNS)
     columns = {name: np.asarray(column) for name, column in tests.items()}
     beyond = np.asarray(columns["drop"] - columns["expected_drop"], dtype=np.float64)
     error = np.asarray(columns["standard_error"], dtype=np.float64)

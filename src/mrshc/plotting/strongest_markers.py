@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mrshc.core.arrays import Float
+from mrshc.plotting.arguments import check_n_clusters, check_table, check_top
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,6 +44,10 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     >>> [(panel.heading, panel.features) for panel in marker_panels(table, 3, top=5)]
     [('cluster 1', ('gene 7',)), ('cluster 2', ()), ('cluster 3', ())]
     """
+    check_table("table", table, ("contrast", "inside", "effect_size"))
+    if "name" not in table:
+        check_table("table", table, ("feature",))
+    n_clusters, top = check_n_clusters("n_clusters", n_clusters), check_top(top)
     counts_from_zero = "name" in table
     names = table["name" if counts_from_zero else "feature"]
     effects = table["effect_size"].to_numpy(dtype=np.float64)

@@ -17,6 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from mrshc.errors import refused
+from mrshc.plotting.arguments import check_path
 from mrshc.plotting.colours import Entry
 from mrshc.plotting.dendrogram_layout import (
     CHARACTER_WIDTH,
@@ -26,10 +28,14 @@ from mrshc.plotting.dendrogram_layout import (
 )
 from mrshc.utils.atomic_files import replacing
 from mrshc.utils.text_cleaning import clean_text
+from mrshc.validation import check_number
 
 SMALL_TEXT = 8.0
 WIDEST = 16.0
 _TALLEST_LEGEND = 26
+# The widest figure then has fewer than the 65,536 pixels that matplotlib can draw; and below ten,
+# the smallest text has no pixel.
+_MOST_DPI = 2400
 # Neither the day nor the program's version belongs to the picture: equal figures, equal bytes.
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
@@ -175,7 +181,7 @@ def _places_kept(figure: Any) -> Iterator[None]:
             ax.set_in_layout(in_layout)
 
 
-def write_picture(figure: Any, path: str | Path, *, dpi: int = 150) -> None:
+def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
     """Write a picture; interrupted, the old one stays whole.
 
     Parameters
@@ -184,8 +190,8 @@ def write_picture(figure: Any, path: str | Path, *, dpi: int = 150) -> None:
         What to write. The same figure gives the same bytes.
     path : str or Path
         Its suffix says the format: .png or .svg. Missing folders are made.
-    dpi : int
-        Pixels per inch of a PNG.
+    dpi : float, default=150
+        Pixels per inch of a PNG, from 10 to 2400.
 
     Examples
     --------
@@ -198,7 +204,12 @@ def write_picture(figure: Any, path: str | Path, *, dpi: int = 150) -> None:
     ...     (Path(folder) / "empty.svg").read_text(encoding="utf-8")[:5]
     '<?xml'
     """
-    path = Path(path)
+    path = Path(check_path(path))
+    dpi = check_number("dpi", dpi, low=10, high=_MOST_DPI, advice="The default is 150.")
+    if not hasattr(figure, "savefig"):
+        raise refused(
+            "figure", figure, allowed="be a matplotlib Figure", advice="Of axes, give ax.figure."
+        )
     kind = path.suffix.lower().removeprefix(".")
     if kind not in _METADATA:
         raise ValueError(

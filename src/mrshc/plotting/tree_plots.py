@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.arrays import Index
 from mrshc.plotting import style
+from mrshc.plotting.arguments import check_axes, check_model, check_names, check_title
 from mrshc.plotting.colours import (
     MISSING,
     NEUTRAL,
@@ -40,7 +41,7 @@ from mrshc.plotting.dendrogram_layout import (
     text_inches,
 )
 from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
-from mrshc.utils.sample_alignment import align_samples, align_square, sample_names
+from mrshc.utils.sample_alignment import SampleNames, align_samples, align_square, sample_names
 
 # A sample needs this much width for a name that can be read.
 _INCHES_PER_LEAF = 0.16
@@ -118,15 +119,19 @@ def dendrogram(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['class', 'a', 'b', '', 'found clusters', 'cluster 1', 'cluster 2']
     """
+    check_model(model, "linkage_matrix_")
+    ax, title = check_axes(ax), check_title(title)
     known = sample_names(model)
     distances = align_square(distances, known, what="distances")
     lines = dendrogram_lines(model.linkage_matrix_, distances=distances)
     n = lines.order.size
-    names = None if names is None else list(align_samples(names, known, what="names"))
+    names = None if names is None else _listed_names(names, known)
     samples = sample_names(model, names=names)
     bars = (*outlier_bar(model, n), *annotation_bars(annotations, n, samples=samples))
     labels = getattr(model, "labels_", None) if colour_branches else None
     shown = in_order("names", range(n) if names is None else names, order=lines.order)
+    # Before anything is drawn: given axes stay as they are if an argument is refused.
+    height = None if cut is None else cut_height(model.linkage_matrix_, cut)
     sections = tree_sections(bars, labels)
     if ax is None:
         ax = _new_axes(shown, n_bars=len(bars), sections=sections)
@@ -134,11 +139,15 @@ def dendrogram(
     _scale_heights(ax, lines)
     draw_bars(ax, bars, lines=lines)
     _name_leaves(ax, shown, bars=bars, order=lines.order)
-    if cut is not None:
-        _draw_cut(ax, cut, height=cut_height(model.linkage_matrix_, cut))
+    if cut is not None and height is not None:
+        _draw_cut(ax, cut, height=height)
     style.beside(ax, sections)
     style.heading(ax, title)
     return ax
+
+
+def _listed_names(names: Any, known: SampleNames) -> list[Any]:
+    return list(align_samples(check_names("names", names), known, what="names"))
 
 
 def tree_sections(bars: Sequence[AnnotationBar], labels: Any) -> list[style.Section]:
@@ -268,6 +277,8 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
             "gap_tests needs a model with split_tests_, as MrSHC has after fit, got "
             f"{type(model).__name__}. Draw its dendrogram instead."
         )
+    check_model(model, "linkage_matrix_")
+    ax, title = check_axes(ax), check_title(title)
     lines = dendrogram_lines(model.linkage_matrix_)
     n = lines.order.size
     if ax is None:

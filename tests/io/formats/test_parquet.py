@@ -32,12 +32,54 @@ def test_parquet_with_gaps_and_a_class_at_the_end(tmp_path):
     assert table.sample_annotations["class"].tolist() == ["u", "v", "u"]
 
 
-def test_nested_columns_of_parquet(tmp_path):
+@pytest.fixture
+def written(tmp_path):
+    """Write columns, and three of numbers after them, to a Parquet file."""
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    rng = np.random.default_rng(0)
-    numbers = {name: rng.normal(size=9) for name in "abc"}
-    maps = arrow.array([[("k", 1)]] * 9, arrow.map_(arrow.string(), arrow.int64()))
-    for nested in ([[1, 2]] * 9, [{"x": 1}] * 9, maps):
-        parquet.write_table(arrow.table({"odd": nested, **numbers}), tmp_path / "t.parquet")
-        with pytest.raises(TableError, match=r"holds .* values in column 'odd', but numbers or"):
-            read_table(tmp_path / "t.parquet")
+    numbers = np.random.default_rng(0).normal(size=(3, 9))
+
+    def write(columns, names):
+        path = tmp_path / "t.parquet"
+        arrays = [*(arrow.array(*column) for column in columns), *map(arrow.array, numbers)]
+        parquet.write_table(arrow.Table.from_arrays(arrays, names=[*names, *"abc"]), path)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([[1, 2]] * 9, "list<element: int64>"),
+        ([[[1.5]]] * 9, "list<element: list<element: double>>"),
+        ([{"x": 1}] * 9, "struct<x: int64>"),
+        ([{f"field {i}": 1 for i in range(99)}] * 9, "struct<field 0: int64, .*[.]{3}"),
+    ],
+)
+def test_nested_columns_of_parquet(written, values, kind):
+    path = written([(values,)], ["odd"])
+    with pytest.raises(
+        TableError,
+        match=rf"holds {kind} values in column 'odd', but numbers or text were wanted\. Leave",
+    ):
+        read_table(path)
+
+
+def test_maps_and_missing_lists_of_parquet(written):
+    arrow = pytest.importorskip("pyarrow")
+    maps = ([[("k", 1)]] * 9, arrow.map_(arrow.string(), arrow.int64()))
+    with pytest.raises(TableError, match=r"holds map<string, int64.*> values in column 'odd', but"):
+        read_table(written([maps], ["odd"]))
+    lists = ([None] * 9, arrow.list_(arrow.int64()))
+    with pytest.raises(TableError, match=r"holds list<element: int64> values in column 'odd', but"):
+        read_table(written([lists], ["odd"]))
+
+
+def test_columns_of_parquet_with_the_same_name(written):
+    path = written([(range(9),), (["x"] * 9,)], ["b", "b"])
+    with pytest.raises(
+        TableError,
+        match=r"t.parquet has 3 columns with the name 'b', but the names of columns must differ\. "
+        r"Rename them when it is written\.$",
+    ):
+        read_table(path)

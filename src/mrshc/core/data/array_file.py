@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mrshc.core.arrays import Index
 from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.hdf5_zarr_groups import in_one_file, refuse_outside
-from mrshc.core.data.read_errors import are_integers, block_dtype, matrix_shape
+from mrshc.core.data.read_errors import are_integers, block_dtype, in_range, matrix_shape
 
 
 class MappedMatrix(BlockReader):
@@ -31,7 +31,8 @@ class MappedMatrix(BlockReader):
 
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return some columns. They are picked row by row: a page is visited once."""
-        with self._reading(int(np.min(indices, initial=0)), int(np.max(indices, initial=0)) + 1):
+        first, last = int(np.min(indices, initial=0)), int(np.max(indices, initial=0))
+        with self._reading(first, last + 1), in_range():
             self._check_length()
             return np.asarray(self._array[:, indices], dtype=self.dtype)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mrshc.core.arrays import Index
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.passes import BlockFunction
-from mrshc.core.data.read_errors import WHOLE_FILE, reading
+from mrshc.core.data.read_errors import WHOLE_FILE, in_range, reading
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class BlockReader(DataMatrix):
         return out
 
     def _block(self, block: slice) -> NDArray[Any]:
-        with self._reading(block.start, block.stop):
+        with self._reading(block.start, block.stop), in_range():
             return self._read(block.start, block.stop).astype(self.dtype, copy=False)
 
     def _reading(self, start: int, stop: int) -> AbstractContextManager[None]:

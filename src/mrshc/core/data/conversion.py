@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.array_file import FileMatrix, MappedMatrix
+from mrshc.core.data.array_file import FileMatrix, MappedMatrix, file_name
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.dask_array import DaskMatrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.device_array import DeviceMatrix, is_device_array
+from mrshc.core.data.hdf5_zarr_groups import member
+from mrshc.core.data.read_errors import WHOLE_FILE, reading
 from mrshc.core.data.sparse_matrix import SparseMatrix, open_sparse_group
+from mrshc.core.data.stored_chunks import absent_chunks
 
 
 def _is(*types: str) -> Callable[[Any], bool]:
@@ -30,8 +33,18 @@ def _is(*types: str) -> Callable[[Any], bool]:
     return test
 
 
+_is_file_array = _is("h5py.Dataset", "zarr.Array")
+_is_file_group = _is("h5py.Group", "zarr.Group")
+
+
 def _is_anndata(X: Any) -> bool:
     return hasattr(X, "isbacked")
+
+
+def _node_of_anndata(X: Any) -> Any:
+    """Return where an AnnData object has its matrix: an array or a sparse matrix, or their node."""
+    # AnnData covers a sparse X in a file by an object whose attribute is the group.
+    return getattr(X.X, "group", X.X)
 
 
 # What can be left where it is stored: a test, and the matrix that reads it. The first that applies
@@ -41,11 +54,10 @@ _STORAGE: tuple[tuple[Callable[[Any], bool], Callable[[Any], DataMatrix | None]]
     (lambda X: isinstance(X, np.memmap), MappedMatrix),
     (lambda X: isinstance(X, np.ndarray | np.generic | list | tuple), lambda _: None),
     (_is("scipy.sparse.sparray", "scipy.sparse.spmatrix"), SparseMatrix),
-    (_is("h5py.Dataset", "zarr.Array"), FileMatrix),
-    (_is("h5py.Group", "zarr.Group"), open_sparse_group),
+    (_is_file_array, FileMatrix),
+    (_is_file_group, open_sparse_group),
     (_is("dask.array.Array"), DaskMatrix),
-    # AnnData covers a sparse X in a file by an object whose attribute is the group.
-    (_is_anndata, lambda X: stored_matrix(getattr(X.X, "group", X.X))),
+    (_is_anndata, lambda X: stored_matrix(_node_of_anndata(X))),
     (is_device_array, DeviceMatrix),
 )
 
@@ -58,6 +70,24 @@ def stored_matrix(X: Any) -> DataMatrix | None:
     of the array API).
     """
     return next((wrap(X) for applies, wrap in _STORAGE if applies(X)), None)
+
+
+def absent_parts(X: Any) -> list[str]:
+    """Return a sentence for each array of HDF5 or Zarr in X of which chunks are absent.
+
+    A matrix that was opened before, by `stored_matrix`, is not looked into.
+    """
+    node = _node_of_anndata(X) if _is_anndata(X) else X
+    arrays = [node] if _is_file_array(node) else []
+    if _is_file_group(node):
+        arrays = [member(node, part) for part in ("data", "indices", "indptr")]
+    return [note for array in arrays for note in _absent_chunks(array)]
+
+
+def _absent_chunks(array: Any) -> list[str]:
+    name = file_name(array)
+    with reading(name, 0, array.shape[-1], WHOLE_FILE):
+        return absent_chunks(array, name)
 
 
 def data_matrix(X: Any) -> DataMatrix:

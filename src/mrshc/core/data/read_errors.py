@@ -24,6 +24,23 @@ _REFUSED = {
 }
 
 
+class OutOfRangeError(ValueError):
+    """A number of extended precision that double precision cannot hold."""
+
+    def __init__(self) -> None:
+        super().__init__("X holds a number that is too large for double precision. Rescale it.")
+
+
+@contextmanager
+def in_range() -> Iterator[None]:
+    """Refuse numbers that a conversion to double precision would make infinite."""
+    try:
+        with np.errstate(over="raise"):
+            yield
+    except (FloatingPointError, OverflowError):  # of arrays, and of whole numbers of Python
+        raise OutOfRangeError from None
+
+
 def block_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     """Return what blocks are converted to: float32 for no more digits than that, or float64."""
     if dtype.kind in "biu":
@@ -59,7 +76,7 @@ def reading(name: str, start: int, stop: int, advice: str) -> Iterator[None]:
     """Turn any failure to read columns start..stop-1 into one sentence; ours must not be inside."""
     try:
         yield
-    except (MemoryError, OutsideError, UnreadableError):  # not of what is read; said already
+    except (MemoryError, OutOfRangeError, OutsideError, UnreadableError):  # sentences already
         raise
     except Exception as error:  # of many kinds: each library has its own
         raise unreadable(name, start, stop, advice, error) from error

@@ -18,8 +18,10 @@ from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.data.hdf5_zarr_groups import attribute, encoding_of, has_member, in_one_file, member
 from mrshc.core.data.read_errors import (
     WHOLE_FILE,
+    OutOfRangeError,
     are_integers,
     block_dtype,
+    in_range,
     matrix_shape,
     reading,
 )
@@ -54,14 +56,15 @@ class SparseMatrix(BlockReader):
             shape=matrix_shape(matrix.shape, name),
             dtype=block_dtype(matrix.dtype, name),
         )
-        with _parts_agree(name):
+        with _parts_agree(name), in_range():
             check_sparse(matrix)
             self._matrix = _by_columns(matrix, self.dtype)
         self.holds_integers = are_integers(matrix.dtype)
 
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return some columns."""
-        return self._matrix[:, indices].astype(self.dtype).toarray()
+        with in_range():
+            return self._matrix[:, indices].astype(self.dtype).toarray()
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:
         return self._matrix[:, start:stop].astype(self.dtype).toarray()
@@ -72,6 +75,8 @@ def _parts_agree(name: str) -> Iterator[None]:
     """Turn what is wrong with the parts of a sparse matrix into one sentence."""
     try:
         yield
+    except OutOfRangeError:
+        raise
     except (TypeError, ValueError) as error:  # ours is one of them
         raise ValueError(
             f"X must be a sparse matrix whose parts agree, but {name} is damaged: {error}. "

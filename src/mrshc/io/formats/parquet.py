@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,13 @@ from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable, rounding_notes
 from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.column_roles import are_classes
+from mrshc.utils.text_cleaning import clean_text
 
 if TYPE_CHECKING:  # imported late: the list of formats must not wait for it
     import pandas as pd
+
+# Characters of a type in a message: not tuned, simple types are shorter.
+_LONGEST_TYPE = 60
 
 
 def _is_parquet(file: InputFile) -> bool:
@@ -26,6 +31,8 @@ def _is_parquet(file: InputFile) -> bool:
 def _read(file: InputFile, options: ReadingOptions) -> RawTable:
     content, parquet = file.content, PARQUET.library("pyarrow.parquet")
     try:
+        _check_columns(parquet.read_schema(content))
+        content.seek(0)
         frame = parquet.read_table(content).to_pandas()
         return _raw_table(frame, annotations=options.annotating)
     except FlawError:
@@ -34,17 +41,34 @@ def _read(file: InputFile, options: ReadingOptions) -> RawTable:
         raise damaged("Parquet file", error) from None
 
 
+def _check_columns(schema: Any) -> None:
+    """Refuse names of several columns, and columns of other than single values."""
+    name, count = max(Counter(schema.names).items(), key=lambda item: item[1], default=("", 0))
+    if count > 1:
+        raise FlawError(
+            f"has {count} columns with the name {name!r}, but the names of columns must differ. "
+            "Rename them when it is written"
+        )
+    for field in schema:
+        kind = getattr(field.type, "storage_type", field.type)  # of an extension type
+        if kind.num_fields:
+            raise FlawError(
+                f"holds {_brief(kind)} values in column {field.name!r}, but numbers or text were "
+                "wanted. Leave that column out when it is written"
+            )
+
+
+def _brief(kind: Any) -> str:
+    """Return a type as text; one of records, which lists all its fields, is cut off."""
+    text = clean_text(str(kind))
+    return text if len(text) <= _LONGEST_TYPE else f"{text[:_LONGEST_TYPE]}..."
+
+
 def _raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> RawTable:
     import pandas as pd
 
     columns = [str(name) for name in frame.columns]
     frame = frame.set_axis(columns, axis=1)
-    for name, column in frame.items():
-        if (example := _nested(column)) is not None:
-            raise FlawError(
-                f"holds {type(example).__name__} values in column {name!r}, but numbers or text "
-                "were wanted. Leave that column out when it is written"
-            )
     is_number = [dtype.kind in "fiu" for dtype in frame.dtypes]
     numeric = [j for j, name in enumerate(columns) if is_number[j] and name not in annotations]
     texts = [j for j in range(len(columns)) if j not in numeric]
@@ -67,14 +91,6 @@ def _raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> RawTable
         row_annotations={columns[j]: _plain(frame.iloc[:, j]) for j in texts},
         notes=rounding_notes(_values(frame.iloc[:, integers])),
     )
-
-
-def _nested(column: pd.Series[Any]) -> Any:
-    """Return a list, struct or map in a column of objects; None if there is none."""
-    if column.dtype != object:
-        return None
-    kinds = (list, tuple, dict, np.ndarray)
-    return next((value for value in column if isinstance(value, kinds)), None)
 
 
 def _values(frame: pd.DataFrame) -> NDArray[Any]:

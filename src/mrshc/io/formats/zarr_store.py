@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from mrshc.core.data.hdf5_zarr_groups import member, refuse_outside
+from mrshc.core.data.stored_chunks import absent_chunks
 from mrshc.io.anndata_groups import read_annotated
-from mrshc.io.chunk_storage import absent_chunks, refuse_links, refuse_unwritten
+from mrshc.io.chunk_storage import refuse_links, refuse_unwritten
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import whole_file
 from mrshc.io.formats.npy import read_array
