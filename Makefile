@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 # pytest-xdist's own default counts every core; two is what the checks are planned for.
 WORKERS ?= 2
 
-.PHONY: demo test lint browser study bench tutorial clean
+.PHONY: demo test documentation lint browser study bench tutorial clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -27,8 +27,13 @@ bench: $(INSTALLED)
 tutorial: $(INSTALLED)
 	$(BIN)/python examples/tutorial.py $(DATA)
 
+# The tests of a file share what they make, so they stay in one process.
 test: lint browser
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'not documentation'
+
+# Runs the commands of the tutorial on real data, and compares what they say with the pages.
+documentation: $(INSTALLED)
+	$(BIN)/pytest -m documentation
 
 # The report is tested in Chromium. Where it is missing and can be had, it is installed; where it
 # cannot, those tests say so and are skipped.

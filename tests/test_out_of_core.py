@@ -441,7 +441,7 @@ def test_a_disk_that_is_full_when_the_result_is_written(main, folder, monkeypatc
     code, _, said = main(*command, "--overwrite")
     assert code == 2
     assert said.splitlines() == [
-        "mrshc: What is done is kept: --resume goes on with it.",
+        "mrshc: What is done is kept: --resume --overwrite goes on with it.",
         "mrshc: cannot read or write the output: No space left on device.",
     ]
     assert {f.name: f.read_bytes() for f in Path("out").iterdir()} == before

@@ -39,7 +39,7 @@ def test_simulation_2_with_known_number_of_features():
 
 
 def test_simulation_1_with_nothing_known():
-    error, precision, _ = scores(make_simulation_1, 3)
+    error, precision, _ = scores(make_simulation_1, 3, draws=10)
     assert error <= 0.10
     assert precision >= 0.99
 

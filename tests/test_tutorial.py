@@ -19,6 +19,7 @@ def tutorial():
     return module
 
 
+@pytest.mark.documentation
 def test_pages_show_what_the_commands_say(tutorial, tmp_path):
     if not (DATA / "lymphoma.npz").exists():
         pytest.skip("needs the data set lymphoma.npz; set MRSHC_DATA to the folder that has it")

@@ -23,7 +23,7 @@ from mrshc.app.cli.temporary_folder import use_temporary_folder_of
 from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 from mrshc.datasets import make_simulation_1
 from mrshc.io import load_result
-from mrshc.io.result import write_result
+from mrshc.io.result import TABLES, write_result
 from tiny import tiny_result
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +65,7 @@ def test_demo_says_what_it_found_and_where_it_lies(demo):
 
 def test_demo_runs_twice(demo):
     folder, first = demo
-    again = mrshc("demo", cwd=folder, pictures=True)
+    again = mrshc("demo", cwd=folder)
     assert (again.returncode, again.stdout) == (0, first.stdout)
 
 
@@ -94,7 +94,9 @@ def test_quiet_and_json(main, table, tmp_path):
     assert main(*same, "--quiet") == (0, "", "")
     code, said, _ = main(*same, "--json", "--overwrite")
     assert code == 0
-    assert json.loads(said) == load_result(tmp_path / "out").about
+    told = json.loads(said)
+    assert set(told.pop("files")) == set(TABLES)
+    assert told == load_result(tmp_path / "out").about
 
 
 def test_every_parameter_of_mrshc_can_be_given(main, table, tmp_path):

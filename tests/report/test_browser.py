@@ -90,8 +90,8 @@ def lymphoma():
 
 
 def large():
-    X = make_simulation_1(0, sizes=(400, 300, 300)).X
-    parameters = {"n_features_to_select": 500, "n_clusters": 3}
+    X = make_simulation_1(0, sizes=(240, 180, 180)).X
+    parameters = {"n_features_to_select": 300, "n_clusters": 3}
     return fit(plan_of(table_of(X), method="hmv", parameters=parameters))
 
 
