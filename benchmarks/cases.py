@@ -296,9 +296,9 @@ def far(n, p, where, seed=0):
     map) or "cluster" (a dask array on two worker processes, one of which is killed on the way).
     Peak of what the process holds beside the page cache.
     """
-    from mrshc.core.data import centred
+    from mrshc.core.data import centre_data
 
-    centred._MANY_FEATURES = np.inf
+    centre_data._MANY_FEATURES = np.inf
     warm_up()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "X.npy")

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mrshc.core.data import array_matrix, block_reading, device_array
 from mrshc.core.data.array_matrix import ArrayMatrix
-from mrshc.core.data.centred import centre
+from mrshc.core.data.centre_data import centre
 from mrshc.core.data.conversion import data_matrix
 from mrshc.core.sparse_pca.l1_path import component_path
 from mrshc.core.sparse_pca.solvers import AlternationLimits

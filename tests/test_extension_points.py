@@ -130,9 +130,9 @@ def toy_method():
 @pytest.fixture
 def toy_picture():
     def draw(result):
-        from mrshc.plotting import style
+        from mrshc.plotting import figure_parts
 
-        ax = style.new_figure(3.0, 2.0).subplots()
+        ax = figure_parts.new_figure(3.0, 2.0).subplots()
         ax.bar(range(result.n_clusters_), result.about["cluster_sizes"])
         return ax
 

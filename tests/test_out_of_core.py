@@ -31,7 +31,7 @@ from mrshc.core.data.array_file import FileMatrix
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import TableError, load_result, memory, read_table
-from mrshc.io.matrix_file import Stored
+from mrshc.io.stored_matrix import Stored
 from mrshc.utils import progress
 
 N, P = 60, 120

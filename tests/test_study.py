@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC
-from mrshc.study import StudyError, microarray, render_study, run_study, simulation
+from mrshc.study import StudyError, one_dataset, render_study, run_study, simulation
 from mrshc.study.config import CONFIGS, load_study
-from mrshc.study.journal import open_journal
-from mrshc.study.microarray import errors_in_dendrogram
+from mrshc.study.one_dataset import errors_in_dendrogram
+from mrshc.study.study_journal import open_journal
 from mrshc.utils.folder_lock import locked_folder
 
 ROOT = Path(__file__).parents[1]
@@ -471,7 +471,7 @@ def test_pictures_come_with_the_results(folder, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(microarray, "errors_in_dendrogram", interrupted)  # after the picture
+        patch.setattr(one_dataset, "errors_in_dendrogram", interrupted)  # after the picture
         with pytest.raises(KeyboardInterrupt):
             run_study("small", folder=folder, data=tmp_path)
     assert (folder / "small.png").read_text() == "old"
@@ -541,5 +541,5 @@ def test_classes_that_no_cut_shows_are_mixed():
 
 
 def test_a_tied_cluster_belongs_to_no_class():
-    assert microarray._all_show(np.array([[4, 1], [1, 4]]))
-    assert not microarray._all_show(np.array([[4, 4], [0, 4]]))
+    assert one_dataset._all_show(np.array([[4, 1], [1, 4]]))
+    assert not one_dataset._all_show(np.array([[4, 4], [0, 4]]))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrshc.core.arrays import Float
+from mrshc.core.array_types import Float
 from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.utils.text_cleaning import guard_formula
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, validate_data
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.conversion import absent_parts, stored_matrix, table_in_memory
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.data.read_errors import OutOfRangeError, in_range
+from mrshc.core.data.shape_and_dtype import OutOfRangeError, in_range
 from mrshc.errors import Parameter, ParameterError, PythonOnly, UserError, refused
 from mrshc.utils.sample_alignment import is_default, is_permuted, same_names
 

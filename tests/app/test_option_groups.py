@@ -6,7 +6,7 @@ from typing import Annotated
 import pytest
 import typer
 
-from mrshc.app.cli.option_groups import OneOf, with_options
+from mrshc.app.cli.options_from_dataclasses import OneOf, with_options
 from mrshc.core.selection import RULES
 from mrshc.core.trees.tree import LINKAGES, METRICS
 from mrshc.methods import METHODS

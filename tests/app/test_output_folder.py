@@ -24,7 +24,7 @@ from mrshc.errors import UserError
 from mrshc.io import Table, load_result, read_table
 from mrshc.io.result import FORMAT
 from mrshc.plotting.pictures import features_shown
-from mrshc.utils.journal import DamagedError, OtherWorkError
+from mrshc.utils.step_journal import DamagedError, OtherWorkError
 
 ALWAYS = {
     *("result.json", "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),

@@ -48,7 +48,7 @@ def test_a_search_cut_off_anywhere_ends_as_an_undisturbed_one(X, tmp_path):
 def test_nothing_is_done_twice(X, tmp_path, monkeypatch):
     path = tmp_path / "steps"
     first = fit(X, path)
-    rule = "mrshc.core.selection.silhouette.SilhouetteRule"
+    rule = "mrshc.core.selection.silhouette_rule.SilhouetteRule"
     monkeypatch.setattr(f"{rule}.task", lambda *_: pytest.fail("done before"))
     assert_same(fit(X, path), first)
 

@@ -196,7 +196,7 @@ def test_names_of_an_earlier_fit_are_forgotten(tmp_path):
 )
 def test_wide_arrays_are_read_in_blocks(model, monkeypatch):
     expected = clone(model).fit(HOLES)
-    monkeypatch.setattr("mrshc.core.data.centred._MANY_FEATURES", 200)
+    monkeypatch.setattr("mrshc.core.data.centre_data._MANY_FEATURES", 200)
     found = clone(model).fit(HOLES)
     assert_same_fit(found, expected)
     assert hasattr(found, "n_passes_") == isinstance(model, MrSHC)

@@ -108,7 +108,7 @@ def test_a_registered_format_is_listed_in_the_help_and_in_sentences(registered, 
 
 def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, main):
     from mrshc.io.formats.npy import read_array
-    from mrshc.io.matrix_file import Stored
+    from mrshc.io.stored_matrix import Stored
 
     def open_toy(path, _):
         shape = tuple(map(int, np.fromfile(path, np.int64, count=2, offset=len(MAGIC))))

@@ -11,8 +11,8 @@ import pytest
 
 from mrshc.errors import UserError
 from mrshc.io import load_result
-from mrshc.io.checked_reading import check_schema, load_schema
 from mrshc.io.result import SCHEMA, write_result
+from mrshc.io.saved_file_reading import check_schema, load_schema
 from mrshc.io.streams import FlawError
 from tiny import NAMES, tiny_result
 

@@ -7,8 +7,8 @@ import pytest
 
 from mrshc.app import about_comparison, compare_methods, plan_of
 from mrshc.errors import UserError
-from mrshc.io.checked_reading import COMPARISON_SCHEMA, load_schema
 from mrshc.io.result import write_result
+from mrshc.io.saved_file_reading import COMPARISON_SCHEMA, load_schema
 from mrshc.report import ABOUT_COMPARISON, REPORT, write_report
 from tiny import tiny_result, tiny_table
 

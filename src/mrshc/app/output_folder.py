@@ -26,13 +26,13 @@ from mrshc.app.result_building import about_comparison
 from mrshc.comparison import Comparison, whole_counts
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
-from mrshc.io.comparison_format import ABOUT_COMPARISON, COMPARISON_FORMAT
+from mrshc.io.comparison_file_version import ABOUT_COMPARISON, COMPARISON_FORMAT
 from mrshc.io.result import ABOUT, FORMAT, TABLES, Result, ResultError, load_result, write_result
 from mrshc.plotting.pictures import PICTURES, Picture, features_shown
 from mrshc.report import REPORT, write_report
 from mrshc.utils.atomic_files import is_leftover
 from mrshc.utils.folder_lock import LOCK, locked_folder
-from mrshc.utils.journal import DamagedError, OtherWorkError
+from mrshc.utils.step_journal import DamagedError, OtherWorkError
 
 # Every file that is ever written, without the pictures of a result.
 _RESULT = {

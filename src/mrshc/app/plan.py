@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.app.execution_backends import HERE, Place
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import n_threads

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from mrshc.app.messages import late_notes, notes_on
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison, whole_counts
-from mrshc.core.data.array_namespace import to_host
+from mrshc.core.data.host_transfer import to_host
 from mrshc.core.trees.silhouette import average_silhouette, silhouette_widths
 from mrshc.core.trees.tree import Tree
-from mrshc.io.comparison_format import COMPARISON_FORMAT, COMPARISON_VERSION
+from mrshc.io.comparison_file_version import COMPARISON_FORMAT, COMPARISON_VERSION
 from mrshc.io.raw_table import unique
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MOST_CUTS, Result
 from mrshc.metrics import classification_error_rate, purity

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import cast
 
-from mrshc.core.arrays import Index, Labels
+from mrshc.core.array_types import Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.inference.refinement import Refined, RefineSettings, refine
 from mrshc.core.parallel import Progress, Steps, one_blas_thread, results_of

@@ -11,7 +11,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from mrshc.core.arrays import Float, Index, Labels, Mask
+from mrshc.core.array_types import Float, Index, Labels, Mask
 from mrshc.core.data.conversion import stored_matrix, table_in_memory
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import one_blas_thread

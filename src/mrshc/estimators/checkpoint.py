@@ -20,7 +20,7 @@ from mrshc.core.trees.gap_statistic import GapCurve
 from mrshc.core.trees.pruning import PrunedTree
 from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.errors import refused
-from mrshc.utils.journal import Journal, OtherWorkError, damaged
+from mrshc.utils.step_journal import Journal, OtherWorkError, damaged
 
 _FEATURES_NAME = re.compile(r"features [0-9]+ ([0-9]+)")
 _EVALUATION_NAME = re.compile(r"evaluation [0-9a-f]{64}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.core.data.centred_array import centred_array
 from mrshc.core.inference.refinement import Refined, RefineSettings, refine
 from mrshc.core.parallel import one_blas_thread

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float, Index, Labels, Mask
-from mrshc.core.data.centred import centre
+from mrshc.core.array_types import Float, Index, Labels, Mask
+from mrshc.core.data.centre_data import centre
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.inference.markers import Contrast, marks
 from mrshc.core.parallel import one_blas_thread

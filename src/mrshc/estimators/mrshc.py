@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Index
-from mrshc.core.data.centred import centre
+from mrshc.core.array_types import Index
+from mrshc.core.data.centre_data import centre
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import n_threads, one_blas_thread
 from mrshc.core.robust.missing_values import completed

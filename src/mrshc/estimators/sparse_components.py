@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float, Mask
+from mrshc.core.array_types import Float, Mask
 from mrshc.core.data.centred_array import CentredArray, centred_array
 from mrshc.core.data.centring import Center
 from mrshc.core.sparse_pca.components import (

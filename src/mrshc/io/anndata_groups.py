@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.data.hdf5_zarr_groups import (
+from mrshc.core.data.group_members import (
     OutsideError,
     attribute,
     encoding_of,
@@ -16,15 +16,15 @@ from mrshc.core.data.hdf5_zarr_groups import (
     is_plain,
     member,
 )
-from mrshc.core.data.read_errors import are_integers
+from mrshc.core.data.shape_and_dtype import are_integers
 from mrshc.core.data.sparse_matrix import Compressed
 from mrshc.core.data.sparse_structure import StructureError
 from mrshc.core.data.stored_chunks import absent_chunks
-from mrshc.io.chunk_storage import refuse_unwritten
-from mrshc.io.matrix_file import Stored, matrix_in, sparse_damage, stays
 from mrshc.io.memory import refuse_larger_than_memory
 from mrshc.io.raw_table import RawTable, floats, rounding_notes
+from mrshc.io.stored_matrix import Stored, matrix_in, sparse_damage, stays
 from mrshc.io.streams import FlawError
+from mrshc.io.unwritten_values import refuse_unwritten
 
 # Kinds of arrays that can be names: text, fixed or not, and whole numbers.
 _NAME_KINDS = "OSUTiu"

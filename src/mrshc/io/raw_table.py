@@ -15,7 +15,7 @@ from mrshc.io.streams import FlawError, refuse_other_than_numbers
 from mrshc.utils.text_cleaning import clean_text
 
 if TYPE_CHECKING:
-    from mrshc.io.matrix_file import Stored
+    from mrshc.io.stored_matrix import Stored
 
 Orientation = Literal["rows", "columns"]
 

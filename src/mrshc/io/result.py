@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from mrshc.core.selection import SelectionRule, rule_of
 from mrshc.errors import UserError
 from mrshc.exports import gct
-from mrshc.io.checked_reading import check_schema, load_schema, read_json
-from mrshc.io.result_tables import LINKAGE, check_about, naming, read_tables
+from mrshc.io.result_table_checks import LINKAGE, check_about, naming, read_tables
+from mrshc.io.saved_file_reading import check_schema, load_schema, read_json
 from mrshc.io.streams import FlawError
 from mrshc.utils.text_cleaning import guard_formula
 

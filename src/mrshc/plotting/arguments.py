@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from mrshc.core.arrays import Float
+from mrshc.core.array_types import Float
 from mrshc.errors import refused
 from mrshc.validation import check_integer
 

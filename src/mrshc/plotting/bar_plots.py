@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from mrshc.core.arrays import Float
-from mrshc.plotting import style
+from mrshc.core.array_types import Float
+from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import (
     check_axes,
     check_names,
@@ -80,7 +80,7 @@ def silhouettes(
     n = values.size
     if ax is None:
         high = float(np.clip(0.11 * (rows.places[-1] + 1), 2.2, 8.0))
-        ax = style.new_figure(8.0, high + 1.0).subplots()
+        ax = figure_parts.new_figure(8.0, high + 1.0).subplots()
     colours = cluster_colours(len(rows.names))
     # Air between many thin bars would only flicker.
     thick = 0.9 if n <= 100 else 1.0
@@ -99,22 +99,24 @@ def silhouettes(
     ax.set_yticks([])
     if names is not None:
         shown = in_order("names", names, order=rows.order)
-        fit = fitting_labels(int(np.ceil(rows.places[-1])) + 1, inches=style.inches_of(ax)[1])
-        style.name_ticks(ax.yaxis, shown, fit=fit, places=rows.places)
-        ax.set_ylabel(f"{counted(n, 'sample')}{style.every(fit.step)}", fontsize=9)
-    ax.tick_params(axis="x", labelsize=style.SMALL_TEXT)
+        fit = fitting_labels(
+            int(np.ceil(rows.places[-1])) + 1, inches=figure_parts.inches_of(ax)[1]
+        )
+        figure_parts.name_ticks(ax.yaxis, shown, fit=fit, places=rows.places)
+        ax.set_ylabel(f"{counted(n, 'sample')}{figure_parts.every(fit.step)}", fontsize=9)
+    ax.tick_params(axis="x", labelsize=figure_parts.SMALL_TEXT)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    style.heading(ax, title)
+    figure_parts.heading(ax, title)
     return ax
 
 
 def _write_clusters(ax: Axes, rows: SilhouetteRows) -> None:
     sizes = np.bincount(rows.clusters)
     # Clusters of few samples among many would write over each other.
-    tall = style.inches_of(ax)[1] * 72 / (rows.places[-1] + 2)
+    tall = figure_parts.inches_of(ax)[1] * 72 / (rows.places[-1] + 2)
     last = -np.inf
     for k, (name, place) in enumerate(zip(rows.names, rows.centres, strict=True)):
-        if (place - last) * tall < 1.25 * style.SMALL_TEXT:
+        if (place - last) * tall < 1.25 * figure_parts.SMALL_TEXT:
             continue
         last = place
         words = f"{shortened(name)}: {counted(int(sizes[k]), 'sample')}, average "
@@ -126,7 +128,7 @@ def _write_clusters(ax: Axes, rows: SilhouetteRows) -> None:
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
-            fontsize=style.SMALL_TEXT,
+            fontsize=figure_parts.SMALL_TEXT,
             annotation_clip=False,
             parse_math=False,
         )
@@ -167,10 +169,10 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
     high = 0.18 * most
     # Names of markers are what the picture is for: they have more room than elsewhere.
     names = (shortened(name, length=_LONG) for panel in panels for name in panel.features)
-    wide = 2.7 + text_inches(names, size=style.SMALL_TEXT)
-    fitting = int((style.WIDEST - _LEGEND_INCHES) / wide)
+    wide = 2.7 + text_inches(names, size=figure_parts.SMALL_TEXT)
+    fitting = int((figure_parts.WIDEST - _LEGEND_INCHES) / wide)
     n_rows, n_columns = _panel_grid(len(panels), widest=min(_PANELS_PER_ROW, fitting))
-    figure = style.new_figure(wide * n_columns + _LEGEND_INCHES, (high + 0.8) * n_rows + 0.6)
+    figure = figure_parts.new_figure(wide * n_columns + _LEGEND_INCHES, (high + 0.8) * n_rows + 0.6)
     grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
     widest = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)
     for ax, panel in zip(grid, panels, strict=False):
@@ -180,17 +182,19 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
             ax.text(0.5, 0.5, "no feature marks it", ha="center", transform=ax.transAxes, size=9)
             ax.set_yticks([])
         ax.set_xlim(0.0, 1.05 * widest or 1.0)
-        ax.set_xlabel("difference of means, in standard deviations", fontsize=style.SMALL_TEXT)
+        ax.set_xlabel(
+            "difference of means, in standard deviations", fontsize=figure_parts.SMALL_TEXT
+        )
         n_shown = len(panel.features)
         said = f": {n_shown} of {panel.n_all:,} markers" if panel.n_all > n_shown else ""
-        style.heading(ax, panel.heading + said)
+        figure_parts.heading(ax, panel.heading + said)
     for ax in grid[len(panels) :]:
         ax.remove()
     if title is not None:
-        style.figure_heading(figure, title)
+        figure_parts.figure_heading(figure, title)
     where = "cluster 1" if n_clusters == 2 else "the cluster"
     signs = [(f"higher in {where}", _POSITIVE), (f"lower in {where}", _NEGATIVE)]
-    style.beside(grid[n_columns - 1], [style.patches("mean of the feature", signs)])
+    figure_parts.beside(grid[n_columns - 1], [figure_parts.patches("mean of the feature", signs)])
     return figure
 
 
@@ -243,7 +247,7 @@ def loadings(
     most = max(1, *(len(rows) for rows in picked))
     n_rows, n_columns = _panel_grid(len(values), widest=_PANELS_PER_ROW)
     high = float(np.clip(0.16 * most, 0.8, 9.0))
-    figure = style.new_figure(3.4 * n_columns + 0.6, (high + 0.9) * n_rows + 0.6)
+    figure = figure_parts.new_figure(3.4 * n_columns + 0.6, (high + 0.9) * n_rows + 0.6)
     panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
     for number, (ax, component, rows) in enumerate(
         zip(panels, values, picked, strict=False), start=1
@@ -252,13 +256,13 @@ def loadings(
         ax.set_xlabel("size of loading", fontsize=9)
         n_all = int(np.count_nonzero(component))
         said = f"{len(rows)} largest of {n_all}" if n_all > len(rows) else f"all {n_all}"
-        style.heading(ax, f"component {number}\n{said} loadings")
+        figure_parts.heading(ax, f"component {number}\n{said} loadings")
     for ax in panels[len(values) :]:
         ax.remove()
     if title is not None:
-        style.figure_heading(figure, title)
+        figure_parts.figure_heading(figure, title)
     signs = [("positive", _POSITIVE), ("negative", _NEGATIVE)]
-    style.beside(panels[n_columns - 1], [style.patches("loading", signs)])
+    figure_parts.beside(panels[n_columns - 1], [figure_parts.patches("loading", signs)])
     return figure
 
 
@@ -275,8 +279,8 @@ def _draw_bars(
     colours = np.where(values > 0, _POSITIVE, _NEGATIVE)
     ax.barh(np.arange(values.size), np.abs(values), color=list(colours), height=0.8)
     ax.set_ylim(most - 0.4, -0.6)
-    ax.tick_params(axis="x", labelsize=style.SMALL_TEXT, labelbottom=True)
-    style.name_ticks(ax.yaxis, names, fit=fitting_labels(most, inches=inches), length=length)
+    ax.tick_params(axis="x", labelsize=figure_parts.SMALL_TEXT, labelbottom=True)
+    figure_parts.name_ticks(ax.yaxis, names, fit=fitting_labels(most, inches=inches), length=length)
     ax.spines[["top", "right"]].set_visible(False)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mrshc.core.arrays import Float
+from mrshc.core.array_types import Float
 from mrshc.plotting.arguments import check_n_clusters
 from mrshc.plotting.dendrogram_layout import shortened
 from mrshc.utils.sample_alignment import SampleNames, align_samples

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.plotting.arguments import check_numbers
 from mrshc.utils.text_cleaning import clean_text

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-from mrshc.core.arrays import Float, Index, Mask
+from mrshc.core.array_types import Float, Index, Mask
 from mrshc.plotting.arguments import check_numbers
 
 # Below this share of the scale, spread is rounding error.

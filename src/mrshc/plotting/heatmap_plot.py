@@ -13,8 +13,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from mrshc.core.arrays import Float, Index
-from mrshc.plotting import style
+from mrshc.core.array_types import Float, Index
+from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_model, check_names, check_numbers, check_title
 from mrshc.plotting.colours import NEUTRAL, annotation_bars, outlier_bar
 from mrshc.plotting.dendrogram_layout import (
@@ -88,7 +88,7 @@ def heatmap(
     labels = getattr(model, "labels_", None)
     sections = tree_sections(bars, labels)
     if not np.isfinite(X).all():
-        sections.append(style.patches("cells", [("missing value", _MISSING_CELL)]))
+        sections.append(figure_parts.patches("cells", [("missing value", _MISSING_CELL)]))
     panels = _panels(samples, features, n_bars=len(bars), sections=sections)
     outlying = getattr(model, "outlier_samples_", None)
     rows = _draw_feature_tree(panels.left, usual_samples(X, outlying))
@@ -98,9 +98,9 @@ def heatmap(
     draw_tree(panels.above, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
     draw_bars(panels.above, bars, lines=lines)
     _strip(panels.above, n)
-    style.heading(panels.above, title)
+    figure_parts.heading(panels.above, title)
     if sections:
-        style.sections_legend(panels.figure, sections, loc="outside right upper")
+        figure_parts.sections_legend(panels.figure, sections, loc="outside right upper")
     return panels.figure
 
 
@@ -148,14 +148,14 @@ def _cell_inches(n: int, q: int) -> tuple[float, float]:
 
 
 def _panels(
-    samples: list[Any], features: list[Any], *, n_bars: int, sections: list[style.Section]
+    samples: list[Any], features: list[Any], *, n_bars: int, sections: list[figure_parts.Section]
 ) -> _Panels:
     wide, high = _cell_inches(len(samples), len(features))
-    below = text_inches(shortened_names(samples), size=style.SMALL_TEXT) + 0.9
-    beside = text_inches(shortened_names(features), size=style.SMALL_TEXT) + 2.2
+    below = text_inches(shortened_names(samples), size=figure_parts.SMALL_TEXT) + 0.9
+    beside = text_inches(shortened_names(features), size=figure_parts.SMALL_TEXT) + 2.2
     top = _TREE_INCHES + _BAR_INCHES * n_bars
-    total = max(top + high + below + 0.4, style.legend_inches(sections))
-    figure = style.new_figure(_FEATURE_TREE_INCHES + wide + beside + 0.3, total)
+    total = max(top + high + below + 0.4, figure_parts.legend_inches(sections))
+    figure = figure_parts.new_figure(_FEATURE_TREE_INCHES + wide + beside + 0.3, total)
     figure.set_layout_engine("constrained", w_pad=0.03, h_pad=0.05, wspace=0.0, hspace=0.0)
     grid = figure.add_gridspec(
         2, 2, width_ratios=(_FEATURE_TREE_INCHES, wide), height_ratios=(top, high)
@@ -201,9 +201,9 @@ def _draw_cells(ax: Axes, cells: Float) -> None:
         image, ax=ax, location="bottom", shrink=0.5, aspect=30, pad=pad, extend="both"
     )
     bar.set_label(
-        "value, in standard deviations from the feature's mean", fontsize=style.SMALL_TEXT
+        "value, in standard deviations from the feature's mean", fontsize=figure_parts.SMALL_TEXT
     )
-    bar.ax.tick_params(labelsize=style.SMALL_TEXT)
+    bar.ax.tick_params(labelsize=figure_parts.SMALL_TEXT)
 
 
 def _name_cells(ax: Axes, *, samples: list[Any], features: list[Any]) -> None:
@@ -211,11 +211,11 @@ def _name_cells(ax: Axes, *, samples: list[Any], features: list[Any]) -> None:
     wide, high = _cell_inches(len(samples), len(features))
     across = fitting_labels(len(samples), inches=wide)
     down = fitting_labels(len(features), inches=high)
-    style.name_ticks(ax.xaxis, samples, fit=across)
+    figure_parts.name_ticks(ax.xaxis, samples, fit=across)
     ax.yaxis.tick_right()
-    style.name_ticks(ax.yaxis, features, fit=down)
+    figure_parts.name_ticks(ax.yaxis, features, fit=down)
     ax.set_xlabel(
-        f"{counted(len(samples), 'sample')}{style.every(across.step)}, "
-        f"{counted(len(features), 'selected feature')}{style.every(down.step)}",
-        fontsize=style.SMALL_TEXT,
+        f"{counted(len(samples), 'sample')}{figure_parts.every(across.step)}, "
+        f"{counted(len(features), 'selected feature')}{figure_parts.every(down.step)}",
+        fontsize=figure_parts.SMALL_TEXT,
     )

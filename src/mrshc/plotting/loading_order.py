@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.plotting.arguments import check_numbers, check_top
 
 

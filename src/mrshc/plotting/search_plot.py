@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from mrshc.core.selection import Curve, SearchStory
-from mrshc.plotting import style
+from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_model, check_title
 from mrshc.plotting.dendrogram_layout import fitting_labels
 from mrshc.plotting.search_explanation import search_story
@@ -58,9 +58,9 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
     story = search_story(check_model(model, "search_results_").search_results_)
     widths = [float(np.clip(0.45 * len(c.ticks), 3.2, 9.5)) for c in story.curves]
     wide = max(6.5, sum(widths) + 2.9)
-    figure = style.new_figure(wide, 4.4 if story.curves else 1.8)
+    figure = figure_parts.new_figure(wide, 4.4 if story.curves else 1.8)
     heading = story.verdict if title is None else f"{title}\n{story.verdict}"
-    style.figure_heading(figure, heading)
+    figure_parts.figure_heading(figure, heading)
     if not story.curves:
         _say_nothing_to_choose(figure)
         return figure
@@ -69,9 +69,9 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
     )[0]
     for ax, curve, width in zip(panels, story.curves, widths, strict=True):
         _draw_curve(ax, curve, width=width)
-    style.beside(panels[-1], [_legend(story)])
-    rule = style.wrapped(story.rule, inches=wide, size=style.SMALL_TEXT)
-    figure.supxlabel(rule, x=0.01, ha="left", fontsize=style.SMALL_TEXT, color="#404040")
+    figure_parts.beside(panels[-1], [_legend(story)])
+    rule = figure_parts.wrapped(story.rule, inches=wide, size=figure_parts.SMALL_TEXT)
+    figure.supxlabel(rule, x=0.01, ha="left", fontsize=figure_parts.SMALL_TEXT, color="#404040")
     return figure
 
 
@@ -103,15 +103,15 @@ def _draw_curve(ax: Axes, curve: Curve, *, width: float) -> None:
         **_CHOSEN,
     )
     _write_notes(ax, curve, is_tight=width / m <= 0.4)
-    style.name_ticks(ax.xaxis, curve.ticks, fit=fitting_labels(m, inches=width))
+    figure_parts.name_ticks(ax.xaxis, curve.ticks, fit=fitting_labels(m, inches=width))
     ax.xaxis.set_tick_params(rotation=0 if m <= 20 else 90)
     ax.set_xlim(-0.6, m - 0.4)
     ax.margins(y=0.18)
     ax.set_xlabel(curve.x_name, fontsize=9)
     ax.set_ylabel(curve.y_name, fontsize=9)
-    ax.tick_params(axis="y", labelsize=style.SMALL_TEXT, labelleft=True)
+    ax.tick_params(axis="y", labelsize=figure_parts.SMALL_TEXT, labelleft=True)
     ax.spines[["top", "right"]].set_visible(False)
-    style.heading(ax, curve.heading)
+    figure_parts.heading(ax, curve.heading)
 
 
 def _write_notes(ax: Axes, curve: Curve, *, is_tight: bool) -> None:
@@ -122,12 +122,12 @@ def _write_notes(ax: Axes, curve: Curve, *, is_tight: bool) -> None:
             xytext=(0, 11),
             textcoords="offset points",
             ha="center",
-            fontsize=5.5 if is_tight else style.SMALL_TEXT,
+            fontsize=5.5 if is_tight else figure_parts.SMALL_TEXT,
             rotation=90 if is_tight else 0,
         )
 
 
-def _legend(story: SearchStory) -> style.Section:
+def _legend(story: SearchStory) -> figure_parts.Section:
     words = {
         "kept": "compared to the end" if "removed" in _states(story) else "candidate",
         "removed": "removed as a dip",
@@ -139,7 +139,7 @@ def _legend(story: SearchStory) -> style.Section:
         for state, look in _LOOKS.items()
         if state in _states(story)
     ]
-    return style.Section(title="candidates", entries=tuple(entries))
+    return figure_parts.Section(title="candidates", entries=tuple(entries))
 
 
 def _states(story: SearchStory) -> set[str]:

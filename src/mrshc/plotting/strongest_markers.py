@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.arrays import Float
+from mrshc.core.array_types import Float
 from mrshc.plotting.arguments import check_n_clusters, check_table, check_top
 
 

@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from mrshc.core.arrays import Index
-from mrshc.plotting import style
+from mrshc.core.array_types import Index
+from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_axes, check_model, check_names, check_title
 from mrshc.plotting.colours import (
     MISSING,
@@ -141,8 +141,8 @@ def dendrogram(
     _name_leaves(ax, shown, bars=bars, order=lines.order)
     if cut is not None and height is not None:
         _draw_cut(ax, cut, height=height)
-    style.beside(ax, sections)
-    style.heading(ax, title)
+    figure_parts.beside(ax, sections)
+    figure_parts.heading(ax, title)
     return ax
 
 
@@ -150,20 +150,22 @@ def _listed_names(names: Any, known: SampleNames) -> list[Any]:
     return list(align_samples(check_names("names", names), known, what="names"))
 
 
-def tree_sections(bars: Sequence[AnnotationBar], labels: Any) -> list[style.Section]:
+def tree_sections(bars: Sequence[AnnotationBar], labels: Any) -> list[figure_parts.Section]:
     """Return what the legend says of annotations and of coloured branches."""
-    sections = [style.patches(shortened(bar.name, length=26), bar.legend) for bar in bars]
+    sections = [figure_parts.patches(shortened(bar.name, length=26), bar.legend) for bar in bars]
     if labels is not None:
         entries = cluster_legend(int(np.max(labels)) + 1)
-        sections.append(style.strokes("found clusters", entries))
+        sections.append(figure_parts.strokes("found clusters", entries))
     return sections
 
 
-def _new_axes(names: Sequence[Any], *, n_bars: int, sections: Sequence[style.Section]) -> Axes:
+def _new_axes(
+    names: Sequence[Any], *, n_bars: int, sections: Sequence[figure_parts.Section]
+) -> Axes:
     wide = float(np.clip(len(names) * _INCHES_PER_LEAF, 4.5, 13.0)) + 1.0 + 1.8 * bool(sections)
-    room = text_inches(shortened_names(names), size=style.SMALL_TEXT)
+    room = text_inches(shortened_names(names), size=figure_parts.SMALL_TEXT)
     high = _TREE_INCHES + 0.7 + n_bars * _BAR_INCHES + room
-    return style.new_figure(wide, max(high, style.legend_inches(sections))).subplots()
+    return figure_parts.new_figure(wide, max(high, figure_parts.legend_inches(sections))).subplots()
 
 
 def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: Any) -> None:
@@ -187,7 +189,7 @@ def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: 
 def _scale_heights(ax: Axes, lines: DendrogramLines) -> None:
     ticks = MaxNLocator(nbins=5).tick_values(0.0, lines.top)
     ax.set_yticks([tick for tick in ticks if 0 <= tick <= lines.top])
-    ax.tick_params(axis="y", labelsize=style.SMALL_TEXT)
+    ax.tick_params(axis="y", labelsize=figure_parts.SMALL_TEXT)
     ax.set_ylabel("height of merge", fontsize=9)
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     ax.spines["left"].set_bounds(0.0, lines.top)
@@ -197,7 +199,7 @@ def draw_bars(ax: Axes, bars: Sequence[AnnotationBar], *, lines: DendrogramLines
     """Draw a bar for each annotation under the leaves, below zero in the tree's own axes."""
     if not bars:
         return
-    high = style.inches_of(ax)[1]
+    high = figure_parts.inches_of(ax)[1]
     # Bars keep their thickness unless they would take most of the picture.
     share = min(_BAR_INCHES / high, 0.6 / len(bars))
     unit = 1.06 * lines.top * share / (1 - share * (len(bars) + 0.4))
@@ -213,16 +215,18 @@ def draw_bars(ax: Axes, bars: Sequence[AnnotationBar], *, lines: DendrogramLines
     ax.set_ylim(-unit * (len(bars) + 0.4), 1.06 * lines.top)
     names = shortened_names([bar.name for bar in bars])
     ax.set_yticks(middles, names, minor=True, parse_math=False)
-    ax.tick_params(axis="y", which="minor", length=0, labelsize=style.SMALL_TEXT)
+    ax.tick_params(axis="y", which="minor", length=0, labelsize=figure_parts.SMALL_TEXT)
 
 
 def _name_leaves(
     ax: Axes, names: Sequence[Any], *, bars: Sequence[AnnotationBar], order: Index
 ) -> None:
-    fit = fitting_labels(len(names), inches=style.inches_of(ax)[0])
-    shown = style.name_ticks(ax.xaxis, names, fit=fit)
+    fit = fitting_labels(len(names), inches=figure_parts.inches_of(ax)[0])
+    shown = figure_parts.name_ticks(ax.xaxis, names, fit=fit)
     if fit.step > 1:
-        ax.set_xlabel(f"{len(names)} samples{style.every(fit.step)}", fontsize=style.SMALL_TEXT)
+        ax.set_xlabel(
+            f"{len(names)} samples{figure_parts.every(fit.step)}", fontsize=figure_parts.SMALL_TEXT
+        )
     colours = next((bar.colours for bar in bars if bar.is_categorical), None)
     if colours is not None:
         for tick, i in zip(ax.get_xticklabels(), order[shown], strict=True):
@@ -238,7 +242,7 @@ def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
         xytext=(0, 4),
         textcoords="offset points",
         ha="right",
-        fontsize=style.SMALL_TEXT,
+        fontsize=figure_parts.SMALL_TEXT,
         bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "alpha": 0.8, "pad": 1},
     )
 
@@ -283,18 +287,18 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
     n = lines.order.size
     if ax is None:
         wide = float(np.clip(n * 0.1, 6.0, 12.0))
-        ax = style.new_figure(wide + 3.0, _TREE_INCHES + 1.0).subplots()
+        ax = figure_parts.new_figure(wide + 3.0, _TREE_INCHES + 1.0).subplots()
     labels = getattr(model, "labels_", None)
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
     _scale_heights(ax, lines)
     # Marks at the root and at the leaves keep their numbers inside.
     ax.set_ylim(-0.06 * lines.top, 1.12 * lines.top)
     ax.set_xticks([])
-    ax.set_xlabel(f"{n} samples", fontsize=style.SMALL_TEXT)
+    ax.set_xlabel(f"{n} samples", fontsize=figure_parts.SMALL_TEXT)
     marks = split_marks(model.split_tests_)
     _draw_marks(ax, marks, lines=lines)
-    style.beside(ax, [_mark_section(marks), *tree_sections((), labels)])
-    style.heading(ax, title)
+    figure_parts.beside(ax, [_mark_section(marks), *tree_sections((), labels)])
+    figure_parts.heading(ax, title)
     return ax
 
 
@@ -320,12 +324,12 @@ def _number_marks(
     ax: Axes, marks: Sequence[SplitMark], *, tips: Sequence[tuple[float, float]]
 ) -> None:
     # Labels are placed in points, where both directions measure the same.
-    points = np.array(style.inches_of(ax)) * POINTS_PER_INCH
+    points = np.array(figure_parts.inches_of(ax)) * POINTS_PER_INCH
     low, high = ax.get_ylim()
     left, right = ax.get_xlim()
     scale = points / (right - left, high - low)
     anchors = [((x - left) * scale[0], (y - low) * scale[1]) for x, y in tips]
-    size = style.SMALL_TEXT
+    size = figure_parts.SMALL_TEXT
     sizes = [(len(m.label) * size * CHARACTER_WIDTH + 2, size + 2) for m in marks]
     places = free_places(anchors, sizes, width=points[0], marker=_MARK_POINTS / 2 + 1)
     for mark, tip, anchor, place in zip(marks, tips, anchors, places, strict=True):
@@ -342,7 +346,7 @@ def _number_marks(
             )
 
 
-def _mark_section(marks: Sequence[SplitMark]) -> style.Section:
+def _mark_section(marks: Sequence[SplitMark]) -> figure_parts.Section:
     present = {mark.verdict for mark in marks}
     entries = [
         (words, Line2D([], [], linestyle="", markeredgecolor="#000000", markersize=7, **look))
@@ -350,4 +354,4 @@ def _mark_section(marks: Sequence[SplitMark]) -> style.Section:
         if verdict in present
     ]
     entries.append((_NUMBERS if marks else "none was tested", Line2D([], [], linestyle="")))
-    return style.Section(title="tested nodes of the tree", entries=tuple(entries))
+    return figure_parts.Section(title="tested nodes of the tree", entries=tuple(entries))

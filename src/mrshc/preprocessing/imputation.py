@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from mrshc.core.arrays import Float, Index, Mask
+from mrshc.core.array_types import Float, Index, Mask
 from mrshc.preprocessing.steps import Step, many
 from mrshc.validation import check_integer, check_option
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.core.parallel import Progress
 from mrshc.errors import refused
 from mrshc.preprocessing.imputation import NeighborImputer

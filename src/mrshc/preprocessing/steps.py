@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mrshc.core.arrays import Float, Mask
+from mrshc.core.array_types import Float, Mask
 from mrshc.core.data.statistics import column_blocks
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.validation import check_integer, check_number, check_option

@@ -9,10 +9,10 @@ from typing import Any
 from mrshc.core.selection import Curve
 from mrshc.core.trees.tree import check_linkage
 from mrshc.errors import UserError
-from mrshc.io.checked_reading import COMPARISON_SCHEMA, check_schema, load_schema, read_json
-from mrshc.io.comparison_format import ABOUT_COMPARISON, COMPARISON_VERSION
+from mrshc.io.comparison_file_version import ABOUT_COMPARISON, COMPARISON_VERSION
 from mrshc.io.result import MOST_CUTS, Result, columns, load_result
-from mrshc.io.result_tables import check_candidates, require
+from mrshc.io.result_table_checks import check_candidates, require
+from mrshc.io.saved_file_reading import COMPARISON_SCHEMA, check_schema, load_schema, read_json
 from mrshc.io.streams import FlawError
 from mrshc.methods import METHODS
 from mrshc.plotting.search_explanation import search_story

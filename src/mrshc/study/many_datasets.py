@@ -19,7 +19,7 @@ from mrshc.core.trees.silhouette import average_silhouette
 from mrshc.preprocessing import dudoit2002, prepare
 from mrshc.study.config import Folders, Study, StudyError, lacks_data
 from mrshc.study.designs_and_methods import check_names, estimator_of, unsupported_clusters_allowed
-from mrshc.study.journal import Row, Task
+from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failures, markdown_table
 
 # As many clusters as a reader can tell apart.

@@ -17,10 +17,9 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from mrshc.errors import Parameter, Sentence, described
-from mrshc.study import many_datasets as realworld
-from mrshc.study import microarray, section2, simulation, timing
+from mrshc.study import many_datasets, one_dataset, section2, simulation, timing
 from mrshc.study.config import CONFIGS, Folders, Study, StudyError, code_version, load_study
-from mrshc.study.journal import Journal, Row, Task, open_journal
+from mrshc.study.study_journal import Journal, Row, Task, open_journal
 from mrshc.utils.atomic_files import write_text
 
 __all__ = ["StudyError", "render_brief", "render_study", "run_study"]
@@ -30,8 +29,8 @@ _KINDS: dict[str, ModuleType] = {
     "simulation": simulation,
     "section2": section2,
     "timing": timing,
-    "microarray": microarray,
-    "realworld": realworld,
+    "microarray": one_dataset,
+    "realworld": many_datasets,
 }
 # Where results go that belong to no folder of configs.
 _OUT = Path("mrshc-study")

@@ -16,7 +16,7 @@ from mrshc.metrics import classification_error_rate
 from mrshc.plotting import dendrograms, write_picture
 from mrshc.study.config import Folders, Study, StudyError
 from mrshc.study.designs_and_methods import check_names, unsupported_clusters_allowed
-from mrshc.study.journal import Row, Task
+from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failures, markdown_table, mean_and_error
 
 _RANKS = (1, 2, 3)

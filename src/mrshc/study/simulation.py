@@ -19,7 +19,7 @@ from mrshc.study.designs_and_methods import (
     simulated,
     unsupported_clusters_allowed,
 )
-from mrshc.study.journal import Row, Task
+from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import brief_table, check_columns, design_tables
 
 

@@ -13,7 +13,7 @@ from mrshc.study.designs_and_methods import (
     simulated,
     unsupported_clusters_allowed,
 )
-from mrshc.study.journal import Row, Task
+from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failures, markdown_table
 
 # Nothing may run beside a fit that is timed.

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import plain_twin
-from mrshc.core.selection.silhouette import iterative_choice, reference_number_of_clusters
+from mrshc.core.selection.silhouette_rule import iterative_choice, reference_number_of_clusters
 
 
 @pytest.mark.parametrize(

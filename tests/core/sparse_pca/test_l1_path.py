@@ -5,7 +5,7 @@ import pytest
 
 import reference
 from mrshc.core.sparse_pca import l1_path, solvers
-from mrshc.core.sparse_pca.certification import NullCertifier
+from mrshc.core.sparse_pca.certifiers import NullCertifier
 from mrshc.core.sparse_pca.components import leading_starts, next_component
 from mrshc.core.sparse_pca.l1_path import ComponentPath, bisected_bound
 from mrshc.core.sparse_pca.solvers import AlternationLimits, FullSolver

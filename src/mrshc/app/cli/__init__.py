@@ -16,8 +16,8 @@ import typer
 from mrshc.app.cli.analysis_commands import cluster, compare, report
 from mrshc.app.cli.demo_command import demo
 from mrshc.app.cli.help_lists import FORMATS_IN_BLOCKS_OR, CommandWithLists, with_lists
-from mrshc.app.cli.option_groups import with_options
 from mrshc.app.cli.option_names import option_of
+from mrshc.app.cli.options_from_dataclasses import with_options
 from mrshc.app.cli.signals import leave, stop_on_termination
 from mrshc.app.cli.study_command import study
 from mrshc.errors import LostError, UserError, worded

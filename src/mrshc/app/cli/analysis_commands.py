@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mrshc.app.cli.console import Talk
-from mrshc.app.cli.options import (
+from mrshc.app.cli.shared_options import (
     File,
     Fitting,
     Json,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from typer.models import OptionInfo
 
-from mrshc.app.cli.option_groups import with_options
+from mrshc.app.cli.options_from_dataclasses import with_options
 from mrshc.errors import Parameter, Setting
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.core.data.block_reading import BlockReader
-from mrshc.core.data.hdf5_zarr_groups import in_one_file, refuse_outside
-from mrshc.core.data.read_errors import are_integers, block_dtype, in_range, matrix_shape
+from mrshc.core.data.group_members import in_one_file, refuse_outside
+from mrshc.core.data.shape_and_dtype import are_integers, block_dtype, in_range, matrix_shape
 
 
 class MappedMatrix(BlockReader):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.statistics import (

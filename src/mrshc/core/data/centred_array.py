@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.centring import Center, offsets_and_fill
 from mrshc.core.data.statistics import ColumnSummary, column_blocks, column_summary

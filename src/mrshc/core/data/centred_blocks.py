@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrshc.core.arrays import Float, Index, Mask
-from mrshc.core.data.array_namespace import to_device_of, to_host
+from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.centring import Center, Centring, offsets_and_fill
-from mrshc.core.data.column_store import ColumnStore
+from mrshc.core.data.column_cache import ColumnStore
 from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.data.passes import BlockFunction, Passes
 from mrshc.core.data.statistics import column_blocks
 

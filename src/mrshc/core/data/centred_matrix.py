@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.data_matrix import Certification
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Mask
-from mrshc.core.data.array_namespace import to_device_of
+from mrshc.core.array_types import Float, Mask
+from mrshc.core.data.host_transfer import to_device_of
 
 Center = Literal["columns", "grand", "none"]
 

@@ -16,7 +16,7 @@ from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.dask_array import DaskMatrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.device_array import DeviceMatrix, is_device_array
-from mrshc.core.data.hdf5_zarr_groups import member
+from mrshc.core.data.group_members import member
 from mrshc.core.data.read_errors import WHOLE_FILE, reading
 from mrshc.core.data.sparse_matrix import SparseMatrix, open_sparse_group
 from mrshc.core.data.stored_chunks import absent_chunks

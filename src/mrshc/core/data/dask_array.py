@@ -14,16 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
 from mrshc.core.data.passes import BlockFunction
-from mrshc.core.data.read_errors import (
-    are_integers,
-    block_dtype,
-    matrix_shape,
-    reading,
-    unreadable,
-)
+from mrshc.core.data.read_errors import reading, unreadable
+from mrshc.core.data.shape_and_dtype import are_integers, block_dtype, matrix_shape
 from mrshc.core.data.sparse_structure import check_sparse
 
 T = TypeVar("T")

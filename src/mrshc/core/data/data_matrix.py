@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float, Index
-from mrshc.core.data.array_namespace import to_host
+from mrshc.core.array_types import Float, Index
+from mrshc.core.data.host_transfer import to_host
 from mrshc.core.data.passes import BlockFunction, Passes
 from mrshc.core.data.statistics import Summary, column_variances, combine, summarise_block
 

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.passes import BlockFunction
-from mrshc.core.data.read_errors import matrix_shape, not_real, reading
+from mrshc.core.data.read_errors import reading
+from mrshc.core.data.shape_and_dtype import matrix_shape, not_real
 
 T = TypeVar("T")
 

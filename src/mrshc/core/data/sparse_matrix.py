@@ -11,19 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.core.data.array_file import file_name
 from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.data_matrix import UnreadableError
-from mrshc.core.data.hdf5_zarr_groups import attribute, encoding_of, has_member, in_one_file, member
-from mrshc.core.data.read_errors import (
-    WHOLE_FILE,
+from mrshc.core.data.group_members import attribute, encoding_of, has_member, in_one_file, member
+from mrshc.core.data.read_errors import WHOLE_FILE, reading
+from mrshc.core.data.shape_and_dtype import (
     OutOfRangeError,
     are_integers,
     block_dtype,
     in_range,
     matrix_shape,
-    reading,
 )
 from mrshc.core.data.sparse_structure import (
     StructureError,

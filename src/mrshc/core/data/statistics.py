@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float, Mask
-from mrshc.core.data.array_namespace import to_host
+from mrshc.core.array_types import Float, Mask
+from mrshc.core.data.host_transfer import to_host
 
 # Smaller differences have no square in double precision: a column without larger ones counts as
 # constant.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from mrshc.core.arrays import Float, Index, Labels
+from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.kernels.association import explained_rank_variance
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index, Labels
+from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.statistics import column_variances
 from mrshc.core.inference.association import cauchy_combination, q_values, rank_p_values

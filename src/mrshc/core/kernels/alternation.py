@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.products import multiply, multiply_transposed
 from mrshc.core.kernels.residual import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float
+from mrshc.core.array_types import Float
 from mrshc.core.kernels.jit import jit
 
 

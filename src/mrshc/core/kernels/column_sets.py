@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mrshc.core.arrays import Index, Mask
+from mrshc.core.array_types import Index, Mask
 from mrshc.core.kernels.jit import jit
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Labels
+from mrshc.core.array_types import Float, Labels
 from mrshc.core.kernels.jit import jit
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 
 # Columns whose running sums are updated together: 4 KB in double precision, which stay in the

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.products import multiply_transposed_rows
 from mrshc.core.kernels.residual import CellCorrections, Residual, deflate_slopes

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 
 # The active depth changes little from one iteration of an alternation to the next, so that a search

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erf
 
-from mrshc.core.arrays import Float, Index, Mask
+from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.kernels.completion import complete_cells
 from mrshc.core.trees.tree import Metric, pairwise_distances
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.statistics import column_blocks

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from mrshc.core.selection.candidates import Candidate, Evaluation, candidate_table
-from mrshc.core.selection.evidence import EvidenceRule
+from mrshc.core.selection.evidence_rule import EvidenceRule
 from mrshc.core.selection.explanation import Curve, SearchStory
-from mrshc.core.selection.rule import Decision, RuleSettings, SelectionRule
-from mrshc.core.selection.silhouette import SilhouetteRule
+from mrshc.core.selection.rule_interface import Decision, RuleSettings, SelectionRule
+from mrshc.core.selection.silhouette_rule import SilhouetteRule
 
 __all__ = [
     "RULES",
@@ -51,7 +51,7 @@ def register(rule: _Rule) -> _Rule:
 
     See Also
     --------
-    mrshc.core.selection.rule.SelectionRule : What a rule provides.
+    mrshc.core.selection.rule_interface.SelectionRule : What a rule provides.
     """
     if rule.name in RULES:
         raise ValueError(

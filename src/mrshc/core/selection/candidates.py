@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float
+from mrshc.core.array_types import Float
 from mrshc.core.robust.missing_values import completed
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapSettings

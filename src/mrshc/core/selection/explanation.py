@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mrshc.core.arrays import Float
+from mrshc.core.array_types import Float
 from mrshc.core.selection.candidates import Table
 
 State = Literal["kept", "removed", "screened out"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.statistics import column_blocks
 from mrshc.core.kernels.sparse_direction import sparse_direction
 from mrshc.core.parallel import Progress, Steps, results_of

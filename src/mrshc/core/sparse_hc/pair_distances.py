@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index
-from mrshc.core.data.array_namespace import to_device_of, to_host
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.data_matrix import DataMatrix
+from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.data.passes import Passes
 from mrshc.core.data.statistics import column_blocks
-from mrshc.core.kernels.pairs import absolute_difference_sums, add_absolute_differences
+from mrshc.core.kernels.absolute_differences import (
+    absolute_difference_sums,
+    add_absolute_differences,
+)
 from mrshc.core.trees.tree import Metric
 
 

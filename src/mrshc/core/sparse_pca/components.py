@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.kernels.alternation import AlternationSettings, Record, Start, alternate
 from mrshc.core.kernels.products import low_rank_cells

@@ -12,13 +12,13 @@ from typing import cast
 
 import numpy as np
 
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.kernels.vectors import sorted_union
 from mrshc.core.parallel import results_of
-from mrshc.core.sparse_pca.certification import (
+from mrshc.core.sparse_pca.certifiers import (
     Certifier,
     DeferredCertifier,
     ImmediateCertifier,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.sparse_pca.certificates import Certificate

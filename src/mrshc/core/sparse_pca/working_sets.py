@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Float, Index
-from mrshc.core.data.array_namespace import to_device_of, to_host
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centring import Centring
+from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.kernels.vectors import sorted_union
 from mrshc.core.sparse_pca.components import (
     Component,

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Labels
+from mrshc.core.array_types import Float, Labels
 from mrshc.core.kernels.gap import GapTestSettings, gap_test
 from mrshc.core.kernels.linkage_method import LinkageMethod
 from mrshc.core.trees.tree import Linkage, Metric

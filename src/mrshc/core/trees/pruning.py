@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Labels
+from mrshc.core.array_types import Float, Labels
 from mrshc.core.trees.gap_statistic import GapCurve, GapSettings, distance_power, gap_curve
 from mrshc.core.trees.tree import Tree
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
-from mrshc.core.arrays import Float, Index, Labels
-from mrshc.core.kernels.tree import first_leaf_positions
+from mrshc.core.array_types import Float, Index, Labels
+from mrshc.core.kernels.leaf_positions import first_leaf_positions
 
 Metric = Literal["sqeuclidean", "cityblock"]
 Linkage = Literal["single", "complete", "average", "weighted", "ward", "centroid", "median"]

@@ -9,8 +9,8 @@ import numpy as np
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import damaged, whole_file
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
-from mrshc.io.matrix_file import Stored, stays
 from mrshc.io.raw_table import RawTable, unnamed_table
+from mrshc.io.stored_matrix import Stored, stays
 
 _WHAT = ".npy file of numbers"
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mrshc.core.data.hdf5_zarr_groups import member, refuse_outside
+from mrshc.core.data.group_members import member, refuse_outside
 from mrshc.core.data.stored_chunks import absent_chunks
 from mrshc.io.anndata_groups import read_annotated
-from mrshc.io.chunk_storage import refuse_links, refuse_unwritten
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import whole_file
 from mrshc.io.formats.npy import read_array
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
-from mrshc.io.matrix_file import Stored
 from mrshc.io.raw_table import RawTable
+from mrshc.io.stored_matrix import Stored
+from mrshc.io.unwritten_values import refuse_links, refuse_unwritten
 
 # Files by which a store is recognised, in both versions of the format.
 _MARKERS = ("zarr.json", ".zarray", ".zgroup")

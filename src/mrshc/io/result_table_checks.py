@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from mrshc.core.selection import rule_of
 from mrshc.core.trees.tree import check_linkage
 from mrshc.exports import gct_cell
-from mrshc.io.checked_reading import (
+from mrshc.io.formats.gct import read_gct
+from mrshc.io.saved_file_reading import (
     FLAG,
     TEXT,
     Kind,
@@ -27,7 +28,6 @@ from mrshc.io.checked_reading import (
     read_whole,
     whole,
 )
-from mrshc.io.formats.gct import read_gct
 from mrshc.io.streams import FlawError
 from mrshc.methods import METHODS
 from mrshc.utils.text_cleaning import unguard_formula

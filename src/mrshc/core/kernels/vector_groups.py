@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index, Mask
+from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.kernels.jit import jit
 
 

@@ -9,7 +9,7 @@ from itertools import groupby
 
 import numpy as np
 
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.selection.candidates import Candidate, Evaluation, Table, evaluate_pruned
 from mrshc.core.selection.explanation import (
@@ -22,7 +22,7 @@ from mrshc.core.selection.explanation import (
     counted,
     describe_choice,
 )
-from mrshc.core.selection.rule import Decision, Key, RuleSettings, SelectionRule
+from mrshc.core.selection.rule_interface import Decision, Key, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 
 # The default K is read off the lowest ranks, where the paper finds it reliable.

@@ -17,7 +17,7 @@ from mrshc.core.sparse_pca.certificates import (
     CertificateBatch,
     Violations,
 )
-from mrshc.core.sparse_pca.certification import Certifier, DeferredCertifier
+from mrshc.core.sparse_pca.certifiers import Certifier, DeferredCertifier
 from mrshc.core.sparse_pca.components import leading_starts
 from mrshc.core.sparse_pca.l1_path import ComponentPath
 from mrshc.core.sparse_pca.solvers import AlternationLimits, FullSolver, WorkingSetSolver

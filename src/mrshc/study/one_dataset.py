@@ -22,7 +22,7 @@ from mrshc.comparison import MethodFailedWarning, compare
 from mrshc.plotting import dendrograms, write_picture
 from mrshc.study.config import Folders, Study, StudyError, lacks_data
 from mrshc.study.designs_and_methods import check_names, estimator_of, unsupported_clusters_allowed
-from mrshc.study.journal import Row, Task
+from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failures, markdown_table
 
 # A reader looks no deeper than this for a class in a dendrogram.

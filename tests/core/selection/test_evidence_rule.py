@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrshc.core.data.centred_array import centred_array
-from mrshc.core.selection.evidence import shuffle_scores
+from mrshc.core.selection.evidence_rule import shuffle_scores
 from storage_backends import matrix_at
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Index, Mask
+from mrshc.core.array_types import Index, Mask
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centring import Centring
 from mrshc.core.sparse_pca.certificates import Certificate, CertificateBatch, Violations

@@ -17,8 +17,8 @@ from mrshc.app.cli.help_lists import (
     SELECTION_RULES,
     TABLE_FORMATS,
 )
-from mrshc.app.cli.option_groups import OneOf, plain
 from mrshc.app.cli.option_names import Sets, option_of
+from mrshc.app.cli.options_from_dataclasses import OneOf, plain
 from mrshc.errors import UserError, worded
 
 if TYPE_CHECKING:

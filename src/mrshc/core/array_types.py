@@ -1,4 +1,4 @@
-"""Names for the arrays that pass between the rooms."""
+"""Types of arrays, for annotations."""
 
 import numpy as np
 from numpy.typing import NDArray

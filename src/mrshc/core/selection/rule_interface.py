@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mrshc.core.arrays import Mask
+from mrshc.core.array_types import Mask
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.selection.candidates import Candidate, Evaluation, Table
 from mrshc.core.selection.explanation import SearchStory
@@ -71,8 +71,8 @@ class SelectionRule(ABC):
 
     See Also
     --------
-    mrshc.core.selection.silhouette.SilhouetteRule : The rule of the paper.
-    mrshc.core.selection.evidence.EvidenceRule : Scores of held-out features.
+    mrshc.core.selection.silhouette_rule.SilhouetteRule : The rule of the paper.
+    mrshc.core.selection.evidence_rule.EvidenceRule : Scores of held-out features.
     """
 
     name: ClassVar[str]

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Index
+from mrshc.core.array_types import Index
 from mrshc.core.data.array_file import open_array
 from mrshc.core.data.block_reading import BlockReader, aligned_blocks
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.data.hdf5_zarr_groups import encoding_of
+from mrshc.core.data.group_members import encoding_of
 from mrshc.core.data.passes import BlockFunction
-from mrshc.core.data.read_errors import are_integers, block_dtype
+from mrshc.core.data.shape_and_dtype import are_integers, block_dtype
 from mrshc.core.data.sparse_matrix import SPARSE, Compressed, open_sparse_group
 from mrshc.core.data.sparse_structure import StructureError
 from mrshc.errors import Sentence, Setting

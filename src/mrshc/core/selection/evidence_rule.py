@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.arrays import Float, Index, Labels, Mask
+from mrshc.core.array_types import Float, Index, Labels, Mask
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.selection.candidates import Candidate, Evaluation, Table, evaluate_cuts
 from mrshc.core.selection.explanation import (
@@ -28,7 +28,7 @@ from mrshc.core.selection.explanation import (
     describe_choice,
     plain_curve,
 )
-from mrshc.core.selection.rule import Decision, RuleSettings, SelectionRule
+from mrshc.core.selection.rule_interface import Decision, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.errors import Parameter, Sentence

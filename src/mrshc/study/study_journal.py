@@ -10,7 +10,7 @@ from typing import Any
 
 from mrshc.errors import Parameter, Sentence
 from mrshc.study.config import StudyError
-from mrshc.utils import journal
+from mrshc.utils import step_journal
 from mrshc.utils.folder_lock import locked_folder, remove_locked_folder
 
 Task = tuple[int, ...]
@@ -35,16 +35,16 @@ class Journal:
         self.seconds: dict[Task, float] = {}
         path = folder / "journal.jsonl"
         try:
-            self._file = journal.Journal(path, work=fingerprint)
+            self._file = step_journal.Journal(path, work=fingerprint)
             for number, entry in enumerate(self._file.entries, start=2):
                 self._remember(_checked(entry, path, number=number))
-        except journal.OtherWorkError:
+        except step_journal.OtherWorkError:
             sentence = (
                 "{folder} holds the unfinished work of another config or of other code. Remove it "
                 "to begin anew, or give another folder ({out})."
             )
             raise _refused(sentence, folder) from None
-        except journal.DamagedError:
+        except step_journal.DamagedError:
             sentence = (
                 "{path} is damaged. Remove {folder} to begin anew, or give another folder ({out})."
             )
@@ -84,7 +84,7 @@ def _checked(entry: Any, path: Path, *, number: int) -> dict[str, Any]:
         and isfinite(found["seconds"])
         and found["seconds"] >= 0
     ):
-        raise journal.damaged(path, number)
+        raise step_journal.damaged(path, number)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.arrays import Index, Mask
+from mrshc.core.array_types import Index, Mask
 
 
 class ColumnStore:
