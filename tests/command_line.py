@@ -12,7 +12,7 @@ INSTALLED = [str(Path(sys.executable).with_name("mrshc"))]
 WITHOUT_PICTURES = [
     sys.executable,
     "-c",
-    "from mrshc.plotting.pictures import PICTURES; PICTURES.clear()\n"
+    "from mrshc.plotting.result_pictures import PICTURES; PICTURES.clear()\n"
     "from mrshc.app import cli; cli.main()",
 ]
 

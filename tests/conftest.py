@@ -15,7 +15,7 @@ def backend(request, tmp_path, monkeypatch):
 @pytest.fixture
 def drawn():
     """Registered pictures of results; none, until a test adds some: they take long to draw."""
-    from mrshc.plotting.pictures import PICTURES
+    from mrshc.plotting.result_pictures import PICTURES
 
     registered = dict(PICTURES)
     PICTURES.clear()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mrshc.core.sparse_pca.components import Component
+from mrshc.core.sparse_pca.next_component import Component
 from mrshc.core.trees.tree import agglomerate, pairwise_distances
 
 ORACLES = Path(__file__).parent / "oracles"

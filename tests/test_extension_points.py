@@ -18,8 +18,8 @@ from mrshc.core.selection.explanation import chosen_row, describe_choice, plain_
 from mrshc.io import load_result
 from mrshc.io.result import write_result
 from mrshc.methods import METHODS, Method
-from mrshc.plotting import pictures, search_curves
-from mrshc.plotting.pictures import PICTURES, Picture
+from mrshc.plotting import result_pictures, search_curves
+from mrshc.plotting.result_pictures import PICTURES, Picture
 from mrshc.report import write_report
 from tiny import tiny_result
 
@@ -144,7 +144,7 @@ def toy_picture():
         applies=lambda result: result.n_clusters_ > 1,
         formats=("png", "svg"),
     )
-    yield pictures.register(entry)
+    yield result_pictures.register(entry)
     del PICTURES["sizes"]
 
 
@@ -316,7 +316,7 @@ def test_a_picture_that_does_not_apply_is_left_out(tmp_path):
 
 def test_a_picture_needs_a_name_of_its_own():
     with pytest.raises(ValueError, match="There is a picture 'heatmap' already"):
-        pictures.register(replace(PICTURES["heatmap"], heading="Another"))
+        result_pictures.register(replace(PICTURES["heatmap"], heading="Another"))
     assert PICTURES["heatmap"].heading == "Heat map"
 
 

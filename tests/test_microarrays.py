@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mrshc import HighVarianceHC, MrSHC
-from mrshc.study.one_dataset import errors_in_dendrogram
+from mrshc.study.kinds.one_real_dataset import errors_in_dendrogram
 
 # The trees are looked at here, not the number of clusters that pruning leaves.
 pytestmark = pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")

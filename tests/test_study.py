@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC
-from mrshc.study import StudyError, one_dataset, render_study, run_study, simulation
+from mrshc.study import StudyError, render_study, run_study
 from mrshc.study.config import CONFIGS, load_study
-from mrshc.study.one_dataset import errors_in_dendrogram
+from mrshc.study.kinds import one_real_dataset, simulated_designs
+from mrshc.study.kinds.one_real_dataset import errors_in_dendrogram
 from mrshc.study.study_journal import open_journal
 from mrshc.utils.folder_lock import locked_folder
 
@@ -292,7 +293,7 @@ def test_same_study_same_results_for_any_number_of_workers(folder, tmp_path):
 def test_an_interrupted_study_goes_on_where_it_stopped(folder, tmp_path, monkeypatch):
     whole = run_study("small", folder=folder, out=tmp_path / "whole").read_text()
     ran = []
-    plain = simulation.run_task
+    plain = simulated_designs.run_task
 
     def interrupted(study, task, folders):
         if len(ran) == 4:
@@ -300,7 +301,7 @@ def test_an_interrupted_study_goes_on_where_it_stopped(folder, tmp_path, monkeyp
         ran.append(task)
         return plain(study, task, folders)
 
-    monkeypatch.setattr(simulation, "run_task", interrupted)
+    monkeypatch.setattr(simulated_designs, "run_task", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_study("small", folder=folder)
     journal = folder / "small.partial" / "journal.jsonl"
@@ -309,7 +310,7 @@ def test_an_interrupted_study_goes_on_where_it_stopped(folder, tmp_path, monkeyp
     assert not (folder / "small.csv").exists()
     again = []
     monkeypatch.setattr(
-        simulation, "run_task", lambda s, t, f: [again.append(t), plain(s, t, f)][1]
+        simulated_designs, "run_task", lambda s, t, f: [again.append(t), plain(s, t, f)][1]
     )
     assert run_study("small", folder=folder).read_text() == whole
     assert len(again) == 9, "three of twelve tasks were whole in the journal"
@@ -471,7 +472,7 @@ def test_pictures_come_with_the_results(folder, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(one_dataset, "errors_in_dendrogram", interrupted)  # after the picture
+        patch.setattr(one_real_dataset, "errors_in_dendrogram", interrupted)  # after the picture
         with pytest.raises(KeyboardInterrupt):
             run_study("small", folder=folder, data=tmp_path)
     assert (folder / "small.png").read_text() == "old"
@@ -541,5 +542,5 @@ def test_classes_that_no_cut_shows_are_mixed():
 
 
 def test_a_tied_cluster_belongs_to_no_class():
-    assert one_dataset._all_show(np.array([[4, 1], [1, 4]]))
-    assert not one_dataset._all_show(np.array([[4, 4], [0, 4]]))
+    assert one_real_dataset._all_show(np.array([[4, 1], [1, 4]]))
+    assert not one_real_dataset._all_show(np.array([[4, 4], [0, 4]]))

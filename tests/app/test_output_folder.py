@@ -23,7 +23,7 @@ from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table, load_result, read_table
 from mrshc.io.result import FORMAT
-from mrshc.plotting.pictures import features_shown
+from mrshc.plotting.result_pictures import features_shown
 from mrshc.utils.step_journal import DamagedError, OtherWorkError
 
 ALWAYS = {
@@ -140,7 +140,7 @@ def test_the_selected_features_read_back_as_a_table(folder):
 
 
 def test_a_heat_map_of_too_many_features_shows_the_best(monkeypatch):
-    monkeypatch.setattr("mrshc.plotting.pictures._MOST_ROWS", 10)
+    monkeypatch.setattr("mrshc.plotting.result_pictures._MOST_ROWS", 10)
     result = run("hmv", 25)
     shown = features_shown(result)
     assert shown.shape[1] == 10

@@ -28,7 +28,7 @@ from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
 from mrshc.io.comparison_file_version import ABOUT_COMPARISON, COMPARISON_FORMAT
 from mrshc.io.result import ABOUT, FORMAT, TABLES, Result, ResultError, load_result, write_result
-from mrshc.plotting.pictures import PICTURES, Picture, features_shown
+from mrshc.plotting.result_pictures import PICTURES, Picture, features_shown
 from mrshc.report import REPORT, write_report
 from mrshc.utils.atomic_files import is_leftover
 from mrshc.utils.folder_lock import LOCK, locked_folder

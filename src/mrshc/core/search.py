@@ -20,8 +20,8 @@ from mrshc.core.selection.candidates import (
     candidate_table,
     evaluate_pruned,
 )
-from mrshc.core.sparse_pca.components import Component
 from mrshc.core.sparse_pca.l1_path import ComponentPath, FeatureSet, component_path
+from mrshc.core.sparse_pca.next_component import Component
 from mrshc.core.sparse_pca.solvers import AlternationLimits
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import PrunedTree, cut_tree

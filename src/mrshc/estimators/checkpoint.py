@@ -20,7 +20,7 @@ from mrshc.core.trees.gap_statistic import GapCurve
 from mrshc.core.trees.pruning import PrunedTree
 from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.errors import refused
-from mrshc.utils.step_journal import Journal, OtherWorkError, damaged
+from mrshc.utils.step_journal import OtherWorkError, StepJournal, damaged
 
 _FEATURES_NAME = re.compile(r"features [0-9]+ ([0-9]+)")
 _EVALUATION_NAME = re.compile(r"evaluation [0-9a-f]{64}")
@@ -55,7 +55,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
         work = sha256(f"mrshc {version('mrshc')} {search}".encode()).hexdigest()
         file = Path(path)
         try:
-            self._file = Journal(file, work=work)
+            self._file = StepJournal(file, work=work)
         except OtherWorkError:
             raise OtherWorkError(
                 f"{path} holds the steps of a search in other data, with other parameters or of "

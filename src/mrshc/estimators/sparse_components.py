@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Mask
 from mrshc.core.data.centred_array import CentredArray, centred_array
 from mrshc.core.data.centring import Center
-from mrshc.core.sparse_pca.components import (
+from mrshc.core.sparse_pca.next_component import (
     Component,
     Starts,
     leading_starts,

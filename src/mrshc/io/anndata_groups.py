@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.data.group_members import (
+from mrshc.core.data.absent_chunks import absent_chunks
+from mrshc.core.data.hdf5_zarr_members import (
     OutsideError,
     attribute,
     encoding_of,
@@ -19,7 +20,6 @@ from mrshc.core.data.group_members import (
 from mrshc.core.data.shape_and_dtype import are_integers
 from mrshc.core.data.sparse_matrix import Compressed
 from mrshc.core.data.sparse_structure import StructureError
-from mrshc.core.data.stored_chunks import absent_chunks
 from mrshc.io.memory import refuse_larger_than_memory
 from mrshc.io.raw_table import RawTable, floats, rounding_notes
 from mrshc.io.stored_matrix import Stored, matrix_in, sparse_damage, stays

@@ -6,7 +6,7 @@ import math
 import os
 from typing import Any
 
-from mrshc.core.data.stored_chunks import files_below, storage_of
+from mrshc.core.data.absent_chunks import files_below, storage_of
 from mrshc.io.memory import size
 from mrshc.io.streams import FlawError
 

@@ -17,20 +17,26 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from mrshc.errors import Parameter, Sentence, described
-from mrshc.study import many_datasets, one_dataset, section2, simulation, timing
 from mrshc.study.config import CONFIGS, Folders, Study, StudyError, code_version, load_study
-from mrshc.study.study_journal import Journal, Row, Task, open_journal
+from mrshc.study.kinds import (
+    many_real_datasets,
+    one_real_dataset,
+    section2,
+    simulated_designs,
+    timing,
+)
+from mrshc.study.study_journal import Row, StudyJournal, Task, open_journal
 from mrshc.utils.atomic_files import write_text
 
 __all__ = ["StudyError", "render_brief", "render_study", "run_study"]
 
 Progress = Callable[[int, int], None]
 _KINDS: dict[str, ModuleType] = {
-    "simulation": simulation,
+    "simulation": simulated_designs,
     "section2": section2,
     "timing": timing,
-    "microarray": one_dataset,
-    "realworld": many_datasets,
+    "microarray": one_real_dataset,
+    "realworld": many_real_datasets,
 }
 # Where results go that belong to no folder of configs.
 _OUT = Path("mrshc-study")
@@ -116,7 +122,7 @@ def _metadata(study: Study, target: Path) -> dict[str, Any] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-def _write_results(study: Study, tasks: list[Task], journal: Journal, target: Path) -> None:
+def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, target: Path) -> None:
     """Write the table of results and what it was made with; the journal has done its duty."""
     rows = [row for task in sorted(tasks) for row in journal.rows[task]]
     if all("error" in row for row in rows):
@@ -192,7 +198,7 @@ def _kind(study: Study) -> ModuleType:
 def _finish(
     study: Study,
     tasks: list[Task],
-    journal: Journal,
+    journal: StudyJournal,
     *,
     folders: Folders,
     n_jobs: int | None,

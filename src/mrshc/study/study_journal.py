@@ -18,15 +18,15 @@ Row = dict[str, Any]
 
 
 @contextmanager
-def open_journal(folder: Path, *, fingerprint: str) -> Iterator[Journal]:
+def open_journal(folder: Path, *, fingerprint: str) -> Iterator[StudyJournal]:
     """Open the journal in a folder, which nobody else may do meanwhile."""
     with locked_folder(folder) as mine:
         if not mine:
             raise StudyError(f"Another process is at work in {folder}. Wait for it, or stop it.")
-        yield Journal(folder, fingerprint=fingerprint)
+        yield StudyJournal(folder, fingerprint=fingerprint)
 
 
-class Journal:
+class StudyJournal:
     """A folder of its own: finished tasks, one on each line of a file, and pictures beside it."""
 
     def __init__(self, folder: Path, *, fingerprint: str) -> None:
@@ -35,7 +35,7 @@ class Journal:
         self.seconds: dict[Task, float] = {}
         path = folder / "journal.jsonl"
         try:
-            self._file = step_journal.Journal(path, work=fingerprint)
+            self._file = step_journal.StepJournal(path, work=fingerprint)
             for number, entry in enumerate(self._file.entries, start=2):
                 self._remember(_checked(entry, path, number=number))
         except step_journal.OtherWorkError:

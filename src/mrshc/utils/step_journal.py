@@ -22,7 +22,7 @@ class DamagedError(UserError):
     """A journal cannot be read, or something else is in its place."""
 
 
-class Journal:
+class StepJournal:
     """A growing file of JSON lines. The first says what work the others belong to.
 
     A process may be killed at any moment: a last line that was cut off does not count. A damaged

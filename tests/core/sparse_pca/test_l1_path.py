@@ -5,9 +5,9 @@ import pytest
 
 import reference
 from mrshc.core.sparse_pca import l1_path, solvers
-from mrshc.core.sparse_pca.certifiers import NullCertifier
-from mrshc.core.sparse_pca.components import leading_starts, next_component
+from mrshc.core.sparse_pca.certificate_checking import NullCertifier
 from mrshc.core.sparse_pca.l1_path import ComponentPath, bisected_bound
+from mrshc.core.sparse_pca.next_component import leading_starts, next_component
 from mrshc.core.sparse_pca.solvers import AlternationLimits, FullSolver
 from storage_backends import (
     assert_same_components,

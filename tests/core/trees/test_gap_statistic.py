@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import reference
-from mrshc.core.kernels.linkage_method import LinkageMethod
-from mrshc.core.kernels.top_dispersions import dispersion, top_dispersions
+from mrshc.core.kernels.agglomerated_dispersions import dispersion, top_dispersions
+from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.trees.gap_statistic import (
     GAP_RULES,
     GapSettings,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mrshc.app.cli.console import Talk
 from mrshc.app.cli.shared_options import (
     File,
     Fitting,
@@ -32,6 +31,7 @@ from mrshc.app.cli.shared_options import (
 )
 from mrshc.app.cli.signals import heard
 from mrshc.app.cli.temporary_folder import use_temporary_folder_of
+from mrshc.app.cli.terminal_output import Talk
 from mrshc.utils.text_cleaning import clean_text
 
 if TYPE_CHECKING:

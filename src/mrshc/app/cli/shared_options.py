@@ -22,7 +22,7 @@ from mrshc.app.cli.options_from_dataclasses import OneOf, plain
 from mrshc.errors import UserError, worded
 
 if TYPE_CHECKING:
-    from mrshc.app.cli.console import Talk
+    from mrshc.app.cli.terminal_output import Talk
     from mrshc.io import Table
 
 

@@ -14,7 +14,7 @@ from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.centring import Center, Centring, offsets_and_fill
-from mrshc.core.data.column_cache import ColumnStore
+from mrshc.core.data.column_cache import ColumnCache
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.data.passes import BlockFunction, Passes
@@ -57,7 +57,7 @@ class CentredBlocks(CentredMatrix):
             drop_constant=drop_constant,
         )
         self._has_missing = summary.has_missing
-        self._stored = ColumnStore(data.shape, data.dtype)
+        self._stored = ColumnCache(data.shape, data.dtype)
 
     @property
     def n_passes(self) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Index, Mask
 
 
-class ColumnStore:
+class ColumnCache:
     """Some columns of a matrix, to which others can be added.
 
     One thread may add while others read what is there: an array that is too small is replaced, and

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from mrshc.core.data.absent_chunks import absent_chunks
 from mrshc.core.data.array_file import FileMatrix, MappedMatrix, file_name
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.dask_array import DaskMatrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.device_array import DeviceMatrix, is_device_array
-from mrshc.core.data.group_members import member
+from mrshc.core.data.hdf5_zarr_members import member
 from mrshc.core.data.read_errors import WHOLE_FILE, reading
 from mrshc.core.data.sparse_matrix import SparseMatrix, open_sparse_group
-from mrshc.core.data.stored_chunks import absent_chunks
 
 
 def _is(*types: str) -> Callable[[Any], bool]:

@@ -15,7 +15,13 @@ from mrshc.core.array_types import Index
 from mrshc.core.data.array_file import file_name
 from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.data_matrix import UnreadableError
-from mrshc.core.data.group_members import attribute, encoding_of, has_member, in_one_file, member
+from mrshc.core.data.hdf5_zarr_members import (
+    attribute,
+    encoding_of,
+    has_member,
+    in_one_file,
+    member,
+)
 from mrshc.core.data.read_errors import WHOLE_FILE, reading
 from mrshc.core.data.shape_and_dtype import (
     OutOfRangeError,

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from mrshc.core.array_types import Float, Index
+from mrshc.core.kernels.agglomerated_dispersions import dispersion, top_dispersions
 from mrshc.core.kernels.jit import jit
-from mrshc.core.kernels.reference_box import (
+from mrshc.core.kernels.principal_box import (
     absolute_distances,
     principal_box,
     principal_ranges,
     squared_distances_from_gram,
 )
-from mrshc.core.kernels.top_dispersions import dispersion, top_dispersions
 
 # Dispersions below this fraction of W_1 are rounding errors: the logarithm must stay finite.
 _NO_DISPERSION = 1e-16

@@ -18,7 +18,7 @@ from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.data.statistics import column_blocks
 from mrshc.core.kernels.column_sets import sets_contain
-from mrshc.core.kernels.vector_groups import (
+from mrshc.core.kernels.leader_groups import (
     VectorGroups,
     leader_clustering,
     update_largest_products,

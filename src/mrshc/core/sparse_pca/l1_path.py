@@ -18,13 +18,13 @@ from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.kernels.vectors import sorted_union
 from mrshc.core.parallel import results_of
-from mrshc.core.sparse_pca.certifiers import (
+from mrshc.core.sparse_pca.certificate_checking import (
     Certifier,
     DeferredCertifier,
     ImmediateCertifier,
     NullCertifier,
 )
-from mrshc.core.sparse_pca.components import Component, leading_starts
+from mrshc.core.sparse_pca.next_component import Component, leading_starts
 from mrshc.core.sparse_pca.solvers import (
     AlternationLimits,
     ComponentSolver,

@@ -12,7 +12,7 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.sparse_pca.certificates import Certificate
-from mrshc.core.sparse_pca.components import (
+from mrshc.core.sparse_pca.next_component import (
     Component,
     Starts,
     fill_taken,

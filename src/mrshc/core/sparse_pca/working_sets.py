@@ -21,7 +21,7 @@ from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centring import Centring
 from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.kernels.vectors import sorted_union
-from mrshc.core.sparse_pca.components import (
+from mrshc.core.sparse_pca.next_component import (
     Component,
     Starts,
     existing,

@@ -14,7 +14,7 @@ import numpy as np
 
 from mrshc.core.array_types import Float, Labels
 from mrshc.core.kernels.gap import GapTestSettings, gap_test
-from mrshc.core.kernels.linkage_method import LinkageMethod
+from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.trees.tree import Linkage, Metric
 
 GapRule = Literal["Tibs2001SEmax", "firstSEmax", "globalSEmax", "firstmax", "globalmax"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mrshc.core.data.group_members import member
+from mrshc.core.data.hdf5_zarr_members import member
 from mrshc.io.anndata_groups import annotated, read_annotated
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import whole_file
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
-from mrshc.io.hdf5_text_heaps import refuse_endless_heap_in, refuse_endless_heap_of
+from mrshc.io.hdf5_heap_check import refuse_endless_heap_in, refuse_endless_heap_of
 from mrshc.io.raw_table import RawTable
 
 _WHAT = ".h5ad file"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mrshc.core.data.group_members import member, refuse_outside
-from mrshc.core.data.stored_chunks import absent_chunks
+from mrshc.core.data.absent_chunks import absent_chunks
+from mrshc.core.data.hdf5_zarr_members import member, refuse_outside
 from mrshc.io.anndata_groups import read_annotated
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import whole_file

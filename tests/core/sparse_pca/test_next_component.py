@@ -6,7 +6,7 @@ import reference
 from mrshc import sparse_components
 from mrshc.core.kernels import alternation
 from mrshc.core.kernels.sparse_direction import sparse_direction
-from mrshc.core.sparse_pca import components as core_components
+from mrshc.core.sparse_pca import next_component as core_components
 from mrshc.datasets import make_simulation_1
 from mrshc.estimators import sparse_components as components
 

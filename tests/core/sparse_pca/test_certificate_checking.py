@@ -11,15 +11,15 @@ from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.parallel import one_blas_thread
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.sparse_pca import certificates, solvers, working_sets
+from mrshc.core.sparse_pca.certificate_checking import Certifier, DeferredCertifier
 from mrshc.core.sparse_pca.certificates import (
     NEAR_VIOLATION,
     Certificate,
     CertificateBatch,
     Violations,
 )
-from mrshc.core.sparse_pca.certifiers import Certifier, DeferredCertifier
-from mrshc.core.sparse_pca.components import leading_starts
 from mrshc.core.sparse_pca.l1_path import ComponentPath
+from mrshc.core.sparse_pca.next_component import leading_starts
 from mrshc.core.sparse_pca.solvers import AlternationLimits, FullSolver, WorkingSetSolver
 from mrshc.core.sparse_pca.working_sets import initial_pass
 from mrshc.core.trees.gap_statistic import GapSettings

@@ -6,7 +6,7 @@ import numpy as np
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
-from mrshc.core.kernels.linkage_method import LinkageMethod
+from mrshc.core.kernels.linkage_codes import LinkageMethod
 
 
 @jit()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrshc.io.hdf5_text_heaps import refuse_endless_heap
+from mrshc.io.hdf5_heap_check import refuse_endless_heap
 from mrshc.io.streams import FlawError
 
 

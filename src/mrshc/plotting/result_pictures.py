@@ -71,7 +71,7 @@ def register(picture: Picture) -> Picture:
 
     Examples
     --------
-    >>> from mrshc.plotting.pictures import PICTURES
+    >>> from mrshc.plotting.result_pictures import PICTURES
     >>> PICTURES["dendrogram"].files
     ('dendrogram.svg', 'dendrogram.png')
     """
