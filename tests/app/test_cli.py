@@ -19,7 +19,7 @@ import pytest
 
 from command_line import WITHOUT_PICTURES, mrshc
 from mrshc import HighVarianceHC
-from mrshc.app.cli.temporary_folder import use_temporary_folder_of
+from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 from mrshc.datasets import make_simulation_1
 from mrshc.io import load_result

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mrshc.app.execution_backends import HERE, Place, place_of
-    from mrshc.app.fit_plan import clusters_compared, compare_methods, described, fit, fitted
     from mrshc.app.messages import notes_on, preparation, summary
     from mrshc.app.plan import Plan, plan_of, refuse_elsewhere
+    from mrshc.app.plan_execution import clusters_compared, compare_methods, described, fit, fitted
     from mrshc.app.result_building import about_comparison
     from mrshc.methods import METHODS
 

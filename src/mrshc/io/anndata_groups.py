@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.data.absent_chunks import absent_chunks
-from mrshc.core.data.hdf5_zarr_members import (
+from mrshc.core.data.hdf5_zarr_safe_access import (
     OutsideError,
     attribute,
     encoding_of,

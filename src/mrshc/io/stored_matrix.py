@@ -13,7 +13,7 @@ from mrshc.core.array_types import Index
 from mrshc.core.data.array_file import open_array
 from mrshc.core.data.block_reading import BlockReader, aligned_blocks
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.data.hdf5_zarr_members import encoding_of
+from mrshc.core.data.hdf5_zarr_safe_access import encoding_of
 from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.shape_and_dtype import are_integers, block_dtype
 from mrshc.core.data.sparse_matrix import SPARSE, Compressed, open_sparse_group

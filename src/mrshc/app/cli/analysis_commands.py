@@ -30,7 +30,7 @@ from mrshc.app.cli.shared_options import (
     numbers_or_auto,
 )
 from mrshc.app.cli.signals import heard
-from mrshc.app.cli.temporary_folder import use_temporary_folder_of
+from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.app.cli.terminal_output import Talk
 from mrshc.utils.text_cleaning import clean_text
 

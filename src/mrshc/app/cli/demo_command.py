@@ -9,7 +9,7 @@ import typer
 
 from mrshc.app.cli.analysis_commands import run
 from mrshc.app.cli.shared_options import Out
-from mrshc.app.cli.temporary_folder import use_temporary_folder_of
+from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.app.cli.terminal_output import Talk
 
 

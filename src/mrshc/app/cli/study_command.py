@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mrshc.app.cli.temporary_folder import use_temporary_folder_of
+from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 
 
 def study(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.hdf5_zarr_members import is_zarr
+from mrshc.core.data.hdf5_zarr_safe_access import is_zarr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mrshc.core.array_types import Index
 from mrshc.core.data.block_reading import BlockReader
-from mrshc.core.data.hdf5_zarr_members import in_one_file, refuse_outside
+from mrshc.core.data.hdf5_zarr_safe_access import in_one_file, refuse_outside
 from mrshc.core.data.shape_and_dtype import are_integers, block_dtype, in_range, matrix_shape
 
 

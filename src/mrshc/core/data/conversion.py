@@ -17,7 +17,7 @@ from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.dask_array import DaskMatrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.device_array import DeviceMatrix, is_device_array
-from mrshc.core.data.hdf5_zarr_members import member
+from mrshc.core.data.hdf5_zarr_safe_access import member
 from mrshc.core.data.read_errors import WHOLE_FILE, reading
 from mrshc.core.data.sparse_matrix import SparseMatrix, open_sparse_group
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mrshc.core.data.data_matrix import UnreadableError
-from mrshc.core.data.hdf5_zarr_members import OutsideError
+from mrshc.core.data.hdf5_zarr_safe_access import OutsideError
 from mrshc.core.data.shape_and_dtype import OutOfRangeError
 
 WHOLE_FILE = "Check that the file is whole, and copy or write it again if it is not."

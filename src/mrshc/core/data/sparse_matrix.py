@@ -15,7 +15,7 @@ from mrshc.core.array_types import Index
 from mrshc.core.data.array_file import file_name
 from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.data_matrix import UnreadableError
-from mrshc.core.data.hdf5_zarr_members import (
+from mrshc.core.data.hdf5_zarr_safe_access import (
     attribute,
     encoding_of,
     has_member,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mrshc.core.data.hdf5_zarr_members import member
+from mrshc.core.data.hdf5_zarr_safe_access import member
 from mrshc.io.anndata_groups import annotated, read_annotated
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import whole_file

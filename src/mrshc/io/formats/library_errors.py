@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mrshc.core.data.data_matrix import UnreadableError
-from mrshc.core.data.hdf5_zarr_members import OutsideError
+from mrshc.core.data.hdf5_zarr_safe_access import OutsideError
 from mrshc.io.streams import FlawError
 from mrshc.utils.text_cleaning import clean_text
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mrshc.core.data.absent_chunks import absent_chunks
-from mrshc.core.data.hdf5_zarr_members import member, refuse_outside
+from mrshc.core.data.hdf5_zarr_safe_access import member, refuse_outside
 from mrshc.io.anndata_groups import read_annotated
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import whole_file
