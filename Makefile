@@ -54,8 +54,9 @@ clean:
 	rm -rf $(VENV) build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# Most modules of the packages are never imported: Python compiles those that are.
 $(INSTALLED): pyproject.toml constraints.txt $(MADE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
