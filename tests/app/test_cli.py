@@ -65,7 +65,7 @@ def test_demo_says_what_it_found_and_where_it_lies(demo):
 
 def test_demo_runs_twice(demo):
     folder, first = demo
-    again = mrshc("demo", cwd=folder)
+    again = mrshc("demo", cwd=folder, pictures=True)
     assert (again.returncode, again.stdout) == (0, first.stdout)
 
 

@@ -20,7 +20,7 @@ from mrshc.datasets import make_simulation_1
 from mrshc.io import Table
 from mrshc.plotting import standardised
 from mrshc.report import comparison_report, result_report
-from mrshc.utils.text_cleaning import clean_text, guard_formula
+from mrshc.utils.text_cleaning import guard_formula
 
 DATA = Path(os.environ.get("MRSHC_DATA", Path(__file__).parents[3] / "shared" / "data"))
 HOSTILE = [
@@ -578,7 +578,7 @@ def test_no_name_becomes_a_formula_in_a_spreadsheet(visit):
         assert list(copied) == rows
         names = [row[table[:-1]] for row in rows]
         # As in the files: numbers and single signs are left alone.
-        assert {guard_formula(clean_text(name)) for name in FORMULAS} <= set(names)
+        assert {guard_formula(name) for name in FORMULAS} <= set(names)
         assert {"-3", "-", "'=1+1", "''=5", "'--"} <= set(names)
         assert "apostrophe" in seen.page.locator(f"#{table} .download").get_attribute("title")
         assert "apostrophe" in seen.page.locator(f"#{table} .copy").get_attribute("title")
@@ -700,8 +700,14 @@ def test_a_double_click_shows_everything_again(visit):
         seen.wait_until(f"{width} < 31")
         seen.page.locator(f"#{plot}").scroll_into_view_if_needed()
         height = 10 if plot == "heat" else seen.js("page.tree.height(page.tree.root) * 0.97")
-        seen.page.mouse.dblclick(*_pixel(seen, plot, 31, height))
-        seen.wait_until(f"{width} === 60")
+        place = _pixel(seen, plot, 31, height)
+        # On a busy machine the clicks may be too far apart to be one double click: try again.
+        for _ in range(5):
+            seen.page.mouse.dblclick(*place)
+            seen.page.wait_for_timeout(1000)
+            if seen.js(f"{width} === 60"):
+                break
+        assert seen.js(f"{width} === 60")
 
 
 def test_sorting_survives_columns_that_come_and_go(visit):
