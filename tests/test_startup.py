@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = {"numba", "matplotlib", "plotly"}
+HEAVY = {"jinja2", "numba", "matplotlib", "plotly"}
 
 
 def loaded_by(code):

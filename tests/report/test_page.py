@@ -1,16 +1,30 @@
-"""The page as a text: the policy that it declares, and how it reaches a file."""
+"""The page as a text: the policy that it declares, what it escapes, and how it reaches a file."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from jinja2 import UndefinedError
 
+from mrshc.app import about_comparison, compare_methods, fit, plan_of
+from mrshc.report import comparison_report, result_report
 from mrshc.report import html_page as pages
+from mrshc.report.comparison_sections import comparison_content
+from mrshc.report.page_data import result_data
+from mrshc.report.result_sections import result_content
+from tiny import tiny_result, tiny_table
+
+HOSTILE = "</script></title><img src=x onerror=\"alert(1)\"> 'quoted' &lt; {{ 7 * 7 }}"
 
 
 class Elements(HTMLParser):
@@ -43,9 +57,54 @@ class Elements(HTMLParser):
             self.open = None
 
 
-def simple_page():
-    sections = [("one", "One", "<p>Content</p>")]
-    return pages.page("A title", sections=sections, lead="", data={"kind": "result"})
+def simple_page(title="A title", lead="A lead"):
+    content = {"title": title, "lead": lead, "sections": []}
+    return pages.render_page("page.html", content=content, data={"kind": "result"})
+
+
+def named_table(name):
+    """Return a table whose texts all begin with a name."""
+    table = tiny_table()
+    samples = np.array([f"{name}{i}" for i in range(6)], dtype=object)
+    features = np.array([f"{name}{j}" for j in range(5)], dtype=object)
+    classes = table.sample_annotations.set_axis(samples).rename(columns={"class": f"{name} class"})
+    classes[f"{name} class"] = [f"{name}{value}" for value in "uuuvvv"]
+    loci = table.feature_annotations.set_axis(features).rename(columns={"locus": name})
+    return replace(
+        table,
+        sample_names=samples,
+        feature_names=features,
+        sample_annotations=classes,
+        feature_annotations=loci.assign(**{name: name}),
+        source=name,
+        notes=(name,),
+    )
+
+
+def pages_named(name):
+    """Return the pages of a result and of a comparison that hold a name wherever they can."""
+    plan = plan_of(
+        named_table(name),
+        parameters={"n_features_to_select": [2, 3], "n_references": 3, "random_state": 0},
+        truth=f"{name} class",
+        command=name,
+    )
+    step = {"step": "Log2()", "description": name, "n_features_before": 5, "n_features_after": 5}
+    others = {"preprocessing": [step], "versions": {"mrshc": name, name: name}}
+    result = fit(plan)
+    result = replace(result, about=result.about | others | {"warnings": [name]})
+    about = about_comparison(plan, compare_methods(plan, n_clusters=2), n_clusters=2) | others
+    about |= {
+        "notes": [name],
+        "scores": [row | {"method": name + row["method"], name: name} for row in about["scores"]],
+        "methods": {name + method: entry for method, entry in about["methods"].items()},
+    }
+    return {"result": result_report(result), "comparison": comparison_report(about)}
+
+
+@pytest.fixture(scope="module")
+def named_pages():
+    return {"plain": pages_named("plain"), "hostile": pages_named(HOSTILE)}
 
 
 def directives(html):
@@ -87,9 +146,85 @@ def test_the_policy_allows_no_network_and_no_other_code():
         assert not any(value.startswith(("http", "*", "blob", "'self'")) for value in values)
 
 
-def test_the_page_itself_uses_neither_style_nor_event_attributes():
-    for tag, attributes in Elements(simple_page()).seen:
+@pytest.mark.parametrize("kind", ["result", "comparison"])
+def test_the_page_itself_uses_neither_style_nor_event_attributes(named_pages, kind):
+    for tag, attributes in Elements(named_pages["plain"][kind]).seen:
         assert not [name for name in attributes if name == "style" or name.startswith("on")], tag
+
+
+class Texts(HTMLParser):
+    """The elements and attributes of a page that hold a text."""
+
+    def __init__(self, html, text):
+        super().__init__()
+        self.text, self.found, self.tag = text, set(), None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tag = tag
+        self.found |= {f"{tag} {name}" for name, value in attrs if self.text in (value or "")}
+
+    def handle_data(self, data):
+        if self.text in data and self.tag != "script":
+            self.found.add(self.tag)
+
+
+@pytest.mark.parametrize(
+    ("kind", "places"),
+    [
+        ("result", {"p", "dt", "th", "td", "code"}),
+        ("comparison", {"p", "th", "td", "code", "h3", "summary", "div aria-label"}),
+    ],
+)
+def test_hostile_names_annotations_and_notes_are_escaped_everywhere(named_pages, kind, places):
+    plain, hostile = (named_pages[name][kind] for name in ("plain", "hostile"))
+    # The same elements with the same attributes: no text has become markup.
+    structure, expected = (
+        [(tag, list(a)) for tag, a in Elements(h).seen] for h in (hostile, plain)
+    )
+    assert structure == expected
+    assert Texts(hostile, HOSTILE).found == places
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', hostile)[1]
+    assert json.loads(data)["samples"]["names"] == [f"{HOSTILE}{i}" for i in range(6)]
+
+
+def test_a_hostile_title_is_escaped():
+    hostile = simple_page(title=HOSTILE, lead=HOSTILE)
+    assert [tag for tag, _ in Elements(hostile).seen] == [
+        tag for tag, _ in Elements(simple_page()).seen
+    ]
+    assert Texts(hostile, HOSTILE).found == {"title", "h1", "p"}
+
+
+def test_no_template_turns_escaping_off():
+    for path in Path(pages.__file__).with_name("templates").iterdir():
+        assert not re.search(r"\|\s*safe|autoescape|Markup", path.read_text(encoding="utf-8")), path
+
+
+def contents():
+    """Return the variables of both templates."""
+    plan = plan_of(tiny_table(), parameters={"n_features_to_select": 2}, truth="class")
+    about = about_comparison(plan, compare_methods(plan, n_clusters=2), n_clusters=2)
+    result = tiny_result()
+    return {
+        "result.html": result_content(result, values=result_data(result)["values"]),
+        "comparison.html": comparison_content(about),
+    }
+
+
+def test_a_template_with_an_undefined_variable_fails():
+    for template, content in contents().items():
+        pages.render_page(template, content=content, data={})
+        for name in content:
+            rest = {key: value for key, value in content.items() if key != name}
+            with pytest.raises(UndefinedError, match=f"'{name}' is undefined"):
+                pages.render_page(template, content=rest, data={})
+
+
+def test_a_template_with_an_undefined_attribute_fails():
+    content = contents()["comparison.html"] | {"run": SimpleNamespace()}
+    with pytest.raises(UndefinedError, match="has no attribute 'reading_notes'"):
+        pages.render_page("comparison.html", content=content, data={})
 
 
 def test_a_page_is_written_in_utf_8_whatever_the_locale(tmp_path):

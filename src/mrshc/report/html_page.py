@@ -5,58 +5,86 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from functools import cache
 from hashlib import sha256
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _ASSETS = Path(__file__).with_name("assets")
+_TEMPLATES = Path(__file__).with_name("templates")
 _SCRIPTS = (
     *("tree.js", "values.js", "tables.js", "figures.js"),
     *("result.js", "comparison.js", "main.js"),
 )
 
 
-def page(title: str, *, sections: Sequence[tuple[str, str, str]], lead: str, data: Any) -> str:
-    """Return a whole page; sections are (id, heading, content), content is HTML already."""
+def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
+    """Return a whole page as HTML.
+
+    Parameters
+    ----------
+    template : str
+        Name of a file in templates/.
+    content : mapping of str to object
+        Variables of the template, among them `title` and `lead`. Texts are escaped there. A
+        variable that the template uses must be given.
+    data : object
+        What the scripts of the page draw, as JSON holds it.
+
+    Returns
+    -------
+    html : str
+        The page, with its scripts, style sheet and data inside.
+
+    Raises
+    ------
+    jinja2.UndefinedError
+        If the template uses a variable that is not in `content`.
+    """
+    return _environment().get_template(template).render({**content, **_layout(data)})
+
+
+@cache
+def _environment() -> Environment:
+    """Return the environment of the templates: it escapes every text and refuses unknown names."""
+    # Imported late, as Plotly is: commands that make no report start without them.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _layout(data: Any) -> dict[str, Any]:
+    """Return the variables of page.html that all pages share."""
+    from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
-    links = "".join(f'<li><a href="#{key}">{escape(name)}</a></li>' for key, name, _ in sections)
-    body = "".join(
-        f'<section id="{key}" aria-labelledby="{key}-title">'
-        f'<h2 id="{key}-title">{escape(name)}</h2>{content}</section>'
-        for key, name, content in sections
-    )
     plotly, own = _inline(get_plotlyjs()), _inline("\n".join(map(asset, _SCRIPTS)))
     style = _inline(asset("page.css"))
-    made = (
-        f"Made by mrshc {escape(version('mrshc'))}. This file needs no network and can be mailed."
-    )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy(scripts=[plotly, own], style=style)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<title>{escape(title)}</title>
-<style>{style}</style>
-{_styles_not_wanted(plotly)}</head>
-<body>
-<a class="skip" href="#main">Skip to the content</a>
-<header><h1>{escape(title)}</h1>{lead}</header>
-<nav aria-label="Sections"><ul>{links}</ul></nav>
-<main id="main">{body}</main>
-<footer>{made}</footer>
-<div id="tip" role="status" aria-live="off"></div>
-<script type="application/json" id="data">{_json(data)}</script>
-<script>{plotly}</script>
-<script>{own}</script>
-</body>
-</html>
-"""
+    return {
+        "policy": policy(scripts=[plotly, own], style=style),
+        "mrshc_version": version("mrshc"),
+        "unwanted_style_ids": _unwanted_style_ids(plotly),
+        # Browsers take the text of script and style as it is. Escaping would change the code, and
+        # the policy would refuse it, since its hash is that of the text here. All of it comes
+        # from this package and from Plotly; none from the data.
+        "scripts": [Markup(plotly), Markup(own)],
+        "style": Markup(style),
+        # Browsers do not undo escaping inside script either, and the page could not parse the
+        # JSON. `_json` has replaced all letters that mean something in HTML.
+        "json_data": Markup(_json(data)),
+    }
 
 
 def policy(*, scripts: Iterable[str], style: str) -> str:
@@ -94,14 +122,13 @@ def _inline(text: str) -> str:
     return re.sub("\r\n?", "\n", text)
 
 
-def _styles_not_wanted(plotly: str) -> str:
-    """Return elements that keep Plotly from adding style sheets when it is loaded.
+def _unwanted_style_ids(plotly: str) -> list[str]:
+    """Return ids of elements that keep Plotly from adding style sheets when it is loaded.
 
     It carries those of maps, which no report draws; the policy would refuse them, with an error
     on the console. Each is added unless there is an element of its name, a SHA-256.
     """
-    names = dict.fromkeys(re.findall(r'document\.getElementById\("([0-9a-f]{64})"\)', plotly))
-    return "".join(f'<template id="{name}"></template>\n' for name in names)
+    return list(dict.fromkeys(re.findall(r'document\.getElementById\("([0-9a-f]{64})"\)', plotly)))
 
 
 def asset(name: str) -> str:
@@ -115,56 +142,3 @@ def _json(data: Any) -> str:
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
-
-
-def paragraphs(sentences: Iterable[str], *, kind: str = "") -> str:
-    """Return sentences as paragraphs."""
-    opening = f'<p class="{kind}">' if kind else "<p>"
-    return "".join(f"{opening}{escape(sentence)}</p>" for sentence in sentences)
-
-
-def fact_list(facts: Iterable[tuple[str, Any]]) -> str:
-    """Return numbers with their names."""
-    cells = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(str(value))}</dd></div>" for name, value in facts
-    )
-    return f'<dl class="facts">{cells}</dl>'
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str) -> str:
-    """Return a small table."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in headings)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-_FORMULAS = (
-    "Text that begins with =, +, -, @ or a tab gets an apostrophe in front: a spreadsheet would "
-    "take it for a formula."
-)
-
-
-def data_table(key: str, what: str) -> str:
-    """Return the place of a table that sorts, filters, copies and downloads."""
-    return f"""<div class="controls actions">
-<label>Filter {what} <input type="search" id="{key}-filter" autocomplete="off"></label>
-<button type="button" class="copy" title="{_FORMULAS}">Copy as CSV</button>
-<button type="button" class="download" title="{_FORMULAS}">Download CSV</button>
-<span class="said" role="status"></span></div>
-<div class="scroll" tabindex="0" role="region" aria-label="Table of {what}">
-<table><thead></thead><tbody></tbody></table></div>"""
-
-
-def plot(key: str, label: str) -> str:
-    """Return the place of a figure, with words for those who cannot see it."""
-    return f'<div class="plot" id="{key}" role="img" aria-label="{escape(label)}"></div>'
-
-
-def code(text: str) -> str:
-    """Return text as it is typed."""
-    return f'<pre tabindex="0"><code>{escape(text)}</code></pre>'

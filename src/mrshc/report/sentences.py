@@ -6,14 +6,79 @@ from typing import Any
 
 import pandas as pd
 
-from mrshc.core.selection import SelectionRule
+from mrshc.core.selection import SearchStory, SelectionRule
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
+from mrshc.report.page_data import MarkedContrast
+
+# Features that a sentence names; all are in the table.
+_NAMED = 10
 
 CITATION = (
     "Zhang, H. and Zamar, R. H. Multi-rank sparse hierarchical clustering. "
     "Clustered with mrshc {version}."
 )
+
+
+def title(result: Result) -> str:
+    """Return the number of samples and clusters as the title of the page."""
+    n, k = result.about["data"]["n_samples"], result.n_clusters_
+    return f"{n:,} samples in {k} {'cluster' if k == 1 else 'clusters'}"
+
+
+def answer(result: Result) -> list[str]:
+    """Say which clusters were found, how well they separate, and by which features."""
+    sentences = [how_sure(result), score_sentence(result), refined(result)]
+    if result.n_clusters_ > 1:
+        sentences.insert(0, _cluster_sizes(result))
+        best = map(str, result.features.index[: min(_NAMED, result.n_features_selected_)])
+        sentences.append(f"The features that separate them most: {', '.join(best)}.")
+    return [text for text in [*sentences, _agreement(result)] if text is not None]
+
+
+def _cluster_sizes(result: Result) -> str:
+    sizes = enumerate(result.about["cluster_sizes"], start=1)
+    clusters = ", ".join(f"cluster {k} with {_counted(size, 'sample')}" for k, size in sizes)
+    return f"Found: {clusters}."
+
+
+def _agreement(result: Result) -> str | None:
+    """Say how well clusters agree with known classes; None without them."""
+    scores = result.about["scores"]
+    if not scores:
+        return None
+    return (
+        f"Against the known {scores['truth']}, the classification error rate (share of pairs "
+        f"of samples on which clusters and classes disagree, also where one class is found in "
+        f"several clusters) is {scores['cer']:.3f}; {scores['purity']:.1%} of the samples lie "
+        "with the majority of their cluster."
+    )
+
+
+def curve_legend(story: SearchStory) -> str:
+    """Say what the symbols in the curves of a search mean, and the rule that chose."""
+    states = {state for curve in story.curves for state in curve.states}
+    symbols = {
+        "removed": "Hollow: removed, since both neighbours separate better.",
+        "screened out": f"Cross: set aside, {story.screened_out}.",
+    }
+    shown = [text for state, text in symbols.items() if state in states]
+    return " ".join(["Star: chosen.", *shown, story.rule])
+
+
+def contrast_name(contrast: MarkedContrast) -> str:
+    """Return the name of a cluster or a split, and its number of markers."""
+    name = (
+        f"cluster {contrast.inside}"
+        if contrast.kind == "cluster"
+        else f"split {contrast.inside} | {contrast.outside}"
+    )
+    return f"{name}: {_counted(len(contrast.rows), 'marker')}"
+
+
+def omitted_markers(n_shown: int, *, n_all: int) -> str:
+    """Say that the page has the strongest markers only, and where the others are."""
+    return f"Here are the {n_shown} strongest of each; the file markers.csv has all {n_all:,}."
 
 
 def how_sure(result: Result) -> str:
@@ -120,3 +185,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
     if scores := about["scores"]:
         found.append((f"error rate against {scores['truth']}", f"{scores['cer']:.3f}"))
     return [(name, value) for name, value in found if value is not None]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")

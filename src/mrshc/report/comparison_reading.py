@@ -1,0 +1,77 @@
+"""Reads the file of a comparison of methods, and refuses one that is damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mrshc.core.trees.tree import check_linkage
+from mrshc.errors import UserError
+from mrshc.io.comparison_file_version import ABOUT_COMPARISON, COMPARISON_VERSION
+from mrshc.io.result_table_checks import check_candidates, require
+from mrshc.io.saved_file_reading import COMPARISON_SCHEMA, check_schema, load_schema, read_json
+from mrshc.io.streams import FlawError
+
+
+def read_comparison(folder: Path) -> dict[str, Any]:
+    """Return the content of the file of a comparison, checked.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder that `mrshc compare` has written.
+
+    Returns
+    -------
+    about : dict
+        Content of comparison.json. It agrees with its schema and in itself.
+
+    Raises
+    ------
+    UserError
+        If the file is damaged or in another version of the format.
+    """
+    path = folder / ABOUT_COMPARISON
+    try:
+        about = read_json(path)
+        _refuse_other_version(about, folder)
+        check_schema(about, load_schema(COMPARISON_SCHEMA))
+        _check_comparison(about)
+    except FlawError as flaw:
+        raise UserError(f"{path} is damaged: it {flaw}. Compare again.") from None
+    checked: dict[str, Any] = about
+    return checked
+
+
+def _refuse_other_version(about: Any, folder: Path) -> None:
+    version = about.get("format_version") if isinstance(about, dict) else None
+    # Other types are damage, not another version.
+    if type(version) is int and 0 < version < 10**6 and version != COMPARISON_VERSION:
+        raise UserError(
+            f"{folder} is written in version {version} of the format, this mrshc reads version "
+            f"{COMPARISON_VERSION}. Install a newer mrshc, or compare again."
+        )
+
+
+def _check_comparison(about: dict[str, Any]) -> None:
+    """Refuse entries of a comparison that do not agree with each other; its schema holds."""
+    samples, annotations, scores = about["samples"], about["annotations"], about["scores"]
+    n, k = about["data"]["n_samples"], about["n_clusters"]
+    require(len(samples) == n, "names more or fewer samples than there are")
+    require(len(set(samples)) == n, "names a sample twice")
+    require(all(len(values) == n for values in annotations.values()), "has incomplete annotations")
+    truth = about["truth"]
+    require(truth is None or truth in annotations, "lacks the annotation that holds the classes")
+    require(k is None or k <= n, "has more clusters than samples")
+    require(all(row.keys() == scores[0].keys() for row in scores), "has incomplete scores")
+    counts = {row["method"]: row["n_features"] for row in scores}
+    require(len(counts) == len(scores), "has a method twice")
+    for name, method in about["methods"].items():  # a method that failed has scores and no tree
+        require(counts.get(name) is not None, "has a tree of a method without scores")
+        check_candidates(method["search"])
+        require(all(i < n for i in method["outliers"]), "has an outlying sample too many")
+        require(len(set(method["outliers"])) == len(method["outliers"]), "has an outlier twice")
+        try:
+            check_linkage(method["linkage"], n_samples=n)
+        except ValueError as error:
+            raise FlawError(f"holds no tree: {str(error).rstrip('.')}") from None

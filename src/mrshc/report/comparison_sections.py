@@ -1,0 +1,119 @@
+"""Content of the sections of the page of a comparison, as plain data for its template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mrshc.io.result import MOST_CUTS, columns
+from mrshc.plotting.search_explanation import search_story
+from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures, provenance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """How well the trees agree with known classes."""
+
+    truth: str | None  # annotation that holds the classes
+    n_clusters: int | None
+    table: Table
+    notes: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodTree:
+    """The tree of a method, and the curves that explain its choice of features."""
+
+    name: str
+    heading: str
+    curves: list[Figure]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trees:
+    """The trees of all methods, cut into the same number of clusters."""
+
+    n_samples: int
+    max_cut: int
+    cut: int
+    methods: list[MethodTree]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRun:
+    """How a comparison was made, and how it can be repeated."""
+
+    reading_notes: str
+    preprocessing: list[str]  # descriptions of the steps
+    command: str
+    provenance: Provenance
+
+
+def comparison_content(about: dict[str, Any]) -> dict[str, Any]:
+    """Return the variables of the template comparison.html.
+
+    Parameters
+    ----------
+    about : dict
+        Content of comparison.json.
+    """
+    n_samples, n_methods = len(about["samples"]), len(about["methods"])
+    return {
+        "title": f"{n_samples:,} samples, {n_methods} methods side by side",
+        "lead": about["data"]["source"],
+        "scores": _scores(about),
+        "trees": _trees(about),
+        "run": _run(about),
+    }
+
+
+def _scores(about: dict[str, Any]) -> Scores:
+    names = list(about["scores"][0])
+    rows = [[_score_text(row[name]) for name in names] for row in about["scores"]]
+    return Scores(
+        truth=about["truth"],
+        n_clusters=about["n_clusters"],
+        table=Table(headings=names, rows=rows, caption="Scores"),
+        notes=about["notes"],
+    )
+
+
+def _score_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _trees(about: dict[str, Any]) -> Trees:
+    n_samples = len(about["samples"])
+    return Trees(
+        n_samples=n_samples,
+        max_cut=min(MOST_CUTS, n_samples),
+        cut=about["n_clusters"] or 2,
+        methods=[_method_tree(about, name, m) for m, name in enumerate(about["methods"])],
+    )
+
+
+def _method_tree(about: dict[str, Any], name: str, m: int) -> MethodTree:
+    search = columns(about["methods"][name]["search"])
+    curves = search_story(search).curves if search else ()
+    return MethodTree(
+        name=name,
+        heading=_method_heading(name, about),
+        curves=curve_figures(curves, prefix=f"curve-{m}-"),
+    )
+
+
+def _method_heading(name: str, about: dict[str, Any]) -> str:
+    row = next(row for row in about["scores"] if row["method"] == name)
+    rank = "" if row.get("rank") is None else f", rank {row['rank']}"
+    return f"{name}: {row['n_features']:,} features{rank}"
+
+
+def _run(about: dict[str, Any]) -> ComparisonRun:
+    return ComparisonRun(
+        reading_notes=" ".join(about["data"]["notes"]),
+        preprocessing=[step["description"] for step in about["preprocessing"]],
+        command=about["command"],
+        provenance=provenance(about),
+    )
