@@ -12,6 +12,15 @@ def backend(request, tmp_path, monkeypatch):
     return StorageBackend(request.param, tmp_path)
 
 
+# One storage for each implementation of DataMatrix: that the others of the same implementation hold
+# the same numbers is tested with the data and with the estimators.
+@pytest.fixture(params=["float32", "map", "HDF5", "CSC", "dask", "array API"])
+def implementation(request, tmp_path, monkeypatch):
+    """A place where X may live, one for each class that reads it, swept in small blocks."""
+    use_small_blocks(monkeypatch, 3000)
+    return StorageBackend(request.param, tmp_path)
+
+
 @pytest.fixture
 def drawn():
     """Registered pictures of results; none, until a test adds some: they take long to draw."""

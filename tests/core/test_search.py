@@ -229,18 +229,20 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("selection", ["silhouette", "evidence"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_search_ends_the_same_wherever_x_lives(backend, case, selection):
+def test_the_search_ends_the_same_wherever_x_lives(implementation, case, selection):
     A = clustered()
     holes = np.where(np.random.default_rng(1).random(A.shape) < 0.1, np.nan, A)
     for table in (A, holes):
         options = CASES[case] | {"selection": selection, "n_jobs": 2}
-        assert_same(run(backend.in_memory(table), **options), run(backend(table), **options))
+        assert_same(
+            run(implementation.in_memory(table), **options), run(implementation(table), **options)
+        )
 
 
-def test_a_refined_search_ends_the_same_wherever_x_lives(backend):
+def test_a_refined_search_ends_the_same_wherever_x_lives(implementation):
     options = {"targets": (10, 20), "refine": RefineSettings()}
     A = clustered(n=45)
-    near, found = run(backend.in_memory(A), **options), run(backend(A), **options)
+    near, found = run(implementation.in_memory(A), **options), run(implementation(A), **options)
     assert found.refined.supported
     assert_same(near, found)
     np.testing.assert_allclose(found.refined.q_values, near.refined.q_values, rtol=1e-10)

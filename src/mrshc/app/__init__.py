@@ -38,7 +38,7 @@ _HOMES = {
     "messages": ("notes_on", "preparation", "summary"),
     "plan": ("Plan", "plan_of", "refuse_elsewhere"),
     "result_building": ("about_comparison",),
-    "run": ("clusters_compared", "compare_methods", "described", "fit", "fitted"),
+    "plan_execution": ("clusters_compared", "compare_methods", "described", "fit", "fitted"),
 }
 
 

@@ -19,7 +19,7 @@ def read_comparison(folder: Path) -> dict[str, Any]:
     Parameters
     ----------
     folder : Path
-        Folder that `mrshc compare` has written.
+        Folder of a comparison.
 
     Returns
     -------

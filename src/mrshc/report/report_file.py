@@ -23,7 +23,7 @@ def write_report(folder: Path) -> Path:
     Parameters
     ----------
     folder : Path
-        Folder that `mrshc cluster` or `mrshc compare` has written.
+        Folder of a result or of a comparison.
 
     Returns
     -------

@@ -111,12 +111,12 @@ def test_p_values_do_not_depend_on_the_company_or_its_order():
     assert rank_p_values(matrix, [labels], some[:0]).shape == (0, 1)
 
 
-def test_p_values_do_not_depend_on_where_the_data_live(backend):
+def test_p_values_do_not_depend_on_where_the_data_live(implementation):
     partitions = [np.arange(24) % 2, np.arange(24) // 8 - 1]
     some = np.array([399, 17, 0, 250])
-    for A in tables(backend):
-        expected = p_values_of(backend.in_memory(A), *partitions)
-        matrix = matrix_at(backend(A))
+    for A in tables(implementation):
+        expected = p_values_of(implementation.in_memory(A), *partitions)
+        matrix = matrix_at(implementation(A))
         every = rank_p_values(matrix, partitions, np.arange(400))
         np.testing.assert_array_equal(every, expected)
         np.testing.assert_array_equal(rank_p_values(matrix, partitions, some), expected[some])

@@ -155,12 +155,12 @@ def test_weights_count_as_they_do_in_the_distances():
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
-def test_marks_are_the_same_wherever_the_data_live(backend, metric):
+def test_marks_are_the_same_wherever_the_data_live(implementation, metric):
     features, weights = np.arange(5, 45), np.linspace(0.1, 1.0, 40)
     labels = np.repeat([0, 1, 2], 8)
-    for A in tables(backend):
-        near = marked(backend.in_memory(A), features, labels, metric=metric, weights=weights)
-        found = marked(backend(A), features, labels, metric=metric, weights=weights)
+    for A in tables(implementation):
+        near = marked(implementation.in_memory(A), features, labels, metric=metric, weights=weights)
+        found = marked(implementation(A), features, labels, metric=metric, weights=weights)
         for mark, expected in zip(found, near, strict=True):
             for name in ("mean_inside", "mean_outside", "effect_size", "p_values", "q_values"):
                 np.testing.assert_array_equal(getattr(mark, name), getattr(expected, name))

@@ -230,10 +230,12 @@ def test_layout_precision_and_unit_of_the_data_are_of_no_consequence():
         assert_same(narrow, refined(other, np.arange(20)))
 
 
-def test_where_the_data_live_is_of_no_consequence(backend):
-    for A in tables(backend):
+def test_where_the_data_live_is_of_no_consequence(implementation):
+    for A in tables(implementation):
         for start in (np.arange(20), [5]):
-            assert_same(refined(backend.in_memory(A), start), refined(backend(A), start))
+            assert_same(
+                refined(implementation.in_memory(A), start), refined(implementation(A), start)
+            )
 
 
 # Odd but honest data ------------------------------------------------------------------------

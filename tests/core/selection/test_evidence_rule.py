@@ -92,12 +92,12 @@ def test_samples_that_are_all_equally_far_apart_favour_no_partition():
 
 
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
-def test_inner_products_without_some_columns_are_those_of_the_others(backend, center):
+def test_inner_products_without_some_columns_are_those_of_the_others(implementation, center):
     rng = np.random.default_rng(7)
     A = rng.normal(loc=3, size=(6, 50))
     A[rng.random(A.shape) < 0.1] = np.nan
-    near = centred_array(backend.in_memory(A), center=center, drop_constant=False)
-    matrix = matrix_at(backend(A), center=center, drop_constant=False)
+    near = centred_array(implementation.in_memory(A), center=center, drop_constant=False)
+    matrix = matrix_at(implementation(A), center=center, drop_constant=False)
     indices = np.array([3, 10, 40])
     others = np.delete(near.values - near.offsets, indices, axis=1)
     np.testing.assert_allclose(matrix.gram_without(indices), others @ others.T, atol=1e-10)
@@ -112,10 +112,10 @@ def test_the_unit_does_not_matter(scale):
     np.testing.assert_allclose(shuffle_scores([labels], scaled @ scaled.T), expected, rtol=1e-9)
 
 
-def test_columns_of_huge_variance_leave_the_others_their_digits(backend):
+def test_columns_of_huge_variance_leave_the_others_their_digits(implementation):
     A = np.random.default_rng(9).normal(size=(20, 30))
     A[:, :5] *= 1e9
-    matrix, X = matrix_at(backend(A)), backend.in_memory(A)
+    matrix, X = matrix_at(implementation(A)), implementation.in_memory(A)
     others = (X - X.mean(axis=0))[:, 5:]
     np.testing.assert_allclose(
         matrix.gram_without(np.arange(5)), others @ others.T, rtol=1e-9, atol=1e-9

@@ -220,13 +220,13 @@ def assert_close(found, expected):
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
-def test_operator_is_that_of_the_array(backend, metric):
+def test_operator_is_that_of_the_array(implementation, metric):
     rng = np.random.default_rng(0)
     u = rng.normal(size=(24, 24))
     few, w = np.array([3, 17, 250]), rng.random(400)
-    for A in tables(backend):
-        near = PairDistances(data_matrix(backend.in_memory(A)), metric)
-        pairs = PairDistances(data_matrix(backend(A)), metric)
+    for A in tables(implementation):
+        near = PairDistances(data_matrix(implementation.in_memory(A)), metric)
+        pairs = PairDistances(data_matrix(implementation(A)), metric)
         assert (pairs.unit, pairs.shape) == (near.unit, near.shape)
         for indices in (np.arange(400), few):
             found = pairs.weighted(indices, w[indices])
@@ -237,11 +237,11 @@ def test_operator_is_that_of_the_array(backend, metric):
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
-def test_weights_are_those_of_the_array(backend, metric):
-    for A in tables(backend):
+def test_weights_are_those_of_the_array(implementation, metric):
+    for A in tables(implementation):
         near, path = (
             WeightPath(PairDistances(data_matrix(X), metric), **AS_IN_R)
-            for X in (backend.in_memory(A), backend(A))
+            for X in (implementation.in_memory(A), implementation(A))
         )
         for expected, found in (
             (near.solve(3.0), path.solve(3.0)),
@@ -254,11 +254,12 @@ def test_weights_are_those_of_the_array(backend, metric):
             assert_close(path.dissimilarity(found), near.dissimilarity(expected))
 
 
-def test_permuted_criteria_are_those_of_the_array(backend, monkeypatch):
+def test_permuted_criteria_are_those_of_the_array(implementation, monkeypatch):
     A = clustered()
     bounds = {"l1_bounds": [1.5, 4.0], "entropy": 3, "permutation": 1, **AS_IN_R}
     near, pairs = (
-        PairDistances(data_matrix(X), "sqeuclidean") for X in (backend.in_memory(A), backend(A))
+        PairDistances(data_matrix(X), "sqeuclidean")
+        for X in (implementation.in_memory(A), implementation(A))
     )
     expected = permuted_criteria(pairs=near, **bounds)
     np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)

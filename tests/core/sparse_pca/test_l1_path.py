@@ -185,15 +185,15 @@ def test_traces_of_other_bounds_never_change_a_digit(missing, dtype):
 
 
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
-def test_features_bounds_and_components_are_the_same_wherever_x_lives(backend, center):
+def test_features_bounds_and_components_are_the_same_wherever_x_lives(implementation, center):
     targets = (1, 8, 30)
-    for A in tables(backend):
+    for A in tables(implementation):
         # Next to a huge mean that is left in, rounding turns the starts of the others.
         is_centred = center == "columns" or np.nanmean(A) < np.nanmax(A) / 2
         ranks = (1, 2, 3) if is_centred else (1,)
         near, path = (
             path_on(matrix_at(X, center=center), n_components=3, most=30)
-            for X in (backend.in_memory(A), backend(A))
+            for X in (implementation.in_memory(A), implementation(A))
         )
         expected = searched(near, targets, ranks)
         assert_same_features(expected, searched(path, targets, ranks))
