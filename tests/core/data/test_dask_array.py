@@ -166,7 +166,7 @@ def test_a_worker_that_dies_costs_no_more_than_time(client, A, persisted):
     results += sweep
     assert [start for start, _ in results] == list(range(0, P, WIDTH))
     np.testing.assert_array_equal(np.concatenate([block for _, block in results], axis=1), A)
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=300)
 
 
 @pytest.mark.usefixtures("client")
@@ -270,7 +270,7 @@ def one_killed(client, is_time):
     finally:
         over.set()
         thread.join()
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=300)
 
 
 @pytest.mark.parametrize("model", [search(), SHC(20, n_clusters=3, max_iter=3)])
