@@ -115,7 +115,7 @@ def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, main):
         return np.memmap(path, float, mode="r", offset=len(MAGIC) + 16, shape=shape)
 
     def read_path(path, options):
-        return read_array(open_toy(path, ""), Stored(path), in_memory=options.in_memory)
+        return read_array(open_toy(path, ""), Stored(path, open_toy), in_memory=options.in_memory)
 
     registered(
         TableFormat(

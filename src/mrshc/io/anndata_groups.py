@@ -22,7 +22,7 @@ from mrshc.core.data.sparse_matrix import Compressed
 from mrshc.core.data.sparse_structure import StructureError
 from mrshc.io.memory import refuse_larger_than_memory
 from mrshc.io.raw_table import RawTable, floats, rounding_notes
-from mrshc.io.stored_matrix import Stored, matrix_in, sparse_damage, stays
+from mrshc.io.stored_matrix import OpenMatrix, Stored, matrix_in, sparse_damage, stays
 from mrshc.io.streams import FlawError
 from mrshc.io.unwritten_values import refuse_unwritten
 
@@ -30,10 +30,12 @@ from mrshc.io.unwritten_values import refuse_unwritten
 _NAME_KINDS = "OSUTiu"
 
 
-def read_annotated(path: str, group: Any, *, in_memory: bool | None) -> RawTable:
+def read_annotated(
+    path: str, group: Any, *, open_matrix: OpenMatrix, in_memory: bool | None
+) -> RawTable:
     """Read a group of a file; its matrix stays there if that is asked for or needed."""
     # A group without X is refused below.
-    X = Stored(path, inside="X") if has_member(group, "X") else None
+    X = Stored(path, open_matrix, inside="X") if has_member(group, "X") else None
     note = None if X is None else stays(X, in_memory)
     table = annotated(group, X=None if note is None else X)
     table.notes += [] if note is None else [note]

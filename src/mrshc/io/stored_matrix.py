@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from mrshc.io.memory import size
 from mrshc.io.streams import FlawError, refuse_other_than_numbers
 
 R = TypeVar("R")
+OpenMatrix = Callable[[str, str], Any]
 
 # A matrix that needs more of the free memory leaves too little for the work.
 _MOST = 0.5
@@ -33,14 +34,29 @@ class Stored(DataMatrix):
     """A matrix of a .npy, .h5ad or .zarr file, samples in rows, that can be pickled.
 
     A process that unpickles it opens the file by its name again.
+
+    Parameters
+    ----------
+    path : str
+        Name of the file.
+    open_matrix : callable
+        Takes the name and `inside`; returns a memory map, a dataset, or the group of a sparse
+        matrix, as the library of the format has it. It is pickled by its name.
+    inside : str, default=""
+        Member of the file that holds the matrix.
+    transposed : bool, default=False
+        Whether the file has features in rows.
     """
 
     ndim = 2
 
-    def __init__(self, path: str, *, inside: str = "", transposed: bool = False) -> None:
-        self._given = path, inside, transposed
+    def __init__(
+        self, path: str, open_matrix: OpenMatrix, *, inside: str = "", transposed: bool = False
+    ) -> None:
+        self._given = path, open_matrix, inside, transposed
         self._transposed = transposed
-        self.node = open_matrix(path, inside)  # as the library of the format has it
+        Path(path).stat()  # raises an error that names a file which is not there
+        self.node = open_matrix(path, inside)
         self._parts = matrix_in(self.node)
         n, p = self.node.shape if self._parts is None else self._parts.shape
         self.shape = (int(p), int(n)) if transposed else (int(n), int(p))
@@ -58,8 +74,8 @@ class Stored(DataMatrix):
                     memory=Setting("in_memory", True),
                 )
             )
-        path, inside, transposed = self._given
-        return Stored(path, inside=inside, transposed=not transposed)
+        path, open_matrix, inside, transposed = self._given
+        return Stored(path, open_matrix, inside=inside, transposed=not transposed)
 
     def refuse_rows(self) -> None:
         """Refuse a sparse matrix by rows that is too large: to find columns, all of it is read."""
@@ -106,18 +122,9 @@ class Stored(DataMatrix):
 
 
 @lru_cache(maxsize=4)
-def _again(path: str, inside: str, transposed: bool, *_: int) -> Stored:
+def _again(path: str, open_matrix: OpenMatrix, inside: str, transposed: bool, *_: int) -> Stored:
     """Return a matrix that was pickled; a process opens a file once, unless it has changed."""
-    return Stored(path, inside=inside, transposed=transposed)
-
-
-def open_matrix(path: str, inside: str) -> Any:
-    """Return a memory map, a dataset, or the group of a sparse matrix, as the format opens it."""
-    # Imported late: the formats' modules import this one. A worker, which gets this object by
-    # pickle, has not imported them yet.
-    from mrshc.io.formats import open_stored
-
-    return open_stored(path, inside)
+    return Stored(path, open_matrix, inside=inside, transposed=transposed)
 
 
 def matrix_in(node: Any) -> Compressed | None:

@@ -6,10 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from mrshc.core.data.data_matrix import DataMatrix
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -23,12 +20,22 @@ def ignore_progress(_: int, __: int) -> None:
     """Report nothing."""
 
 
+class BlockSource(Protocol):
+    """What a pass needs to know of a matrix."""
+
+    has_local_blocks: bool
+
+    def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
+        """Yield function(block, start, xp) for blocks of columns, in their order."""
+        ...
+
+
 class Passes:
     """Passes over one matrix, each counted.
 
     Parameters
     ----------
-    data : DataMatrix
+    data : DataMatrix, or another source of blocks
         What to pass over.
     n_threads : int
         Threads that work on blocks which come into this process; elsewhere one thread waits.
@@ -40,7 +47,7 @@ class Passes:
 
     def __init__(
         self,
-        data: DataMatrix,
+        data: BlockSource,
         *,
         n_threads: int = 1,
         n_passes: int = 0,

@@ -30,7 +30,9 @@ def _read_path(path: str, options: ReadingOptions) -> RawTable:
     with whole_file(_WHAT):
         refuse_endless_heap_of(path)
         with H5AD.library("h5py").File(path, "r") as content:
-            return read_annotated(path, content, in_memory=options.in_memory)
+            return read_annotated(
+                path, content, open_matrix=_open_matrix, in_memory=options.in_memory
+            )
 
 
 def _open_matrix(path: str, inside: str) -> Any:

@@ -31,7 +31,7 @@ def _read_stream(file: InputFile, _: ReadingOptions) -> RawTable:
 def _read_path(path: str, options: ReadingOptions) -> RawTable:
     with whole_file(_WHAT):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        return read_array(array, Stored(path), in_memory=options.in_memory)
+        return read_array(array, Stored(path, _open_matrix), in_memory=options.in_memory)
 
 
 def read_array(array: Any, X: Stored, *, in_memory: bool | None) -> RawTable:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from mrshc.errors import Parameter, Sentence, Setting
@@ -168,15 +167,6 @@ def format_in_blocks(path: str | os.PathLike[str]) -> TableFormat | None:
     file = InputFile.at(path)
     known = None if file is None else recognise(file)
     return None if known is None or known.open_matrix is None else known
-
-
-def open_stored(path: str, inside: str) -> Any:
-    """Open the matrix of a file, or one of its members, without reading it."""
-    known = format_in_blocks(path)
-    if known is None or known.open_matrix is None:
-        Path(path).stat()  # raises an error that names a file which is not there
-        raise FlawError("holds no matrix that is read in blocks")
-    return known.open_matrix(path, inside)
 
 
 def unknown_format() -> FlawError:

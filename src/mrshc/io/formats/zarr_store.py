@@ -36,12 +36,14 @@ def _read(path: str, options: ReadingOptions) -> RawTable:
             refuse_links(path)
         content = _open(path)
         if hasattr(content, "keys"):
-            return read_annotated(path, content, in_memory=options.in_memory)
+            return read_annotated(
+                path, content, open_matrix=_open_matrix, in_memory=options.in_memory
+            )
         return _read_array(path, content, options)
 
 
 def _read_array(path: str, array: Any, options: ReadingOptions) -> RawTable:
-    X = Stored(path)
+    X = Stored(path, _open_matrix)
     # Before names are made, of as many samples and features as it declares.
     refuse_unwritten(array, "X", may_be_empty=False)
     notes = absent_chunks(array, "X")
