@@ -7,7 +7,7 @@ from storage_backends import STORAGE_BACKENDS, StorageBackend, use_small_blocks
 
 @pytest.fixture(params=STORAGE_BACKENDS)
 def backend(request, tmp_path, monkeypatch):
-    """A place where X may live, swept in small blocks."""
+    """A place where X may be stored, read in small blocks."""
     use_small_blocks(monkeypatch, 3000)
     return StorageBackend(request.param, tmp_path)
 
@@ -16,7 +16,7 @@ def backend(request, tmp_path, monkeypatch):
 # the same numbers is tested with the data and with the estimators.
 @pytest.fixture(params=["float32", "map", "HDF5", "CSC", "dask", "array API"])
 def implementation(request, tmp_path, monkeypatch):
-    """A place where X may live, one for each class that reads it, swept in small blocks."""
+    """A place where X may be stored, one for each class that reads it; small blocks."""
     use_small_blocks(monkeypatch, 3000)
     return StorageBackend(request.param, tmp_path)
 

@@ -478,15 +478,18 @@ def _dates() -> ValueError:
     return ValueError("X must be numeric, but holds dates or times. Drop or encode them.")
 
 
-def _text_error(X: Any) -> ValueError | None:
-    """Return a sentence about the first cell that holds text or a date, if there is one."""
+def _cells(X: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Return the positions and values of the cells of a table; of none if it is no matrix."""
     try:
         cells = np.asarray(X, dtype=object)
     except ValueError:  # rows of different length
-        return None
-    if cells.ndim != 2:
-        return None
-    for (i, j), value in np.ndenumerate(cells):
+        return iter(())
+    return iter(np.ndenumerate(cells)) if cells.ndim == 2 else iter(())
+
+
+def _text_error(X: Any) -> ValueError | None:
+    """Return a sentence about the first cell that holds text or a date, if there is one."""
+    for (i, j), value in _cells(X):
         if isinstance(value, np.datetime64 | np.timedelta64):  # numpy would take it for a number
             return _dates()
         if isinstance(value, str | bytes):
@@ -499,13 +502,7 @@ def _text_error(X: Any) -> ValueError | None:
 
 def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
     """Return a sentence about the first cell that cannot be converted to a number, if any."""
-    try:
-        cells = np.asarray(X, dtype=object)
-    except ValueError:  # rows of different length
-        return None
-    if cells.ndim != 2:
-        return None
-    for (i, j), value in np.ndenumerate(cells):
+    for (i, j), value in _cells(X):
         is_number = isinstance(value, SupportsFloat) and getattr(value, "ndim", 0) == 0
         if value is not None and not is_number:
             return NotNumericError(

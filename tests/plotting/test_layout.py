@@ -4,6 +4,7 @@ from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 
+from mrshc.core.selection.explanation import counted
 from mrshc.plotting import (
     clusters_of_merges,
     cut_height,
@@ -13,7 +14,7 @@ from mrshc.plotting import (
     shortened,
     shortened_names,
 )
-from mrshc.plotting.dendrogram_layout import LINE_HEIGHT, counted, lone_branches
+from mrshc.plotting.dendrogram_layout import LINE_HEIGHT, lone_branches
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Float
+from mrshc.core.selection.explanation import counted
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import (
     check_axes,
@@ -21,7 +22,6 @@ from mrshc.plotting.arguments import (
 )
 from mrshc.plotting.colours import cluster_colours
 from mrshc.plotting.dendrogram_layout import (
-    counted,
     fitting_labels,
     in_order,
     shortened,

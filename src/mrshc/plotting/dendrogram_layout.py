@@ -222,11 +222,6 @@ def fitting_labels(n: int, *, inches: float) -> LabelFit:
     return LabelFit(size=size, step=max(1, int(np.ceil(LINE_HEIGHT * size / room - 1e-9))))
 
 
-def counted(number: int, thing: str) -> str:
-    """Return a number with what it counts: 1 sample, 2 samples."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
 def text_inches(texts: Iterable[str], *, size: float) -> float:
     """Estimate the width of the longest of some texts."""
     longest = max((len(text) for text in texts), default=0)

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Float, Index
+from mrshc.core.selection.explanation import counted
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_model, check_names, check_numbers, check_title
 from mrshc.plotting.colours import NEUTRAL, annotation_bars, outlier_bar
 from mrshc.plotting.dendrogram_layout import (
-    counted,
     dendrogram_lines,
     fitting_labels,
     in_order,

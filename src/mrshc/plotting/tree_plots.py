@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Index
+from mrshc.core.selection.explanation import counted
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_axes, check_model, check_names, check_title
 from mrshc.plotting.colours import (
@@ -29,7 +30,6 @@ from mrshc.plotting.dendrogram_layout import (
     POINTS_PER_INCH,
     DendrogramLines,
     clusters_of_merges,
-    counted,
     cut_height,
     dendrogram_lines,
     fitting_labels,
