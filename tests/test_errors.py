@@ -20,7 +20,7 @@ from mrshc.errors import (
     worded,
 )
 from mrshc.preprocessing import Log2, RangeFilter, Thresholds, VarianceFilter
-from mrshc.validation import check_jobs
+from mrshc.validation.parameters import check_jobs
 
 X = np.random.default_rng(0).normal(size=(9, 6))
 

@@ -22,7 +22,7 @@ from mrshc.metrics import (
     purity,
 )
 from mrshc.utils.sample_alignment import align_samples, column_names, row_names
-from mrshc.validation import check_integer
+from mrshc.validation.parameters import check_integer
 
 # An estimator, or a function that makes one from the methods fitted before it.
 Method = Any | Callable[[Mapping[str, Any]], Any]

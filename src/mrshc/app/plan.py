@@ -30,7 +30,7 @@ from mrshc.estimators.base import feature_targets
 from mrshc.io.table import Table
 from mrshc.methods import METHODS, Method
 from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
-from mrshc.validation import check_jobs
+from mrshc.validation.parameters import check_jobs
 
 _IN_MEMORY = Setting("in_memory", True)
 # What a fit does not depend on.

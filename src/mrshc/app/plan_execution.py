@@ -21,7 +21,7 @@ from mrshc.estimators.feature_refinement import UnsupportedClustersWarning
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
 from mrshc.metrics import classification_error_rate, purity
-from mrshc.validation import check_integer
+from mrshc.validation.parameters import check_integer
 
 # Parameters of a comparison: of all methods, or of those that know them.
 _SHARED = (

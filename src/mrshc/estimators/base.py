@@ -19,18 +19,16 @@ from mrshc.core.robust.missing_values import completed
 from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.estimators.marker_table import marker_table
-from mrshc.validation import (
-    check_columns,
+from mrshc.validation.estimator_data import check_n_features, check_samples, forget
+from mrshc.validation.parameters import (
     check_increasing,
     check_integer,
     check_integer_or,
-    check_n_features,
     check_number,
     check_option,
-    check_samples,
     check_seed,
-    forget,
 )
+from mrshc.validation.tables import check_columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,13 +12,8 @@ from mrshc.core.inference.refinement import Refined, RefineSettings, refine
 from mrshc.core.parallel import one_blas_thread
 from mrshc.errors import refused
 from mrshc.estimators.base import linkage_and_metric
-from mrshc.validation import (
-    check_integer,
-    check_matrix_with_missing,
-    check_number,
-    check_option,
-    forget,
-)
+from mrshc.validation.estimator_data import check_matrix_with_missing, forget
+from mrshc.validation.parameters import check_integer, check_number, check_option
 
 
 class UnsupportedClustersWarning(UserWarning):

@@ -10,7 +10,8 @@ from mrshc.core.parallel import one_blas_thread
 from mrshc.core.robust.missing_values import completed
 from mrshc.core.trees.tree import agglomerate
 from mrshc.estimators.base import ALL_CONSTANT, TreeCutter, linkage_and_metric
-from mrshc.validation import check_integer, check_samples
+from mrshc.validation.estimator_data import check_samples
+from mrshc.validation.parameters import check_integer
 
 
 class HighVarianceHC(TreeCutter):

@@ -36,14 +36,13 @@ from mrshc.estimators.feature_refinement import (
 )
 from mrshc.estimators.sparse_components import center_of, dense_loadings
 from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
-from mrshc.validation import (
+from mrshc.validation.estimator_data import check_samples, forget
+from mrshc.validation.parameters import (
     MOST_REPETITIONS,
     check_integer,
     check_integer_or,
     check_jobs,
     check_option,
-    check_samples,
-    forget,
 )
 
 

@@ -37,13 +37,13 @@ from mrshc.estimators.feature_refinement import (
 )
 from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
 from mrshc.utils.sample_alignment import align_square, sample_names
-from mrshc.validation import (
+from mrshc.validation.estimator_data import check_samples
+from mrshc.validation.parameters import (
     MOST_REPETITIONS,
     check_dissimilarity,
     check_integer,
     check_jobs,
     check_number,
-    check_samples,
 )
 
 # Where the permutation gap looks for the bound by default: ten values from the first to this share

@@ -20,7 +20,8 @@ from mrshc.core.sparse_pca.next_component import (
     starts_at,
 )
 from mrshc.errors import Parameter, ParameterError
-from mrshc.validation import check_integer, check_matrix_with_missing, check_number, check_option
+from mrshc.validation.estimator_data import check_matrix_with_missing
+from mrshc.validation.parameters import check_integer, check_number, check_option
 
 _CENTERS: dict[Any, Center] = {True: "columns", "grand": "grand", False: "none"}
 

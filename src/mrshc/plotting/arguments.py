@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from mrshc.core.array_types import Float
 from mrshc.errors import refused
-from mrshc.validation import check_integer
+from mrshc.validation.parameters import check_integer
 
 # More than the samples of any tree that fits into memory: not tuned, it ends endless loops.
 _MOST_CLUSTERS = 10**6

@@ -17,7 +17,7 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.plotting.arguments import check_numbers
 from mrshc.utils.text_cleaning import clean_text
-from mrshc.validation import check_integer
+from mrshc.validation.parameters import check_integer
 
 POINTS_PER_INCH = 72.0
 # A line of text is as high as its size in points times this, with air to the next line.

@@ -28,7 +28,7 @@ from mrshc.plotting.dendrogram_layout import (
 )
 from mrshc.utils.atomic_files import replacing
 from mrshc.utils.text_cleaning import clean_text
-from mrshc.validation import check_number
+from mrshc.validation.parameters import check_number
 
 SMALL_TEXT = 8.0
 WIDEST = 16.0

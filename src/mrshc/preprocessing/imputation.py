@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.preprocessing.steps import Step, many
-from mrshc.validation import check_integer, check_option
+from mrshc.validation.parameters import check_integer, check_option
 
 # Distances are held for this many pairs at a time: 16 MB, and a few times that while they are made.
 _BLOCK_PAIRS = 1 << 21

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mrshc.core.array_types import Float, Mask
 from mrshc.core.data.statistics import column_blocks
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
-from mrshc.validation import check_integer, check_number, check_option
+from mrshc.validation.parameters import check_integer, check_number, check_option
 
 DTYPES = (np.float64, np.float32)
 

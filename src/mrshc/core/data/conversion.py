@@ -6,6 +6,7 @@ Packages that define kinds of arrays are never imported here: who has such an X 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -62,32 +63,34 @@ _STORAGE: tuple[tuple[Callable[[Any], bool], Callable[[Any], DataMatrix | None]]
 )
 
 
-def stored_matrix(X: Any) -> DataMatrix | None:
+def stored_matrix(X: Any, *, report_absent_chunks: bool = False) -> DataMatrix | None:
     """Return X as a matrix that is read where it is stored; None if X is an array or a table.
 
     Known are memory maps of numpy, HDF5 and Zarr arrays, sparse groups of AnnData's files, AnnData
     objects, sparse matrices of scipy, dask arrays, and arrays on a device (torch, CuPy, JAX, others
     of the array API).
     """
+    if report_absent_chunks:
+        warn_of_absent_chunks(X)
     return next((wrap(X) for applies, wrap in _STORAGE if applies(X)), None)
 
 
-def absent_parts(X: Any) -> list[str]:
-    """Return a sentence for each array of HDF5 or Zarr in X of which chunks are absent.
+def warn_of_absent_chunks(X: Any) -> None:
+    """Warn of each array of HDF5 or Zarr in X of which chunks are absent.
 
-    A matrix that was opened before, by `stored_matrix`, is not looked into.
+    Absent chunks are read as if they held values. A matrix that was opened before, by
+    `stored_matrix`, is not examined.
     """
     node = _node_of_anndata(X) if _is_anndata(X) else X
     arrays = [node] if _is_file_array(node) else []
     if _is_file_group(node):
         arrays = [member(node, part) for part in ("data", "indices", "indptr")]
-    return [note for array in arrays for note in _absent_chunks(array)]
-
-
-def _absent_chunks(array: Any) -> list[str]:
-    name = file_name(array)
-    with reading(name, 0, array.shape[-1], WHOLE_FILE):
-        return absent_chunks(array, name)
+    for array in arrays:
+        name = file_name(array)
+        with reading(name, 0, array.shape[-1], WHOLE_FILE):
+            messages = absent_chunks(array, name)
+        for message in messages:
+            warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def data_matrix(X: Any) -> DataMatrix:

@@ -1,0 +1,1 @@
+"""Validation of arguments: parameters, tables of numbers, and the data of an estimator."""

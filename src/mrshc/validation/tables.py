@@ -1,0 +1,233 @@
+"""Validate arrays, lists and tables: numbers in two dimensions.
+
+Text, dates, complex numbers and objects are refused with the position of the first such cell.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from numbers import Number
+from typing import Any, SupportsFloat
+
+import numpy as np
+
+from mrshc.core.data.shape_and_dtype import OutOfRangeError, in_range
+from mrshc.errors import UserError
+
+# Double precision represents every integer up to this one exactly.
+_EXACT = 2**53
+
+
+class NotNumericError(UserError, TypeError):
+    """A cell of X that is no number. Also a TypeError, as scikit-learn's convention has it."""
+
+
+def check_columns(X: Any) -> Any:
+    """Return a table or an array whose columns are taken as they are; refuse other than numbers."""
+    X = numeric_table(X, rounded=False)
+    if "O" in _dtype_kinds(X) and (error := _object_error(X)):
+        raise error
+    return X
+
+
+@contextmanager
+def conversion_errors(X: Any) -> Iterator[None]:
+    """Turn failures of a conversion to numbers into a sentence about the first bad cell."""
+    try:
+        with in_range():
+            yield
+    except OutOfRangeError:
+        raise
+    except TypeError as error:
+        raise _object_error(X, reason=f" ({error})") or error from None
+    except ValueError as error:
+        raise _text_error(X) or _object_error(X) or error from None
+
+
+def numeric_table(X: Any, *, rounded: bool = True) -> Any:
+    """Refuse text and dates, also where they could be read as numbers; unmask masked arrays.
+
+    Whole numbers that are `rounded` to double precision give a warning.
+    """
+    if isinstance(X, np.ma.MaskedArray):
+        with conversion_errors(X):
+            return np.ma.filled(X.astype(np.float64), np.nan)
+    _refuse_other_than_a_matrix(X)
+    kinds = _dtype_kinds(X)
+    if set(kinds) & set("SUO") and (error := _text_error(X)):
+        raise error
+    if set(kinds) & set("mM"):
+        raise _dates_error()
+    if "c" in kinds:
+        raise ValueError(
+            "Complex data not supported: X must hold real numbers. Take their real parts or their "
+            "absolute values."
+        )
+    if rounded:
+        warn_of_rounding(_largest_integer(X, [i for i, k in enumerate(kinds) if k in "iu"]))
+    return _without_sparse_columns(X)
+
+
+def _without_sparse_columns(X: Any) -> Any:
+    """Return a DataFrame of sparse columns as a dense one; anything else as it is."""
+    if not hasattr(X, "iloc") or not any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
+        return X
+    return X.astype({j: d.subtype for j, d in X.dtypes.items() if hasattr(d, "fill_value")})
+
+
+def _dtype_kinds(X: Any) -> list[str]:
+    """Return the kinds of values in the columns of a table, the rows of a list, or an array."""
+    if isinstance(X, list | tuple):
+        return [_dtype_kind(dtype) for dtype in _row_dtypes(X)]
+    dtypes = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    return [_dtype_kind(dtype) for dtype in dtypes]
+
+
+def _refuse_other_than_a_matrix(X: Any) -> None:
+    """Refuse objects that are no table, and tables that have not been computed yet."""
+    wanted = "X must be a matrix of numbers with samples in rows"
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        raise ValueError(f"{wanted}, got a LazyFrame. Call X.collect() first.")
+    is_table = isinstance(X, list | tuple) or any(
+        hasattr(X, name) for name in ("__array__", "__array_interface__", "__dataframe__")
+    )
+    if isinstance(X, np.generic | str | bytes) or not is_table or isinstance(X, type):
+        shown = repr(X) if X is None or isinstance(X, Number) else f"a {type(X).__name__}"
+        raise ValueError(f"{wanted}, got {shown}. Pass an array, a DataFrame or a list of lists.")
+    if hasattr(X, "name") and hasattr(X, "dtype") and getattr(X, "ndim", 1) == 1:
+        raise ValueError(f"{wanted}, got a Series, which has one dimension. Pass a DataFrame.")
+    if hasattr(X, "columns") and not len(X.columns):
+        raise ValueError(f"{wanted}, got a DataFrame without columns. Pass one with features.")
+    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping | Set):
+        kind = type(X[0]).__name__
+        raise ValueError(f"{wanted}, got a list of {kind} values. Pass pandas.DataFrame(X).")
+    _refuse_other_dimensions(X, wanted)
+    if getattr(getattr(X, "dtype", None), "names", None):
+        raise ValueError(f"{wanted}, got a structured array. Pass its fields as columns.")
+
+
+def _refuse_other_dimensions(X: Any, wanted: str) -> None:
+    """Refuse arrays and lists that have not two dimensions, other than records."""
+    if isinstance(X, list | tuple):
+        is_flat = not any(hasattr(row, "__len__") and not isinstance(row, str) for row in X)
+        cells = X[0] if len(X) and isinstance(X[0], list | tuple) else ()
+        is_deep = any(isinstance(c, list | tuple) or getattr(c, "ndim", 0) for c in cells)
+        n_dimensions, what = 1 if is_flat else 3 if is_deep else 2, f"a {type(X).__name__}"
+        what = f"{what} of {'lists' if is_deep else 'single values'}"
+        what = what if len(X) else f"an empty {type(X).__name__}"
+    else:
+        n_dimensions, what = getattr(X, "ndim", 2), "an array"
+    if n_dimensions != 2 and not getattr(getattr(X, "dtype", None), "names", None):
+        count = f"{n_dimensions} dimension" + ("" if n_dimensions == 1 else "s")
+        raise ValueError(
+            f"{wanted}, got {what}, which has {count}. Reshape your data to (n_samples, "
+            "n_features)."
+        )
+
+
+def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
+    """Return the types of the values in each row of a list of lists."""
+    lengths = [len(row) if hasattr(row, "__len__") else 1 for row in rows]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            f"Rows of X must have the same length, but row 0 has {lengths[0]} values and row "
+            f"{next(i for i, n in enumerate(lengths) if n != lengths[0])} has another number. "
+            "Fill the gaps with NaN."
+        )
+    return [_dtype_of(row) for row in rows]
+
+
+def _dtype_of(row: Any) -> np.dtype[Any]:
+    try:
+        return np.asarray(row).dtype
+    except (TypeError, ValueError):  # values that have no type in common, such as times and numbers
+        return np.dtype(object)
+
+
+def _largest_integer(X: Any, whole: list[int]) -> int:
+    """Return the largest absolute value in the integer columns of a table, or rows of a list.
+
+    `whole` are their positions; for an array, any entry stands for all of it.
+    """
+    return (
+        max((abs(int(value)) for value in _integer_extremes(X, whole)), default=0) if whole else 0
+    )
+
+
+def warn_of_rounding(largest: float) -> None:
+    """Warn of integers, up to the largest given, that double precision does not hold exactly."""
+    if largest > _EXACT:
+        warnings.warn(
+            f"X holds whole numbers up to {largest:.3g}; above 2^53 they are rounded to 16 "
+            "significant digits. Subtract an offset first if their differences matter.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _integer_extremes(X: Any, whole: list[int]) -> list[Any]:
+    """Return the largest and smallest values of columns or rows of whole numbers."""
+    if hasattr(X, "iloc"):  # pandas, whose extension types hold missing values
+        part = X.iloc[:, whole]
+        return [*part.max().dropna(), *part.min().dropna()]
+    if hasattr(X, "columns"):  # polars
+        part = X[:, whole]
+        extremes = [*part.max().row(0), *part.min().row(0)] if len(part) else []
+        return [value for value in extremes if value is not None]
+    parts = [np.asarray(X[i]) for i in whole] if isinstance(X, list | tuple) else [np.asarray(X)]
+    return [value for part in parts if part.size for value in (part.max(), part.min())]
+
+
+def _dtype_kind(dtype: Any) -> str:
+    """Return numpy's letter for a kind of values; "O" for anything that may hold text."""
+    if hasattr(dtype, "is_numeric"):  # polars
+        if dtype.is_integer():
+            return "i"
+        return "f" if dtype.is_numeric() else "M" if dtype.is_temporal() else "O"
+    return getattr(dtype, "kind", "f")
+
+
+def _dates_error() -> ValueError:
+    return ValueError("X must be numeric, but holds dates or times. Drop or encode them.")
+
+
+def _enumerate_cells(X: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Return the positions and values of the cells of a table; of none if it is no matrix."""
+    try:
+        cells = np.asarray(X, dtype=object)
+    except ValueError:  # rows of different length
+        return iter(())
+    return iter(np.ndenumerate(cells)) if cells.ndim == 2 else iter(())
+
+
+def _text_error(X: Any) -> ValueError | None:
+    """Return a sentence about the first cell that holds text or a date, if there is one."""
+    for (i, j), value in _enumerate_cells(X):
+        if isinstance(value, np.datetime64 | np.timedelta64):  # numpy would take it for a number
+            return _dates_error()
+        if isinstance(value, str | bytes):
+            return ValueError(
+                f"X must be numeric, but holds the text {value!r} in sample {i}, feature "
+                f"{feature_name(X, j)}. Drop or encode the text columns."
+            )
+    return None
+
+
+def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
+    """Return a sentence about the first cell that cannot be converted to a number, if any."""
+    for (i, j), value in _enumerate_cells(X):
+        is_number = isinstance(value, SupportsFloat) and getattr(value, "ndim", 0) == 0
+        if value is not None and not is_number:
+            return NotNumericError(
+                f"X must be numeric, but holds a {type(value).__name__} in sample {i}, feature "
+                f"{feature_name(X, j)}{reason}. Drop or encode such columns."
+            )
+    return None
+
+
+def feature_name(X: Any, j: int) -> str:
+    """Return the name of a feature for a message: its quoted title, or its position without one."""
+    names = getattr(X, "columns", None)
+    return str(j) if names is None else repr(str(names[j]))
