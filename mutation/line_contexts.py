@@ -1,0 +1,37 @@
+"""A plugin for pytest that records which test executes which line of `core/`."""
+
+import json
+import os
+from collections import defaultdict
+
+import coverage
+import pytest
+
+_LINES = os.environ.get("MRSHC_LINES")
+
+
+def pytest_configure(config):
+    """Begin to measure before the package is imported."""
+    config.measurement = coverage.Coverage(data_file=None, include=["*/src/mrshc/core/*"])
+    config.measurement.start()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """Attribute the lines that are executed from here on to this test."""
+    item.config.measurement.switch_context(item.nodeid)
+    yield
+
+
+def pytest_unconfigure(config):
+    """Write the tests of each line of each file."""
+    config.measurement.stop()
+    data = config.measurement.get_data()
+    tests = {}
+    for file in data.measured_files():
+        lines = defaultdict(list)
+        for line, contexts in data.contexts_by_lineno(file).items():
+            lines[line] = sorted(contexts)
+        tests[file] = lines
+    with open(_LINES, "w", encoding="utf-8") as output:
+        json.dump(tests, output)
