@@ -3,11 +3,12 @@
 import json
 import os
 from collections import defaultdict
+from pathlib import Path
 
 import coverage
 import pytest
 
-_LINES = os.environ.get("MRSHC_LINES")
+_LINES = Path(os.environ.get("MRSHC_LINES", "lines.json"))
 
 
 def pytest_configure(config):
@@ -33,5 +34,5 @@ def pytest_unconfigure(config):
         for line, contexts in data.contexts_by_lineno(file).items():
             lines[line] = sorted(contexts)
         tests[file] = lines
-    with open(_LINES, "w", encoding="utf-8") as output:
+    with _LINES.open("w", encoding="utf-8") as output:
         json.dump(tests, output)

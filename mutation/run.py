@@ -1,4 +1,4 @@
-"""Mutation testing of `core/`: how many small faults do the tests of the same folder notice?
+"""Mutation testing of `core/`: the share of small faults that the tests of their folder notice.
 
 Run: make mutation, or python mutation/run.py [--n 300] [--seed 0] [FOLDER ...]. Writes
 mutation/results.csv and lists the mutants that no test noticed; docs/mutation.md says of each why
