@@ -40,9 +40,9 @@ def double(x):
 
 
 @pytest.fixture(autouse=True)
-def first_warning(monkeypatch, tmp_path):
+def isolated_cache(monkeypatch, tmp_path):
     """Let a process warn again, and keep its cache to itself."""
-    monkeypatch.setattr(compilation_cache, "_warned", False)
+    monkeypatch.setattr(compilation_cache, "_has_warned", False)
     monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
 
 
