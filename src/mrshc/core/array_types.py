@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-# Double precision throughout: sums over many features lose too many digits in single precision.
+# Results are in double precision; data that may be in single precision are NDArray[Any].
 Float = NDArray[np.float64]
 # Positions in an axis, in numpy's native index type, so that indexing does not convert them.
 Index = NDArray[np.intp]
