@@ -130,6 +130,7 @@ def compare(
     >>> list(result.scores.index)
     ['HC', 'SHC', 'MrSHC', 'HC-HMV']
     """
+    # All arguments are checked before the first fit, which may take long.
     if methods is None:
         methods = default_methods(X, random_state=random_state, n_jobs=n_jobs)
     _check_methods(methods)
@@ -229,6 +230,7 @@ def _check_truth(truth: Any, *, n_samples: int) -> NDArray[Any] | None:
     """Return the true classes as an array; refuse a wrong number and missing classes."""
     if truth is None:
         return None
+    # pandas finds None and NaN among classes of any type; numpy does not.
     classes = np.asarray(truth)
     if classes.shape != (n_samples,) or pd.isna(classes).any():
         raise ValueError(
@@ -243,6 +245,7 @@ def _check_support(support: Any, *, n_features: int) -> NDArray[np.bool_] | None
     """Return the mask of informative features as an array; refuse other arrays."""
     if support is None:
         return None
+    # Indices of features would be converted to a mask without an error, and give wrong scores.
     mask = np.asarray(support)
     if mask.shape != (n_features,) or mask.dtype != bool:
         raise ValueError(
@@ -307,6 +310,7 @@ def default_methods(
         "refine": refine,
         "robust": robust,
     }
+    # Hierarchical clustering on all features needs their number as `n_features_to_select`.
     n_features = _check_shape(X)[1]
     return {
         method.label: method.make_for_comparison(parameters, n_features=n_features)

@@ -96,7 +96,7 @@ def make_section2_example(random_state: Any = None, *, noise_sd: float = 0.1) ->
     first = np.array([1.0, -1.0, -1.0, 1.0])  # means of V1 and V2 in the four clusters
     second = np.array([1.0, 1.0, -1.0, -1.0])  # means of V3 and V4
     errors = _draw_noise(check_random_state(random_state), (20, 15))
-    errors[:, :4] *= noise_sd
+    errors[:, :4] *= noise_sd  # the informative features come first
     means = np.column_stack([first, first, second, second])
     return _add_cluster_means(errors, means, sizes=[5] * 4)
 
@@ -156,6 +156,7 @@ def make_simulation_1(
     >>> data.X.shape, int(data.support.sum())
     ((60, 500), 50)
     """
+    # The same means in all 50 informative features, as in the paper.
     means = np.repeat([[0.0], [mu], [-mu]], 50, axis=1)
     rng = check_random_state(random_state)
     errors = _draw_noise(
@@ -221,6 +222,7 @@ def make_simulation_2(
     >>> data.X.shape, int(data.support.sum())
     ((80, 500), 50)
     """
+    # Each set of 25 features leaves two clusters at the same mean: the second separates others.
     first = np.repeat([[mu], [-1.5 * mu], [0.0], [0.0]], 25, axis=1)
     second = np.repeat([[mu], [0.0], [-mu], [0.0]], 25, axis=1)
     rng = check_random_state(random_state)
@@ -402,7 +404,7 @@ def with_outlying_samples(
         directions = np.sign(directions)
     else:
         directions /= np.linalg.norm(directions, axis=1)[:, None]
-    X = data.X.copy()
+    X = data.X.copy()  # the data of the caller must not change
     X[rows] += shift * directions
     return replace(data, X=X, outlying=tuple(rows.tolist()))
 
@@ -474,6 +476,7 @@ def _add_cluster_means(
             f"sizes must hold {len(means)} numbers, one for each cluster, got {len(sizes)}. This "
             "design has a fixed number of clusters."
         )
+    # Samples of a cluster are adjacent: names and tables are easier to read than in random order.
     labels = np.repeat(np.arange(len(sizes)), sizes)
     n_features = errors.shape[1]
     support = np.arange(n_features) < means.shape[1]
