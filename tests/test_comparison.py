@@ -27,7 +27,7 @@ def test_methods_are_scored_against_truth_and_support():
     assert np.isnan(result.scores.loc["all", "rank"])
 
 
-def test_a_method_may_follow_another():
+def test_a_method_may_use_the_result_of_another():
     methods = {
         "first": SHC(7),
         "second": lambda fitted: HighVarianceHC(fitted["first"].n_features_selected_),
@@ -37,7 +37,7 @@ def test_a_method_may_follow_another():
     assert list(result.scores.columns) == ["n_features", "rank"], "no truth, no scores"
 
 
-def test_default_methods_pass_options_to_those_that_know_them():
+def test_default_methods_get_the_parameters_that_they_have():
     methods = default_methods(X, selection="evidence", refine=True, robust=True)
     ranked, sparse = methods["MrSHC"], methods["SHC"]
     assert (ranked.selection, ranked.refine, ranked.robust, sparse.refine) == (
@@ -54,13 +54,13 @@ def test_methods_take_missing_values():
     assert "error" not in result.scores
 
 
-def test_given_estimators_stay_unfitted():
+def test_given_estimators_remain_unfitted():
     estimator = HighVarianceHC(5)
     compare(X, methods={"it": estimator})
     assert not hasattr(estimator, "linkage_matrix_")
 
 
-def test_trees_may_be_cut_elsewhere_than_at_the_number_of_classes():
+def test_trees_may_be_cut_into_another_number_than_that_of_the_classes():
     result = compare(X, methods={"it": SHC(10)}, truth=DATA.labels, n_clusters=5)
     expected = classification_error_rate(DATA.labels, result.models["it"].cut(5))
     assert result.scores.loc["it", "cer"] == expected
@@ -74,7 +74,9 @@ def test_a_method_that_fails_does_not_stop_the_others():
     assert list(result.models) == ["good"]
     assert result.scores.loc["bad", "error"].startswith("ValueError: n_features_to_select")
     assert result.scores.loc["good", "n_features"] == 5
-    assert result.scores.loc["follows", "error"] == "RuntimeError: it follows bad, which failed"
+    assert result.scores.loc["follows", "error"] == (
+        "RuntimeError: it uses the result of bad, which failed"
+    )
 
 
 def test_an_error_of_all_methods_is_raised():
@@ -83,13 +85,15 @@ def test_an_error_of_all_methods_is_raised():
 
 
 @pytest.mark.parametrize("methods", [{}, {"class": SHC}, {"list": [SHC(5)]}, [SHC(5)]])
-def test_what_is_no_method_is_refused(methods):
+def test_values_that_are_not_methods_are_refused(methods):
     with pytest.raises(ValueError, match="methods must map names to estimators"):
         compare(X, methods=methods)
 
 
-def test_data_that_are_no_table_are_refused():
-    with pytest.raises(ValueError, match="X must have samples in rows and features in columns"):
+def test_data_that_are_not_a_table_are_refused():
+    with pytest.raises(
+        ValueError, match="X must be a table with samples in rows and features in columns"
+    ):
         compare(X[0])
 
 
@@ -102,7 +106,7 @@ def test_data_that_are_no_table_are_refused():
         ({"n_clusters": 61}, r"n_clusters must be a whole number in \[1, 60\], got 61"),
     ],
 )
-def test_what_cannot_be_scored_is_refused_before_anything_is_fitted(options, message):
+def test_invalid_truth_and_support_are_refused_before_anything_is_fitted(options, message):
     def never(_):
         raise AssertionError
 
@@ -143,5 +147,5 @@ def test_a_series_that_does_not_match_is_refused(data, known, message):
         scores(data, **known)
 
 
-def test_a_default_index_goes_by_position_where_the_data_have_none():
+def test_a_default_index_is_matched_by_position_if_the_data_have_none():
     assert scores(X, truth=pd.Series(DATA.labels)) == scores(X, truth=DATA.labels)

@@ -18,18 +18,18 @@ MAKERS = [
 ]
 
 
-@pytest.mark.parametrize(("make", "shape", "n_clusters", "n_useful"), MAKERS)
-def test_shapes_and_names(make, shape, n_clusters, n_useful):
+@pytest.mark.parametrize(("make", "shape", "n_clusters", "n_informative"), MAKERS)
+def test_shapes_and_names(make, shape, n_clusters, n_informative):
     data = make(0)
     assert data.X.shape == shape == (len(data.sample_names), len(data.feature_names))
     assert len(set(np.bincount(data.labels))) == 1
     assert data.labels.max() + 1 == n_clusters
-    np.testing.assert_array_equal(np.flatnonzero(data.support), np.arange(n_useful))
+    np.testing.assert_array_equal(np.flatnonzero(data.support), np.arange(n_informative))
     assert len(set(data.sample_names)) == shape[0]
 
 
 @pytest.mark.parametrize("make", [row[0] for row in MAKERS])
-def test_seed_decides(make):
+def test_equal_seeds_give_equal_data(make):
     np.testing.assert_array_equal(make(3).X, make(3).X)
     assert np.any(make(3).X != make(4).X)
     np.testing.assert_array_equal(make(np.random.RandomState(3)).X, make(3).X)
@@ -55,7 +55,7 @@ def test_simulation_means():
     assert np.abs(first[:, 50:]).max() < 1.5
 
 
-def test_noise_has_the_stated_spread():
+def test_noise_has_the_given_standard_deviation():
     data = make_simulation_2(0, informative_sd=0.1)
     residual = data.X - cluster_means(data)[data.labels]
     assert residual[:, :50].std() == pytest.approx(0.1, rel=0.1)
@@ -66,7 +66,7 @@ def test_clusters_may_have_unequal_sizes():
     data = make_simulation_1(0, sizes=(40, 15, 5))
     assert np.bincount(data.labels).tolist() == [40, 15, 5]
     assert make_simulation_2(0, sizes=(5, 6, 7, 8)).X.shape == (26, 500)
-    with pytest.raises(ValueError, match="sizes must hold 3 numbers, got 2"):
+    with pytest.raises(ValueError, match="sizes must hold 3 numbers, one for each cluster, got 2"):
         make_simulation_1(0, sizes=(30, 30))
 
 
@@ -81,7 +81,7 @@ def test_other_features_may_be_correlated_in_blocks():
 
 @pytest.mark.parametrize("correlation", [-0.5, 1.0, 1.5])
 def test_impossible_correlations_are_refused(correlation):
-    with pytest.raises(ValueError, match=r"noise_correlation must lie in \[0, 1\)"):
+    with pytest.raises(ValueError, match=r"noise_correlation must be in \[0, 1\)"):
         make_simulation_1(0, noise_correlation=correlation)
 
 
@@ -104,7 +104,7 @@ def test_t_noise_has_the_variance_of_normal_noise():
         assert np.median(X.var(axis=0)) == pytest.approx(1, abs=0.15)
 
 
-def test_spoilt_cells_are_as_many_as_asked_for_and_the_rest_is_as_it_was():
+def test_the_given_share_of_cells_is_contaminated_and_no_other_cell_changes():
     data = make_simulation_1(0)
     gaps = with_missing_cells(data, 1, share=0.2).X
     assert np.isnan(gaps).mean() == pytest.approx(0.2, abs=0.01)
@@ -115,7 +115,7 @@ def test_spoilt_cells_are_as_many_as_asked_for_and_the_rest_is_as_it_was():
     assert spikes[changed].std() == pytest.approx(10, rel=0.1)
 
 
-def test_shifted_samples_are_known():
+def test_indices_of_shifted_samples_are_returned():
     data = make_simulation_2(0)
     moved = with_outlying_samples(data, 1, share=0.05, shift=10.0)
     lengths = np.linalg.norm(moved.X - data.X, axis=1)
@@ -128,8 +128,8 @@ def test_shifted_samples_are_known():
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0])
-def test_shares_must_be_shares(share):
-    with pytest.raises(ValueError, match="share must lie in"):
+def test_shares_outside_zero_to_one_are_refused(share):
+    with pytest.raises(ValueError, match=r"share must be in \[0, 1\), got"):
         with_missing_cells(make_simulation_1(0), share=share)
 
 

@@ -1,4 +1,4 @@
-"""Errors carry the parameters that they name, and can be worded with other names."""
+"""Errors keep the parameters that they name, and can be rendered with other names."""
 
 import copy
 import pickle
@@ -25,7 +25,8 @@ from mrshc.validation.parameters import check_jobs
 X = np.random.default_rng(0).normal(size=(9, 6))
 
 
-def shouted(parameter):
+def in_capitals(parameter):
+    """Return a parameter as the options of a command line might be written."""
     value = getattr(parameter, "value", None)
     return parameter.name.upper() + ("" if value is None else f" {value}")
 
@@ -74,59 +75,61 @@ def shouted(parameter):
         ),
     ],
 )
-def test_an_error_of_parameters_knows_them_and_can_be_worded(fit, parameters, value, sentence):
+def test_an_error_keeps_its_parameters_and_can_be_rendered_with_other_names(
+    fit, parameters, value, sentence
+):
     with pytest.raises(ParameterError) as caught:
         fit()
     error = caught.value
     assert (error.parameters, error.value) == (parameters, value)
-    assert worded(error, shouted) == sentence
+    assert worded(error, in_capitals) == sentence
     assert not any(name.upper() in str(error) for name in parameters), "Python names by default"
 
 
-def test_names_of_parameters_are_not_looked_for_in_the_text():
-    """A feature called n_clusters, or a value with braces, stays as it is."""
+def test_parameter_names_are_not_searched_for_in_the_text():
+    """A feature called n_clusters, or a value with braces, is not changed."""
     with pytest.raises(ParameterError, match=r"leave min_ratio out") as caught:
         RangeFilter(min_ratio=5).fit(np.array([[0.0, 1.0], [2.0, 3.0]]))
-    assert "such as FLOOR 100 for Affymetrix" in worded(caught.value, shouted)
+    assert "such as FLOOR 100 for Affymetrix" in worded(caught.value, in_capitals)
     error = refused("linkage", "{metric} linkage", allowed="be one of 'ward'")
-    assert worded(error, shouted) == "LINKAGE must be one of 'ward', got '{metric} linkage'."
+    assert worded(error, in_capitals) == "LINKAGE must be one of 'ward', got '{metric} linkage'."
 
 
-def test_what_helps_in_python_only_is_left_out_elsewhere():
+def test_parts_for_python_only_are_left_out_elsewhere():
     with pytest.raises(ParameterError, match=r"Thresholds\(floor=\.\.\.\)") as caught:
         Log2().fit(-X)
     assert "Raise them with FLOOR Ellipsis, or add a larger PSEUDOCOUNT." in worded(
-        caught.value, shouted
+        caught.value, in_capitals
     )
-    said = Sentence("{a}.{none}", a=Parameter("a"), none=PythonOnly(" None is fine."))
-    assert (str(said), said.worded(shouted)) == ("a. None is fine.", "A.")
+    sentence = Sentence("{a}.{none}", a=Parameter("a"), none=PythonOnly(" None is fine."))
+    assert (str(sentence), sentence.worded(in_capitals)) == ("a. None is fine.", "A.")
 
 
-def test_sentences_hold_sentences_and_errors():
+def test_sentences_may_contain_sentences_and_errors():
     inner = Sentence("needs {memory}", memory=Setting("in_memory", True))
     for field in (inner, UserError(inner)):
         outer = Sentence("{name} {flaw}.", name="x.csv", flaw=field)
         assert outer == "x.csv needs in_memory=True."
-        assert outer.worded(shouted) == "x.csv needs IN_MEMORY True."
-    assert worded("as it is", shouted) == "as it is"
-    assert worded(ValueError("as it is"), shouted) == "as it is"
+        assert outer.worded(in_capitals) == "x.csv needs IN_MEMORY True."
+    assert worded("as it is", in_capitals) == "as it is"
+    assert worded(ValueError("as it is"), in_capitals) == "as it is"
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
-def test_errors_come_back_from_other_processes_whole(copied):
+@pytest.mark.parametrize("copy_of", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_copied_and_pickled_errors_keep_all_attributes(copy_of):
     error = refused("rank", {"a": "{b}"}, allowed="be a whole number", advice="Try 1.")
-    again = copied(error)
+    again = copy_of(error)
     assert type(again) is ParameterError
     assert (again.parameters, again.value, again.advice) == (("rank",), {"a": "{b}"}, "Try 1.")
     assert str(again) == str(error)
-    assert worded(again, shouted) == worded(error, shouted)
-    sentence = copied(Sentence("{a} is wrong.", a=Parameter("a")))
-    assert (sentence, sentence.worded(shouted)) == ("a is wrong.", "A is wrong.")
-    warning = copied(UnsupportedClustersWarning("None.", "Use cut(2)."))
+    assert worded(again, in_capitals) == worded(error, in_capitals)
+    sentence = copy_of(Sentence("{a} is wrong.", a=Parameter("a")))
+    assert (sentence, sentence.worded(in_capitals)) == ("a is wrong.", "A is wrong.")
+    warning = copy_of(UnsupportedClustersWarning("None.", "Use cut(2)."))
     assert (str(warning), warning.finding) == ("None. Use cut(2).", "None.")
 
 
-def test_tables_of_results_name_the_errors_of_python():
+def test_tables_of_results_name_python_classes_of_errors():
     assert described(refused("rank", 0, allowed="be 1")) == "ValueError: rank must be 1, got 0."
     assert described(RuntimeError("no")) == "RuntimeError: no"
 

@@ -15,7 +15,7 @@ from mrshc.exports import gct, newick, treeview
 TOKEN = re.compile(r"'(?:[^']|'')*'|[(),;]|:[^,();]+|[^(),:;']+")
 
 
-def read(text):
+def read_newick(text):
     """Read Newick with a stack: the sets of names below each node, and the depth of each leaf."""
     stack, clades, depths = [[]], [], {}
     for token in TOKEN.findall(text):
@@ -44,23 +44,23 @@ def clades_of(Z, names):
 
 
 @pytest.mark.parametrize("method", ["complete", "average", "centroid"])
-def test_the_tree_is_the_same_and_leaves_lie_equally_deep(method):
+def test_the_tree_is_the_same_and_all_leaves_have_the_same_depth(method):
     Z = linkage(np.random.default_rng(0).normal(size=(40, 3)), method)
     names = [f"s{i}" for i in range(40)]
-    clades, depths = read(newick(Z, names))
+    clades, depths = read_newick(newick(Z, names))
     assert set(clades) == set(clades_of(Z, names))
     np.testing.assert_allclose([depths[name] for name in names], Z[-1, 2], rtol=1e-9)
 
 
-def test_names_survive_whatever_they_hold():
+def test_names_with_special_characters_are_preserved():
     names = ["plain", "it's", "a b", "(x,y):1;", "under_score", "tab\there", "größe", "1e-5", ""]
     Z = linkage(np.arange(len(names), dtype=float)[:, None] ** 2, "single")
-    _, depths = read(newick(Z, names))
+    _, depths = read_newick(newick(Z, names))
     assert set(depths) == {name.replace("\t", " ") for name in names}
 
 
 def chain(n):
-    """A tree as deep as it can be."""
+    """Return the deepest tree of n leaves."""
     return np.column_stack(
         [
             np.r_[0, n + np.arange(n - 2)],
@@ -136,13 +136,13 @@ def test_biopython_reads_deep_trees():
 def test_a_fitted_tree_can_be_exported():
     data = make_simulation_1(0, mu=2.0)
     model = MrSHC(20, rank=1, random_state=0).fit(data.X)
-    clades, _ = read(newick(model.linkage_matrix_, data.sample_names))
+    clades, _ = read_newick(newick(model.linkage_matrix_, data.sample_names))
     for label in range(model.n_clusters_):
         members = {n for n, k in zip(data.sample_names, model.labels_, strict=True) if k == label}
         assert frozenset(members) in clades
 
 
-def test_names_must_fit_the_tree():
+def test_a_wrong_number_of_names_is_refused():
     with pytest.raises(
         ValueError, match=r"must have the shape \(2, 4\) for 3 samples, got \(1, 4\)"
     ):
@@ -153,7 +153,7 @@ CYCLE, OUTSIDE = [[0, 1, 1.0, 2], [4, 2, 2.0, 3]], [[0, 10**9, 1.0, 2], [2, 3, 2
 
 
 @pytest.mark.parametrize("matrix", [CYCLE, OUTSIDE])
-def test_what_is_no_tree_is_refused(matrix):
+def test_matrices_that_are_not_trees_are_refused(matrix):
     sentence = r"row \d joins node \S+, but must join two of the nodes 0 to \d"
     with pytest.raises(ValueError, match="linkage_matrix: " + sentence):
         newick(matrix, ["a", "b", "c"])
@@ -176,7 +176,7 @@ def table(n=7, p=5, seed=0):
 
 
 def read_gct(text):
-    """Read GCT as its specification has it: every count must hold, every line be as long."""
+    """Read GCT by its specification, and check counts and lengths of lines."""
     version, size, *lines = text.removesuffix("\n").split("\n")
     counts = [int(word) for word in size.split("\t")]
     p, n, n_about_features, n_about_samples = {"#1.2": [*counts, 1, 0], "#1.3": counts}[version]
@@ -259,15 +259,20 @@ def test_annotations_make_it_version_1_3():
     }
 
 
-def test_gct_refuses_what_does_not_fit():
+def test_gct_refuses_inconsistent_arguments():
     X = np.ones((7, 5))
     with pytest.raises(ValueError, match=r"X must have the shape \(7, 5\) .* got \(5, 7\)"):
         gct(X.T, **NAMES)
-    with pytest.raises(ValueError, match=r"sample_annotations\['c'\] must hold 7 entries, got 2"):
+    with pytest.raises(
+        ValueError,
+        match=r"sample_annotations\['c'\] must hold 7 entries, one for each sample, got 2",
+    ):
         gct(X, sample_annotations={"c": [1, 2]}, **NAMES)
-    with pytest.raises(ValueError, match="descriptions must hold 5 entries, got 0"):
+    with pytest.raises(
+        ValueError, match="descriptions must hold 5 entries, one for each feature, got 0"
+    ):
         gct(X, descriptions=[], **NAMES)
-    with pytest.raises(ValueError, match="feature_annotations holds a second 'Description'"):
+    with pytest.raises(ValueError, match="feature_annotations must not hold 'Description'"):
         gct(X, descriptions=["d"] * 5, feature_annotations={"Description": ["e"] * 5}, **NAMES)
     with pytest.raises(ValueError, match="finite or NaN, but holds inf"):
         gct(np.where(X > 0, np.inf, X), **NAMES)
@@ -342,7 +347,7 @@ def test_biopython_reads_the_data_in_the_order_of_the_trees():
     assert lines[1][4:] == [f"ARRY{i}X" for i in columns]
 
 
-def test_without_trees_data_are_a_table_in_their_own_order():
+def test_without_trees_the_order_is_that_of_the_data():
     X = np.random.default_rng(0).normal(size=(7, 5))
     files = treeview(X, sample_tree=None, feature_tree=None, **NAMES)
     assert files.gtr is files.atr is None
@@ -384,7 +389,7 @@ def test_similarities_of_features_are_correlations():
     assert similarities(files.gtr).tolist() == [1, -1]
 
 
-def test_a_single_feature_and_two_samples_can_be_shown():
+def test_a_single_feature_and_two_samples_can_be_exported():
     names = {"sample_names": ["a", "b"], "feature_names": ["g"]}
     for none in (None, np.empty((0, 4))):
         files = treeview([[3], [1]], sample_tree=[[0, 1, 2.0, 2]], feature_tree=none, **names)
@@ -393,7 +398,7 @@ def test_a_single_feature_and_two_samples_can_be_shown():
         assert files.cdt.splitlines()[-1] == "g\tg\t1.000000\t3.0\t1.0"
 
 
-def test_identical_samples_are_wholly_similar():
+def test_identical_samples_have_similarity_one():
     files = treeview(
         np.ones((3, 2)),
         sample_tree=linkage(np.ones((3, 2))),
@@ -404,7 +409,7 @@ def test_identical_samples_are_wholly_similar():
     assert similarities(files.atr).tolist() == [1.0, 1.0]
 
 
-def test_deep_trees_can_be_shown():
+def test_deep_trees_can_be_exported():
     n = 20_000
     names = {"sample_names": range(n), "feature_names": ["g"]}
     files = treeview(np.arange(n)[:, None], sample_tree=chain(n), feature_tree=None, **names)
@@ -413,7 +418,7 @@ def test_deep_trees_can_be_shown():
     np.testing.assert_array_equal(shown, np.arange(n))
 
 
-def test_treeview_refuses_what_does_not_fit():
+def test_treeview_refuses_inconsistent_arguments():
     X = np.random.default_rng(0).normal(size=(7, 5))
     Z, F = linkage(X), correlation_tree(X)
     with pytest.raises(

@@ -286,8 +286,8 @@ def test_refusals_list_registered_methods():
         plan_of(None, method="kmeans")
 
 
-def test_a_method_needs_a_key_and_a_label_of_its_own():
-    with pytest.raises(ValueError, match="must have a key and a label of its own"):
+def test_a_method_needs_a_unique_key_and_a_unique_label():
+    with pytest.raises(ValueError, match="must have a unique key and a unique label"):
         methods.register(replace(METHODS["hc"], key="other"))
     assert "other" not in METHODS
 

@@ -31,7 +31,7 @@ def test_recall_and_precision_count_hits():
     assert feature_precision(truth, found) == pytest.approx(1 / 2)
 
 
-def test_nothing_wanted_or_nothing_selected_is_no_error():
+def test_scores_without_informative_or_selected_features_are_one():
     nothing, all_of_them = np.zeros(3, dtype=bool), np.ones(3, dtype=bool)
     assert feature_recall(nothing, all_of_them) == 1.0
     assert feature_precision(all_of_them, nothing) == 1.0

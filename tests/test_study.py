@@ -442,7 +442,7 @@ def test_studies_of_the_package_run_in_any_folder(tmp_path, monkeypatch):
         (REALWORLD.replace("replicates = 1", "replicates = 2"), "there is 1 draw, not 2"),
         (REALWORLD.replace('against = ["MrSHC"]', 'against = ["XY"]'), r"not have: \['XY'\]"),
         (SPOILT.replace("with_missing_cells", "with_luck"), "spoil must be one of with_missing_"),
-        (SPOILT.replace("share = 0.1", "share = 2"), r"design 'missing': share must lie in"),
+        (SPOILT.replace("share = 0.1", "share = 2"), r"design 'missing': share must be in"),
         (MICROARRAY.replace('methods = ["HC"]', 'methods = ["XY"]'), r"does not have: \['XY'\]"),
     ],
 )

@@ -1,10 +1,11 @@
-"""Several methods on one data set, scored by the same rules."""
+"""Comparison of several clustering methods on one data set, with the same scores."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,64 +25,101 @@ from mrshc.metrics import (
 from mrshc.utils.sample_alignment import align_samples, column_names, row_names
 from mrshc.validation.parameters import check_integer
 
-# An estimator, or a function that makes one from the methods fitted before it.
-Method = Any | Callable[[Mapping[str, Any]], Any]
+# An estimator, or a function that makes one from the models fitted before it, by name.
+EstimatorOrFactory = Any | Callable[[Mapping[str, Any]], Any]
 
 
 class MethodFailedWarning(UserWarning):
-    """A method of a comparison raised an error; the others went on."""
+    """Warning that a method of a comparison raised an error; the other methods are fitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison:
-    """Fitted methods and their scores."""
+    """Result of :func:`compare`: fitted models and their scores.
 
-    models: dict[str, Any]  # by name of the method, without those that failed
-    scores: pd.DataFrame  # one row for each method
-    errors: dict[str, Exception] = field(default_factory=dict)  # of those that failed, by name
+    Attributes
+    ----------
+    models : dict of str to estimator
+        Fitted estimators by name, without those of methods that failed.
+    scores : pandas.DataFrame
+        One row for each method; for the columns see :func:`compare`.
+    errors : dict of str to Exception
+        Exceptions of the methods that failed, by name.
+    """
+
+    models: dict[str, Any]
+    scores: pd.DataFrame
+    errors: dict[str, Exception] = field(default_factory=dict)
 
 
 def compare(
     X: Any,
     *,
-    methods: Mapping[str, Method] | None = None,
+    methods: Mapping[str, EstimatorOrFactory] | None = None,
     truth: Any = None,
     support: Any = None,
     n_clusters: int | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Comparison:
-    """Fit several methods to one data set and score them.
+    """Fit several clustering methods to one data set and score them.
+
+    All trees are cut into the same number of clusters, so that the scores are comparable. The true
+    classes and informative features are used for the scores only, not for the fits.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Samples in rows.
-    methods : mapping or None
-        Estimators by name, or functions that make one from the methods fitted before; the scores
-        need their `cut`, so pipelines are not taken: transform X first. By default
-        those of the paper: classical clustering (HC), SHC, MrSHC, and clustering on as many
-        features of highest variance as MrSHC chose (HC-HMV).
-    truth : array-like of shape (n_samples,) or None
-        True classes; used for scores only. A Series is matched by its index to that of X, and
-        refused if it does not match; give its values to go by position.
-    support : array-like of shape (n_features,) or None
-        Mask of the features that make the true classes; used for scores only. A Series is matched
-        by its index to the columns of X.
-    n_clusters : int or None
-        Where to cut the trees for the scores; the number of true classes by default.
-    random_state : int, RandomState instance or None
-        Seed of the default methods.
-    n_jobs : int or None
-        Workers of the default methods.
+        Data, with samples in rows.
+    methods : mapping of str to estimator or callable, or None, default=None
+        Estimators by name. A function takes the models fitted before it, by name, and returns an
+        estimator. Estimators must be tree estimators of this package, since the scores need
+        `cut`; in place of a pipeline, transform X first. None stands for the methods of the paper
+        [1]_: hierarchical clustering on all features (HC), :class:`~mrshc.SHC`,
+        :class:`~mrshc.MrSHC`, and clustering on as many features of highest variance as MrSHC
+        selects (HC-HMV).
+    truth : array-like of shape (n_samples,) or None, default=None
+        True class of each sample. A Series is matched by its index to that of X, and must have an
+        entry for every sample; pass its values to match by position.
+    support : array-like of bool of shape (n_features,) or None, default=None
+        Mask of the features that distinguish the true classes. A Series is matched by its index to
+        the columns of X.
+    n_clusters : int or None, default=None
+        Number of clusters into which the trees are cut for the scores. None stands for the number
+        of true classes.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the default methods; methods that are given keep their own.
+    n_jobs : int or None, default=None
+        Number of workers of the default methods.
 
     Returns
     -------
     Comparison
-        With `models` and `scores`: `n_features`, `rank` and, if the truth is known, `cer` (share
-        of pairs on which tree and truth disagree), `purity`, `recall` and `precision`. A method
-        that fails has a warning, a row with its `error` and an entry in `errors`, the exception
-        itself; only if all fail is that raised.
+        Fitted `models`, their `scores`, and `errors`. The columns of the scores are `n_features`
+        and `rank`; with `truth`, `cer` (classification error rate) and `purity`; with `support`,
+        `recall` and `precision` of the selected features; if a method failed, `error`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid. Nothing is fitted then.
+    Exception
+        The error of the first method, if all methods fail.
+
+    Warns
+    -----
+    MethodFailedWarning
+        For each method that fails, if another one does not.
+
+    See Also
+    --------
+    mrshc.metrics : The scores.
+    mrshc.methods.METHODS : Registry of the default methods.
+
+    References
+    ----------
+    .. [1] Zhang, H. and Zamar, R. H. (2014). Multi-rank sparse hierarchical clustering.
+       https://arxiv.org/abs/1409.0745
 
     Examples
     --------
@@ -92,84 +130,128 @@ def compare(
     >>> list(result.scores.index)
     ['HC', 'SHC', 'MrSHC', 'HC-HMV']
     """
+    # All arguments are checked before the first fit, which may take long.
     if methods is None:
         methods = default_methods(X, random_state=random_state, n_jobs=n_jobs)
-    known = isinstance(methods, Mapping) and methods and all(map(_is_method, methods.values()))
-    if not known:
-        raise refused(
-            "methods",
-            methods,
-            allowed="map names to estimators of mrshc, or to functions that make one",
-        )
-    n_samples, n_features = _shape(X)
+    _check_methods(methods)
+    n_samples, n_features = _check_shape(X)
     truth = align_samples(truth, row_names(X), what="truth")
     support = align_samples(support, column_names(X), what="support", unit="feature")
-    truth = _checked_truth(truth, n_samples)
-    support = _checked_support(support, n_features)
+    truth = _check_truth(truth, n_samples=n_samples)
+    support = _check_support(support, n_features=n_features)
     k = len(np.unique(truth)) if truth is not None and n_clusters is None else n_clusters
     if k is not None:
-        check_integer("n_clusters", k, low=1, high=n_samples, advice="It is where trees are cut.")
+        advice = "All trees are cut into this number of clusters."
+        check_integer("n_clusters", k, low=1, high=n_samples, advice=advice)
+    scorer = partial(score, truth=truth, support=support, n_clusters=k)
+    result = _fit_and_score(X, methods, scorer=scorer)
+    # An error of all methods is most likely one of the data, which a warning would hide.
+    if not result.models:
+        raise next(iter(result.errors.values()))
+    for name, reason in result.errors.items():
+        warnings.warn(f"{name} failed: {reason}", MethodFailedWarning, stacklevel=2)
+    return result
+
+
+def _fit_and_score(
+    X: Any,
+    methods: Mapping[str, EstimatorOrFactory],
+    *,
+    scorer: Callable[[Any], dict[str, Any]],
+) -> Comparison:
+    """Fit all methods in their order, and collect models, scores and errors."""
     models: dict[str, Any] = {}
     rows: dict[str, dict[str, Any]] = {}
     errors: dict[str, Exception] = {}
     for name, method in methods.items():
         try:
+            # A clone, so that the estimators of the caller remain unfitted.
             estimator = clone(method) if isinstance(method, TreeClusterer) else method(models)
             model = estimator.fit(X)
-            rows[name] = score(model, truth=truth, support=support, n_clusters=k)
+            rows[name] = scorer(model)
             models[name] = model
+        # One method that fails must not discard the results of the others, which may have taken
+        # hours.
         except Exception as error:
+            # A function that looks up the model of a failed method raises a KeyError, which would
+            # not tell the user the reason.
             missing = error.args[0] if isinstance(error, KeyError) and error.args else None
             if missing in errors:
-                error = RuntimeError(f"it follows {missing}, which failed")
+                error = RuntimeError(f"it uses the result of {missing}, which failed")
             errors[name] = error
             rows[name] = {"error": described(error)}
-    if not models:
-        raise next(iter(errors.values()))
-    for name, reason in errors.items():
-        warnings.warn(f"{name} failed: {reason}", MethodFailedWarning, stacklevel=2)
     scores = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
     return Comparison(models=models, scores=scores, errors=errors)
 
 
 def whole_counts(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return scores for a reader: counts stay whole where some are missing."""
+    """Return a copy of the scores in which numbers of features and ranks are integers.
+
+    Methods that failed have no numbers, and HC has no rank: pandas then stores floats, which would
+    be displayed as 20.0. The type Int64 has missing values.
+
+    Parameters
+    ----------
+    scores : pandas.DataFrame
+        Scores of a :class:`Comparison`.
+    """
     return scores.astype({"n_features": "Int64", "rank": "Int64"})
 
 
+def _check_methods(methods: Any) -> None:
+    """Refuse anything but a mapping of names to estimators and functions."""
+    is_valid = isinstance(methods, Mapping) and methods and all(map(_is_method, methods.values()))
+    if not is_valid:
+        raise refused(
+            "methods",
+            methods,
+            allowed="map names to estimators of mrshc, or to functions that make one",
+            advice="Transform X first in place of giving a pipeline.",
+        )
+
+
 def _is_method(method: Any) -> bool:
+    """Return whether a value is a tree estimator or a function, not a class of estimators."""
     return isinstance(method, TreeClusterer) or (callable(method) and not isinstance(method, type))
 
 
-def _shape(X: Any) -> tuple[int, int]:
+def _check_shape(X: Any) -> tuple[int, int]:
+    """Return the shape of a table; refuse other shapes."""
     shape = np.shape(X)
     if len(shape) != 2:
         raise ValueError(
-            f"X must have samples in rows and features in columns, got something of shape {shape}."
+            "X must be a table with samples in rows and features in columns, got data of shape "
+            f"{shape}. Reshape X to (n_samples, n_features)."
         )
     return shape
 
 
-def _checked_truth(truth: Any, n_samples: int) -> NDArray[Any] | None:
+def _check_truth(truth: Any, *, n_samples: int) -> NDArray[Any] | None:
+    """Return the true classes as an array; refuse a wrong number and missing classes."""
     if truth is None:
         return None
+    # pandas finds None and NaN among classes of any type; numpy does not.
     classes = np.asarray(truth)
     if classes.shape != (n_samples,) or pd.isna(classes).any():
         raise ValueError(
             f"truth must hold a class for each of the {n_samples} samples, got "
-            f"{classes.size} values, {int(pd.isna(classes).sum())} of them missing."
+            f"{classes.size} values, {int(pd.isna(classes).sum())} of them missing. Leave out the "
+            "samples without a class from X and truth."
         )
     return classes
 
 
-def _checked_support(support: Any, n_features: int) -> NDArray[np.bool_] | None:
+def _check_support(support: Any, *, n_features: int) -> NDArray[np.bool_] | None:
+    """Return the mask of informative features as an array; refuse other arrays."""
     if support is None:
         return None
+    # Indices of features would be converted to a mask without an error, and give wrong scores.
     mask = np.asarray(support)
     if mask.shape != (n_features,) or mask.dtype != bool:
         raise ValueError(
-            f"support must be a mask of {n_features} values, True where a feature makes the "
-            f"classes, got an array of {mask.dtype} and shape {mask.shape}."
+            f"support must be a mask of {n_features} values, True for features that distinguish "
+            f"the classes, got an array of {mask.dtype} and shape {mask.shape}. Make a mask with "
+            "numpy.isin(numpy.arange(n_features), indices)."
         )
     return mask
 
@@ -185,13 +267,40 @@ def default_methods(
     selection: str = "silhouette",
     refine: bool = False,
     robust: bool = False,
-) -> dict[str, Method]:
-    """Return the registered methods of a comparison, with the same linkage and metric.
+) -> dict[str, EstimatorOrFactory]:
+    """Return the registered methods of a comparison, with common parameters.
 
-    Each method gets those of the parameters that its estimator has: SHC and MrSHC can refine their
-    features; `selection` and `robust` are MrSHC's.
+    Each method gets those of the parameters that its estimator has: only SHC and MrSHC have
+    `refine`, only MrSHC has `selection` and `robust`.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Data, of which only the shape is used.
+    n_features_to_select : int, sequence of int or "auto", default="auto"
+        Number of features of the sparse methods, or candidates for it.
+    linkage : str, default="complete"
+        Linkage of all trees.
+    metric : str, default="sqeuclidean"
+        Metric of all trees.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the methods that draw random numbers.
+    n_jobs : int or None, default=None
+        Number of workers.
+    selection : str, default="silhouette"
+        Selection rule of MrSHC.
+    refine : bool, default=False
+        Whether to refine the selected features.
+    robust : bool, default=False
+        Whether MrSHC is made robust against outliers.
+
+    Returns
+    -------
+    dict of str to estimator or callable
+        Methods by label, in the order of the comparison; a value for `methods` of
+        :func:`compare`.
     """
-    given = {
+    parameters = {
         "n_features_to_select": n_features_to_select,
         "linkage": linkage,
         "metric": metric,
@@ -201,19 +310,39 @@ def default_methods(
         "refine": refine,
         "robust": robust,
     }
-    n_features = _shape(X)[1]
+    # Hierarchical clustering on all features needs their number as `n_features_to_select`.
+    n_features = _check_shape(X)[1]
     return {
-        method.label: method.make_compared(given, n_features=n_features)
+        method.label: method.make_for_comparison(parameters, n_features=n_features)
         for method in compared_methods()
     }
 
 
 def score(model: Any, *, truth: Any, support: Any, n_clusters: int | None) -> dict[str, Any]:
-    """Return the scores of one fitted method; those without a truth to go by are left out."""
+    """Return the scores of one fitted model.
+
+    Parameters
+    ----------
+    model : fitted tree estimator
+        The model.
+    truth : array-like of shape (n_samples,) or None
+        True classes; without them, `cer` and `purity` are left out.
+    support : array-like of bool of shape (n_features,) or None
+        Mask of informative features; without it, `recall` and `precision` are left out.
+    n_clusters : int or None
+        Number of clusters into which the tree is cut.
+
+    Returns
+    -------
+    dict of str to object
+        Scores by name, as in the columns of :func:`compare`.
+    """
     row: dict[str, Any] = {
         "n_features": model.n_features_selected_,
-        "rank": getattr(model, "rank_", None),
+        "rank": getattr(model, "rank_", None),  # only MrSHC has one
     }
+    # The tree is cut at the number of the comparison, whatever number the method has chosen:
+    # otherwise the scores would reflect that choice more than the tree.
     if truth is not None and n_clusters is not None:
         labels = model.cut(n_clusters)
         row["cer"] = classification_error_rate(truth, labels)

@@ -1,8 +1,9 @@
-"""Errors of the library, and sentences that name its parameters.
+"""Errors of the library, and messages that name its parameters.
 
 The library names parameters as Python code does: `n_clusters`, `in_memory=False`. An application
-calls them otherwise, such as by the options of a command line. A :class:`Sentence` therefore keeps
-the parameters that it names, so that an application can word it again without searching its text.
+has other names for them, such as the options of a command line. A :class:`Sentence` therefore keeps
+the parameters that it names, so that an application can render it with its own names without
+searching the text.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter that a sentence names."""
+    """A parameter that a message names.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter in Python.
+    """
 
     name: str
 
@@ -24,20 +31,42 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Setting(Parameter):
-    """A parameter with a value, as it is given in a call; the value ... stands for any."""
+    """A parameter with a value, rendered as in a call.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter in Python.
+    value : object
+        Its value; ``...`` stands for any value.
+    of : str, default=""
+        Name of the class that takes the parameter, if the message has to name it.
+
+    Examples
+    --------
+    >>> from mrshc.errors import Setting
+    >>> print(Setting("floor", 100, of="Thresholds"))
+    Thresholds(floor=100)
+    """
 
     value: Any
-    of: str = ""  # the class that takes it, if the sentence must say so
+    of: str = ""
 
     def __str__(self) -> str:
         value = "..." if self.value is ... else repr(self.value)
-        given = f"{self.name}={value}"
-        return f"{self.of}({given})" if self.of else given
+        argument = f"{self.name}={value}"
+        return f"{self.of}({argument})" if self.of else argument
 
 
 @dataclass(frozen=True, slots=True)
 class PythonOnly:
-    """A part of a sentence that helps in Python only; an application leaves it out."""
+    """A part of a message that applies to Python code only; applications leave it out.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    """
 
     text: str
 
@@ -45,29 +74,40 @@ class PythonOnly:
         return self.text
 
 
-# Returns how an application calls a parameter, alone or with a value.
-Wording = Callable[[Parameter], str]
+# A function that returns the name of a parameter, alone or with a value, in an application.
+ParameterNaming = Callable[[Parameter], str]
 
 
 class Sentence(str):
-    """A sentence that names parameters; as text, by their names in Python.
+    """A message that names parameters. Its text has their names in Python.
 
     Parameters
     ----------
     template : str
-        The sentence, with fields as in `str.format`.
+        The message, with fields as in `str.format`.
     **fields
-        Their values; those of type `Parameter`, `Setting` and `PythonOnly`, and other sentences,
-        can be worded otherwise.
+        Values of the fields. Those of type `Parameter`, `Setting`, `PythonOnly`, `Sentence` and
+        exceptions are rendered again by :meth:`worded`.
+
+    Attributes
+    ----------
+    template : str
+        As given.
+    fields : dict
+        As given.
+
+    See Also
+    --------
+    worded : The same for a text or an exception that may or may not hold a `Sentence`.
 
     Examples
     --------
     >>> from mrshc.errors import Sentence, Setting
-    >>> said = Sentence("The other way round needs {memory}.", memory=Setting("in_memory", True))
-    >>> print(said)
-    The other way round needs in_memory=True.
-    >>> said.worded(lambda parameter: f"the switch {parameter.name!r}")
-    "The other way round needs the switch 'in_memory'."
+    >>> advice = Sentence("Transposed files need {memory}.", memory=Setting("in_memory", True))
+    >>> print(advice)
+    Transposed files need in_memory=True.
+    >>> advice.worded(lambda parameter: f"the option {parameter.name!r}")
+    "Transposed files need the option 'in_memory'."
     """
 
     __slots__ = ("fields", "template")
@@ -76,49 +116,81 @@ class Sentence(str):
     fields: dict[str, Any]
 
     def __new__(cls, template: str, **fields: Any) -> Self:
-        """Make the text of a sentence, with the names of parameters in Python."""
+        """Render the text with the names of parameters in Python."""
+        # An empty field at the end, such as advice that is not given, leaves a trailing blank.
         self = super().__new__(cls, template.format(**fields).rstrip())
         self.template, self.fields = template, fields
         return self
 
-    def worded(self, wording: Wording) -> str:
-        """Return the sentence with parameters called as an application calls them."""
-        fields = {name: _worded(field, wording) for name, field in self.fields.items()}
+    def worded(self, naming: ParameterNaming) -> str:
+        """Return the text with the parameter names of an application.
+
+        Parameters
+        ----------
+        naming : callable
+            Takes a `Parameter` or `Setting` and returns its name in the application.
+        """
+        fields = {name: _render_field(field, naming) for name, field in self.fields.items()}
         return self.template.format(**fields).rstrip()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), self.template, self.fields)
+        # A string is pickled by its text alone, which would lose template and fields.
+        return _from_template, (type(self), self.template, self.fields)
 
 
-def _made_again(kind: Callable[..., Any], template: str, fields: dict[str, Any]) -> Any:
-    return kind(template, **fields)
+def _from_template(cls: Callable[..., Any], template: str, fields: dict[str, Any]) -> Any:
+    """Return a sentence or an error, as unpickling needs it: pickle passes no keywords."""
+    return cls(template, **fields)
 
 
-def _worded(field: Any, wording: Wording) -> Any:
+def _render_field(field: Any, naming: ParameterNaming) -> Any:
+    """Return the value of a field with the parameter names of an application."""
     if isinstance(field, Parameter):
-        return wording(field)
+        return naming(field)
     if isinstance(field, PythonOnly):
         return ""
-    return worded(field, wording) if isinstance(field, str | BaseException) else field
+    # Messages may contain messages, and errors with messages.
+    return worded(field, naming) if isinstance(field, str | BaseException) else field
 
 
-def worded(text: str | BaseException, wording: Wording) -> str:
-    """Return a sentence, or that of an error, with parameters called as an application does."""
+def worded(text: str | BaseException, naming: ParameterNaming) -> str:
+    """Return a message, or that of an error, with the parameter names of an application.
+
+    Parameters
+    ----------
+    text : str or BaseException
+        The message. Plain text, and errors without a `Sentence`, are returned as they are.
+    naming : callable
+        Takes a `Parameter` or `Setting` and returns its name in the application.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Examples
+    --------
+    >>> from mrshc.errors import refused, worded
+    >>> error = refused("rank", 0, allowed="be at least 1")
+    >>> worded(error, lambda parameter: f"--{parameter.name}")
+    '--rank must be at least 1, got 0.'
+    """
     if isinstance(text, BaseException):
-        said = text.args[0] if len(text.args) == 1 else None
-        return said.worded(wording) if isinstance(said, Sentence) else str(text)
-    return text.worded(wording) if isinstance(text, Sentence) else text
+        message = text.args[0] if len(text.args) == 1 else None
+        return message.worded(naming) if isinstance(message, Sentence) else str(text)
+    return text.worded(naming) if isinstance(text, Sentence) else text
 
 
 class UserError(ValueError):
-    """A mistake of the user; the message says what was wanted, what came and what to do.
+    """An error that the user can correct, such as an unsuitable value or file.
 
-    The message is a text, or a :class:`Sentence` if it names parameters.
+    The message says what was expected, what was given and what to do. It is a string, or a
+    :class:`Sentence` if it names parameters.
     """
 
 
 class ParameterError(UserError):
-    """A value that a parameter cannot have, or values that do not go together.
+    """An invalid value of a parameter, or an invalid combination of values.
 
     Parameters
     ----------
@@ -126,11 +198,11 @@ class ParameterError(UserError):
         The message, with fields as in `str.format`. `{value}`, `{allowed}` and `{advice}` are
         fields too.
     value : object, default=None
-        What was given.
+        The value that was given.
     allowed : str, default=""
-        What would have been allowed, such as "be a whole number in [1, 5]".
+        Requirement, as a verb phrase after "must", such as "be a whole number in [1, 5]".
     advice : str, default=""
-        What to do, a sentence.
+        A sentence that tells the user what to do.
     **fields
         Values of the other fields; parameters are of type `Parameter` or `Setting`.
 
@@ -138,8 +210,16 @@ class ParameterError(UserError):
     ----------
     parameters : tuple of str
         Names of the parameters, in the order of the fields.
-    value, allowed, advice
+    value : object
         As given.
+    allowed : str
+        As given.
+    advice : str
+        As given.
+
+    See Also
+    --------
+    refused : Make the error of one parameter in the usual wording.
 
     Examples
     --------
@@ -161,7 +241,8 @@ class ParameterError(UserError):
         advice: str = "",
         **fields: Any,
     ) -> None:
-        # With the three, since a template may use them and a copy is made of all fields.
+        # `value`, `allowed` and `advice` are included, since the template may use them and an
+        # unpickled copy is made from the template and all fields.
         self._fields = {"value": value, "allowed": allowed, "advice": advice, **fields}
         super().__init__(Sentence(template, **self._fields))
         self._template = template
@@ -171,23 +252,29 @@ class ParameterError(UserError):
         self.advice = advice
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # An error comes back from another process whole.
-        return _made_again, (type(self), self._template, self._fields)
+        # Exceptions are pickled by their arguments, which would lose the attributes of an error
+        # that is raised in a worker process.
+        return _from_template, (type(self), self._template, self._fields)
 
 
 def refused(name: str, value: Any, *, allowed: str, advice: str = "") -> ParameterError:
-    """Return the error of a parameter whose value is not allowed.
+    """Return the error of a parameter with an invalid value.
 
     Parameters
     ----------
     name : str
-        The parameter.
+        Name of the parameter.
     value : object
-        What was given.
+        The value that was given.
     allowed : str
-        What the parameter must do or be, such as "lie in [0, 1]".
+        Requirement, as a verb phrase after "must", such as "be in [0, 1]".
     advice : str, default=""
-        What to do, a sentence.
+        A sentence that tells the user what to do.
+
+    Returns
+    -------
+    ParameterError
+        The error, not raised.
 
     Examples
     --------
@@ -205,14 +292,31 @@ def refused(name: str, value: Any, *, allowed: str, advice: str = "") -> Paramet
 
 
 def described(error: BaseException) -> str:
-    """Return the kind of an error and its message, as tables of results hold them.
+    """Return the class and the message of an error, for tables of results.
 
-    The kind is that of Python which a class of this package refines: readers of a table need not
-    know our classes.
+    Parameters
+    ----------
+    error : BaseException
+        The error.
+
+    Returns
+    -------
+    str
+        The class is the nearest one that this package does not define: readers of a table need not
+        know the classes of this package.
+
+    Examples
+    --------
+    >>> from mrshc.errors import UserError, described
+    >>> described(UserError("The file is empty."))
+    'ValueError: The file is empty.'
     """
-    kinds = (kind for kind in type(error).__mro__ if not kind.__module__.startswith("mrshc."))
-    return f"{next(kinds).__name__}: {error}"
+    classes = (cls for cls in type(error).__mro__ if not cls.__module__.startswith("mrshc."))
+    return f"{next(classes).__name__}: {error}"
 
 
 class LostError(OSError):
-    """Something outside that the work needs is gone; the message says what, and what to do."""
+    """A resource outside this process, such as a cluster of workers, is no longer available.
+
+    The message says which one, and what to do.
+    """

@@ -1,4 +1,4 @@
-"""Scores of a clustering and of a feature selection against the truth."""
+"""Scores that compare a clustering or a feature selection with the known truth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,42 @@ from sklearn.metrics.cluster import contingency_matrix
 
 
 def classification_error_rate(labels_true: ArrayLike, labels: ArrayLike) -> float:
-    """Return the share of sample pairs on which two partitions disagree: 1 - Rand index.
+    """Compute the classification error rate (CER) between two partitions.
+
+    The CER is the proportion of pairs of samples that are together in one partition and apart in
+    the other. It is 0 for equal partitions, and does not depend on the names of the clusters.
+
+    Parameters
+    ----------
+    labels_true : array-like of shape (n_samples,)
+        True class of each sample.
+    labels : array-like of shape (n_samples,)
+        Cluster of each sample.
+
+    Returns
+    -------
+    float
+        The classification error rate, between 0 and 1.
+
+    See Also
+    --------
+    purity : Proportion of samples in the majority class of their cluster.
+    sklearn.metrics.rand_score : The Rand index.
+    sklearn.metrics.adjusted_rand_score : The Rand index, adjusted for chance.
+
+    Notes
+    -----
+    The CER is 1 minus the Rand index [2]_. It is the score of the tables of [3]_.
+
+    References
+    ----------
+    .. [1] Chipman, H. and Tibshirani, R. (2006). Hybrid hierarchical clustering with applications
+       to microarray data. Biostatistics 7(2), 286-301. https://doi.org/10.1093/biostatistics/kxj007
+    .. [2] Rand, W. M. (1971). Objective criteria for the evaluation of clustering methods. Journal
+       of the American Statistical Association 66(336), 846-850.
+       https://doi.org/10.1080/01621459.1971.10482356
+    .. [3] Zhang, H. and Zamar, R. H. (2014). Multi-rank sparse hierarchical clustering.
+       https://arxiv.org/abs/1409.0745
 
     Examples
     --------
@@ -21,7 +56,34 @@ def classification_error_rate(labels_true: ArrayLike, labels: ArrayLike) -> floa
 
 
 def purity(labels_true: ArrayLike, labels: ArrayLike) -> float:
-    """Return the share of samples that belong to the majority class of their cluster.
+    """Compute the proportion of samples that belong to the majority class of their cluster.
+
+    Parameters
+    ----------
+    labels_true : array-like of shape (n_samples,)
+        True class of each sample.
+    labels : array-like of shape (n_samples,)
+        Cluster of each sample.
+
+    Returns
+    -------
+    float
+        The purity, between 0 and 1; 1 if every cluster consists of one class.
+
+    See Also
+    --------
+    classification_error_rate : Proportion of pairs on which two partitions disagree.
+
+    Notes
+    -----
+    With n_kc samples of class c in cluster k, the purity is the sum over k of max_c n_kc, divided
+    by n. Purity increases with the number of clusters, and is 1 if every sample is a cluster:
+    compare partitions into the same number of clusters only.
+
+    References
+    ----------
+    .. [1] Manning, C. D., Raghavan, P. and Schuetze, H. (2008). Introduction to Information
+       Retrieval. Cambridge University Press, section 16.3.
 
     Examples
     --------
@@ -29,14 +91,33 @@ def purity(labels_true: ArrayLike, labels: ArrayLike) -> float:
     >>> purity([0, 0, 0, 1], [0, 0, 1, 1])
     0.75
     """
-    counts = contingency_matrix(labels_true, labels)
+    counts = contingency_matrix(labels_true, labels)  # classes in rows, clusters in columns
     return float(counts.max(axis=0).sum() / counts.sum())
 
 
 def feature_recall(true_support: ArrayLike, support: ArrayLike) -> float:
-    """Return the share of the clustering features that were selected.
+    """Compute the proportion of the informative features that were selected.
 
-    Both arguments are masks over all features.
+    Parameters
+    ----------
+    true_support : array-like of bool of shape (n_features,)
+        Mask of the features that distinguish the true clusters.
+    support : array-like of bool of shape (n_features,)
+        Mask of the selected features, such as `model.get_support()`.
+
+    Returns
+    -------
+    float
+        The recall, between 0 and 1; 1 if no feature is informative.
+
+    Raises
+    ------
+    ValueError
+        If the arguments are not boolean masks of the same shape.
+
+    See Also
+    --------
+    feature_precision : Proportion of the selected features that are informative.
 
     Examples
     --------
@@ -44,14 +125,33 @@ def feature_recall(true_support: ArrayLike, support: ArrayLike) -> float:
     >>> feature_recall([True, True, False], [True, False, True])
     0.5
     """
-    hits, wanted, _ = _counts(true_support, support)
-    return hits / wanted if wanted else 1.0
+    n_hits, n_informative, _ = _count_features(true_support, support)
+    return n_hits / n_informative if n_informative else 1.0
 
 
 def feature_precision(true_support: ArrayLike, support: ArrayLike) -> float:
-    """Return the share of the selected features that are clustering features.
+    """Compute the proportion of the selected features that are informative.
 
-    Both arguments are masks over all features.
+    Parameters
+    ----------
+    true_support : array-like of bool of shape (n_features,)
+        Mask of the features that distinguish the true clusters.
+    support : array-like of bool of shape (n_features,)
+        Mask of the selected features, such as `model.get_support()`.
+
+    Returns
+    -------
+    float
+        The precision, between 0 and 1; 1 if no feature is selected.
+
+    Raises
+    ------
+    ValueError
+        If the arguments are not boolean masks of the same shape.
+
+    See Also
+    --------
+    feature_recall : Proportion of the informative features that were selected.
 
     Examples
     --------
@@ -59,16 +159,19 @@ def feature_precision(true_support: ArrayLike, support: ArrayLike) -> float:
     >>> feature_precision([True, True, False], [True, False, False])
     1.0
     """
-    hits, _, selected = _counts(true_support, support)
-    return hits / selected if selected else 1.0
+    n_hits, _, n_selected = _count_features(true_support, support)
+    return n_hits / n_selected if n_selected else 1.0
 
 
-def _counts(true_support: ArrayLike, support: ArrayLike) -> tuple[int, int, int]:
-    wanted, selected = np.asarray(true_support), np.asarray(support)
-    if wanted.dtype != bool or selected.dtype != bool or wanted.shape != selected.shape:
+def _count_features(true_support: ArrayLike, support: ArrayLike) -> tuple[int, int, int]:
+    """Return the numbers of hits, of informative and of selected features."""
+    informative, selected = np.asarray(true_support), np.asarray(support)
+    # Indices would be converted to masks without an error, and give wrong scores.
+    if informative.dtype != bool or selected.dtype != bool or informative.shape != selected.shape:
         raise ValueError(
             "true_support and support must be boolean masks over the same features, got "
-            f"{wanted.dtype} {wanted.shape} and {selected.dtype} {selected.shape}. "
+            f"{informative.dtype} {informative.shape} and {selected.dtype} {selected.shape}. "
             "Make a mask with numpy.isin(numpy.arange(n_features), indices)."
         )
-    return int((wanted & selected).sum()), int(wanted.sum()), int(selected.sum())
+    n_hits = int((informative & selected).sum())
+    return n_hits, int(informative.sum()), int(selected.sum())

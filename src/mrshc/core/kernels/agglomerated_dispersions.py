@@ -1,4 +1,7 @@
-"""Agglomeration to the topmost clusters of samples, and their dispersions W_k."""
+"""Agglomeration to the topmost clusters of a group of samples, and their dispersions W_k.
+
+The gap test needs W_k of the topmost clusters only, many times over: no tree is stored.
+"""
 
 from __future__ import annotations
 
@@ -13,31 +16,50 @@ from mrshc.core.kernels.linkage_codes import LinkageMethod
 def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: int) -> Float:
     """Return W_k of the topmost 1..max_clusters clusters of samples.
 
-    W_k is a sum of the distances themselves if `power` is 1, of their roots if it is 2.
+    Parameters
+    ----------
+    distances : array of shape (n, n)
+        Distances between samples; squared if `power` is 2. They are not changed.
+    linkage : int
+        Value of a :class:`~mrshc.core.kernels.linkage_codes.LinkageMethod`.
+    power : {1, 2}
+        W_k is a sum of the distances themselves if it is 1, of their square roots if it is 2.
+    max_clusters : int
+        Largest number of clusters.
+
+    Returns
+    -------
+    array of shape (max_clusters,)
+        W_1, W_2, ...
     """
+    # Pruning asks for W_1 and W_2 only, the usual case: the nearest-neighbour chain takes O(n^2)
+    # operations for it. It is valid only where merges cannot create inversions.
     if max_clusters == 2 and _is_reducible(linkage):
-        first = _top_split(distances.copy(), linkage)
-        return _dispersions_of_split(distances, first, power)
-    return _top_clusters(distances, linkage, power, max_clusters)
+        membership = _top_split_membership(distances.copy(), linkage)
+        return _split_dispersions(distances, membership, power)
+    return _top_cluster_dispersions(distances, linkage, power, max_clusters)
 
 
 @jit()
 def _is_reducible(linkage: int) -> bool:
-    """Tell whether a merge never brings a third cluster closer than both parts were."""
+    """Return whether a merge never brings a third cluster closer than both parts were."""
     return linkage != LinkageMethod.centroid and linkage != LinkageMethod.median
 
 
 @jit()
-def _top_split(distances: Float, linkage: int) -> Float:
-    """Agglomerate and mark the samples on one side of the last merge. Overwrites `distances`.
+def _top_split_membership(distances: Float, linkage: int) -> Float:
+    """Agglomerate and return 1.0 for the samples on one side of the last merge, 0.0 for others.
 
-    The nearest-neighbour chain algorithm, for reducible linkages: two clusters that are nearest
-    to each other are merged in the order in which the chain meets them, and the last merge is the
-    top of the tree. The m clusters that are left fill the first m rows and columns.
+    This is the nearest-neighbour chain algorithm (Muellner 2013), for reducible linkages: clusters
+    that are nearest neighbours of each other are merged in the order in which the chain reaches
+    them. The merges are those of the tree, in another order, except that the last one is always
+    the top of the tree. `distances` is overwritten; the m remaining clusters occupy its first m
+    rows and columns.
     """
     n = distances.shape[0]
     sizes = np.ones(n)
-    head, tail, following = np.arange(n), np.arange(n), np.full(n, -1)  # linked lists of members
+    # The members of a cluster form a linked list, so that two clusters are joined in O(1).
+    first_member, last_member, next_member = np.arange(n), np.arange(n), np.full(n, -1)
     chain, length, m = np.empty(n, np.intp), 0, n
     for i in range(n):
         distances[i, i] = np.inf
@@ -46,12 +68,15 @@ def _top_split(distances: Float, linkage: int) -> Float:
             chain[0], length = 0, 1
         a = chain[length - 1]
         row = distances[a, :m]
-        closest = _smallest(row)
+        closest = _row_minimum(row)
+        # Among ties, the previous element of the chain comes first: the chain would never end if
+        # it moved on to another cluster at the same distance.
         if length > 1 and row[chain[length - 2]] == closest:
             b = chain[length - 2]
             length -= 2
         else:
             b = 0
+            # The limit m - 1 keeps the index in range where distances hold NaN.
             while row[b] != closest and b < m - 1:
                 b += 1
             chain[length] = b
@@ -63,28 +88,36 @@ def _top_split(distances: Float, linkage: int) -> Float:
             distances[k, i] = distances[i, k]
         distances[i, i] = np.inf
         sizes[i] += sizes[j]
-        following[tail[i]] = head[j]
-        tail[i] = tail[j]
-        if j != last:  # the last cluster moves to the row and column that became free
+        next_member[last_member[i]] = first_member[j]
+        last_member[i] = last_member[j]
+        # The last cluster moves to the free row and column, so that rows remain contiguous and
+        # searches for a minimum become shorter with each merge.
+        if j != last:
             distances[j, :m] = distances[last, :m]
             for k in range(m):
                 distances[k, j] = distances[k, last]
             distances[j, j] = np.inf
-            sizes[j], head[j], tail[j] = sizes[last], head[last], tail[last]
+            sizes[j], first_member[j], last_member[j] = (
+                sizes[last],
+                first_member[last],
+                last_member[last],
+            )
             for k in range(length):
                 if chain[k] == last:
                     chain[k] = j
         m -= 1
-    first = np.zeros(n)
-    member = head[0]
+    # Two clusters are left, whose merge is the top of the tree: the members of one of them.
+    membership = np.zeros(n)
+    member = first_member[0]
     while member >= 0:
-        first[member] = 1.0
-        member = following[member]
-    return first
+        membership[member] = 1.0
+        member = next_member[member]
+    return membership
 
 
-@jit(fastmath={"nnan", "nsz"})  # a minimum does not depend on the order
-def _smallest(row: Float) -> float:
+# Vectorised: a minimum does not depend on the order in which the entries are compared.
+@jit(fastmath={"nnan", "nsz"})
+def _row_minimum(row: Float) -> float:
     smallest = np.inf
     for k in range(row.size):
         smallest = min(smallest, row[k])
@@ -92,18 +125,19 @@ def _smallest(row: Float) -> float:
 
 
 @jit()
-def _top_clusters(original: Float, linkage: int, power: int, max_clusters: int) -> Float:
-    """Agglomerate to 1..max_clusters clusters and return W_k of each.
+def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clusters: int) -> Float:
+    """Agglomerate the samples and return W_k of the topmost 1..max_clusters clusters.
 
-    The closest pair is merged, from a list of the nearest neighbour of every cluster: this order
-    of merges is right for all linkages, also those that are not monotone.
+    The closest pair is merged, from a list of the nearest neighbour of every cluster. This order
+    of merges is right for all linkages, including those whose heights are not monotone.
     """
     distances = original.copy()
     n = distances.shape[0]
     sizes = np.ones(n)
-    parent = np.arange(n)  # the cluster that this one was merged into; itself if it is one
+    parent = np.arange(n)  # the cluster into which this one was merged; itself if it remains
     nearest = np.empty(n, dtype=np.intp)
     nearest_distance = np.empty(n)
+    # Infinite distances exclude the diagonal and merged clusters from every minimum.
     for i in range(n):
         distances[i, i] = np.inf
     for i in range(n):
@@ -121,6 +155,7 @@ def _top_clusters(original: Float, linkage: int, power: int, max_clusters: int) 
         parent[j] = i
         sizes[i] += sizes[j]
         for k in range(n):
+            # The update formulas also wrote entries of merged clusters, which must remain infinite.
             if parent[k] != k or k == i:
                 distances[i, k] = np.inf
             distances[k, i] = distances[i, k]
@@ -132,6 +167,7 @@ def _top_clusters(original: Float, linkage: int, power: int, max_clusters: int) 
         for k in range(n):
             if parent[k] != k or k == i:
                 continue
+            # Only clusters that lost their nearest neighbour need a new search.
             if nearest[k] == i or nearest[k] == j:
                 nearest[k] = np.argmin(distances[k])
                 nearest_distance[k] = distances[k, nearest[k]]
@@ -145,7 +181,8 @@ def _top_clusters(original: Float, linkage: int, power: int, max_clusters: int) 
 def _merge_rows(row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkage: int) -> None:
     """Write the distances of the union of clusters i and j to the row of i.
 
-    These are the update formulas of Lance and Williams (1967).
+    These are the update formulas of Lance and Williams (1967). Ward's, centroid and median linkage
+    take squared distances.
     """
     d_ij, n_i, n_j = row_i[j], sizes[i], sizes[j]
     total = n_i + n_j
@@ -170,7 +207,7 @@ def _merge_rows(row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkag
 
 @jit()
 def _cluster_labels(parent: Index) -> Index:
-    """Return the cluster of each sample, numbered 0, 1, ..."""
+    """Return the cluster of each sample, numbered 0, 1, ... in the order of first members."""
     number, labels, count = np.full(parent.size, -1), np.empty(parent.size, np.intp), 0
     for i in range(parent.size):
         root = i
@@ -187,7 +224,19 @@ def _cluster_labels(parent: Index) -> Index:
 def dispersion(distances: Float, labels: Index, power: int) -> float:
     """Return W_k: the sum over clusters of the distances between pairs over twice the size.
 
-    It is a sum of the distances themselves if `power` is 1, of their roots if it is 2.
+    Parameters
+    ----------
+    distances : array of shape (n, n)
+        Distances between samples; squared if `power` is 2.
+    labels : array of shape (n,)
+        Cluster of each sample, 0, ..., k - 1. Every cluster has a sample.
+    power : {1, 2}
+        W_k is a sum of the distances themselves if it is 1, of their square roots if it is 2.
+
+    Returns
+    -------
+    float
+        Each pair of samples is counted once.
     """
     k = labels.max() + 1
     sizes, sums = np.zeros(k), np.zeros(k)
@@ -200,16 +249,22 @@ def dispersion(distances: Float, labels: Index, power: int) -> float:
 
 
 @jit()
-def _dispersions_of_split(distances: Float, first: Float, power: int) -> Float:
-    """Return W_1 of all samples, and W_2 of the samples marked by `first` and the others."""
-    n = first.size
-    n_first = first.sum()
-    total = inside = outside = 0.0
+def _split_dispersions(distances: Float, membership: Float, power: int) -> Float:
+    """Return W_1 of all samples, and W_2 of the samples marked by `membership` and the others."""
+    n = membership.size
+    n_members = membership.sum()
+    total = within_members = within_others = 0.0
     for i in range(n):
         row = distances[i]
         for j in range(i):
             distance = np.sqrt(row[j]) if power == 2 else row[j]
             total += distance
-            inside += distance * (first[i] * first[j])
-            outside += distance * ((1.0 - first[i]) * (1.0 - first[j]))
-    return np.array([total / (2 * n), inside / (2 * n_first) + outside / (2 * (n - n_first))])
+            # Products of 0.0 and 1.0 in place of conditions: the loop has no branches.
+            within_members += distance * (membership[i] * membership[j])
+            within_others += distance * ((1.0 - membership[i]) * (1.0 - membership[j]))
+    return np.array(
+        [
+            total / (2 * n),
+            within_members / (2 * n_members) + within_others / (2 * (n - n_members)),
+        ]
+    )

@@ -1,4 +1,4 @@
-"""The decorator of all compiled functions: typed, interruptible, and cached on disk if possible."""
+"""The decorator of all compiled functions, which are typed, interruptible and cached on disk."""
 
 from __future__ import annotations
 
@@ -10,24 +10,31 @@ from typing import Any, Generic, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Reentrant: while a function is compiled, those that it calls are made.
-_making = RLock()
+# Held while a dispatcher is created, since several threads may make the first call. Reentrant: the
+# dispatchers of called functions are created while a function is compiled.
+_creation_lock = RLock()
 
 
 def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that compiles a function on its first call.
 
-    The function releases the interpreter's lock while it runs. Called from Python, Ctrl-C during
-    the call raises KeyboardInterrupt; called from another compiled function, it is numba's own
-    dispatcher, at no cost.
+    The function releases the global interpreter lock while it runs. When it is called from Python,
+    Ctrl-C raises KeyboardInterrupt. When it is called from another compiled function, the call goes
+    to numba's own dispatcher without overhead.
 
     Machine code is cached on disk (:mod:`~mrshc.core.kernels.compilation_cache`). Numba is imported
-    with the first call: lists and types of the core can be imported without it.
+    at the first call, so that modules with compiled functions can be imported quickly.
 
     Parameters
     ----------
     **options
-        Of :func:`numba.njit`, such as `fastmath`.
+        Options of :func:`numba.njit`, such as `fastmath`.
+
+    Returns
+    -------
+    callable
+        The decorator. Decorated functions keep their name, signature and documentation; the
+        Python function is their attribute `py_func`.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -37,7 +44,15 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 class _CompiledFunction(Generic[P, R]):
-    """A compiled function as Python calls it; to other compiled functions it is the dispatcher."""
+    """A compiled function as called from Python; compiled functions see numba's dispatcher.
+
+    Parameters
+    ----------
+    function : callable
+        The Python function to compile.
+    options : dict
+        Options of :func:`numba.njit`.
+    """
 
     __qualname__: str
 
@@ -49,16 +64,18 @@ class _CompiledFunction(Generic[P, R]):
 
     @property
     def dispatcher(self) -> Any:
-        """Numba's dispatcher, made when it is first needed."""
+        """Numba's dispatcher, created when it is first needed."""
         if self._dispatcher is None:
             from numba import njit
 
             from mrshc.core.kernels.compilation_cache import CompilationCache
 
-            with _making:
+            with _creation_lock:
+                # Another thread may have created it while this one waited for the lock.
                 if self._dispatcher is None:
                     dispatcher = njit(nogil=True, **self._options)(self.py_func)
-                    # As Dispatcher.enable_caching does.
+                    # As Dispatcher.enable_caching does, with our cache in place of numba's. Numba
+                    # has no public interface for it.
                     dispatcher._cache = CompilationCache(self.py_func)
                     self._dispatcher = dispatcher
         return self._dispatcher
@@ -67,8 +84,8 @@ class _CompiledFunction(Generic[P, R]):
         try:
             result: R = self.dispatcher(*args, **kwargs)
         except SystemError as error:
-            # The signal is noticed when the machine code has returned a result: CPython reports
-            # "returned a result with an exception set", with KeyboardInterrupt as the cause.
+            # Python handles the signal after the machine code has returned, and reports "returned
+            # a result with an exception set" with KeyboardInterrupt as the cause.
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, KeyboardInterrupt):
                 cause = cause.__cause__ or cause.__context__

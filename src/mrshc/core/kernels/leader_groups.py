@@ -1,4 +1,8 @@
-"""Group vectors by distance and bound each column's inner products with a group."""
+"""Group vectors by distance, and find the largest inner product of each column with them.
+
+Certification compares the inner products of all columns with many similar vectors. A bound for a
+group excludes all its vectors at once; only the remaining products are computed here.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,36 @@ from mrshc.core.kernels.jit import jit
 
 
 class VectorGroups(NamedTuple):
-    """Vectors in groups, each with a shift and an owner."""
+    """Vectors in groups, each with the certificate that owns it."""
 
     vectors: Float  # (N, n)
-    shifts: Float  # (N,), added to a product for a column with gaps, per unit of gap
-    owners: Index  # (N,)
+    shifts: Float  # (N,), change of the fill of missing cells, relative to the threshold
+    owners: Index  # (N,), number of the certificate of each vector
     order: Index  # (N,), the vectors of the first group, of the second, ...
-    ends: Index  # (groups,), where each group ends in `order`
+    ends: Index  # (groups,), end of each group in `order`
 
 
 @jit()
 def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
-    """Assign each vector to a leader within the radius; without one, it becomes a leader itself.
+    """Assign each vector to a leader within the radius; if there is none, it becomes a leader.
 
-    Returns the indices of the leaders, and for each vector the position of its leader among them.
-    This is the leader algorithm (Hartigan 1975). The latest leaders are tried first, since similar
-    vectors follow each other.
+    Parameters
+    ----------
+    vectors : array of shape (N, n)
+        Vectors in rows.
+    radius : float
+        Largest Euclidean distance of a vector from its leader.
+
+    Returns
+    -------
+    leaders : array of shape (n_leaders,)
+        Indices of the vectors that are leaders.
+    labels : array of shape (N,)
+        Position of the leader of each vector in `leaders`.
+
+    Notes
+    -----
+    This is the leader algorithm of Hartigan (1975), Clustering Algorithms, Wiley.
     """
     count, n = vectors.shape
     leaders, labels = np.empty(count, np.intp), np.empty(count, np.intp)
@@ -34,11 +52,14 @@ def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
     squared_radius = radius * radius
     for i in range(count):
         label = -1
+        # The latest leaders are tried first: iterates of one alternation follow each other, and
+        # are similar.
         for g in range(n_leaders - 1, -1, -1):
             leader = vectors[leaders[g]]
             squared_distance = 0.0
             for k in range(n):
                 squared_distance += (vectors[i, k] - leader[k]) ** 2
+                # The partial sum only grows: most leaders are rejected after a few coordinates.
                 if squared_distance > squared_radius:
                     break
             if squared_distance <= squared_radius:
@@ -52,20 +73,35 @@ def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
     return leaders[:n_leaders].copy(), labels
 
 
+# The order of summation is free, which allows vectorisation: products are compared with thresholds
+# that include a margin for rounding errors.
 @jit(fastmath={"reassoc", "contract", "nsz"})
 def update_largest_products(
     groups: VectorGroups, candidates: Mask, columns: Float, gaps: Float, largest: Float
 ) -> None:
-    """Raise `largest` (owners, columns) to the largest product of a column and a vector.
+    """Raise `largest`, in place, to the largest product of each column with an owner's vectors.
 
-    Only the vectors of the groups that `candidates` (groups, columns) names for a column are
-    multiplied with it; a product is in absolute value, plus the vector's shift times the column's
-    gap.
+    A product is the absolute inner product plus the shift of the vector times the gap of the
+    column.
+
+    Parameters
+    ----------
+    groups : VectorGroups
+        Vectors in groups.
+    candidates : array of shape (n_groups, n_columns)
+        True where a column is to be multiplied with the vectors of a group.
+    columns : array of shape (n_columns, n)
+        Columns of the data, in rows.
+    gaps : array of shape (n_columns,)
+        Square root of the number of missing cells of each column.
+    largest : array of shape (n_owners, n_columns)
+        Largest products so far; updated.
     """
     n = columns.shape[1]
     vectors, shifts, owners, order, ends = groups
     begin = 0
     for g in range(ends.size):
+        # Columns in the inner loop: the vectors of a group remain in the processor's cache.
         for j in range(candidates.shape[1]):
             if candidates[g, j]:
                 column = columns[j]

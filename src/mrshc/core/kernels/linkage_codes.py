@@ -1,14 +1,14 @@
-"""The linkage methods as compiled functions take them."""
+"""Integer codes of the linkage methods for compiled functions."""
 
 from enum import IntEnum
 
 
 class LinkageMethod(IntEnum):
-    """Linkages by the names that users give them.
+    """Linkage methods; the names of the members are the values of the parameter `linkage`.
 
     Compiled functions take ``LinkageMethod["ward"].value`` and compare it with the members. Numba
-    takes members as arguments as well, but converting one costs 80 microseconds in each call, as
-    much as the gap test of a small group.
+    accepts members as arguments too, but their conversion takes 80 microseconds in each call, as
+    long as the gap test of a small group.
     """
 
     single = 0
