@@ -257,7 +257,7 @@ def test_shc_says_when_there_is_no_complement():
     X = np.zeros((10, 3))
     X[:, 0] = np.arange(10.0)
     first = SHC(1).fit(X)
-    with pytest.raises(ValueError, match="complement_of must leave something"):
+    with pytest.raises(ValueError, match="must not be a multiple of complement_of"):
         SHC(1, complement_of=first.dissimilarity_).fit(X)
 
 

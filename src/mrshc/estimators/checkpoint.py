@@ -64,8 +64,8 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
         self._steps = dict[str, FeatureSet | Evaluation]()
         for number, entry in enumerate(self._file.entries, start=2):
             try:
-                name, content = _name_and_content(entry)
-                self._steps[name] = _read(name, content, sizes)
+                name, content = _split_entry(entry)
+                self._steps[name] = _step_from_json(name, content, sizes)
             except (ValueError, TypeError, OverflowError):
                 raise damaged(file, number) from None
 
@@ -73,7 +73,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
         return self._steps[name]
 
     def __setitem__(self, name: str, step: FeatureSet | Evaluation) -> None:
-        self._file.append([name, _written(step)])
+        self._file.append([name, _step_to_json(step)])
         self._steps[name] = step
 
     def __delitem__(self, name: str) -> None:
@@ -86,7 +86,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
         return len(self._steps)
 
 
-def _written(step: FeatureSet | Evaluation) -> dict[str, Any]:
+def _step_to_json(step: FeatureSet | Evaluation) -> dict[str, Any]:
     """Return a step as JSON holds it; its numbers read back exactly."""
     if isinstance(step, FeatureSet):
         return {
@@ -98,13 +98,13 @@ def _written(step: FeatureSet | Evaluation) -> dict[str, Any]:
     return {
         "linkage": step.pruned.tree.linkage_matrix.tolist(),
         "splits": [int(node) for node in step.pruned.splits],
-        "tests": [[int(node), _written_test(test)] for node, test in step.pruned.tests.items()],
+        "tests": [[int(node), _gap_curve_to_json(test)] for node, test in step.pruned.tests.items()],
         "silhouettes": step.silhouettes.tolist(),
         **{name: scores.tolist() for name, scores in step.scores.items()},
     }
 
 
-def _written_test(test: GapCurve) -> dict[str, Any]:
+def _gap_curve_to_json(test: GapCurve) -> dict[str, Any]:
     return {
         "log_dispersion": test.log_dispersion.tolist(),
         "reference": test.reference.tolist(),
@@ -114,39 +114,39 @@ def _written_test(test: GapCurve) -> dict[str, Any]:
     }
 
 
-def _name_and_content(entry: Any) -> tuple[str, dict[str, Any]]:
-    _require(isinstance(entry, list) and len(entry) == 2)
+def _split_entry(entry: Any) -> tuple[str, dict[str, Any]]:
+    _check_condition(isinstance(entry, list) and len(entry) == 2)
     name, content = entry
-    _require(isinstance(name, str) and isinstance(content, dict))
+    _check_condition(isinstance(name, str) and isinstance(content, dict))
     return name, content
 
 
-def _require(condition: bool) -> None:
+def _check_condition(condition: bool) -> None:
     if not condition:
         raise ValueError("not a step")
 
 
-def _read(name: str, content: dict[str, Any], sizes: StepSizes) -> FeatureSet | Evaluation:
+def _step_from_json(name: str, content: dict[str, Any], sizes: StepSizes) -> FeatureSet | Evaluation:
     """Return a step; raise ValueError if it is none."""
     if of_features := _FEATURES_NAME.fullmatch(name):
-        features = _read_features(content, sizes)
-        _require(str(features.rank) == of_features[1])
+        features = _feature_set_from_json(content, sizes)
+        _check_condition(str(features.rank) == of_features[1])
         return features
-    _require(_EVALUATION_NAME.fullmatch(name) is not None)
-    return _read_evaluation(content, sizes)
+    _check_condition(_EVALUATION_NAME.fullmatch(name) is not None)
+    return _evaluation_from_json(content, sizes)
 
 
-def _read_features(content: dict[str, Any], sizes: StepSizes) -> FeatureSet:
-    _require(content.keys() == {"indices", "l1_bound", "rank", "reached"})
-    _require(type(content["rank"]) is int and type(content["reached"]) is bool)
+def _feature_set_from_json(content: dict[str, Any], sizes: StepSizes) -> FeatureSet:
+    _check_condition(content.keys() == {"indices", "l1_bound", "rank", "reached"})
+    _check_condition(type(content["rank"]) is int and type(content["reached"]) is bool)
     indices = np.array(content["indices"])
-    _require(indices.dtype.kind == "i" and indices.ndim == 1 and indices.size > 0)
-    _require(
+    _check_condition(indices.dtype.kind == "i" and indices.ndim == 1 and indices.size > 0)
+    _check_condition(
         indices[0] >= 0 and indices[-1] < sizes.n_features and bool((np.diff(indices) > 0).all())
     )
     # Loadings have unit length: their absolute values add up to no more than sqrt(p).
-    bound = float(_numbers([content["l1_bound"]], (1,))[0])
-    _require(1.0 <= bound <= np.sqrt(sizes.n_features) * (1 + 1e-9))
+    bound = float(_finite_array([content["l1_bound"]], (1,))[0])
+    _check_condition(1.0 <= bound <= np.sqrt(sizes.n_features) * (1 + 1e-9))
     return FeatureSet(
         indices=indices.astype(np.intp),
         l1_bound=bound,
@@ -155,55 +155,55 @@ def _read_features(content: dict[str, Any], sizes: StepSizes) -> FeatureSet:
     )
 
 
-def _read_evaluation(content: dict[str, Any], sizes: StepSizes) -> Evaluation:
-    _require(content.keys() == {"linkage", "splits", "tests", "silhouettes", *sizes.cut_scores})
+def _evaluation_from_json(content: dict[str, Any], sizes: StepSizes) -> Evaluation:
+    _check_condition(content.keys() == {"linkage", "splits", "tests", "silhouettes", *sizes.cut_scores})
     n = sizes.n_samples
     tree = Tree(linkage_matrix=check_linkage(content["linkage"], n_samples=n))
     pruned = PrunedTree(
         tree=tree,
-        splits=_read_splits(content["splits"], tree),
-        tests=dict(_read_test(entry, tree) for entry in content["tests"]),
+        splits=_splits_from_json(content["splits"], tree),
+        tests=dict(_gap_curve_from_json(entry, tree) for entry in content["tests"]),
     )
-    silhouettes = _numbers(content["silhouettes"], (pruned.n_leaves,))
-    _require(bool((np.abs(silhouettes) <= 1).all()))
-    _require(sizes.n_leaves is None or pruned.n_leaves == sizes.n_leaves)
+    silhouettes = _finite_array(content["silhouettes"], (pruned.n_leaves,))
+    _check_condition(bool((np.abs(silhouettes) <= 1).all()))
+    _check_condition(sizes.n_leaves is None or pruned.n_leaves == sizes.n_leaves)
     n_cuts = pruned.n_leaves - 1
-    scores = {name: _numbers(content[name], (n_cuts,)) for name in sizes.cut_scores}
+    scores = {name: _finite_array(content[name], (n_cuts,)) for name in sizes.cut_scores}
     return Evaluation(pruned=pruned, silhouettes=silhouettes, scores=scores)
 
 
-def _read_splits(splits: Any, tree: Tree) -> tuple[int, ...]:
+def _splits_from_json(splits: Any, tree: Tree) -> tuple[int, ...]:
     """Return the nodes that were split: each is there when its turn comes."""
-    _require(isinstance(splits, list))
+    _check_condition(isinstance(splits, list))
     there = {tree.root}
     for node in splits:
-        _require(type(node) is int and node in there and node >= tree.n_samples)
+        _check_condition(type(node) is int and node in there and node >= tree.n_samples)
         there.remove(node)
         there.update(tree.children(node))
     return tuple(splits)
 
 
-def _read_test(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
-    _require(isinstance(entry, list) and len(entry) == 2)
+def _gap_curve_from_json(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
+    _check_condition(isinstance(entry, list) and len(entry) == 2)
     node, test = entry
-    _require(type(node) is int and tree.n_samples <= node <= tree.root)
+    _check_condition(type(node) is int and tree.n_samples <= node <= tree.root)
     arrays = ("log_dispersion", "reference", "gap", "standard_error")
-    _require(isinstance(test, dict) and test.keys() == {*arrays, "n_clusters"})
+    _check_condition(isinstance(test, dict) and test.keys() == {*arrays, "n_clusters"})
     drawn, k = np.shape(test["reference"])
     n_clusters = test["n_clusters"]
     # One cluster is compared with two or more, over reference samples that have a deviation.
-    _require(drawn >= 2 and k >= 2 and type(n_clusters) is int and 1 <= n_clusters <= k)
+    _check_condition(drawn >= 2 and k >= 2 and type(n_clusters) is int and 1 <= n_clusters <= k)
     return node, GapCurve(
-        log_dispersion=_numbers(test["log_dispersion"], (k,)),
-        reference=_numbers(test["reference"], (drawn, k)),
-        gap=_numbers(test["gap"], (k,)),
-        standard_error=_numbers(test["standard_error"], (k,)),
+        log_dispersion=_finite_array(test["log_dispersion"], (k,)),
+        reference=_finite_array(test["reference"], (drawn, k)),
+        gap=_finite_array(test["gap"], (k,)),
+        standard_error=_finite_array(test["standard_error"], (k,)),
         n_clusters=n_clusters,
     )
 
 
-def _numbers(values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _finite_array(values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     array = np.array(values)
-    _require(array.dtype.kind in "if" and array.shape == shape)
-    _require(bool(np.isfinite(array).all()))
+    _check_condition(array.dtype.kind in "if" and array.shape == shape)
+    _check_condition(bool(np.isfinite(array).all()))
     return array.astype(np.float64)

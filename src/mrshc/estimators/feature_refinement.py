@@ -11,8 +11,8 @@ from mrshc.core.data.centred_array import centred_array
 from mrshc.core.inference.refinement import Refined, RefineSettings, refine
 from mrshc.core.parallel import one_blas_thread
 from mrshc.errors import refused
-from mrshc.estimators.base import linkage_and_metric
-from mrshc.validation.estimator_data import check_matrix_with_missing, forget
+from mrshc.estimators.base import check_linkage_and_metric
+from mrshc.validation.estimator_data import check_matrix_with_missing, delete_attributes
 from mrshc.validation.parameters import check_integer, check_number, check_option
 
 
@@ -41,7 +41,7 @@ class UnsupportedClustersWarning(UserWarning):
         return f"{self.finding} {self.advice}".rstrip()
 
 
-def no_support(advice: str = "") -> UnsupportedClustersWarning:
+def no_support_warning(advice: str = "") -> UnsupportedClustersWarning:
     """Return the warning that no features are associated with the clusters."""
     return UnsupportedClustersWarning(
         "There is no structure that other features support: fewer than "
@@ -96,7 +96,7 @@ def refine_features(
     n, p = data.shape
     if n < 3:
         raise ValueError(f"X must have at least 3 samples, got {n}.")
-    linkage, metric = linkage_and_metric(linkage, metric)
+    linkage, metric = check_linkage_and_metric(linkage, metric)
     settings = RefineSettings(
         linkage=linkage,
         metric=metric,
@@ -105,13 +105,13 @@ def refine_features(
             "max_features", max_features, low=1, high=None, advice="The default is 200."
         ),
     )
-    columns = _columns(start, p)
+    columns = _check_start_columns(start, p)
     matrix = centred_array(data, center="columns", drop_constant=True)
     with one_blas_thread():
         return refine(matrix, columns, settings)
 
 
-def _columns(start: Any, p: int) -> Index:
+def _check_start_columns(start: Any, p: int) -> Index:
     given = np.asarray(start)
     if given.dtype == bool and given.shape == (p,):
         given = np.flatnonzero(given)
@@ -126,18 +126,18 @@ def _columns(start: Any, p: int) -> Index:
     return np.unique(given).astype(np.intp)
 
 
-def refine_settings(estimator: Any) -> RefineSettings | None:
+def refinement_settings(estimator: Any) -> RefineSettings | None:
     """Return how to refine, if the estimator is asked to."""
     if not check_option("refine", estimator.refine, (False, True)):
         return None
-    linkage, metric = linkage_and_metric(estimator.linkage, estimator.metric)
+    linkage, metric = check_linkage_and_metric(estimator.linkage, estimator.metric)
     return RefineSettings(linkage=linkage, metric=metric)
 
 
-def keep_refined(estimator: Any, refined: Refined | None) -> None:
+def store_refinement(estimator: Any, refined: Refined | None) -> None:
     """Set what a refinement found, or drop that of an earlier fit."""
     if refined is None:
-        forget(estimator, "supported_", "associated_features_", "feature_qvalues_")
+        delete_attributes(estimator, "supported_", "associated_features_", "feature_qvalues_")
         return
     estimator.supported_ = refined.supported
     estimator.associated_features_ = refined.associated

@@ -68,11 +68,11 @@ def marker_table(
         largest = np.argsort(-np.abs(np.nan_to_num(mark.effect_size)), kind="stable")
         blocks.append(block.iloc[largest[mark.q_values[largest] <= alpha]])
     if not blocks:  # a single cluster has nothing to be told apart from
-        return pd.DataFrame(columns=_COLUMNS)
+        return pd.DataFrame(columns=_TABLE_COLUMNS)
     return pd.concat(blocks, ignore_index=True)
 
 
-_COLUMNS = [
+_TABLE_COLUMNS = [
     *("contrast", "node", "inside", "outside", "n_inside", "n_outside", "feature", "name"),
     *("selected", "mean_inside", "mean_outside", "effect_size", "p_value", "q_value"),
 ]
@@ -90,11 +90,11 @@ def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[tuple[dict[str, 
     position = np.full(tree.n_samples, -1)
     position[kept] = np.arange(kept.size)
 
-    def among_kept(samples: Index) -> Index:
+    def positions_among_kept(samples: Index) -> Index:
         found = position[samples]
         return found[found >= 0]
 
-    def clusters_in(samples: Index) -> str:
+    def clusters_of(samples: Index) -> str:
         return ", ".join(str(k) for k in np.unique(labels[samples]))
 
     everyone = np.arange(tree.n_samples)
@@ -110,10 +110,10 @@ def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[tuple[dict[str, 
             {
                 "contrast": kind,
                 "node": node,
-                "inside": clusters_in(inside),
-                "outside": clusters_in(outside),
+                "inside": clusters_of(inside),
+                "outside": clusters_of(outside),
             },
-            Contrast(inside=among_kept(inside), outside=among_kept(outside)),
+            Contrast(inside=positions_among_kept(inside), outside=positions_among_kept(outside)),
         )
         for kind, node, inside, outside in out
     ]

@@ -101,8 +101,8 @@ def sparse_components(
     max_iter = check_integer("max_iter", max_iter, low=1, high=None, advice="The default is 20.")
     tol = check_number("tol", tol, low=0.0, high=np.inf, advice="The default is 1e-7.")
     check_option("orthogonal", orthogonal, (True, False))
-    matrix = centred_array(X, center=center_of(center), drop_constant=False)
-    starts = _starts(matrix, init, n_components)
+    matrix = centred_array(X, center=check_center(center), drop_constant=False)
+    starts = _starting_vectors(matrix, init, n_components)
     components: list[Component] = []
     for _ in range(n_components):
         components.append(
@@ -125,12 +125,12 @@ def sparse_components(
     )
 
 
-def center_of(center: Any) -> Center:
+def check_center(center: Any) -> Center:
     """Return what the public values of `center` stand for."""
     return _CENTERS[check_option("center", center, list(_CENTERS))]
 
 
-def _starts(matrix: CentredArray, init: Any, n_components: int) -> Starts:
+def _starting_vectors(matrix: CentredArray, init: Any, n_components: int) -> Starts:
     if init is None:
         return leading_starts(matrix, n_components)
     vectors = np.asarray(init, dtype=np.float64)

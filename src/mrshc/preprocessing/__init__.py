@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 # Imported with their first use: who only wants the names of presets must not wait for scikit-learn.
-_HOMES = {
+_NAMES_BY_MODULE = {
     "imputation": ("NeighborImputer",),
     "pipeline": ("Prepared", "StepReport", "chain", "dudoit2002", "prepare"),
     "presets": ("PRESETS",),
@@ -53,7 +53,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    for module, names in _HOMES.items():
+    for module, names in _NAMES_BY_MODULE.items():
         if name in names:
             globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
             return value

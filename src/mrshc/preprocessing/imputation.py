@@ -1,4 +1,4 @@
-"""Nearest-neighbour imputation, fast where features are many."""
+"""Nearest-neighbour imputation, fast where features are format_count."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from mrshc.core.array_types import Float, Index, Mask
-from mrshc.preprocessing.steps import Step, many
+from mrshc.preprocessing.steps import Step, format_count
 from mrshc.validation.parameters import check_integer, check_option
 
-# Distances are held for this many pairs at a time: 16 MB, and a few times that while they are made.
+# Distances are held for this format_count pairs at a time: 16 MB, and a few times that while they are made.
 _BLOCK_PAIRS = 1 << 21
 
-# So many nearest donors are looked at first, and more if many have missing values; seldom are all
+# So format_count nearest donors are looked at first, and more if format_count have missing values; seldom are all
 # of them to be sorted then.
-_N_CANDIDATES, _MOST_CANDIDATES = 32, 256
+_N_CANDIDATES, _MAX_CANDIDATES = 32, 256
 
 
 class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -66,13 +66,13 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         """Note the data in which neighbours are looked for."""
         check_option("over", self.over, ("features", "samples"))
         check_integer("n_neighbors", self.n_neighbors, low=1, high=None, advice="5 is usual.")
-        X = self._checked(X, reset=True)
+        X = self._validate(X, reset=True)
         missing = np.isnan(X)
         empty = missing.all(axis=0)
         if empty.any():
             raise ValueError(
                 f"Every feature needs an observed value, but feature "
-                f"{self._feature(empty.argmax())} has none, and {many(empty.sum(), 'feature')} in "
+                f"{self._feature_label(empty.argmax())} has none, and {format_count(empty.sum(), 'feature')} in "
                 "all. Drop them before imputing."
             )
         _refuse_empty_samples(missing)
@@ -82,7 +82,7 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the data with their missing values filled."""
-        X = self._checked(X, reset=False)
+        X = self._validate(X, reset=False)
         missing = np.isnan(X)
         if not missing.any():
             return X
@@ -90,17 +90,17 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         X = X.copy()
         known = self._fit_X
         if self.over == "features":
-            _fill(X.T, seen=known.T, donors=known.T, values=X.T.copy(), k=self.n_neighbors)
+            _fill_missing_cells(X.T, seen=known.T, donors=known.T, values=X.T.copy(), k=self.n_neighbors)
         else:
-            _fill(X, seen=X.copy(), donors=known, values=known, k=self.n_neighbors)
+            _fill_missing_cells(X, seen=X.copy(), donors=known, values=known, k=self.n_neighbors)
         return X
 
     def describe(self) -> str:
         """Return the step in words."""
         count = getattr(self, "n_missing_", None)
-        missing = "missing values" if count is None else many(count, "missing value")
+        missing = "missing values" if count is None else format_count(count, "missing value")
         one = self.over.removesuffix("s")
-        return f"imputed {missing} from the {many(self.n_neighbors, f'nearest {one}')}"
+        return f"imputed {missing} from the {format_count(self.n_neighbors, f'nearest {one}')}"
 
 
 def _refuse_empty_samples(missing: Mask) -> None:
@@ -108,11 +108,11 @@ def _refuse_empty_samples(missing: Mask) -> None:
     if empty.any():
         raise ValueError(
             f"Every sample needs an observed value, but sample {empty.argmax()} has none, and "
-            f"{many(empty.sum(), 'sample')} in all. Drop them before imputing."
+            f"{format_count(empty.sum(), 'sample')} in all. Drop them before imputing."
         )
 
 
-def _fill(
+def _fill_missing_cells(
     target: NDArray[Any], *, seen: NDArray[Any], donors: NDArray[Any], values: NDArray[Any], k: int
 ) -> None:
     """Fill the missing cells of `target` in place, row by row.
@@ -126,12 +126,12 @@ def _fill(
     # leaves whole numbers whole: their sums are exact, and ties are seen.
     first = (~np.isnan(donors)).argmax(axis=0)
     shift = donors[first, np.arange(donors.shape[1])].astype(np.float64)
-    B, N = _observed(donors - shift)
+    B, N = _split_observed(donors - shift)
     right = np.hstack([N, B, B * B]).T
     step = max(1, _BLOCK_PAIRS // len(donors))
     for start in range(0, len(rows), step):
         some = rows[start : start + step]
-        A, M = _observed(seen[some] - shift)
+        A, M = _split_observed(seen[some] - shift)
         distances = _squared_distances(np.hstack([A * A, -2.0 * A, M]), right, common=M @ N.T)
         part = target[some]
         i, columns = np.nonzero(np.isnan(part))
@@ -139,7 +139,7 @@ def _fill(
         target[some] = part
 
 
-def _observed(X: Float) -> tuple[Float, NDArray[np.float32]]:
+def _split_observed(X: Float) -> tuple[Float, NDArray[np.float32]]:
     """Return the observed values, or 0, and 1 where there is one: single precision counts well."""
     observed = ~np.isnan(X)
     return np.where(observed, X, 0.0), observed.astype(np.float32)
@@ -160,24 +160,24 @@ def _squared_distances(left: Float, right: Float, *, common: NDArray[np.float32]
 def _neighbor_means(
     distances: Float, i: Index, *, columns: Index, values: NDArray[Any], k: int
 ) -> Float:
-    """Return what the k nearest donors of row i have in a column, on average, for many cells."""
+    """Return what the k nearest donors of row i have in a column, on average, for format_count cells."""
     observed = 1.0 - np.isnan(values).mean()
-    n_wanted = max(4 * k, min(int(_N_CANDIDATES / observed), _MOST_CANDIDATES))
-    near, far = _nearest(distances, min(n_wanted, distances.shape[1]))
+    n_wanted = max(4 * k, min(int(_N_CANDIDATES / observed), _MAX_CANDIDATES))
+    near, far = _nearest_donors(distances, min(n_wanted, distances.shape[1]))
     means, sure = np.empty(len(i)), np.empty(len(i), dtype=bool)
     step = max(1, _BLOCK_PAIRS // near.shape[1])
     for start in range(0, len(i), step):
         cells = slice(start, start + step)
         rows = i[cells]
         shown = values[near[rows], columns[cells, None]].astype(np.float64)
-        means[cells], sure[cells] = _means_of_nearest(shown, far[rows], k=k)
+        means[cells], sure[cells] = _means_over_candidates(shown, far[rows], k=k)
     for row in np.unique(i[~sure]):
         unsure = np.flatnonzero(~sure & (i == row))
-        means[unsure] = _means_of_all(distances[row], values[:, columns[unsure]], k=k)
+        means[unsure] = _means_over_all_donors(distances[row], values[:, columns[unsure]], k=k)
     return means
 
 
-def _nearest(distances: Float, n_candidates: int) -> tuple[Index, Float]:
+def _nearest_donors(distances: Float, n_candidates: int) -> tuple[Index, Float]:
     """Return the nearest donors of each row, and their distances, the nearest first."""
     near = np.argpartition(distances, n_candidates - 1, axis=1)[:, :n_candidates]
     near.sort(axis=1)  # by number first: of equal distances the first donor is taken
@@ -186,7 +186,7 @@ def _nearest(distances: Float, n_candidates: int) -> tuple[Index, Float]:
     return np.take_along_axis(near, order, axis=1), np.take_along_axis(far, order, axis=1)
 
 
-def _means_of_nearest(shown: Float, far: Float, *, k: int) -> tuple[Float, Mask]:
+def _means_over_candidates(shown: Float, far: Float, *, k: int) -> tuple[Float, Mask]:
     """Return the means over the k nearest of some candidates, and whether they are sure.
 
     They are, if k donors are nearer than the last candidate: others may be as near as that one.
@@ -198,7 +198,7 @@ def _means_of_nearest(shown: Float, far: Float, *, k: int) -> tuple[Float, Mask]
     return means, sure
 
 
-def _means_of_all(distances: Float, values: NDArray[Any], *, k: int) -> Float:
+def _means_over_all_donors(distances: Float, values: NDArray[Any], *, k: int) -> Float:
     """Return the means over the k nearest of all donors, one for each column."""
     order = np.argsort(distances, kind="stable")
     order = order[np.isfinite(distances[order])]

@@ -161,7 +161,7 @@ def prepare(
     steps = list(steps)
     log = []
     for done, step in enumerate(steps, start=1):
-        array, left, report = _run(clone(step), array, called=[called[j] for j in kept])
+        array, left, report = _apply_step(clone(step), array, called=[called[j] for j in kept])
         kept = kept[left]
         log.append(report)
         if progress is not None:
@@ -169,13 +169,13 @@ def prepare(
     return Prepared(X=array, kept=kept, log=tuple(log))
 
 
-def _run(
+def _apply_step(
     step: Any, before: NDArray[Any], *, called: list[str]
 ) -> tuple[NDArray[Any], Index, StepReport]:
     """Return the data after a step, which columns are left, and a report."""
     p = before.shape[1]
     if isinstance(step, Step):
-        step._called = called
+        step._feature_labels = called
     step.fit(before)
     left = step.get_support(indices=True) if hasattr(step, "get_support") else np.arange(p)
     description = step.describe() if hasattr(step, "describe") else repr(step)

@@ -25,7 +25,7 @@ _NO_BOUND = Sentence("{none}", none=PythonOnly("None asks for none."))
 class Step:
     """What all steps share: numbers or NaN go in, single precision stays single."""
 
-    _called: list[str]  # set by `prepare`: by then other steps may have removed features
+    _feature_labels: list[str]  # set by `prepare`: by then other steps may have removed features
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -33,16 +33,16 @@ class Step:
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _checked(self, X: Any, *, reset: bool) -> NDArray[Any]:
+    def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
         """Return the data of a fit (`reset`), or data that look like those of the fit."""
         if not reset:
             check_is_fitted(self)
         return validate_data(self, X, dtype=DTYPES, ensure_all_finite="allow-nan", reset=reset)
 
-    def _feature(self, j: int | np.intp) -> str:
+    def _feature_label(self, j: int | np.intp) -> str:
         """Return what errors call a feature."""
-        if hasattr(self, "_called"):
-            return self._called[j]
+        if hasattr(self, "_feature_labels"):
+            return self._feature_labels[j]
         names = getattr(self, "feature_names_in_", None)
         return str(j) if names is None else repr(str(names[j]))
 
@@ -69,14 +69,14 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the bounds and note the features; there is nothing to learn."""
-        self._checked(X, reset=True)
-        self._bounds()
+        self._validate(X, reset=True)
+        self._check_bounds()
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the data within the bounds."""
-        X = self._checked(X, reset=False)
-        low, high = self._bounds()
+        X = self._validate(X, reset=False)
+        low, high = self._check_bounds()
         return X.clip(X.dtype.type(low), X.dtype.type(high))
 
     def describe(self) -> str:
@@ -84,9 +84,9 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         bounds = (("floor", self.floor), ("ceiling", self.ceiling))
         return ", ".join(f"{k} {v:.6g}" for k, v in bounds if v is not None) or "no thresholds"
 
-    def _bounds(self) -> tuple[float, float]:
-        low = _number_or("floor", self.floor, default=-np.inf)
-        high = _number_or("ceiling", self.ceiling, default=np.inf)
+    def _check_bounds(self) -> tuple[float, float]:
+        low = _check_number_or_none("floor", self.floor, default=-np.inf)
+        high = _check_number_or_none("ceiling", self.ceiling, default=np.inf)
         if low > high:
             raise ParameterError(
                 "{floor} must not lie above {ceiling}, got {value[0]!r} and {value[1]!r}. {advice}",
@@ -131,16 +131,16 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the features to keep."""
-        X = self._checked(X, reset=True)
+        X = self._validate(X, reset=True)
         # fmin and fmax pass over NaN, and say nothing where there is nothing else.
         low = np.fmin.reduce(X, axis=0).astype(np.float64)
         high = np.fmax.reduce(X, axis=0).astype(np.float64)
         support = np.ones(X.shape[1], dtype=bool)
         if self.min_ratio is not None:
             self._refuse_non_positive(low)
-            support &= high / low > _number_or("min_ratio", self.min_ratio, default=0.0)
+            support &= high / low > _check_number_or_none("min_ratio", self.min_ratio, default=0.0)
         if self.min_difference is not None:
-            limit = _number_or("min_difference", self.min_difference, default=0.0)
+            limit = _check_number_or_none("min_difference", self.min_difference, default=0.0)
             support &= high - low > limit
         self.support_ = support
         return self
@@ -164,7 +164,7 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
                 "or leave {ratio} out.",
                 ratio=Parameter("min_ratio"),
                 value=self.min_ratio,
-                feature=self._feature(first),
+                feature=self._feature_label(first),
                 low=low[first],
                 floor=Setting("floor", 100, of="Thresholds"),
             )
@@ -195,18 +195,18 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the values and note the features; there is nothing to learn."""
-        self._shifted(self._checked(X, reset=True))
+        self._add_pseudocount(self._validate(X, reset=True))
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the logarithms."""
-        return np.log2(self._shifted(self._checked(X, reset=False)))
+        return np.log2(self._add_pseudocount(self._validate(X, reset=False)))
 
     def describe(self) -> str:
         """Return the step in words."""
         return f"log2(x + {self.pseudocount:.6g})" if self.pseudocount else "log2"
 
-    def _shifted(self, X: NDArray[Any]) -> NDArray[Any]:
+    def _add_pseudocount(self, X: NDArray[Any]) -> NDArray[Any]:
         count = check_number(
             "pseudocount", self.pseudocount, low=0, high=_LARGEST, advice="1 is usual for counts."
         )
@@ -215,13 +215,13 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if refused.any():
             first = int(refused.any(axis=0).argmax())
             raise ParameterError(
-                "A logarithm needs positive values, but {many} of X {are} not above {limit:.6g} "
+                "A logarithm needs positive values, but {format_count} of X {are} not above {limit:.6g} "
                 "(first in feature {feature}). Raise them with {floor}, or add a larger "
                 "{pseudocount}.",
-                many=many(refused.sum(), "value"),
+                format_count=format_count(refused.sum(), "value"),
                 are="is" if refused.sum() == 1 else "are",
                 limit=-count if count else 0,
-                feature=self._feature(first),
+                feature=self._feature_label(first),
                 floor=Setting("floor", ..., of="Thresholds"),
                 pseudocount=Parameter("pseudocount"),
                 value=self.pseudocount,
@@ -263,17 +263,17 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn means and standard deviations of the features, if these are asked for."""
         check_option("over", self.over, ("samples", "features", "both"))
-        X = self._checked(X, reset=True)
+        X = self._validate(X, reset=True)
         if self.over != "samples":
-            X = _standardized_rows(X) if self.over == "both" else X
+            X = _standardize_rows(X) if self.over == "both" else X
             self.mean_, self.scale_ = _mean_and_scale(X)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the standardised data."""
-        X = self._checked(X, reset=False)
+        X = self._validate(X, reset=False)
         if self.over != "features":
-            X = _standardized_rows(X)
+            X = _standardize_rows(X)
         if self.over != "samples":
             X = ((X - self.mean_) / self.scale_).astype(X.dtype)
         return X
@@ -297,7 +297,7 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the features with a value."""
-        self._observed = ~np.isnan(self._checked(X, reset=True)).all(axis=0)
+        self._split_observed = ~np.isnan(self._validate(X, reset=True)).all(axis=0)
         return self
 
     def describe(self) -> str:
@@ -306,7 +306,7 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self)
-        return self._observed
+        return self._split_observed
 
 
 class VarianceFilter(Step, SelectorMixin, BaseEstimator):
@@ -336,7 +336,7 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the features to keep."""
-        X = self._checked(X, reset=True)
+        X = self._validate(X, reset=True)
         q = check_integer(
             "n_features",
             self.n_features,
@@ -352,20 +352,20 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
 
     def describe(self) -> str:
         """Return the step in words."""
-        return f"the {many(self.n_features, 'feature')} of highest variance"
+        return f"the {format_count(self.n_features, 'feature')} of highest variance"
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self)
         return self.support_
 
 
-def _number_or(name: str, value: float | None, *, default: float) -> float:
+def _check_number_or_none(name: str, value: float | None, *, default: float) -> float:
     if value is None:
         return default
     return check_number(name, value, low=-_LARGEST, high=_LARGEST, advice=_NO_BOUND)
 
 
-def _standardized_rows(X: NDArray[Any]) -> NDArray[Any]:
+def _standardize_rows(X: NDArray[Any]) -> NDArray[Any]:
     mean, scale = _mean_and_scale(X.T)
     return ((X - mean[:, None]) / scale[:, None]).astype(X.dtype)
 
@@ -395,7 +395,7 @@ def _mean_and_scale(X: NDArray[Any], *, constant: float = 1.0) -> tuple[Float, F
     return means, scales
 
 
-def many(count: Any, what: str) -> str:
+def format_count(count: Any, what: str) -> str:
     """Return "1 value", "4,247 values"; a count that is no number is left to `fit` to refuse."""
     number = f"{count:,}" if isinstance(count, int | np.integer) else str(count)
     return f"{number} {what}" if count == 1 else f"{number} {what}s"

@@ -33,13 +33,13 @@ def locked_folder(folder: Path) -> Iterator[bool]:
     followed if it is a link. Folders that were made are removed at the end if nothing is in them.
     """
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    descriptor = _make_and_lock(folder)
+    descriptor = _create_and_lock(folder)
     try:
         yield descriptor is not None
     finally:
         if descriptor is not None:
             # Once removed, the folder may be there again and belong to another process.
-            if _is_open_as(folder / LOCK, descriptor) and not _content(folder):
+            if _is_path_of_descriptor(folder / LOCK, descriptor) and not _entries_besides_lock(folder):
                 remove_locked_folder(folder)
             os.close(descriptor)
         for one in missing:
@@ -52,25 +52,25 @@ def remove_locked_folder(folder: Path) -> None:
 
     The lock file goes last: while anything else is left, no other process may enter.
     """
-    for path in _content(folder):
-        _remove(path)
+    for path in _entries_besides_lock(folder):
+        _remove_path(path)
     (folder / LOCK).unlink(missing_ok=True)
     with suppress(OSError):  # another process may have entered since
         folder.rmdir()
 
 
-def _content(folder: Path) -> list[Path]:
+def _entries_besides_lock(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.name != LOCK]
 
 
-def _remove(path: Path) -> None:
+def _remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def _make_and_lock(folder: Path) -> int | None:
+def _create_and_lock(folder: Path) -> int | None:
     """Return the open lock file; None if another process holds it."""
     for _ in range(_ATTEMPTS):
         # Its last owner may remove it between any two of these steps.
@@ -79,13 +79,13 @@ def _make_and_lock(folder: Path) -> int | None:
         if folder.is_symlink() or folder.is_file():
             raise UserError(f"{folder} is a link or a file, but a folder was wanted. Remove it.")
         with suppress(FileNotFoundError):
-            return _lock(folder / LOCK)
+            return _lock_file(folder / LOCK)
     raise UserError(f"{folder} is removed again and again by other processes. Stop them.")
 
 
-def _lock(path: Path) -> int | None:
+def _lock_file(path: Path) -> int | None:
     while True:
-        descriptor = _open(path)
+        descriptor = _open_lock_file(path)
         try:
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -97,19 +97,19 @@ def _lock(path: Path) -> int | None:
             raise
         # The last owner may have removed the file between opening and locking: such a lock would
         # keep nobody out.
-        if _is_open_as(path, descriptor):
+        if _is_path_of_descriptor(path, descriptor):
             return descriptor
         os.close(descriptor)
 
 
-def _is_open_as(path: Path, descriptor: int) -> bool:
+def _is_path_of_descriptor(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
         return False
 
 
-def _open(path: Path) -> int:
+def _open_lock_file(path: Path) -> int:
     try:
         descriptor = os.open(path, _FLAGS, 0o666)
     except OSError as error:

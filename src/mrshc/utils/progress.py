@@ -25,15 +25,15 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Reporter", "progress_bar", "reported", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Reporter", "progress_bar", "report_progress", "with_callbacks"]
 
 
 class Reporter:
     """Is told what was done: called with the steps done and all steps, and sent to watch sweeps."""
 
-    def __init__(self, step: Progress, say: Callable[[str], None]) -> None:
+    def __init__(self, step: Progress, show_message: Callable[[str], None]) -> None:
         self._step = step
-        self.say = say
+        self.show_message = show_message
         self._pass, self._first, self._begun = 0, 0, 0.0
 
     def __call__(self, done: int, total: int) -> None:
@@ -52,13 +52,13 @@ class Reporter:
             if done > self._first and now > self._begun:
                 rate = (done - self._first) * n * itemsize / (now - self._begun)
                 said += f", {rate / 1e9:.1f} GB/s"
-            self.say(said)
+            self.show_message(said)
 
         return told
 
 
 @contextmanager
-def reported(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator[Reporter]:
+def report_progress(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator[Reporter]:
     """Yield what passes the steps of a fit on to callbacks and to the terminal."""
     with progress_bar(type(estimator).__name__, visible=verbose) as bar:
         if not hasattr(estimator, "_skl_callbacks"):
@@ -77,7 +77,7 @@ def reported(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator
             finished = done
             bar(done, total)
 
-        yield Reporter(report, bar.say)
+        yield Reporter(report, bar.show_message)
         context.call_on_fit_task_end(estimator=estimator, X=X)
 
 

@@ -39,19 +39,19 @@ def sample_names(model: Any, *tables: Any, names: Iterable[Any] | None = None) -
     others = [table.index for table in tables if _has_index(table)]
     others += [] if names is None else [list(names)]
     return SampleNames(
-        of_fit=None if known is None else _objects(known),
-        alternatives=tuple(map(_objects, others)),
+        of_fit=None if known is None else _object_index(known),
+        alternatives=tuple(map(_object_index, others)),
     )
 
 
 def row_names(X: Any) -> SampleNames:
     """Return the names of the samples of data that are not fitted yet."""
-    return SampleNames(of_fit=_objects(X.index) if _has_index(X) else None)
+    return SampleNames(of_fit=_object_index(X.index) if _has_index(X) else None)
 
 
 def column_names(X: Any) -> SampleNames:
     """Return the names of the features of data that are not fitted yet."""
-    return SampleNames(of_fit=_objects(X.columns) if _has_index(X) else None)
+    return SampleNames(of_fit=_object_index(X.columns) if _has_index(X) else None)
 
 
 def align_samples(values: Any, samples: SampleNames, *, what: str, unit: str = "sample") -> Any:
@@ -75,19 +75,19 @@ def align_samples(values: Any, samples: SampleNames, *, what: str, unit: str = "
     """
     if not _has_index(values):
         return values
-    index = _objects(values.index)
+    index = _object_index(values.index)
     known = [n for n in (samples.of_fit, *samples.alternatives) if n is not None]
     for names in known:
         if index.equals(names):
             return values
         if index.is_unique and names.isin(index).all():
             return values.iloc[index.get_indexer(names)]
-    if samples.of_fit is None and is_default(index):
+    if samples.of_fit is None and is_default_index(index):
         return values
     if not known:
-        raise _without_names(index, what, unit)
+        raise _unnamed_samples_error(index, what, unit)
     # Names that a reader gave say more than numbers do.
-    raise _mismatch(index, next((n for n in known if not is_default(n)), known[0]), what, unit)
+    raise _mismatch_error(index, next((n for n in known if not is_default_index(n)), known[0]), what, unit)
 
 
 def align_together(**given: Any) -> dict[str, Any]:
@@ -100,9 +100,9 @@ def align_together(**given: Any) -> dict[str, Any]:
     if not named:
         return given
     what, first = named[0]
-    index = _objects(first.index)
-    if any(v is not None and not _has_index(v) for v in given.values()) and is_permuted(index):
-        raise _without_names(index, what, "sample")
+    index = _object_index(first.index)
+    if any(v is not None and not _has_index(v) for v in given.values()) and is_permuted_default_index(index):
+        raise _unnamed_samples_error(index, what, "sample")
     samples = SampleNames(of_fit=index)
     return {name: align_samples(v, samples, what=name) for name, v in given.items()}
 
@@ -115,28 +115,28 @@ def align_square(values: Any, samples: SampleNames, *, what: str) -> Any:
     return align_samples(rows.T, samples, what=f"The columns of {what}").T
 
 
-def same_names(some: Any, others: Any) -> bool:
+def are_same_names(some: Any, others: Any) -> bool:
     """Tell whether two sequences of names are equal, in the same order."""
-    return bool(_objects(some).equals(_objects(others)))
+    return bool(_object_index(some).equals(_object_index(others)))
 
 
-def is_default(index: Iterable[Any]) -> bool:
+def is_default_index(index: Iterable[Any]) -> bool:
     """Tell whether names are 0, 1, ..., n - 1 in this order, as pandas numbers rows by default."""
     return all(isinstance(name, Integral) and name == i for i, name in enumerate(index))
 
 
-def is_permuted(index: Iterable[Any]) -> bool:
+def is_permuted_default_index(index: Iterable[Any]) -> bool:
     """Tell whether names are 0, 1, ..., n - 1 in another order."""
     names = list(index)
     are_numbers = all(isinstance(name, Integral) for name in names)
-    return are_numbers and not is_default(names) and is_default(sorted(names))
+    return are_numbers and not is_default_index(names) and is_default_index(sorted(names))
 
 
 def _has_index(values: Any) -> bool:
     return hasattr(values, "iloc") and hasattr(values, "index")
 
 
-def _objects(names: Any) -> pd.Index:
+def _object_index(names: Any) -> pd.Index:
     """Return names as objects: they may hold what no other type of pandas takes."""
     import pandas as pd
 
@@ -145,8 +145,8 @@ def _objects(names: Any) -> pd.Index:
     return pd.Index(names, dtype=object)
 
 
-def _without_names(index: pd.Index, what: str, unit: str) -> ValueError:
-    if is_permuted(index):
+def _unnamed_samples_error(index: pd.Index, what: str, unit: str) -> ValueError:
+    if is_permuted_default_index(index):
         return ValueError(
             f"{what} has an index in another order than the {unit}s, which have no names to match. "
             "Sort it by its index, or pass its values without an index."
@@ -158,7 +158,7 @@ def _without_names(index: pd.Index, what: str, unit: str) -> ValueError:
     )
 
 
-def _mismatch(index: pd.Index, names: pd.Index, what: str, unit: str) -> ValueError:
+def _mismatch_error(index: pd.Index, names: pd.Index, what: str, unit: str) -> ValueError:
     absent = names[~names.isin(index)]
     if len(absent):
         problem = (

@@ -32,13 +32,13 @@ class StepJournal:
     def __init__(self, path: Path, *, work: str) -> None:
         header = json.dumps({"work": work}).encode() + b"\n"
         content = b""
-        if _size(path):
+        if _regular_file_size(path):
             _refuse_other_header(path, header)
             content = path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1] or header
         lines = whole.split(b"\n")[1:-1]
         # What was there already.
-        self.entries = [_entry(line, path, number=i) for i, line in enumerate(lines, start=2)]
+        self.entries = [_parse_entry(line, path, number=i) for i, line in enumerate(lines, start=2)]
         self._path = path
         if whole != content:
             with replacing(path) as partial:
@@ -57,7 +57,7 @@ def damaged(path: Path, number: int) -> DamagedError:
     )
 
 
-def _size(path: Path) -> int:
+def _regular_file_size(path: Path) -> int:
     """Return the size of a regular file, 0 if there is none; refuse everything else.
 
     A pipe would wait for ever, a device has no end.
@@ -78,7 +78,7 @@ def _refuse_other_header(path: Path, header: bytes) -> None:
         first = file.readline(_LONGEST_HEADER)
     if first == header:
         return
-    found = _parsed(first) if first.endswith(b"\n") else None
+    found = _parse_json(first) if first.endswith(b"\n") else None
     if isinstance(found, dict) and isinstance(found.get("work"), str):
         raise OtherWorkError(f"{path} belongs to other work. Remove it to begin anew.")
     raise DamagedError(
@@ -87,14 +87,14 @@ def _refuse_other_header(path: Path, header: bytes) -> None:
     )
 
 
-def _entry(line: bytes, path: Path, *, number: int) -> Any:
-    entry = _parsed(line)
+def _parse_entry(line: bytes, path: Path, *, number: int) -> Any:
+    entry = _parse_json(line)
     if entry is None:
         raise damaged(path, number)
     return entry
 
 
-def _parsed(line: bytes) -> Any:
+def _parse_json(line: bytes) -> Any:
     """Return what a line of JSON holds; None if it is not one, or nested without end."""
     try:
         return json.loads(line.decode("utf-8"))

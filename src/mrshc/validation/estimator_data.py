@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_array, validate_data
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.conversion import stored_matrix, table_in_memory, warn_of_absent_chunks
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.utils.sample_alignment import is_default, is_permuted, same_names
+from mrshc.utils.sample_alignment import is_default_index, is_permuted_default_index, are_same_names
 from mrshc.validation.tables import (
-    conversion_errors,
+    explain_conversion_errors,
     feature_name,
-    numeric_table,
+    check_numeric_table,
     warn_of_rounding,
 )
 
@@ -42,24 +42,24 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
             _check_content(data, X=None, n_threads=n_threads)
             if reset:
                 estimator.n_features_in_ = p
-                forget(estimator, "feature_names_in_", "sample_names_in_")
+                delete_attributes(estimator, "feature_names_in_", "sample_names_in_")
             return data
         X = data.columns(np.arange(p))
     array = _validate_array(estimator, table_in_memory(X), reset=reset)
     data = ArrayMatrix(array)
     _check_content(data, X=table_in_memory(X), n_threads=n_threads)
     if reset:
-        _keep_sample_names(estimator, X)
+        _store_sample_names(estimator, X)
     return data
 
 
 def _validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """Return an array or a table as scikit-learn's checks leave it; infinity is refused later."""
-    X = numeric_table(X)
+    X = check_numeric_table(X)
     _refuse_duplicate_names(X)
     if not reset:
         _refuse_other_samples(estimator, X)
-    with conversion_errors(X):
+    with explain_conversion_errors(X):
         array: NDArray[Any] = validate_data(
             estimator,
             X,
@@ -85,8 +85,8 @@ def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
             raise _unobserved_error(kind, name)
     infinite = "somewhere"
     if data.in_memory and (np.isinf(summary.lowest) or np.isinf(summary.highest)):
-        infinite = f"first at {_first_cell(np.isinf(data.values), X)}"
-    _refuse_scale(summary.lowest, summary.highest, infinite)
+        infinite = f"first at {_first_true_cell(np.isinf(data.values), X)}"
+    _refuse_extreme_values(summary.lowest, summary.highest, infinite)
     if data.holds_integers:
         warn_of_rounding(max(summary.highest, -summary.lowest))
 
@@ -99,19 +99,19 @@ def check_n_features(estimator: Any, n_features: int) -> None:
         )
 
 
-def forget(estimator: Any, *names: str) -> None:
+def delete_attributes(estimator: Any, *names: str) -> None:
     """Drop attributes of an earlier fit that this one does not set."""
     for name in names:
         if hasattr(estimator, name):
             delattr(estimator, name)
 
 
-def _keep_sample_names(estimator: Any, X: Any) -> None:
+def _store_sample_names(estimator: Any, X: Any) -> None:
     """Store the index of a DataFrame, by which annotations and later data are matched."""
     if hasattr(X, "iloc"):
         estimator.sample_names_in_ = np.asarray(X.index)
     else:
-        forget(estimator, "sample_names_in_")
+        delete_attributes(estimator, "sample_names_in_")
 
 
 def _refuse_other_samples(estimator: Any, X: Any) -> None:
@@ -120,15 +120,15 @@ def _refuse_other_samples(estimator: Any, X: Any) -> None:
         return
     known = getattr(estimator, "sample_names_in_", None)
     if known is None:
-        if is_permuted(X.index):
+        if is_permuted_default_index(X.index):
             raise ValueError(
                 "X must be the data of the fit with the samples in the same order, but its index "
                 "is not sorted. Pass X.sort_index(), or the values without an index."
             )
         return
     # Names that were dropped, as by reset_index, cannot be compared; numbers can.
-    dropped = is_default(X.index) and not (is_default(known) or is_permuted(known))
-    if len(X) == len(known) and not dropped and not same_names(X.index, known):
+    dropped = is_default_index(X.index) and not (is_default_index(known) or is_permuted_default_index(known))
+    if len(X) == len(known) and not dropped and not are_same_names(X.index, known):
         raise ValueError(
             "X must be the data of the fit with the samples in the same order, but its index "
             "differs from that of the fit. Pass X.loc[model.sample_names_in_], or the values "
@@ -139,8 +139,8 @@ def _refuse_other_samples(estimator: Any, X: Any) -> None:
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
     """Return numeric data in which NaN marks a missing cell."""
     warn_of_absent_chunks(X)
-    X = numeric_table(X)
-    with conversion_errors(X):
+    X = check_numeric_table(X)
+    with explain_conversion_errors(X):
         array = check_array(
             X,
             dtype=[np.float64, np.float32],
@@ -159,7 +159,7 @@ def _unobserved_error(kind: str, what: str) -> ValueError:
     )
 
 
-def _refuse_scale(low: float, high: float, where_infinite: str) -> None:
+def _refuse_extreme_values(low: float, high: float, where_infinite: str) -> None:
     if np.isinf(low) or np.isinf(high):
         raise ValueError(
             f"X must be finite, but holds inf ({where_infinite}). Replace it, or mend the "
@@ -183,6 +183,6 @@ def _refuse_duplicate_names(X: Any) -> None:
         )
 
 
-def _first_cell(mask: NDArray[np.bool_], X: Any) -> str:
+def _first_true_cell(mask: NDArray[np.bool_], X: Any) -> str:
     i, j = np.unravel_index(int(mask.argmax()), mask.shape)
     return f"sample {i}, feature {feature_name(X, int(j))}"

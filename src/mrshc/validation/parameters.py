@@ -20,7 +20,7 @@ from mrshc.errors import Parameter, ParameterError, PythonOnly, refused
 _LARGEST_INTEGER = 2**63 - 1
 # The largest number of repetitions, such as reference samples. Arrays hold a number for each of
 # them, and more of them would not change a standard error in any digit that is displayed.
-MOST_REPETITIONS = 10**6
+MAX_REPETITIONS = 10**6
 
 
 def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.float64]:
@@ -54,7 +54,7 @@ def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: 
     return int(value)
 
 
-def check_integer_or(name: str, value: Any, word: str | None, **limits: Any) -> int | None:
+def check_integer_or_keyword(name: str, value: Any, word: str | None, **limits: Any) -> int | None:
     """Return a whole number, or None for the word that stands for 'choose it for me'."""
     if value is None if word is None else isinstance(value, str) and value == word:
         return None
@@ -88,7 +88,7 @@ def check_seed(random_state: Any) -> np.random.RandomState:
         ) from None
 
 
-def check_increasing(
+def check_increasing_integers(
     name: str, values: Any, *, low: int, high: int, advice: str
 ) -> tuple[int, ...]:
     """Return strictly increasing whole numbers within [low, high]."""

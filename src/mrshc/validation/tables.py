@@ -17,23 +17,23 @@ from mrshc.core.data.shape_and_dtype import OutOfRangeError, in_range
 from mrshc.errors import UserError
 
 # Double precision represents every integer up to this one exactly.
-_EXACT = 2**53
+_LARGEST_EXACT_INTEGER = 2**53
 
 
 class NotNumericError(UserError, TypeError):
     """A cell of X that is no number. Also a TypeError, as scikit-learn's convention has it."""
 
 
-def check_columns(X: Any) -> Any:
+def check_numeric_columns(X: Any) -> Any:
     """Return a table or an array whose columns are taken as they are; refuse other than numbers."""
-    X = numeric_table(X, rounded=False)
+    X = check_numeric_table(X, rounded=False)
     if "O" in _dtype_kinds(X) and (error := _object_error(X)):
         raise error
     return X
 
 
 @contextmanager
-def conversion_errors(X: Any) -> Iterator[None]:
+def explain_conversion_errors(X: Any) -> Iterator[None]:
     """Turn failures of a conversion to numbers into a sentence about the first bad cell."""
     try:
         with in_range():
@@ -46,20 +46,20 @@ def conversion_errors(X: Any) -> Iterator[None]:
         raise _text_error(X) or _object_error(X) or error from None
 
 
-def numeric_table(X: Any, *, rounded: bool = True) -> Any:
+def check_numeric_table(X: Any, *, rounded: bool = True) -> Any:
     """Refuse text and dates, also where they could be read as numbers; unmask masked arrays.
 
     Whole numbers that are `rounded` to double precision give a warning.
     """
     if isinstance(X, np.ma.MaskedArray):
-        with conversion_errors(X):
+        with explain_conversion_errors(X):
             return np.ma.filled(X.astype(np.float64), np.nan)
-    _refuse_other_than_a_matrix(X)
+    _refuse_non_matrix(X)
     kinds = _dtype_kinds(X)
     if set(kinds) & set("SUO") and (error := _text_error(X)):
         raise error
     if set(kinds) & set("mM"):
-        raise _dates_error()
+        raise _date_error()
     if "c" in kinds:
         raise ValueError(
             "Complex data not supported: X must hold real numbers. Take their real parts or their "
@@ -67,10 +67,10 @@ def numeric_table(X: Any, *, rounded: bool = True) -> Any:
         )
     if rounded:
         warn_of_rounding(_largest_integer(X, [i for i, k in enumerate(kinds) if k in "iu"]))
-    return _without_sparse_columns(X)
+    return _densify_sparse_columns(X)
 
 
-def _without_sparse_columns(X: Any) -> Any:
+def _densify_sparse_columns(X: Any) -> Any:
     """Return a DataFrame of sparse columns as a dense one; anything else as it is."""
     if not hasattr(X, "iloc") or not any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
         return X
@@ -85,7 +85,7 @@ def _dtype_kinds(X: Any) -> list[str]:
     return [_dtype_kind(dtype) for dtype in dtypes]
 
 
-def _refuse_other_than_a_matrix(X: Any) -> None:
+def _refuse_non_matrix(X: Any) -> None:
     """Refuse objects that are no table, and tables that have not been computed yet."""
     wanted = "X must be a matrix of numbers with samples in rows"
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
@@ -103,12 +103,12 @@ def _refuse_other_than_a_matrix(X: Any) -> None:
     if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping | Set):
         kind = type(X[0]).__name__
         raise ValueError(f"{wanted}, got a list of {kind} values. Pass pandas.DataFrame(X).")
-    _refuse_other_dimensions(X, wanted)
+    _refuse_wrong_dimensions(X, wanted)
     if getattr(getattr(X, "dtype", None), "names", None):
         raise ValueError(f"{wanted}, got a structured array. Pass its fields as columns.")
 
 
-def _refuse_other_dimensions(X: Any, wanted: str) -> None:
+def _refuse_wrong_dimensions(X: Any, wanted: str) -> None:
     """Refuse arrays and lists that have not two dimensions, other than records."""
     if isinstance(X, list | tuple):
         is_flat = not any(hasattr(row, "__len__") and not isinstance(row, str) for row in X)
@@ -136,10 +136,10 @@ def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
             f"{next(i for i, n in enumerate(lengths) if n != lengths[0])} has another number. "
             "Fill the gaps with NaN."
         )
-    return [_dtype_of(row) for row in rows]
+    return [_row_dtype(row) for row in rows]
 
 
-def _dtype_of(row: Any) -> np.dtype[Any]:
+def _row_dtype(row: Any) -> np.dtype[Any]:
     try:
         return np.asarray(row).dtype
     except (TypeError, ValueError):  # values that have no type in common, such as times and numbers
@@ -158,7 +158,7 @@ def _largest_integer(X: Any, whole: list[int]) -> int:
 
 def warn_of_rounding(largest: float) -> None:
     """Warn of integers, up to the largest given, that double precision does not hold exactly."""
-    if largest > _EXACT:
+    if largest > _LARGEST_EXACT_INTEGER:
         warnings.warn(
             f"X holds whole numbers up to {largest:.3g}; above 2^53 they are rounded to 16 "
             "significant digits. Subtract an offset first if their differences matter.",
@@ -189,7 +189,7 @@ def _dtype_kind(dtype: Any) -> str:
     return getattr(dtype, "kind", "f")
 
 
-def _dates_error() -> ValueError:
+def _date_error() -> ValueError:
     return ValueError("X must be numeric, but holds dates or times. Drop or encode them.")
 
 
@@ -206,7 +206,7 @@ def _text_error(X: Any) -> ValueError | None:
     """Return a sentence about the first cell that holds text or a date, if there is one."""
     for (i, j), value in _enumerate_cells(X):
         if isinstance(value, np.datetime64 | np.timedelta64):  # numpy would take it for a number
-            return _dates_error()
+            return _date_error()
         if isinstance(value, str | bytes):
             return ValueError(
                 f"X must be numeric, but holds the text {value!r} in sample {i}, feature "
