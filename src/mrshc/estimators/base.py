@@ -336,7 +336,9 @@ def feature_targets(wanted: Any, *, n_features: int, n_constant: int) -> tuple[i
     if isinstance(wanted, Number):
         limits: Any = {"low": 1, "high": n_features, "advice": advice}
         return (check_integer("n_features_to_select", wanted, **limits),)
-    return check_increasing_integers("n_features_to_select", wanted, low=1, high=n_features, advice=advice)
+    return check_increasing_integers(
+        "n_features_to_select", wanted, low=1, high=n_features, advice=advice
+    )
 
 
 def all_constant_error(n_features: int) -> ValueError:

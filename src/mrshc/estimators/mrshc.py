@@ -22,17 +22,17 @@ from mrshc.core.trees.tree import Metric
 from mrshc.errors import Parameter, ParameterError, Setting
 from mrshc.estimators.base import (
     TreeClusterer,
-    feature_targets,
-    store_n_passes,
     check_linkage_and_metric,
     derive_seed,
+    feature_targets,
+    store_n_passes,
 )
 from mrshc.estimators.checkpoint import Checkpoint, StepSizes
 from mrshc.estimators.feature_refinement import (
     UnsupportedClustersWarning,
-    store_refinement,
     no_support_warning,
     refinement_settings,
+    store_refinement,
 )
 from mrshc.estimators.sparse_components import check_center, dense_loadings
 from mrshc.utils.progress import CallbackSupportMixin, report_progress, with_callbacks

@@ -25,15 +25,15 @@ from mrshc.core.trees.tree import agglomerate
 from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import (
     TreeCutter,
-    feature_targets,
-    store_n_passes,
     check_linkage_and_metric,
     derive_seed,
+    feature_targets,
+    store_n_passes,
 )
 from mrshc.estimators.feature_refinement import (
-    store_refinement,
     no_support_warning,
     refinement_settings,
+    store_refinement,
 )
 from mrshc.utils.progress import CallbackSupportMixin, report_progress, with_callbacks
 from mrshc.utils.sample_alignment import align_square, sample_names
@@ -280,9 +280,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         # attributes of an earlier fit unchanged.
         self._store_solution(solutions[best], n_features=p)
         self.dissimilarity_: Float = dissimilarity
-        self.search_results_ = _search_table(
-            solutions, targets=targets, gap=gap, best=best
-        )
+        self.search_results_ = _search_table(solutions, targets=targets, gap=gap, best=best)
         # A dissimilarity orthogonal to an earlier one has negative entries, which linkage does not
         # allow. Shifting all entries by the same amount keeps their order.
         distances = self.dissimilarity_ - min(0.0, float(self.dissimilarity_.min()))
@@ -337,7 +335,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _distance_weights(self) -> Float | None:
         return self.feature_weights_[self._support] if self._has_weighted_tree else None
 
-    def _check_candidates(self, p: int, n_constant: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    def _check_candidates(
+        self, p: int, n_constant: int
+    ) -> tuple[tuple[float, ...], tuple[int, ...]]:
         """Return the candidate bounds and the candidate numbers of features; one is empty."""
         wanted = self.n_features_to_select
         if wanted is not None and self.l1_bound is not None:
