@@ -124,7 +124,7 @@ def test_thresholds_bound_the_values():
 def test_thresholds_in_the_wrong_order_are_refused():
     with pytest.raises(ValueError, match=r"got 5 and 1\. Exchange them"):
         Thresholds(5, 1).fit([[1.0], [2.0]])
-    with pytest.raises(ValueError, match=r"floor must lie in .*, got 'low'"):
+    with pytest.raises(ValueError, match=r"floor must be a number in .*, got 'low'"):
         Thresholds("low").fit([[1.0], [2.0]])
 
 

@@ -52,9 +52,7 @@ def locked_folder(folder: Path) -> Iterator[bool]:
     finally:
         if descriptor is not None:
             # If this process removed the folder, another one may have created and locked it since.
-            if _is_path_of_descriptor(folder / LOCK, descriptor) and not _entries_besides_lock(
-                folder
-            ):
+            if _is_same_file(folder / LOCK, descriptor) and not _list_content(folder):
                 remove_locked_folder(folder)
             os.close(descriptor)
         for path in created:
@@ -67,14 +65,14 @@ def remove_locked_folder(folder: Path) -> None:
 
     The lock file is removed last, since it keeps other processes out while anything else is left.
     """
-    for path in _entries_besides_lock(folder):
+    for path in _list_content(folder):
         _remove_path(path)
     (folder / LOCK).unlink(missing_ok=True)
     with suppress(OSError):  # another process may have created its lock file since
         folder.rmdir()
 
 
-def _entries_besides_lock(folder: Path) -> list[Path]:
+def _list_content(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.name != LOCK]
 
 
@@ -117,12 +115,12 @@ def _lock_file(path: Path) -> int | None:
             raise
         # The file may have been removed between opening and locking. A lock on a file that other
         # processes cannot open would not exclude them.
-        if _is_path_of_descriptor(path, descriptor):
+        if _is_same_file(path, descriptor):
             return descriptor
         os.close(descriptor)
 
 
-def _is_path_of_descriptor(path: Path, descriptor: int) -> bool:
+def _is_same_file(path: Path, descriptor: int) -> bool:
     """Return whether a path still leads to the file that is open."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())

@@ -137,9 +137,8 @@ def align_together(**given: Any) -> dict[str, Any]:
         return given
     what, first = indexed[0]
     index = _object_index(first.index)
-    if any(
-        v is not None and not _has_index(v) for v in given.values()
-    ) and is_permuted_default_index(index):
+    has_unindexed = any(v is not None and not _has_index(v) for v in given.values())
+    if has_unindexed and is_permuted_index(index):
         raise _unnamed_samples_error(index, what=what, unit="sample")
     samples = SampleNames(of_fit=index)
     return {name: align_samples(v, samples, what=name) for name, v in given.items()}
@@ -163,7 +162,7 @@ def is_default_index(index: Iterable[Any]) -> bool:
     return all(isinstance(name, Integral) and name == i for i, name in enumerate(index))
 
 
-def is_permuted_default_index(index: Iterable[Any]) -> bool:
+def is_permuted_index(index: Iterable[Any]) -> bool:
     """Return whether names are 0, 1, ..., n - 1 in another order, as after sorting or shuffling."""
     names = list(index)
     are_numbers = all(isinstance(name, Integral) for name in names)
@@ -186,7 +185,7 @@ def _object_index(names: Any) -> pd.Index:
 
 def _unnamed_samples_error(index: pd.Index, *, what: str, unit: str) -> ValueError:
     """Return the error of values with an index for samples without names."""
-    if is_permuted_default_index(index):
+    if is_permuted_index(index):
         return ValueError(
             f"{what} has an index in another order than the {unit}s, which have no names to match. "
             "Sort it by its index, or pass its values without an index."

@@ -10,8 +10,8 @@ from typing import Any
 from mrshc.errors import UserError
 from mrshc.utils.atomic_files import replacing
 
-# Number of bytes that are read to compare the header. Headers are shorter; a file that is no journal
-# may have a first line of any length.
+# Number of bytes that are read to compare the header. Headers are shorter; a file that is no
+# journal may have a first line of any length.
 _LONGEST_HEADER = 4096
 
 

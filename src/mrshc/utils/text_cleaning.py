@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Control characters and separators, which would break lines, control a terminal or make XML invalid:
-# C0, DEL, C1, the line and paragraph separators, and code points that XML 1.0 excludes.
+# Control characters and separators, which would break lines, control a terminal or make XML
+# invalid: C0, DEL, C1, the line and paragraph separators, and code points that XML 1.0 excludes.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
 # Marks that change the direction of text: a name must not reorder the text around it.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
