@@ -137,7 +137,7 @@ def sparse_components(
     >>> sparse_components(X, l1_bound=1.0).loadings
     array([[1., 0., 0., 0., 0.]])
     >>> sparse_components(X, l1_bound=1.3).loadings.round(2)
-    array([[0.96, 0.34, 0.  , 0.  , 0.  ]])
+    array([[0.93, 0.37, 0.  , 0.  , 0.  ]])
     """
     X = check_matrix_with_missing(X)
     n, p = X.shape
