@@ -342,11 +342,11 @@ def test_features_and_samples_with_nothing_observed_are_refused(over):
     no_feature[["b", "d"]] = np.nan
     no_sample.iloc[3] = np.nan
     imputer = NeighborImputer(over=over)
-    with pytest.raises(ValueError, match="feature 'b' has none, and 2 features in all"):
+    with pytest.raises(ValueError, match="X has 2 features without one, first feature 'b'"):
         imputer.fit(no_feature)
-    with pytest.raises(ValueError, match="sample 3 has none, and 1 sample in all"):
+    with pytest.raises(ValueError, match="X has 1 sample without one, first sample 3"):
         imputer.fit(no_sample)
-    with pytest.raises(ValueError, match="sample 3 has none"):
+    with pytest.raises(ValueError, match="without one, first sample 3"):
         imputer.fit(table).transform(no_sample)
 
 
@@ -420,7 +420,7 @@ def test_other_transformers_may_take_part_and_are_not_fitted_themselves():
     assert prepared.log[0].n_values_changed == 40
     assert prepared.X.dtype == np.float32
     assert not hasattr(scaler, "mean_")
-    with pytest.raises(ValueError, match=r"'PolynomialFeatures\(\)' made 15 of 4"):
+    with pytest.raises(ValueError, match=r"'PolynomialFeatures\(\)' made 15 features of 4"):
         prepare(X, [PolynomialFeatures()])
 
 

@@ -12,13 +12,13 @@ from mrshc.core.array_types import Float, Index, Mask
 from mrshc.preprocessing.steps import Step, format_count
 from mrshc.validation.parameters import check_integer, check_option
 
-# Number of pairs whose distances are held at a time: 16 MB in double precision, and a few times that
-# while they are computed. Not tuned: results do not depend on it.
+# Number of pairs whose distances are held at a time: 16 MB in double precision, and a few times
+# that while they are computed. Not tuned: results do not depend on it.
 _BLOCK_PAIRS = 1 << 21
 
 # Number of nearest donors that are examined first, more if many values are missing, up to the
 # second number. Sorting all donors is needed only if these do not suffice. Results do not depend on
-# them.
+# them, except for rounding.
 _N_CANDIDATES, _MAX_CANDIDATES = 32, 256
 
 
@@ -97,9 +97,9 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         empty = missing.all(axis=0)
         if empty.any():
             raise ValueError(
-                f"Every feature needs an observed value, but feature "
-                f"{self._feature_label(empty.argmax())} has none, and {format_count(empty.sum(), 'feature')} in "
-                "all. Drop them before imputing."
+                "Every feature needs an observed value, but X has "
+                f"{format_count(empty.sum(), 'feature')} without one, first feature "
+                f"{self._feature_label(empty.argmax())}. Drop such features before imputing."
             )
         _refuse_empty_samples(missing)
         self.n_missing_ = int(missing.sum())
@@ -150,8 +150,9 @@ def _refuse_empty_samples(missing: Mask) -> None:
     empty = missing.all(axis=1)
     if empty.any():
         raise ValueError(
-            f"Every sample needs an observed value, but sample {empty.argmax()} has none, and "
-            f"{format_count(empty.sum(), 'sample')} in all. Drop them before imputing."
+            "Every sample needs an observed value, but X has "
+            f"{format_count(empty.sum(), 'sample')} without one, first sample {empty.argmax()}. "
+            "Drop such samples before imputing."
         )
 
 
