@@ -393,7 +393,7 @@ def test_a_chain_is_what_a_pipeline_gives_and_is_logged():
     [
         (Thresholds(), "no thresholds"),
         (Thresholds(ceiling=1.5), "ceiling 1.5"),
-        (RangeFilter(), "no range asked for"),
+        (RangeFilter(), "no condition on the range"),
         (RangeFilter(min_difference=3), "max - min > 3"),
         (Log2(1), "log2(x + 1)"),
         (Standardize("both"), "samples, then features, standardised to mean 0"),
@@ -401,7 +401,7 @@ def test_a_chain_is_what_a_pipeline_gives_and_is_logged():
         (NeighborImputer(1, "samples"), "imputed missing values from the 1 nearest sample"),
     ],
 )
-def test_steps_say_what_they_do(step, wanted):
+def test_steps_describe_themselves(step, wanted):
     assert step.describe().startswith(wanted)
 
 
@@ -449,7 +449,7 @@ def test_a_step_that_leaves_too_little_is_named(limit, removed):
         prepare(X, [RangeFilter(min_difference=limit)])
 
 
-def test_progress_is_told_step_by_step():
+def test_progress_is_reported_after_each_step():
     told = []
     prepare(np.eye(3), [Thresholds(), Log2(1)], progress=lambda *step: told.append(step))
     assert told == [(1, 2), (2, 2)]

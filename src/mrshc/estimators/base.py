@@ -69,6 +69,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         self._support = support
         self.linkage_matrix_ = tree.linkage_matrix
         self.children_ = tree.linkage_matrix[:, :2].astype(np.intp)
+        # A copy, so that changing the heights does not change the tree.
         self.distances_ = tree.linkage_matrix[:, 2].copy()
         self.n_leaves_ = tree.n_samples
         self.n_features_selected_ = int(support.sum())
@@ -104,6 +105,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             Distances in the selected features; expected distances if values are missing.
         """
         data = self.data_of_fit(X)
+        # Only the selected columns are read, which are few even if X is out-of-core.
         columns = data.columns(np.flatnonzero(self._support)).astype(np.float64)
         with one_blas_thread():
             return completed(columns, apart=self._outlier_rows).distances(self.metric)
@@ -185,6 +187,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             The columns given by `get_support()`, in memory even if X is out-of-core.
         """
         check_is_fitted(self)
+        # None for arrays and tables, whose type `set_output` of scikit-learn decides on.
         if (data := stored_matrix(X)) is None:
             return super().transform(check_numeric_columns(table_in_memory(X)))
         check_n_features(self, data.shape[1])
@@ -210,6 +213,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         data = check_samples(self, X, reset=False)
+        # Values are not compared: the data of the fit are not stored.
         if data.shape[0] != self.n_leaves_:
             raise ValueError(
                 f"X must be the data of the fit, with {self.n_leaves_} samples, got "
@@ -252,6 +256,7 @@ class TreeCutter(TreeClusterer):
 
     def _check_n_clusters(self, n_samples: int) -> int | None:
         """Return the number of clusters, or None for the tree only."""
+        # None can be given in Python only, so that the command line leaves this advice out.
         advice = Sentence("{none}", none=PythonOnly("Give None to make the tree only."))
         limits: Any = {"low": 1, "high": n_samples, "advice": advice}
         return check_integer_or_keyword("n_clusters", self.n_clusters, None, **limits)
@@ -278,6 +283,7 @@ class TreeCutter(TreeClusterer):
         labels : ndarray of shape (n_samples,)
             `labels_`. Requires `n_clusters`.
         """
+        # Refused before the fit, which may take long.
         if self.n_clusters is None:
             raise ParameterError(
                 "fit_predict needs {n_clusters}, got None. {advice}",
@@ -327,6 +333,7 @@ def feature_targets(wanted: Any, *, n_features: int, n_constant: int) -> tuple[i
     targets : tuple of int
         Strictly increasing.
     """
+    # Constant features are never selected, so that they do not count.
     n_varying = n_features - n_constant
     if n_varying == 0:
         raise all_constant_error(n_features)
@@ -360,4 +367,6 @@ def _default_feature_counts(p: int) -> tuple[int, ...]:
 
 def derive_seed(random_state: Any) -> int:
     """Return the seed from which the random streams of all tasks of a fit are spawned."""
+    # Of a RandomState instance, one number is drawn: a second fit with it differs, as usual in
+    # scikit-learn.
     return int(check_seed(random_state).randint(np.iinfo(np.int32).max))

@@ -93,6 +93,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
             try:
                 name, content = _split_entry(entry)
                 self._steps[name] = _step_from_json(name, content, sizes)
+            # Integers of any size are valid JSON, but may overflow in numpy.
             except (ValueError, TypeError, OverflowError):
                 raise damaged(file, number) from None
 
@@ -100,6 +101,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
         return self._steps[name]
 
     def __setitem__(self, name: str, step: FeatureSet | Evaluation) -> None:
+        # The file first: a step that could not be written is not taken for stored.
         self._file.append([name, _step_to_json(step)])
         self._steps[name] = step
 
@@ -178,6 +180,7 @@ def _feature_set_from_json(content: dict[str, Any], sizes: StepSizes) -> Feature
     _check_condition(type(content["rank"]) is int and type(content["reached"]) is bool)
     indices = np.array(content["indices"])
     _check_condition(indices.dtype.kind == "i" and indices.ndim == 1 and indices.size > 0)
+    # Strictly increasing, so that the first and the last bound all of them.
     _check_condition(
         indices[0] >= 0 and indices[-1] < sizes.n_features and bool((np.diff(indices) > 0).all())
     )
@@ -207,7 +210,7 @@ def _evaluation_from_json(content: dict[str, Any], sizes: StepSizes) -> Evaluati
     silhouettes = _finite_array(content["silhouettes"], (pruned.n_leaves,))
     _check_condition(bool((np.abs(silhouettes) <= 1).all()))  # by the definition of a silhouette
     _check_condition(sizes.n_leaves is None or pruned.n_leaves == sizes.n_leaves)
-    n_cuts = pruned.n_leaves - 1
+    n_cuts = pruned.n_leaves - 1  # into 2, 3, ... clusters; one cluster has no score
     scores = {name: _finite_array(content[name], (n_cuts,)) for name in sizes.cut_scores}
     return Evaluation(pruned=pruned, silhouettes=silhouettes, scores=scores)
 

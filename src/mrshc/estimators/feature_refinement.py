@@ -59,6 +59,7 @@ def no_support_warning(advice: str = "") -> UnsupportedClustersWarning:
     return UnsupportedClustersWarning(
         "There is no structure that other features support: fewer than "
         f"{RefineSettings().fewest} features are associated with what trees without them show.",
+        # The clusters are not supported, so that `labels_` reports none of them.
         advice=f"labels_ holds one cluster. {advice}".rstrip(),
     )
 
@@ -173,8 +174,9 @@ def refine_features(
         ),
     )
     columns = _check_start_columns(start, p)
+    # Rank tests do not depend on the mean of a feature, and constant features have no ranks.
     matrix = centred_array(data, center="columns", drop_constant=True)
-    with one_blas_thread():
+    with one_blas_thread():  # sums, and so results, depend on the number of BLAS threads
         return refine(matrix, columns, settings)
 
 

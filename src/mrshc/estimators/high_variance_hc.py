@@ -126,6 +126,7 @@ class HighVarianceHC(TreeCutter):
         n_clusters = self._check_n_clusters(n)
         linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
         variances = data.variances()
+        # Without variance all distances are zero, and every tree fits equally well.
         if not variances.any():
             raise all_constant_error(p)
         support = np.zeros(p, dtype=bool)

@@ -368,7 +368,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
                 robust=Parameter("robust"),
                 value=True,
             )
-        with one_blas_thread():
+        with one_blas_thread():  # sums, and so results, depend on the number of BLAS threads
             return detect_outliers(data.values, metric)
 
     def data_of_fit(self, X: Any) -> DataMatrix:
@@ -389,7 +389,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     def _search_plan(self, data: DataMatrix, gap: GapSettings) -> SearchPlan:
         """Return the validated settings of the search."""
         n, p = data.shape
-        limit = min(n, p)
+        limit = min(n, p)  # rank of a matrix
         rank = check_integer_or_keyword(
             "rank",
             self.rank,
@@ -448,6 +448,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     def _gap_settings(self) -> GapSettings:
         """Return the validated settings of the gap statistic."""
         linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
+        # A standard deviation over reference samples needs at least two of them.
         advice = "A standard error needs two; the default is 50."
         n_references = check_integer(
             "n_references", self.n_references, low=2, high=MAX_REPETITIONS, advice=advice
@@ -464,6 +465,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         support = np.zeros(n_features, dtype=bool)
         support[result.features] = True
         self._store_tree(result.pruned.tree, support)
+        # Clusters of the pruned tree, which need not be a cut at one height: see `cut`.
         self.labels_ = result.labels
         self.n_clusters_ = result.n_leaves
         self.rank_ = result.chosen.features.rank
@@ -499,6 +501,7 @@ def _attach_outliers(result: SearchResult, robust: RobustData, gap: GapSettings)
     """Return the result with the outlying samples attached to its tree."""
     with one_blas_thread():
         columns = robust.data.columns(result.features).astype(np.float64)
+        # Outlying samples must not influence the imputed values of the others.
         samples = completed(columns, apart=robust.outlying)
         pruned = attached(
             result.pruned,

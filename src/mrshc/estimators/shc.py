@@ -255,7 +255,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         n, p = data.shape
         linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
         n_clusters = self._check_n_clusters(n)
-        with one_blas_thread():
+        with one_blas_thread():  # sums, and so results, depend on the number of BLAS threads
             pairs = PairDistances(data, metric, n_threads=threads)
         _refuse_disjoint_samples(pairs)
         bounds, targets = self._check_candidates(p, data.summary().n_constant)
@@ -305,7 +305,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
             self._store_tree(agglomerate(distances, settings.linkage), support)
             self._store_cut(self.n_clusters)
         elif refined.supported is False:
-            if hasattr(self, "labels_"):
+            if hasattr(self, "labels_"):  # absent if only the tree was requested
                 self.labels_ = self.cut(1)
             # Levels up to the caller of `fit`: this method, `fit`, and the function by which
             # scikit-learn's callbacks wrap `fit`.
@@ -355,6 +355,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
             return (), targets
         largest = float(np.sqrt(p))
         if isinstance(self.l1_bound, str) and self.l1_bound == "auto":
+            # For very few features, 0.7 sqrt(p) is below 1.1 and a single bound remains.
             end = max(_SMALLEST_BOUND, _LARGEST_SHARE * largest)
             return tuple(np.unique(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS))), ()
         is_sequence = np.iterable(self.l1_bound) and not isinstance(self.l1_bound, str)
@@ -401,6 +402,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
     def _stopping_rule(self) -> dict[str, Any]:
         """Return the validated limits of the iteration."""
+        # The permutations must stop by the same rule as the data, or the gap would be biased.
         advice = "The default is that of R's sparcl."
         return {
             "max_iter": check_integer("max_iter", self.max_iter, low=1, high=None, advice=advice),
@@ -431,6 +433,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
     def _store_solution(self, solution: SparseWeights, *, n_features: int) -> None:
         """Set the fitted attributes that describe the chosen weights."""
+        # The solution stores nonzero weights only.
         self.feature_weights_ = np.zeros(n_features)
         self.feature_weights_[solution.indices] = solution.weights
         self.criterion_ = solution.criterion

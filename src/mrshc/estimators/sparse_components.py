@@ -161,6 +161,7 @@ def sparse_components(
     # Constant features keep their loadings: without centring they are no different from others.
     matrix = centred_array(X, center=check_center(center), drop_constant=False)
     starts = _starting_vectors(matrix, init, n_components)
+    # One after the other: each is computed from X minus the components before it.
     components: list[Component] = []
     for _ in range(n_components):
         components.append(

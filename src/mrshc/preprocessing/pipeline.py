@@ -255,7 +255,7 @@ def prepare(
         )
     labels = [str(j) if names is None else repr(str(names[j])) for j in range(array.shape[1])]
     kept = np.arange(array.shape[1])
-    steps = list(steps)
+    steps = list(steps)  # their number is reported to `progress`
     log = []
     for done, step in enumerate(steps, start=1):
         array, remaining, report = _apply_step(
@@ -273,11 +273,13 @@ def _apply_step(
 ) -> tuple[NDArray[Any], Index, StepReport]:
     """Return the data after a step, the indices of the remaining columns, and a report."""
     p = before.shape[1]
+    # Columns are renumbered by earlier steps: messages must name the original features.
     if isinstance(step, Step):
         step._feature_labels = feature_labels
     step.fit(before)
     remaining = step.get_support(indices=True) if hasattr(step, "get_support") else np.arange(p)
     description = step.describe() if hasattr(step, "describe") else repr(step)
+    # Clustering requires two features, and the cause is clearest at the step that removed them.
     if len(remaining) < 2:
         raise ValueError(
             f"The step '{description}' removed {p - len(remaining):,} of {p:,} features, but at "

@@ -209,6 +209,7 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
         low = np.fmin.reduce(X, axis=0).astype(np.float64)
         high = np.fmax.reduce(X, axis=0).astype(np.float64)
         support = np.ones(X.shape[1], dtype=bool)
+        # Comparisons with NaN are False: features without observed values are not selected.
         if self.min_ratio is not None:
             self._refuse_non_positive(low)
             support &= high / low > _check_number_or_none("min_ratio", self.min_ratio, default=0.0)
@@ -275,7 +276,7 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = True  # tells scikit-learn's checks which data to generate
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -424,6 +425,7 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.over != "features":
             X = _standardize_rows(X)
         if self.over != "samples":
+            # Computed in double precision, and returned in the precision of X.
             X = ((X - self.mean_) / self.scale_).astype(X.dtype)
         return X
 

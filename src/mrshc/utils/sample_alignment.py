@@ -102,8 +102,10 @@ def align_samples(values: Any, samples: SampleNames, *, what: str, unit: str = "
     for names in known:
         if index.equals(names):
             return values
+        # Further entries, of samples that are not in the fit, are dropped.
         if index.is_unique and names.isin(index).all():
             return values.iloc[index.get_indexer(names)]
+    # A DataFrame made without names has this index; its rows are in the order of the data.
     if samples.of_fit is None and is_default_index(index):
         return values
     if not known:
@@ -178,6 +180,7 @@ def _object_index(names: Any) -> pd.Index:
     """Return names as an Index of objects, which may mix numbers, text and other values."""
     import pandas as pd
 
+    # Tuples can be compared with the names of a fit, which are stored as an array.
     if isinstance(names, pd.MultiIndex):
         names = names.to_flat_index()
     return pd.Index(names, dtype=object)
@@ -199,6 +202,7 @@ def _unnamed_samples_error(index: pd.Index, *, what: str, unit: str) -> ValueErr
 
 def _mismatch_error(index: pd.Index, names: pd.Index, *, what: str, unit: str) -> ValueError:
     """Return the error of an index that lacks names of samples, or holds some twice."""
+    # Missing names first: they are the more frequent mistake, and easier to correct.
     absent = names[~names.isin(index)]
     if len(absent):
         problem = (

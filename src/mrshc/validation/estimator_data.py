@@ -117,6 +117,7 @@ def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
     if data.in_memory and (np.isinf(summary.lowest) or np.isinf(summary.highest)):
         infinite = f"first at {_first_true_cell(np.isinf(data.values), X)}"
     _refuse_extreme_values(summary.lowest, summary.highest, infinite)
+    # Computations are in floating point, whatever the storage.
     if data.holds_integers:
         warn_of_rounding(max(summary.highest, -summary.lowest))
 
@@ -139,7 +140,7 @@ def delete_attributes(estimator: Any, *names: str) -> None:
 
 def _store_sample_names(estimator: Any, X: Any) -> None:
     """Set `sample_names_in_`, by which annotations and later data are matched."""
-    if hasattr(X, "iloc"):
+    if hasattr(X, "iloc"):  # a DataFrame of pandas; other tables have no index
         estimator.sample_names_in_ = np.asarray(X.index)
     else:
         delete_attributes(estimator, "sample_names_in_")

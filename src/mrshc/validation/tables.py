@@ -70,6 +70,7 @@ def check_numeric_table(X: Any, *, rounded: bool = True) -> Any:
     X : array-like
         X itself; masked arrays as arrays with NaN, sparse columns of a DataFrame as dense ones.
     """
+    # numpy would ignore the mask and use the values below it.
     if isinstance(X, np.ma.MaskedArray):
         with explain_conversion_errors(X):
             return np.ma.filled(X.astype(np.float64), np.nan)
