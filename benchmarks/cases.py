@@ -242,8 +242,8 @@ class _WithIterations(MrSHC):
 
     max_iter = 20
 
-    def _plan(self, matrix, gap):
-        return replace(super()._plan(matrix, gap), max_iter=self.max_iter)
+    def _search_plan(self, matrix, gap):
+        return replace(super()._search_plan(matrix, gap), max_iter=self.max_iter)
 
 
 def beyond(design, draws):

@@ -481,7 +481,7 @@ def test_markers_of_another_cut_need_no_clusters_of_the_fit():
     assert set(table[table.contrast == "cluster"].inside) == set("0123")
     with pytest.raises(ValueError, match="k must be a whole number"):
         model.markers(SMALL, k=0)
-    with pytest.raises(ValueError, match="alpha must lie in"):
+    with pytest.raises(ValueError, match="alpha must be a number in"):
         model.markers(SMALL, k=2, alpha=2.0)
     with pytest.raises(ValueError, match="with 60 samples, got 59"):
         model.markers(SMALL[1:], k=2)

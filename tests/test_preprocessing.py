@@ -124,7 +124,7 @@ def test_thresholds_bound_the_values():
 def test_thresholds_in_the_wrong_order_are_refused():
     with pytest.raises(ValueError, match=r"got 5 and 1\. Exchange them"):
         Thresholds(5, 1).fit([[1.0], [2.0]])
-    with pytest.raises(ValueError, match=r"floor must lie in .*, got 'low'"):
+    with pytest.raises(ValueError, match=r"floor must be a number in .*, got 'low'"):
         Thresholds("low").fit([[1.0], [2.0]])
 
 
@@ -342,11 +342,11 @@ def test_features_and_samples_with_nothing_observed_are_refused(over):
     no_feature[["b", "d"]] = np.nan
     no_sample.iloc[3] = np.nan
     imputer = NeighborImputer(over=over)
-    with pytest.raises(ValueError, match="feature 'b' has none, and 2 features in all"):
+    with pytest.raises(ValueError, match="X has 2 features without one, first feature 'b'"):
         imputer.fit(no_feature)
-    with pytest.raises(ValueError, match="sample 3 has none, and 1 sample in all"):
+    with pytest.raises(ValueError, match="X has 1 sample without one, first sample 3"):
         imputer.fit(no_sample)
-    with pytest.raises(ValueError, match="sample 3 has none"):
+    with pytest.raises(ValueError, match="without one, first sample 3"):
         imputer.fit(table).transform(no_sample)
 
 
@@ -393,7 +393,7 @@ def test_a_chain_is_what_a_pipeline_gives_and_is_logged():
     [
         (Thresholds(), "no thresholds"),
         (Thresholds(ceiling=1.5), "ceiling 1.5"),
-        (RangeFilter(), "no range asked for"),
+        (RangeFilter(), "no condition on the range"),
         (RangeFilter(min_difference=3), "max - min > 3"),
         (Log2(1), "log2(x + 1)"),
         (Standardize("both"), "samples, then features, standardised to mean 0"),
@@ -401,7 +401,7 @@ def test_a_chain_is_what_a_pipeline_gives_and_is_logged():
         (NeighborImputer(1, "samples"), "imputed missing values from the 1 nearest sample"),
     ],
 )
-def test_steps_say_what_they_do(step, wanted):
+def test_steps_describe_themselves(step, wanted):
     assert step.describe().startswith(wanted)
 
 
@@ -420,7 +420,7 @@ def test_other_transformers_may_take_part_and_are_not_fitted_themselves():
     assert prepared.log[0].n_values_changed == 40
     assert prepared.X.dtype == np.float32
     assert not hasattr(scaler, "mean_")
-    with pytest.raises(ValueError, match=r"'PolynomialFeatures\(\)' made 15 of 4"):
+    with pytest.raises(ValueError, match=r"'PolynomialFeatures\(\)' made 15 features of 4"):
         prepare(X, [PolynomialFeatures()])
 
 
@@ -449,7 +449,7 @@ def test_a_step_that_leaves_too_little_is_named(limit, removed):
         prepare(X, [RangeFilter(min_difference=limit)])
 
 
-def test_progress_is_told_step_by_step():
+def test_progress_is_reported_after_each_step():
     told = []
     prepare(np.eye(3), [Thresholds(), Log2(1)], progress=lambda *step: told.append(step))
     assert told == [(1, 2), (2, 2)]

@@ -61,7 +61,7 @@ def test_steps_of_another_search_are_refused_and_kept(X, tmp_path, other):
     path = tmp_path / "steps"
     fit(X, path)
     content = path.read_bytes()
-    with pytest.raises(UserError, match="holds the steps of a search in other data, with other"):
+    with pytest.raises(UserError, match="holds the steps of a search with other data, other"):
         fit(X, path, **other)
     with pytest.raises(UserError, match="Remove it to begin anew"):
         fit(X + 1.0, path)

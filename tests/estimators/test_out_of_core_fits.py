@@ -150,7 +150,7 @@ def test_an_interrupted_search_in_a_map_goes_on(tmp_path):
         assert_same_fit(clone(model).fit(X), undisturbed, rtol=0)
         assert sorted(path.read_bytes().splitlines()) == sorted(content.splitlines())
     (tmp_path / "other").mkdir()
-    with pytest.raises(UserError, match="holds the steps of a search in other data"):
+    with pytest.raises(UserError, match="holds the steps of a search with other data"):
         clone(model).fit(mapped(HOLES + 1.0, tmp_path / "other"))
 
 

@@ -172,7 +172,7 @@ REFUSED = {
             partial(write_picture, Figure(), "x.svg"),
             "dpi",
             [0, -1, 1, 10**30, True, float("nan"), "x", None],
-            r"dpi must lie in \[10, 2400\], got",
+            r"dpi must be a number in \[10, 2400\], got",
         ),
     ],
 }

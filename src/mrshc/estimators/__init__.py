@@ -1,4 +1,7 @@
-"""scikit-learn faces of the algorithms: validate, call core once, keep the results."""
+"""Estimators with the interface of scikit-learn.
+
+Each validates the data and its parameters, calls `mrshc.core`, and stores the fitted attributes.
+"""
 
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning, refine_features
 from mrshc.estimators.high_variance_hc import HighVarianceHC

@@ -1,4 +1,4 @@
-"""What the estimators share: a tree on selected features, and how parameters are read."""
+"""Base classes of the estimators, and the validation of their common parameters."""
 
 from __future__ import annotations
 
@@ -19,48 +19,63 @@ from mrshc.core.robust.missing_values import completed
 from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.estimators.marker_table import marker_table
-from mrshc.validation.estimator_data import check_n_features, check_samples, forget
+from mrshc.validation.estimator_data import check_n_features, check_samples, delete_attributes
 from mrshc.validation.parameters import (
-    check_increasing,
+    check_increasing_integers,
     check_integer,
-    check_integer_or,
+    check_integer_or_keyword,
     check_number,
     check_option,
     check_seed,
 )
-from mrshc.validation.tables import check_columns
+from mrshc.validation.tables import check_numeric_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# The paper's candidates, for data with at least a hundred features, and ours for fewer.
-_CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
+# Candidates for the number of features with "auto". The first list is that of the paper, for its
+# data with hundreds of features or more.
+_PAPER_CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
+# With fewer features than this, most candidates of the paper would select nearly all features.
 _FEW_FEATURES = 100
+# Denser for small numbers, where one feature more or less changes the tree most. The paper gives
+# none for so few features.
 _SMALL_CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 40)
-
-ALL_CONSTANT = (
-    "X must have a feature that varies, but all {} of its features are constant. Check that "
-    "samples are in rows and features in columns."
-)
 
 
 class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
-    """What every estimator here ends with: selected features and a tree on them."""
+    """Base class of estimators that select features and build a tree of the samples on them.
+
+    Attributes
+    ----------
+    linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
+        Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
+    children_ : ndarray of shape (n_samples - 1, 2)
+        Nodes joined by each merge, as in :class:`sklearn.cluster.AgglomerativeClustering`.
+    distances_ : ndarray of shape (n_samples - 1,)
+        Height of each merge.
+    n_leaves_ : int
+        Number of leaves of the tree, one for each sample.
+    n_features_selected_ : int
+        Number of features on which the tree is built.
+    """
 
     linkage: Any
     metric: Any
 
-    def _keep_tree(self, tree: Tree, support: Mask) -> None:
+    def _store_tree(self, tree: Tree, support: Mask) -> None:
+        """Set the fitted attributes of a tree on the features of the mask."""
         self._tree = tree
         self._support = support
         self.linkage_matrix_ = tree.linkage_matrix
         self.children_ = tree.linkage_matrix[:, :2].astype(np.intp)
+        # A copy, so that changing the heights does not change the tree.
         self.distances_ = tree.linkage_matrix[:, 2].copy()
         self.n_leaves_ = tree.n_samples
         self.n_features_selected_ = int(support.sum())
 
     def cut(self, k: int) -> Labels:
-        """Cut the tree into k clusters: undo its last k - 1 merges.
+        """Cut the tree into k clusters by undoing its last k - 1 merges.
 
         Parameters
         ----------
@@ -70,71 +85,88 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Labels 0..k-1, numbered by first appearance.
+            Cluster of each sample, numbered 0, 1, ..., k - 1 in order of first appearance.
         """
         check_is_fitted(self)
         advice = "A tree has no more clusters than samples."
         return self._tree.cut(check_integer("k", k, low=1, high=self.n_leaves_, advice=advice))
 
     def sample_distances(self, X: Any) -> Float:
-        """Return the distances between samples that the tree is built on.
+        """Return the distances between samples on which the tree is built.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data of the fit.
+            Data that were passed to `fit`.
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_samples)
-            In the selected features; where cells are missing, what is expected of them.
+            Distances in the selected features; expected distances if values are missing.
         """
         data = self.data_of_fit(X)
+        # Only the selected columns are read, which are few even if X is out-of-core.
         columns = data.columns(np.flatnonzero(self._support)).astype(np.float64)
         with one_blas_thread():
-            return completed(columns, apart=self._outlying).distances(self.metric)
+            return completed(columns, apart=self._outlier_rows).distances(self.metric)
 
     @property
-    def _outlying(self) -> Index:
+    def _outlier_rows(self) -> Index:
+        """Indices of the outlying samples; empty unless a robust fit found some."""
         return getattr(self, "outlier_samples_", np.empty(0, np.intp))
 
     def markers(self, X: Any, *, k: int | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """Return the features that mark each cluster, and those that tell each split apart.
-
-        A feature that helped to make a cluster would always seem to mark it. So it is tested, by
-        ranks, against the cluster as trees without the feature see it: ten trees, each on nine
-        tenths of the selected features. Features that were not selected are tested against the
-        clusters themselves.
+        """Return the features that differ between clusters, and between the branches of each split.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data of the fit.
+            Data that were passed to `fit`.
         k : int or None, default=None
-            Cut the tree into so many clusters first; None takes those of the fit.
+            Number of clusters into which the tree is cut first. None uses `labels_`.
         alpha : float, default=0.05
-            Largest q-value (Benjamini and Hochberg, within each cluster and each split) of a
-            feature to be listed; 1 lists all of them.
+            Largest q-value of the features to list; 1 lists all of them.
 
         Returns
         -------
         markers : DataFrame
-            A row for each feature of each contrast, the largest effect first: `contrast`
-            ("cluster": its samples against all others; "split": the two branches of a node),
-            `node` (scipy's number), `inside` and `outside` (the clusters on either side, as a
-            text), `n_inside`, `n_outside`, `feature` (its column), `name`, `selected`,
-            `mean_inside`, `mean_outside`, `effect_size` (the difference of the means in standard
-            deviations within the two groups), `p_value`, `q_value`.
+            One row for each listed feature of each contrast, in decreasing order of the absolute
+            effect size within a contrast, with the columns
+
+            - `contrast` : "cluster" for the samples of a cluster against all others, "split" for
+              the two branches of a node;
+            - `node` : number of the node in scipy's format;
+            - `inside`, `outside` : clusters on either side of the contrast, as text;
+            - `n_inside`, `n_outside` : numbers of samples on either side;
+            - `feature`, `name` : index and name of the feature;
+            - `selected` : whether the tree is built on the feature;
+            - `mean_inside`, `mean_outside` : mean of the feature on either side;
+            - `effect_size` : difference of the means in standard deviations within the two sides;
+            - `p_value`, `q_value` : of a rank test; q-values are computed within each contrast.
+
+        Notes
+        -----
+        A feature that contributed to a cluster differs from it by construction. The selected
+        features are therefore tested against clusters from trees built without them: ten trees,
+        each on nine tenths of the selected features. In each, the branch that shares most samples
+        with the cluster takes its place. Features that were not selected are tested against the
+        clusters themselves. q-values are those of Benjamini and Hochberg [1]_.
+
+        References
+        ----------
+        .. [1] Benjamini, Y. and Hochberg, Y. (1995). Controlling the false discovery rate: a
+           practical and powerful approach to multiple testing. Journal of the Royal Statistical
+           Society B 57(1), 289-300. https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
         """
         data = self.data_of_fit(X)
         alpha = check_number("alpha", alpha, low=0.0, high=1.0, advice="The default is 0.05.")
         return marker_table(
             data,
             tree=self._tree,
-            labels=self._labels_at(k),
+            labels=self._labels_of_cut(k),
             support=self._support,
-            weights=self._weights(),
-            outlying=self._outlying,
+            weights=self._distance_weights(),
+            outlying=self._outlier_rows,
             names=getattr(self, "feature_names_in_", None),
             linkage=self.linkage,
             metric=self.metric,
@@ -142,7 +174,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         )
 
     def transform(self, X: Any) -> Any:
-        """Return the selected features.
+        """Return the selected features of X.
 
         Parameters
         ----------
@@ -151,51 +183,59 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
 
         Returns
         -------
-        X : array-like of shape (n_samples, n_features_selected_)
-            The columns of `get_support()`; in memory, wherever X is stored.
+        X_selected : array-like of shape (n_samples, n_features_selected_)
+            The columns given by `get_support()`, in memory even if X is out-of-core.
         """
         check_is_fitted(self)
+        # None for arrays and tables, whose type `set_output` of scikit-learn decides on.
         if (data := stored_matrix(X)) is None:
-            return super().transform(check_columns(table_in_memory(X)))
+            return super().transform(check_numeric_columns(table_in_memory(X)))
         check_n_features(self, data.shape[1])
         return data.columns(np.flatnonzero(self._support))
 
     def data_of_fit(self, X: Any) -> DataMatrix:
-        """Return the data of the fit as the tree was built on them.
+        """Validate that X may be the data of the fit, and return it as the tree was built on it.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data of the fit.
+            Data that were passed to `fit`.
 
         Returns
         -------
         data : DataMatrix
-            The same; with `robust`, winsorised. Data that are not in memory are not read.
+            The data; winsorised if the fit was robust.
+
+        Raises
+        ------
+        ValueError
+            If the number of samples or features, or their names, differ from those of the fit.
         """
         check_is_fitted(self)
         data = check_samples(self, X, reset=False)
+        # Values are not compared: the data of the fit are not stored.
         if data.shape[0] != self.n_leaves_:
             raise ValueError(
                 f"X must be the data of the fit, with {self.n_leaves_} samples, got "
-                f"{data.shape[0]}."
+                f"{data.shape[0]}. Pass the data that were passed to fit."
             )
         return data
 
-    def _labels_at(self, k: int | None) -> Labels:
+    def _labels_of_cut(self, k: int | None) -> Labels:
+        """Return the labels of the cut into k clusters, or those of the fit for None."""
         if k is not None:
             return self.cut(k)
         if not hasattr(self, "labels_"):
             raise ParameterError(
-                "markers needs clusters, but {n_clusters} was None. Give {k}.",
+                "markers needs clusters, but {n_clusters} was None in the fit. Give {k}.",
                 n_clusters=Parameter("n_clusters"),
                 k=Parameter("k"),
             )
         labels: Labels = self.labels_
         return labels
 
-    def _weights(self) -> Float | None:
-        """Return the weights of the selected features in the distances; None: all the same."""
+    def _distance_weights(self) -> Float | None:
+        """Return the weights of the selected features in the distances; None if all are equal."""
         return None
 
     def __sklearn_tags__(self) -> Tags:
@@ -210,42 +250,59 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
 
 
 class TreeCutter(TreeClusterer):
-    """A tree without clusters of its own: it is cut into `n_clusters`, if that is given."""
+    """Base class of estimators that cut the tree into `n_clusters` clusters, if that is given."""
 
     n_clusters: int | None
 
-    def _wanted_clusters(self, n_samples: int) -> int | None:
+    def _check_n_clusters(self, n_samples: int) -> int | None:
+        """Return the number of clusters, or None for the tree only."""
+        # None can be given in Python only, so that the command line leaves this advice out.
         advice = Sentence("{none}", none=PythonOnly("Give None to make the tree only."))
         limits: Any = {"low": 1, "high": n_samples, "advice": advice}
-        return check_integer_or("n_clusters", self.n_clusters, None, **limits)
+        return check_integer_or_keyword("n_clusters", self.n_clusters, None, **limits)
 
-    def _keep_cut(self, n_clusters: int | None) -> None:
+    def _store_cut(self, n_clusters: int | None) -> None:
+        """Set `labels_` to the cut into `n_clusters`, or delete those of an earlier fit."""
         if n_clusters is not None:
             self.labels_ = self.cut(n_clusters)
         else:
-            forget(self, "labels_")
+            delete_attributes(self, "labels_")
 
     def fit_predict(self, X: Any, y: Any = None) -> Labels:
-        """Fit and return `labels_`; needs `n_clusters`."""
+        """Fit the estimator and return the cluster of each sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in `fit`.
+        y : Ignored
+            Not used, present for API consistency by convention.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            `labels_`. Requires `n_clusters`.
+        """
+        # Refused before the fit, which may take long.
         if self.n_clusters is None:
             raise ParameterError(
                 "fit_predict needs {n_clusters}, got None. {advice}",
                 n_clusters=Parameter("n_clusters"),
-                advice="Set it, or fit and cut(k).",
+                advice="Set it, or call fit and then cut(k).",
             )
         return self.fit(X, y).labels_
 
 
-def keep_n_passes(estimator: Any, n_passes: int | None) -> None:
-    """Store the number of passes over the data; None for data in memory that need none."""
+def store_n_passes(estimator: Any, n_passes: int | None) -> None:
+    """Set `n_passes_` of an estimator; None deletes it, since data in memory need no passes."""
     if n_passes is None:
-        forget(estimator, "n_passes_")
+        delete_attributes(estimator, "n_passes_")
     else:
         estimator.n_passes_ = n_passes
 
 
-def linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
-    """Return a linkage and a metric that go together."""
+def check_linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
+    """Return a linkage and a metric, after checking that the linkage is defined for the metric."""
     check_option("metric", metric, METRICS)
     check_option("linkage", linkage, LINKAGES)
     if linkage in EUCLIDEAN_LINKAGES and metric != "sqeuclidean":
@@ -260,26 +317,56 @@ def linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
 
 
 def feature_targets(wanted: Any, *, n_features: int, n_constant: int) -> tuple[int, ...]:
-    """Return the numbers of features to try."""
+    """Return the candidate numbers of features.
+
+    Parameters
+    ----------
+    wanted : int, sequence of int or "auto"
+        Value of the parameter `n_features_to_select`.
+    n_features : int
+        Number of features of X.
+    n_constant : int
+        Number of these that are constant, which are never selected.
+
+    Returns
+    -------
+    targets : tuple of int
+        Strictly increasing.
+    """
+    # Constant features are never selected, so that they do not count.
     n_varying = n_features - n_constant
     if n_varying == 0:
-        raise ValueError(ALL_CONSTANT.format(n_features))
+        raise all_constant_error(n_features)
     if isinstance(wanted, str) and wanted == "auto":
-        return _default_targets(n_varying)
+        return _default_feature_counts(n_varying)
     advice = "Lower it, or relax the filter on the features."
     if isinstance(wanted, Number):
         limits: Any = {"low": 1, "high": n_features, "advice": advice}
         return (check_integer("n_features_to_select", wanted, **limits),)
-    return check_increasing("n_features_to_select", wanted, low=1, high=n_features, advice=advice)
+    return check_increasing_integers(
+        "n_features_to_select", wanted, low=1, high=n_features, advice=advice
+    )
 
 
-def _default_targets(p: int) -> tuple[int, ...]:
+def all_constant_error(n_features: int) -> ValueError:
+    """Return the error of data in which no feature varies."""
+    return ValueError(
+        f"X must have a feature that varies, but all {n_features} of its features are constant. "
+        "Check that samples are in rows and features in columns."
+    )
+
+
+def _default_feature_counts(p: int) -> tuple[int, ...]:
+    """Return the candidate numbers of features for p features that vary."""
     if p >= _FEW_FEATURES:
-        return tuple(q for q in _CANDIDATES if q < p)
+        return tuple(q for q in _PAPER_CANDIDATES if q < p)
+    # Half of the features at most: with nearly all of them there would be no selection.
     half = max(2, (p + 1) // 2)
     return tuple(q for q in _SMALL_CANDIDATES if q <= min(half, p)) or (p,)
 
 
-def seed_of(random_state: Any) -> int:
-    """Return the number from which all streams of a fit are derived."""
+def derive_seed(random_state: Any) -> int:
+    """Return the seed from which the random streams of all tasks of a fit are spawned."""
+    # Of a RandomState instance, one number is drawn: a second fit with it differs, as usual in
+    # scikit-learn.
     return int(check_seed(random_state).randint(np.iinfo(np.int32).max))

@@ -1,4 +1,8 @@
-"""Finished steps of a search in a file, so that a search that was interrupted goes on there."""
+"""File of the finished steps of a search, from which an interrupted search continues.
+
+The file may have been damaged or edited. Compiled code relies on the steps without further checks,
+so that every value is validated when it is read.
+"""
 
 from __future__ import annotations
 
@@ -22,50 +26,74 @@ from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.errors import refused
 from mrshc.utils.step_journal import OtherWorkError, StepJournal, damaged
 
+# Names of the steps, as `mrshc.core.search` gives them: the number of features and the rank of a
+# feature set, and the SHA-256 digest of the feature set of an evaluation.
 _FEATURES_NAME = re.compile(r"features [0-9]+ ([0-9]+)")
 _EVALUATION_NAME = re.compile(r"evaluation [0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSizes:
-    """What is known of the steps of a search before any is done."""
+    """Properties of the steps of a search that are known before it starts.
+
+    Attributes
+    ----------
+    n_samples, n_features : int
+        Shape of the data.
+    n_leaves : int or None
+        Number of clusters of every tree; None if it is found by pruning.
+    cut_scores : tuple of str, default=()
+        Names of the scores that the selection rule assigns to the cuts of a tree.
+    """
 
     n_samples: int
     n_features: int
-    n_leaves: int | None  # of every tree, if all are cut alike; None: pruning finds it
-    cut_scores: tuple[str, ...] = ()  # names of the scores that the selection rule gives to cuts
+    n_leaves: int | None
+    cut_scores: tuple[str, ...] = ()
 
 
 class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
-    """The memory of a search, kept in a file line by line.
+    """Mapping from the names of finished steps to their results, stored in a file.
+
+    A step is appended to the file when it is set, so that at most the step in progress is lost when
+    the process is killed.
 
     Parameters
     ----------
-    path : str or path
-        A file, which is made if there is none.
+    path : str or path-like
+        The file, which is created if it does not exist.
     search : str
-        What the steps depend on.
+        Text that identifies the data and all parameters on which the steps depend.
     sizes : StepSizes
-        What the steps in the file must agree with.
+        Properties with which the steps in the file must agree.
+
+    Raises
+    ------
+    OtherWorkError
+        If the file belongs to a search with other data, parameters or another version.
+    DamagedError
+        If the file cannot be read as a checkpoint.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, search: str, sizes: StepSizes) -> None:
         if not isinstance(path, str | os.PathLike):
             raise refused("checkpoint", path, allowed="be the path of a file or None")
+        # Another version may number, round or choose otherwise: its steps are not mixed with ours.
         work = sha256(f"mrshc {version('mrshc')} {search}".encode()).hexdigest()
         file = Path(path)
         try:
             self._file = StepJournal(file, work=work)
         except OtherWorkError:
             raise OtherWorkError(
-                f"{path} holds the steps of a search in other data, with other parameters or of "
-                "another version. Remove it to begin anew."
+                f"{path} holds the steps of a search with other data, other parameters or another "
+                "version of mrshc. Remove it to begin anew."
             ) from None
         self._steps = dict[str, FeatureSet | Evaluation]()
-        for number, entry in enumerate(self._file.entries, start=2):
+        for number, entry in enumerate(self._file.entries, start=2):  # the header is line 1
             try:
-                name, content = _name_and_content(entry)
-                self._steps[name] = _read(name, content, sizes)
+                name, content = _split_entry(entry)
+                self._steps[name] = _step_from_json(name, content, sizes)
+            # Integers of any size are valid JSON, but may overflow in numpy.
             except (ValueError, TypeError, OverflowError):
                 raise damaged(file, number) from None
 
@@ -73,11 +101,12 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
         return self._steps[name]
 
     def __setitem__(self, name: str, step: FeatureSet | Evaluation) -> None:
-        self._file.append([name, _written(step)])
+        # The file first: a step that could not be written is not taken for stored.
+        self._file.append([name, _step_to_json(step)])
         self._steps[name] = step
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError("What is done stays done.")
+        raise TypeError("Steps of a checkpoint cannot be deleted.")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._steps)
@@ -86,8 +115,8 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
         return len(self._steps)
 
 
-def _written(step: FeatureSet | Evaluation) -> dict[str, Any]:
-    """Return a step as JSON holds it; its numbers read back exactly."""
+def _step_to_json(step: FeatureSet | Evaluation) -> dict[str, Any]:
+    """Return a step as JSON objects; Python writes floats such that they are read back exactly."""
     if isinstance(step, FeatureSet):
         return {
             "indices": step.indices.tolist(),
@@ -98,55 +127,67 @@ def _written(step: FeatureSet | Evaluation) -> dict[str, Any]:
     return {
         "linkage": step.pruned.tree.linkage_matrix.tolist(),
         "splits": [int(node) for node in step.pruned.splits],
-        "tests": [[int(node), _written_test(test)] for node, test in step.pruned.tests.items()],
+        "tests": [
+            [int(node), _gap_curve_to_json(test)] for node, test in step.pruned.tests.items()
+        ],
         "silhouettes": step.silhouettes.tolist(),
         **{name: scores.tolist() for name, scores in step.scores.items()},
     }
 
 
-def _written_test(test: GapCurve) -> dict[str, Any]:
+def _gap_curve_to_json(curve: GapCurve) -> dict[str, Any]:
     return {
-        "log_dispersion": test.log_dispersion.tolist(),
-        "reference": test.reference.tolist(),
-        "gap": test.gap.tolist(),
-        "standard_error": test.standard_error.tolist(),
-        "n_clusters": int(test.n_clusters),
+        "log_dispersion": curve.log_dispersion.tolist(),
+        "reference": curve.reference.tolist(),
+        "gap": curve.gap.tolist(),
+        "standard_error": curve.standard_error.tolist(),
+        "n_clusters": int(curve.n_clusters),
     }
 
 
-def _name_and_content(entry: Any) -> tuple[str, dict[str, Any]]:
-    _require(isinstance(entry, list) and len(entry) == 2)
+def _split_entry(entry: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name of a step and its content."""
+    _check_condition(isinstance(entry, list) and len(entry) == 2)
     name, content = entry
-    _require(isinstance(name, str) and isinstance(content, dict))
+    _check_condition(isinstance(name, str) and isinstance(content, dict))
     return name, content
 
 
-def _require(condition: bool) -> None:
+def _check_condition(condition: bool) -> None:
+    """Raise ValueError unless a condition on the content of a step holds.
+
+    The text is not shown: the caller reports the line of the file.
+    """
     if not condition:
         raise ValueError("not a step")
 
 
-def _read(name: str, content: dict[str, Any], sizes: StepSizes) -> FeatureSet | Evaluation:
-    """Return a step; raise ValueError if it is none."""
-    if of_features := _FEATURES_NAME.fullmatch(name):
-        features = _read_features(content, sizes)
-        _require(str(features.rank) == of_features[1])
+def _step_from_json(
+    name: str, content: dict[str, Any], sizes: StepSizes
+) -> FeatureSet | Evaluation:
+    """Return a step from its JSON content, or raise ValueError or TypeError."""
+    if match := _FEATURES_NAME.fullmatch(name):
+        features = _feature_set_from_json(content, sizes)
+        _check_condition(str(features.rank) == match[1])
         return features
-    _require(_EVALUATION_NAME.fullmatch(name) is not None)
-    return _read_evaluation(content, sizes)
+    _check_condition(_EVALUATION_NAME.fullmatch(name) is not None)
+    return _evaluation_from_json(content, sizes)
 
 
-def _read_features(content: dict[str, Any], sizes: StepSizes) -> FeatureSet:
-    _require(content.keys() == {"indices", "l1_bound", "rank", "reached"})
-    _require(type(content["rank"]) is int and type(content["reached"]) is bool)
+def _feature_set_from_json(content: dict[str, Any], sizes: StepSizes) -> FeatureSet:
+    _check_condition(content.keys() == {"indices", "l1_bound", "rank", "reached"})
+    # By type, not by `isinstance`: True is an int in Python, but no rank.
+    _check_condition(type(content["rank"]) is int and type(content["reached"]) is bool)
     indices = np.array(content["indices"])
-    _require(indices.dtype.kind == "i" and indices.ndim == 1 and indices.size > 0)
-    _require(
+    _check_condition(indices.dtype.kind == "i" and indices.ndim == 1 and indices.size > 0)
+    # Strictly increasing, so that the first and the last bound all of them.
+    _check_condition(
         indices[0] >= 0 and indices[-1] < sizes.n_features and bool((np.diff(indices) > 0).all())
     )
-    # Loadings have unit length: their absolute values add up to no more than sqrt(p).
-    bound = float(_numbers([content["l1_bound"]], (1,))[0])
-    _require(1.0 <= bound <= np.sqrt(sizes.n_features) * (1 + 1e-9))
+    # A vector of unit length has an L1 norm of at most sqrt(p). The factor allows
+    # for rounding errors. Not tuned: results do not depend on it.
+    bound = float(_finite_array([content["l1_bound"]], (1,))[0])
+    _check_condition(1.0 <= bound <= np.sqrt(sizes.n_features) * (1 + 1e-9))
     return FeatureSet(
         indices=indices.astype(np.intp),
         l1_bound=bound,
@@ -155,55 +196,61 @@ def _read_features(content: dict[str, Any], sizes: StepSizes) -> FeatureSet:
     )
 
 
-def _read_evaluation(content: dict[str, Any], sizes: StepSizes) -> Evaluation:
-    _require(content.keys() == {"linkage", "splits", "tests", "silhouettes", *sizes.cut_scores})
+def _evaluation_from_json(content: dict[str, Any], sizes: StepSizes) -> Evaluation:
+    _check_condition(
+        content.keys() == {"linkage", "splits", "tests", "silhouettes", *sizes.cut_scores}
+    )
     n = sizes.n_samples
     tree = Tree(linkage_matrix=check_linkage(content["linkage"], n_samples=n))
     pruned = PrunedTree(
         tree=tree,
-        splits=_read_splits(content["splits"], tree),
-        tests=dict(_read_test(entry, tree) for entry in content["tests"]),
+        splits=_splits_from_json(content["splits"], tree),
+        tests=dict(_gap_curve_from_json(entry, tree) for entry in content["tests"]),
     )
-    silhouettes = _numbers(content["silhouettes"], (pruned.n_leaves,))
-    _require(bool((np.abs(silhouettes) <= 1).all()))
-    _require(sizes.n_leaves is None or pruned.n_leaves == sizes.n_leaves)
-    n_cuts = pruned.n_leaves - 1
-    scores = {name: _numbers(content[name], (n_cuts,)) for name in sizes.cut_scores}
+    silhouettes = _finite_array(content["silhouettes"], (pruned.n_leaves,))
+    _check_condition(bool((np.abs(silhouettes) <= 1).all()))  # by the definition of a silhouette
+    _check_condition(sizes.n_leaves is None or pruned.n_leaves == sizes.n_leaves)
+    n_cuts = pruned.n_leaves - 1  # into 2, 3, ... clusters; one cluster has no score
+    scores = {name: _finite_array(content[name], (n_cuts,)) for name in sizes.cut_scores}
     return Evaluation(pruned=pruned, silhouettes=silhouettes, scores=scores)
 
 
-def _read_splits(splits: Any, tree: Tree) -> tuple[int, ...]:
-    """Return the nodes that were split: each is there when its turn comes."""
-    _require(isinstance(splits, list))
-    there = {tree.root}
+def _splits_from_json(splits: Any, tree: Tree) -> tuple[int, ...]:
+    """Return the split nodes, in order; each must be a current cluster when it is split."""
+    _check_condition(isinstance(splits, list))
+    clusters = {tree.root}
     for node in splits:
-        _require(type(node) is int and node in there and node >= tree.n_samples)
-        there.remove(node)
-        there.update(tree.children(node))
+        _check_condition(type(node) is int and node in clusters and node >= tree.n_samples)
+        clusters.remove(node)
+        clusters.update(tree.children(node))
     return tuple(splits)
 
 
-def _read_test(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
-    _require(isinstance(entry, list) and len(entry) == 2)
+def _gap_curve_from_json(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
+    """Return a tested node and its gap statistic."""
+    _check_condition(isinstance(entry, list) and len(entry) == 2)
     node, test = entry
-    _require(type(node) is int and tree.n_samples <= node <= tree.root)
+    _check_condition(type(node) is int and tree.n_samples <= node <= tree.root)
     arrays = ("log_dispersion", "reference", "gap", "standard_error")
-    _require(isinstance(test, dict) and test.keys() == {*arrays, "n_clusters"})
-    drawn, k = np.shape(test["reference"])
+    _check_condition(isinstance(test, dict) and test.keys() == {*arrays, "n_clusters"})
+    n_references, k = np.shape(test["reference"])
     n_clusters = test["n_clusters"]
-    # One cluster is compared with two or more, over reference samples that have a deviation.
-    _require(drawn >= 2 and k >= 2 and type(n_clusters) is int and 1 <= n_clusters <= k)
+    # One cluster is compared with two or more, and a standard deviation needs two samples.
+    _check_condition(
+        n_references >= 2 and k >= 2 and type(n_clusters) is int and 1 <= n_clusters <= k
+    )
     return node, GapCurve(
-        log_dispersion=_numbers(test["log_dispersion"], (k,)),
-        reference=_numbers(test["reference"], (drawn, k)),
-        gap=_numbers(test["gap"], (k,)),
-        standard_error=_numbers(test["standard_error"], (k,)),
+        log_dispersion=_finite_array(test["log_dispersion"], (k,)),
+        reference=_finite_array(test["reference"], (n_references, k)),
+        gap=_finite_array(test["gap"], (k,)),
+        standard_error=_finite_array(test["standard_error"], (k,)),
         n_clusters=n_clusters,
     )
 
 
-def _numbers(values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _finite_array(values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return finite numbers of a given shape; text and booleans are refused, not converted."""
     array = np.array(values)
-    _require(array.dtype.kind in "if" and array.shape == shape)
-    _require(bool(np.isfinite(array).all()))
+    _check_condition(array.dtype.kind in "if" and array.shape == shape)
+    _check_condition(bool(np.isfinite(array).all()))
     return array.astype(np.float64)

@@ -9,38 +9,80 @@ import numpy as np
 from mrshc.core.parallel import one_blas_thread
 from mrshc.core.robust.missing_values import completed
 from mrshc.core.trees.tree import agglomerate
-from mrshc.estimators.base import ALL_CONSTANT, TreeCutter, linkage_and_metric
+from mrshc.estimators.base import TreeCutter, all_constant_error, check_linkage_and_metric
 from mrshc.validation.estimator_data import check_samples
 from mrshc.validation.parameters import check_integer
 
 
 class HighVarianceHC(TreeCutter):
-    """Hierarchical clustering on the features of highest variance (HC-HMV in the paper).
+    """Hierarchical clustering on the features of highest variance.
 
-    With all features it is classical hierarchical clustering.
+    The method is called HC-HMV in [1]_. With all features it is classical hierarchical clustering.
 
     Parameters
     ----------
     n_features_to_select : int
-        Number of features to keep. Of features with equal variance the first are kept.
+        Number of features to select. Of features with equal variance, the first are selected.
     n_clusters : int or None, default=None
-        Number of clusters to cut the tree into; None makes the tree only.
-    linkage, metric
-        As in :class:`MrSHC`.
+        Number of clusters into which the tree is cut. None builds the tree only.
+    linkage : str, default="complete"
+        Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
+        "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
+    metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
+        Distance between samples, a sum over the selected features. Ward's, centroid and median
+        linkage are defined for "sqeuclidean" only.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Clusters, if `n_clusters` was given.
-    linkage_matrix_, children_, distances_, n_leaves_, n_features_selected_
-        As in :class:`MrSHC`.
+        Cluster of each sample, numbered 0, 1, ... in order of first appearance. Defined only if
+        `n_clusters` is given.
+    n_features_selected_ : int
+        Number of features on which the tree is built; `get_support()` is their mask.
+    linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
+        Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
+    children_ : ndarray of shape (n_samples - 1, 2)
+        Nodes joined by each merge, as in :class:`sklearn.cluster.AgglomerativeClustering`.
+    distances_ : ndarray of shape (n_samples - 1,)
+        Height of each merge.
+    n_leaves_ : int
+        Number of leaves of the tree, one for each sample.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Defined only if X is a DataFrame whose column names are strings.
+    sample_names_in_ : ndarray of shape (n_samples,)
+        Index of X. Defined only if X is a DataFrame.
+
+    See Also
+    --------
+    MrSHC : Multi-rank sparse hierarchical clustering.
+    SHC : Sparse hierarchical clustering of Witten and Tibshirani.
+    mrshc.preprocessing.VarianceFilter : The same selection of features, as a transformer.
+
+    Notes
+    -----
+    A high variance does not imply a cluster structure: the variance within clusters counts as much
+    as the variance between them. In the paper [1]_, the method serves as a baseline with the number
+    of features that :class:`MrSHC` selects.
+
+    Missing values (NaN) are allowed. The variance of a feature is that of its observed values, and
+    distances between samples are expected distances, as in :class:`MrSHC`.
+
+    References
+    ----------
+    .. [1] Zhang, H. and Zamar, R. H. (2014). Multi-rank sparse hierarchical clustering.
+       https://arxiv.org/abs/1409.0745
 
     Examples
     --------
     >>> from mrshc import HighVarianceHC
     >>> X = [[0, 0, 0], [0, 1, 0], [9, 0, 0], [9, 1, 0]]
-    >>> HighVarianceHC(1, n_clusters=2).fit(X).labels_
+    >>> model = HighVarianceHC(1, n_clusters=2).fit(X)
+    >>> model.labels_
     array([0, 0, 1, 1])
+    >>> model.get_support()
+    array([ True, False, False])
     """
 
     def __init__(
@@ -62,14 +104,15 @@ class HighVarianceHC(TreeCutter):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples in rows, at least 3, and at least 2 features; NaN marks a missing value. It may
-            be stored elsewhere, as in :class:`MrSHC`.
-        y : ignored
-            There for scikit-learn.
+            Data with at least 3 samples and 2 features; NaN marks a missing value. X may also be
+            out-of-core, sparse or on a device, as in :meth:`MrSHC.fit`.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
         self : HighVarianceHC
+            Fitted estimator.
         """
         data = check_samples(self, X)
         n, p = data.shape
@@ -78,18 +121,21 @@ class HighVarianceHC(TreeCutter):
             self.n_features_to_select,
             low=1,
             high=p,
-            advice="All features make classical hierarchical clustering.",
+            advice="With all features, it is classical hierarchical clustering.",
         )
-        n_clusters = self._wanted_clusters(n)
-        linkage, metric = linkage_and_metric(self.linkage, self.metric)
+        n_clusters = self._check_n_clusters(n)
+        linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
         variances = data.variances()
+        # Without variance all distances are zero, and every tree fits equally well.
         if not variances.any():
-            raise ValueError(ALL_CONSTANT.format(p))
+            raise all_constant_error(p)
         support = np.zeros(p, dtype=bool)
+        # A stable sort makes the choice among equal variances independent of the platform.
         support[np.argsort(-variances, kind="stable")[:q]] = True
         with one_blas_thread():
+            # Distances in single precision would lose digits to cancellation.
             columns = data.columns(np.flatnonzero(support)).astype(np.float64)
             distances = completed(columns).distances(metric)
-        self._keep_tree(agglomerate(distances, linkage), support)
-        self._keep_cut(n_clusters)
+        self._store_tree(agglomerate(distances, linkage), support)
+        self._store_cut(n_clusters)
         return self

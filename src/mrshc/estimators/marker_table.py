@@ -1,7 +1,8 @@
-"""The features that mark clusters and splits, as a tidy table."""
+"""Table of the features that differ between clusters and between the branches of splits."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +11,27 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Index, Labels, Mask
 from mrshc.core.data.centre_data import centre
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.inference.markers import Contrast, marks
+from mrshc.core.inference.markers import Contrast, Marks, marks
 from mrshc.core.parallel import one_blas_thread
 from mrshc.core.trees.tree import Linkage, Metric, Tree
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# Columns of the table, also of an empty one.
+_TABLE_COLUMNS = [
+    *("contrast", "node", "inside", "outside", "n_inside", "n_outside", "feature", "name"),
+    *("selected", "mean_inside", "mean_outside", "effect_size", "p_value", "q_value"),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _LabelledContrast:
+    """A contrast of two groups of samples, and its description in the table."""
+
+    description: dict[str, Any]  # values of the columns that identify the contrast
+    contrast: Contrast  # positions among the samples that are not outlying
 
 
 def marker_table(
@@ -31,91 +47,123 @@ def marker_table(
     metric: Metric,
     alpha: float,
 ) -> pd.DataFrame:
-    """Return the markers of all clusters and splits; outlying samples take no part."""
+    """Return the table of markers of all clusters and splits.
+
+    Parameters
+    ----------
+    data : DataMatrix of shape (n_samples, n_features)
+        Data of the fit.
+    tree : Tree
+        Tree of the fit.
+    labels : ndarray of shape (n_samples,)
+        Clusters, a cut of the tree.
+    support : ndarray of shape (n_features,)
+        Mask of the selected features.
+    weights : ndarray of shape (n_selected,) or None
+        Weights of the selected features in the distances; None if all are equal.
+    outlying : ndarray of shape (n_outliers,)
+        Samples that are excluded from the contrasts.
+    names : ndarray of shape (n_features,) or None
+        Names of the features; their positions are used if None.
+    linkage, metric : str
+        Those of the fit, for the trees that leave features out.
+    alpha : float
+        Largest q-value of the features to list.
+
+    Returns
+    -------
+    DataFrame
+        See :meth:`mrshc.estimators.base.TreeClusterer.markers`.
+    """
+    # pandas takes long to import and is needed for this table only.
     import pandas as pd
 
     kept = np.setdiff1d(np.arange(data.shape[0]), outlying, assume_unique=True)
+    labelled = _contrasts(tree, labels, kept)
+    if not labelled:  # a single cluster has no samples to compare with
+        return pd.DataFrame(columns=_TABLE_COLUMNS)
     matrix = centre(data.select_samples(kept), center="columns", drop_constant=True)
-    about = _contrasts(tree, labels, kept)
-    selected = np.flatnonzero(support)
     with one_blas_thread():
-        found = marks(
+        results = marks(
             matrix,
-            selected,
-            [contrast for _, contrast in about],
+            np.flatnonzero(support),
+            [one.contrast for one in labelled],
             linkage=linkage,
             metric=metric,
             weights=weights,
         )
     columns = np.arange(support.size)
-    blocks = []
-    for (words, contrast), mark in zip(about, found, strict=True):
-        block = pd.DataFrame(
-            words
-            | {
-                "n_inside": contrast.inside.size,
-                "n_outside": contrast.outside.size,
-                "feature": columns,
-                "name": columns.astype(str) if names is None else names,
-                "selected": support,
-                "mean_inside": mark.mean_inside,
-                "mean_outside": mark.mean_outside,
-                "effect_size": mark.effect_size,
-                "p_value": mark.p_values,
-                "q_value": mark.q_values,
-            }
-        )
-        largest = np.argsort(-np.abs(np.nan_to_num(mark.effect_size)), kind="stable")
-        blocks.append(block.iloc[largest[mark.q_values[largest] <= alpha]])
-    if not blocks:  # a single cluster has nothing to be told apart from
-        return pd.DataFrame(columns=_COLUMNS)
+    features = {
+        "feature": columns,
+        "name": columns.astype(str) if names is None else names,
+        "selected": support,
+    }
+    blocks = [
+        _contrast_rows(one, result, features=features, alpha=alpha)
+        for one, result in zip(labelled, results, strict=True)
+    ]
     return pd.concat(blocks, ignore_index=True)
 
 
-_COLUMNS = [
-    *("contrast", "node", "inside", "outside", "n_inside", "n_outside", "feature", "name"),
-    *("selected", "mean_inside", "mean_outside", "effect_size", "p_value", "q_value"),
-]
+def _contrast_rows(
+    labelled: _LabelledContrast, result: Marks, *, features: dict[str, Any], alpha: float
+) -> pd.DataFrame:
+    """Return the rows of one contrast: its significant features, largest effects first."""
+    import pandas as pd
+
+    block = pd.DataFrame(
+        labelled.description
+        | {"n_inside": labelled.contrast.inside.size, "n_outside": labelled.contrast.outside.size}
+        | features
+        | {
+            "mean_inside": result.mean_inside,
+            "mean_outside": result.mean_outside,
+            "effect_size": result.effect_size,
+            "p_value": result.p_values,
+            "q_value": result.q_values,
+        }
+    )
+    # The effect size of a feature that does not vary within the groups is NaN: it goes last.
+    order = np.argsort(-np.abs(np.nan_to_num(result.effect_size)), kind="stable")
+    return block.iloc[order[result.q_values[order] <= alpha]]
 
 
-def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[tuple[dict[str, Any], Contrast]]:
-    """Return each cluster against all others, then the two branches of each split, highest first.
+def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[_LabelledContrast]:
+    """Return each cluster against all others, then the branches of each split, highest first.
 
-    Samples are counted among those that are kept.
+    Splits are those above the clusters. Contrasts count positions among the `kept` samples.
     """
     n_clusters = int(labels.max()) + 1
     if n_clusters < 2:
         return []
     low, high = tree.label_ranges(labels)
-    position = np.full(tree.n_samples, -1)
-    position[kept] = np.arange(kept.size)
-
-    def among_kept(samples: Index) -> Index:
-        found = position[samples]
-        return found[found >= 0]
-
-    def clusters_in(samples: Index) -> str:
-        return ", ".join(str(k) for k in np.unique(labels[samples]))
-
-    everyone = np.arange(tree.n_samples)
-    out = list[tuple[str, int, Index, Index]]()
+    samples = np.arange(tree.n_samples)
+    groups = list[tuple[str, int, Index, Index]]()  # kind, node, samples inside, samples outside
     for k in range(n_clusters):
+        # Nodes are numbered from the leaves upwards: the last one within the cluster is its top.
         top = int(np.flatnonzero((low == k) & (high == k))[-1])
-        out.append(("cluster", top, everyone[labels == k], everyone[labels != k]))
+        groups.append(("cluster", top, samples[labels == k], samples[labels != k]))
     for node in np.flatnonzero(low < high)[::-1].tolist():
         left, right = tree.children(node)
-        out.append(("split", node, tree.members(left), tree.members(right)))
+        groups.append(("split", node, tree.members(left), tree.members(right)))
+
+    def clusters_of(some: Index) -> str:
+        return ", ".join(str(k) for k in np.unique(labels[some]))
+
     contrasts = [
-        (
-            {
+        _LabelledContrast(
+            description={
                 "contrast": kind,
                 "node": node,
-                "inside": clusters_in(inside),
-                "outside": clusters_in(outside),
+                "inside": clusters_of(inside),
+                "outside": clusters_of(outside),
             },
-            Contrast(inside=among_kept(inside), outside=among_kept(outside)),
+            contrast=Contrast(
+                inside=np.flatnonzero(np.isin(kept, inside)),
+                outside=np.flatnonzero(np.isin(kept, outside)),
+            ),
         )
-        for kind, node, inside, outside in out
+        for kind, node, inside, outside in groups
     ]
-    # Of outlying samples alone, nothing is known.
-    return [(w, c) for w, c in contrasts if c.inside.size and c.outside.size]
+    # A group of outlying samples only has none that were tested.
+    return [one for one in contrasts if one.contrast.inside.size and one.contrast.outside.size]

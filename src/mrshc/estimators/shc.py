@@ -1,4 +1,4 @@
-"""Sparse hierarchical clustering of Witten and Tibshirani."""
+"""Sparse hierarchical clustering (SHC) of Witten and Tibshirani."""
 
 from __future__ import annotations
 
@@ -25,108 +25,181 @@ from mrshc.core.trees.tree import agglomerate
 from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import (
     TreeCutter,
+    check_linkage_and_metric,
+    derive_seed,
     feature_targets,
-    keep_n_passes,
-    linkage_and_metric,
-    seed_of,
+    store_n_passes,
 )
 from mrshc.estimators.feature_refinement import (
-    keep_refined,
-    no_support,
-    refine_settings,
+    no_support_warning,
+    refinement_settings,
+    store_refinement,
 )
-from mrshc.utils.progress import CallbackSupportMixin, reported, with_callbacks
+from mrshc.utils.progress import CallbackSupportMixin, report_progress, with_callbacks
 from mrshc.utils.sample_alignment import align_square, sample_names
 from mrshc.validation.estimator_data import check_samples
 from mrshc.validation.parameters import (
-    MOST_REPETITIONS,
+    MAX_REPETITIONS,
     check_dissimilarity,
     check_integer,
     check_jobs,
     check_number,
 )
 
-# Where the permutation gap looks for the bound by default: ten values from the first to this share
-# of the largest, the root of the number of features.
+# Candidates for the L1 bound with `l1_bound="auto"`: ten equidistant values from 1.1 to 0.7 times
+# the largest bound that has an effect, the square root of the number of features. They are the
+# defaults of R's sparcl, so that results can be compared.
 _SMALLEST_BOUND, _LARGEST_SHARE, _N_BOUNDS = 1.1, 0.7, 10
 
 
 class SHC(CallbackSupportMixin, TreeCutter):
-    """Sparse hierarchical clustering (Witten and Tibshirani 2010).
+    r"""Sparse hierarchical clustering of Witten and Tibshirani.
 
-    Weights the features so that a weighted sum of their distances has the largest norm, under an
-    L1 bound that makes most weights zero, and clusters the samples on that sum. The matrix of all
-    distances of all pairs in all features is never made.
+    SHC [1]_ weights the features such that the weighted sum of their dissimilarity matrices has the
+    largest norm, subject to an L1 bound under which most weights are zero, and clusters the samples
+    on that weighted sum.
 
     Parameters
     ----------
     n_features_to_select : int, sequence of int, "auto" or None, default=None
-        Number of features to give a weight, increasing candidates for it, or "auto": the
-        candidates of :class:`MrSHC`. Among candidates the permutation gap chooses. None, without
-        an `l1_bound`, stands for "auto".
+        Number of features with a nonzero weight, or increasing candidates among which the
+        permutation gap chooses. "auto" tries the candidates of :class:`MrSHC`. None stands for
+        "auto", unless `l1_bound` is given.
     l1_bound : float, sequence of float, "auto" or None, default=None
-        In place of the number of features: the bound on the L1 norm of the weights, between 1 and
-        the root of the number of features, candidates for it, or "auto" for ten of them.
+        Bound on the L1 norm of the weights, between 1 and the square root of the number of
+        features, or candidates among which the permutation gap chooses. "auto" tries ten bounds
+        from 1.1 to 0.7 times the largest. It takes the place of `n_features_to_select`; only one of
+        the two can be given.
     n_clusters : int or None, default=None
-        Number of clusters to cut the tree into; None makes the tree only.
-    linkage, metric
-        As in :class:`MrSHC`.
+        Number of clusters into which the tree is cut. None builds the tree only.
+    linkage : str, default="complete"
+        Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
+        "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
+    metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
+        Distance between samples in each feature. Ward's, centroid and median linkage are defined
+        for "sqeuclidean" only.
     complement_of : array-like of shape (n_samples, n_samples) or None, default=None
-        `dissimilarity_` of an earlier fit to the same samples: find a dissimilarity that is
-        orthogonal to it (complementary sparse clustering). A DataFrame is matched by its index
-        and columns to the index of X.
+        `dissimilarity_` of an earlier fit to the same samples. The new dissimilarity is constrained
+        to be orthogonal to it (complementary sparse clustering). The index and the columns of a
+        DataFrame are matched to the index of X.
     n_permutations : int, default=10
-        Permutations of the permutation gap.
+        Number of permutations of the permutation gap, at least 2. Not used for a single candidate.
     max_iter : int, default=15
-        Largest number of alternations.
+        Largest number of iterations for each bound.
     tol : float, default=1e-4
-        Stop when the dissimilarity changes by no more than this share, in L1 norm.
+        Relative change of the dissimilarity, in L1 norm, below which the iteration stops.
     n_jobs : int or None, default=None
-        Workers for the permutations, as in joblib. The result is the same for every number.
+        Number of workers, as in joblib: None means 1 unless in a :obj:`joblib.parallel_config`
+        context, -1 means all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of the permutations.
+        Seed of the permutations. Pass an int for reproducible results.
     verbose : bool, default=False
-        Show a progress bar on stderr if that is a terminal.
+        Whether to show a progress bar on stderr if that is a terminal.
     refine : bool, default=False
-        As in :class:`MrSHC`. The weights stay those that were found; the tree is built on the
-        refined features, all of them with the same weight.
+        Whether to rebuild the tree, without weights, on all features that are associated with the
+        clusters of the weighted tree, as in :class:`MrSHC`. `feature_weights_` is not changed.
 
     Attributes
     ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each sample, numbered 0, 1, ... in order of first appearance. Defined only if
+        `n_clusters` is given.
     feature_weights_ : ndarray of shape (n_features_in_,)
-        Weights, zero for features that play no part.
+        Weights, nonnegative and of unit Euclidean length; zero for features that are not used.
     dissimilarity_ : ndarray of shape (n_samples, n_samples)
-        What the tree is built on, unless refined; Frobenius norm one.
+        Weighted sum of the dissimilarity matrices of the features, scaled to unit Frobenius norm.
+        The tree is built on it, unless the features were refined.
     criterion_ : float
-        Norm of the weighted distances, each pair counted once.
+        Value of the objective :math:`u^\top D w`, with each pair of samples counted once.
     l1_bound_ : float
-        Bound that was used.
-    n_iter_, converged_
-        How the alternation ended.
-    search_results_ : dict of ndarray
-        One entry for each candidate: `l1_bound`, `n_features`, `criterion`, `chosen`; where the
-        candidates are numbers of features, `n_features_target` and `reached`; where there was a
-        choice, `gap` and `gap_sd`.
+        Chosen bound on the L1 norm of the weights.
+    n_iter_ : int
+        Number of iterations for the chosen bound.
+    converged_ : bool
+        Whether the iteration for the chosen bound converged within `max_iter` iterations.
+    search_results_ : dict of ndarray of shape (n_candidates,)
+        Table of the candidates:
+
+        - `l1_bound`, `n_features`, `criterion` : bound, number of nonzero weights, and objective;
+        - `chosen` : whether it is the chosen candidate;
+        - `n_features_target`, `reached` : wanted number of features, and whether it was reached;
+          only if the candidates are numbers of features;
+        - `gap`, `gap_sd` : permutation gap, and the standard deviation of the log objective over
+          permutations; only if there are several candidates.
+    n_features_selected_ : int
+        Number of features on which the tree is built; `get_support()` is their mask.
+    linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
+        Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
+    children_ : ndarray of shape (n_samples - 1, 2)
+        Nodes joined by each merge, as in :class:`sklearn.cluster.AgglomerativeClustering`.
+    distances_ : ndarray of shape (n_samples - 1,)
+        Height of each merge.
+    n_leaves_ : int
+        Number of leaves of the tree, one for each sample.
+    supported_ : bool or None
+        Only with `refine=True`; see :class:`MrSHC`.
+    associated_features_ : ndarray of shape (n_associated,)
+        Only with `refine=True`; see :class:`MrSHC`.
+    feature_qvalues_ : ndarray of shape (n_features_in_,)
+        Only with `refine=True`; see :class:`MrSHC`.
     n_passes_ : int
-        If X was read in blocks of features: the number of passes, two for each iteration.
-    supported_, associated_features_, feature_qvalues_
-        With `refine`, as in :class:`MrSHC`.
-    labels_, linkage_matrix_, children_, distances_, n_leaves_, n_features_selected_
-        As in :class:`HighVarianceHC`.
+        Only if X was read in blocks of features. Number of passes over the data, two for each
+        iteration.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Defined only if X is a DataFrame whose column names are strings.
+    sample_names_in_ : ndarray of shape (n_samples,)
+        Index of X. Defined only if X is a DataFrame.
+
+    See Also
+    --------
+    MrSHC : Multi-rank sparse hierarchical clustering.
+    HighVarianceHC : Hierarchical clustering on the features of highest variance.
+    mrshc.compare : Several methods on the same data.
 
     Notes
     -----
-    Missing values (NaN) are allowed: a pair is compared in the features that both samples have,
-    and its distances are scaled up accordingly.
+    Let D hold the dissimilarity of each pair of samples (rows) in each feature (columns). SHC
+    maximises
+
+    .. math::
+
+        u^\top D w \quad \text{subject to} \quad
+        \|u\|_2 \le 1, \; \|w\|_2 \le 1, \; \|w\|_1 \le s, \; w \ge 0
+
+    by alternating :math:`u \propto Dw` and :math:`w \propto \mathrm{soft}(D^\top u, \delta)`, where
+    :math:`\delta` is the smallest value for which the bound s holds [2]_. The matrix D has
+    :math:`n^2 p` entries and is never formed: Dw is a matrix of weighted distances, and
+    :math:`D^\top u` follows from the Laplacian of u.
+
+    The permutation gap of a bound is the difference between :math:`\log u^\top D w` and its mean
+    over data in which the entries of each column of D are permuted independently. The candidate
+    with the largest gap is chosen.
+
+    Missing values (NaN) are allowed. A pair of samples is compared in the features observed in
+    both, and its dissimilarity is multiplied by the number of features divided by the number of
+    these. Defaults and the treatment of missing values are those of R's sparcl.
+
+    References
+    ----------
+    .. [1] Witten, D. M. and Tibshirani, R. (2010). A framework for feature selection in clustering.
+       Journal of the American Statistical Association 105(490), 713-726.
+       https://doi.org/10.1198/jasa.2010.tm09415
+    .. [2] Witten, D. M., Tibshirani, R. and Hastie, T. (2009). A penalized matrix decomposition,
+       with applications to sparse principal components and canonical correlation analysis.
+       Biostatistics 10(3), 515-534. https://doi.org/10.1093/biostatistics/kxp008
 
     Examples
     --------
     >>> from mrshc import SHC
     >>> from mrshc.datasets import make_simulation_1
-    >>> data = make_simulation_1(random_state=1, mu=2.0)
+    >>> data = make_simulation_1(random_state=1, mu=2.0)  # features 0 to 49 are informative
     >>> model = SHC(50, n_clusters=3).fit(data.X)
     >>> int(model.get_support()[:50].sum())
     50
+    >>> model.feature_weights_.shape
+    (500,)
     """
 
     def __init__(
@@ -167,31 +240,33 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples in rows; NaN marks a missing value. It may be stored elsewhere, as in
-            :class:`MrSHC`.
-        y : ignored
-            There for scikit-learn.
+            Data with at least 3 samples and 2 features; NaN marks a missing value. X may also be
+            out-of-core, sparse or on a device, as in :meth:`MrSHC.fit`.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
         self : SHC
+            Fitted estimator.
         """
         threads = n_threads(check_jobs(self.n_jobs))
         data = check_samples(self, X, n_threads=threads)
         n, p = data.shape
-        linkage, metric = linkage_and_metric(self.linkage, self.metric)
-        n_clusters = self._wanted_clusters(n)
-        with one_blas_thread():
+        linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
+        n_clusters = self._check_n_clusters(n)
+        with one_blas_thread():  # sums, and so results, depend on the number of BLAS threads
             pairs = PairDistances(data, metric, n_threads=threads)
-        _refuse_strangers(pairs)
-        bounds, targets = self._candidates(p, data.summary().n_constant)
-        self._refuse_choice_of_complement(len(bounds + targets))
+        _refuse_disjoint_samples(pairs)
+        bounds, targets = self._check_candidates(p, data.summary().n_constant)
+        self._refuse_several_complements(len(bounds + targets))
         with one_blas_thread():
-            path = self._path(pairs)
+            path = self._weight_path(pairs)
             solutions = [path.solve(b) for b in bounds] + [path.search(q) for q in targets]
-        gap = self._gap(pairs, solutions, X) if len(solutions) > 1 else None
+        # A single candidate needs no choice, and so no permutations.
+        gap = self._permutation_gap(pairs, solutions, X) if len(solutions) > 1 else None
         best = 0 if gap is None else gap.best
-        settings = refine_settings(self)
+        settings = refinement_settings(self)
         refined, n_passes = None, pairs.n_passes
         with one_blas_thread():
             dissimilarity = path.dissimilarity(solutions[best])
@@ -199,55 +274,71 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 matrix = centre(data, center="columns", drop_constant=True, n_threads=threads)
                 refined = refine(matrix, solutions[best].indices, settings)
                 columns = matrix.columns(refined.features)
-                n_passes = pairs.n_passes + (matrix.n_passes or 1) - 1  # one summary for both
-        # From here on X is not read any more: a fit that fails leaves what was there.
-        self._keep(solutions[best], n_features=p)
+                # The pass that summarises the columns serves both and is counted once.
+                n_passes = pairs.n_passes + (matrix.n_passes or 1) - 1
+        # X is not read from here on. A fit that fails while reading X therefore leaves the
+        # attributes of an earlier fit unchanged.
+        self._store_solution(solutions[best], n_features=p)
         self.dissimilarity_: Float = dissimilarity
-        self.search_results_ = _search_table(solutions, targets, gap, best)
+        self.search_results_ = _search_table(solutions, targets=targets, gap=gap, best=best)
+        # A dissimilarity orthogonal to an earlier one has negative entries, which linkage does not
+        # allow. Shifting all entries by the same amount keeps their order.
         distances = self.dissimilarity_ - min(0.0, float(self.dissimilarity_.min()))
         np.fill_diagonal(distances, 0.0)
-        self._keep_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
-        self._keep_cut(n_clusters)
-        keep_refined(self, refined)
+        self._store_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
+        self._store_cut(n_clusters)
+        store_refinement(self, refined)
         if settings is not None and refined is not None:
-            self._keep_refined_tree(refined, columns, settings)
-        keep_n_passes(self, None if data.in_memory else n_passes)
+            self._store_refined_tree(refined, columns, settings)
+        store_n_passes(self, None if data.in_memory else n_passes)
         return self
 
-    def _keep_refined_tree(
+    def _store_refined_tree(
         self, refined: Refined, columns: Float, settings: RefineSettings
     ) -> None:
-        """Put the tree on the refined features in the place of the one on the weighted ones."""
+        """Replace the tree on the weighted features by a tree on the refined ones."""
         if refined.supported:
             support = np.zeros(self._support.size, dtype=bool)
             support[refined.features] = True
             with one_blas_thread():
                 distances = completed(columns).distances(settings.metric)
-            self._keep_tree(agglomerate(distances, settings.linkage), support)
-            self._keep_cut(self.n_clusters)
+            self._store_tree(agglomerate(distances, settings.linkage), support)
+            self._store_cut(self.n_clusters)
         elif refined.supported is False:
-            if hasattr(self, "labels_"):
+            if hasattr(self, "labels_"):  # absent if only the tree was requested
                 self.labels_ = self.cut(1)
-            warnings.warn(no_support(), stacklevel=4)
+            # Levels up to the caller of `fit`: this method, `fit`, and the function by which
+            # scikit-learn's callbacks wrap `fit`.
+            warnings.warn(no_support_warning(), stacklevel=4)
 
     @property
-    def _on_weights(self) -> bool:
-        """Whether the tree is that of the weighted features, which refinement may have replaced."""
+    def _has_weighted_tree(self) -> bool:
+        """Whether the tree is built on the weighted features, not on refined ones."""
         return not getattr(self, "supported_", False)
 
     def sample_distances(self, X: Any) -> Float:
-        """Return the distances between samples that the tree is built on.
+        """Return the distances between samples on which the tree is built.
 
-        That is `dissimilarity_`, unless the features were refined.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data that were passed to `fit`.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_samples)
+            `dissimilarity_`, or the distances in the refined features.
         """
-        self.data_of_fit(X)  # refuses other data
-        return self.dissimilarity_ if self._on_weights else super().sample_distances(X)
+        self.data_of_fit(X)  # raises an error if X differs from the data of the fit
+        return self.dissimilarity_ if self._has_weighted_tree else super().sample_distances(X)
 
-    def _weights(self) -> Float | None:
-        return self.feature_weights_[self._support] if self._on_weights else None
+    def _distance_weights(self) -> Float | None:
+        return self.feature_weights_[self._support] if self._has_weighted_tree else None
 
-    def _candidates(self, p: int, n_constant: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        """Return bounds or numbers of features to try; one of the two is empty."""
+    def _check_candidates(
+        self, p: int, n_constant: int
+    ) -> tuple[tuple[float, ...], tuple[int, ...]]:
+        """Return the candidate bounds and the candidate numbers of features; one is empty."""
         wanted = self.n_features_to_select
         if wanted is not None and self.l1_bound is not None:
             raise ParameterError(
@@ -264,23 +355,25 @@ class SHC(CallbackSupportMixin, TreeCutter):
             return (), targets
         largest = float(np.sqrt(p))
         if isinstance(self.l1_bound, str) and self.l1_bound == "auto":
+            # For very few features, 0.7 sqrt(p) is below 1.1 and a single bound remains.
             end = max(_SMALLEST_BOUND, _LARGEST_SHARE * largest)
             return tuple(np.unique(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS))), ()
-        listed = np.iterable(self.l1_bound) and not isinstance(self.l1_bound, str)
-        several = list(self.l1_bound) if listed else [self.l1_bound]
-        if not several:
+        is_sequence = np.iterable(self.l1_bound) and not isinstance(self.l1_bound, str)
+        bounds = list(self.l1_bound) if is_sequence else [self.l1_bound]
+        if not bounds:
             raise ParameterError(
                 "{bound} must {allowed}, got an empty sequence.",
                 bound=Parameter("l1_bound"),
                 value=self.l1_bound,
                 allowed="hold at least one number",
             )
-        advice = "Above, it has no effect; or give 'auto'."
+        advice = "Larger bounds have no effect. Give 'auto' to try several."
         return tuple(
-            check_number("l1_bound", b, low=1.0, high=largest, advice=advice) for b in several
+            check_number("l1_bound", b, low=1.0, high=largest, advice=advice) for b in bounds
         ), ()
 
-    def _refuse_choice_of_complement(self, n_candidates: int) -> None:
+    def _refuse_several_complements(self, n_candidates: int) -> None:
+        """Refuse several candidates together with `complement_of`."""
         if self.complement_of is not None and n_candidates > 1:
             raise ParameterError(
                 "{complement} needs one {number} or one {bound}, got {value} candidates. {advice}",
@@ -292,48 +385,55 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 "complement.",
             )
 
-    def _path(self, pairs: PairDistances) -> WeightPath:
+    def _weight_path(self, pairs: PairDistances) -> WeightPath:
+        """Return the solver for the weights at any bound."""
         earlier = self.complement_of
         if earlier is not None:
             earlier = align_square(earlier, sample_names(self), what="complement_of")
             earlier = check_dissimilarity("complement_of", earlier, n_samples=pairs.shape[0])
-        path = WeightPath(pairs, orthogonal_to=earlier, **self._stop())
+        path = WeightPath(pairs, orthogonal_to=earlier, **self._stopping_rule())
         if path.exhausted:
             raise ValueError(
-                "complement_of must leave something of the distances to explain, but they are a "
-                "multiple of it. There is no complementary clustering in these features."
+                "The dissimilarity of X must not be a multiple of complement_of, but it is: "
+                "nothing is orthogonal to complement_of. There is no complementary clustering in "
+                "these features; pass other features or another complement_of."
             )
         return path
 
-    def _stop(self) -> dict[str, Any]:
+    def _stopping_rule(self) -> dict[str, Any]:
+        """Return the validated limits of the iteration."""
+        # The permutations must stop by the same rule as the data, or the gap would be biased.
         advice = "The default is that of R's sparcl."
         return {
             "max_iter": check_integer("max_iter", self.max_iter, low=1, high=None, advice=advice),
             "tol": check_number("tol", self.tol, low=0.0, high=np.inf, advice=advice),
         }
 
-    def _gap(
+    def _permutation_gap(
         self, pairs: PairDistances, solutions: Sequence[SparseWeights], X: Any
     ) -> PermutationGap:
+        """Return the permutation gap of each solution."""
         n_permutations = check_integer(
             "n_permutations",
             self.n_permutations,
             low=2,
-            high=MOST_REPETITIONS,
+            high=MAX_REPETITIONS,
             advice="A standard deviation needs two; the default is 10.",
         )
-        with reported(self, n_steps=n_permutations, X=X, verbose=self.verbose) as progress:
+        with report_progress(self, n_steps=n_permutations, X=X, verbose=self.verbose) as progress:
             return permutation_gap(
                 pairs,
                 solutions,
                 n_permutations=n_permutations,
-                entropy=seed_of(self.random_state),
+                entropy=derive_seed(self.random_state),
                 n_jobs=check_jobs(self.n_jobs),
                 progress=progress,
-                **self._stop(),
+                **self._stopping_rule(),
             )
 
-    def _keep(self, solution: SparseWeights, *, n_features: int) -> None:
+    def _store_solution(self, solution: SparseWeights, *, n_features: int) -> None:
+        """Set the fitted attributes that describe the chosen weights."""
+        # The solution stores nonzero weights only.
         self.feature_weights_ = np.zeros(n_features)
         self.feature_weights_[solution.indices] = solution.weights
         self.criterion_ = solution.criterion
@@ -342,21 +442,24 @@ class SHC(CallbackSupportMixin, TreeCutter):
         self.converged_ = solution.converged
 
 
-def _refuse_strangers(pairs: PairDistances) -> None:
+def _refuse_disjoint_samples(pairs: PairDistances) -> None:
+    """Refuse data with two samples whose distance is undefined."""
     if pairs.strangers is not None:
         i, j = pairs.strangers
         raise ValueError(
             f"Every two samples must share an observed feature, but samples {i} and {j} have "
-            "none in common. Drop one of them, or impute."
+            "none in common. Drop one of them, or impute the missing values."
         )
 
 
 def _search_table(
     solutions: Sequence[SparseWeights],
+    *,
     targets: tuple[int, ...],
     gap: PermutationGap | None,
     best: int,
 ) -> dict[str, NDArray[Any]]:
+    """Return the attribute `search_results_`: one entry for each candidate."""
     table = {
         "l1_bound": np.array([s.l1_bound for s in solutions]),
         "n_features": np.array([s.indices.size for s in solutions]),

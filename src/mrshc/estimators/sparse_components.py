@@ -1,4 +1,4 @@
-"""Sparse principal components as a function of their own."""
+"""Sparse principal components by the penalized matrix decomposition."""
 
 from __future__ import annotations
 
@@ -23,16 +23,37 @@ from mrshc.errors import Parameter, ParameterError
 from mrshc.validation.estimator_data import check_matrix_with_missing
 from mrshc.validation.parameters import check_integer, check_number, check_option
 
+# Public values of `center`, and the names of the offsets in `mrshc.core`.
 _CENTERS: dict[Any, Center] = {True: "columns", "grand": "grand", False: "none"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SparseComponents:
-    """Sparse principal components: X is about the sum of scale[k] * scores[:, k] loadings[k]."""
+    """Sparse principal components of a matrix.
 
-    scores: Float  # (n, k), columns of unit length; zero if nothing was left of X
-    scale: Float  # (k,), u'Xv
-    loadings: Float  # (k, p), rows of at most unit length
+    The centred matrix is approximated by ``(scores * scale) @ loadings``.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_samples, n_components)
+        Left vectors u, in columns of unit length; zero if nothing was left of X.
+    scale : ndarray of shape (n_components,)
+        Values of the objective u'Xv.
+    loadings : ndarray of shape (n_components, n_features)
+        Right vectors v, in rows of at most unit length.
+    n_iter : ndarray of shape (n_components,)
+        Number of iterations of each component.
+    converged : ndarray of shape (n_components,)
+        Whether each component converged within `max_iter` iterations.
+
+    See Also
+    --------
+    sparse_components : Computes them.
+    """
+
+    scores: Float  # (n, k)
+    scale: Float  # (k,)
+    loadings: Float  # (k, p)
     n_iter: NDArray[np.intp]  # (k,)
     converged: Mask  # (k,)
 
@@ -48,35 +69,65 @@ def sparse_components(
     tol: float = 1e-7,
     init: Any = None,
 ) -> SparseComponents:
-    """Return sparse principal components (Witten, Tibshirani and Hastie 2009).
+    r"""Return sparse principal components.
 
-    Each maximises u'Xv with |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= l1_bound. The defaults are those
-    of R's PMA; the largest loading of each component is positive.
+    The components are those of the penalized matrix decomposition of Witten, Tibshirani and Hastie
+    [1]_. The defaults are those of the function `SPC` in R's PMA.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Data; NaN marks a missing cell, filled with the mean of the observed cells of what the
-        earlier components leave.
+        Data with at least 2 samples and 2 features. NaN marks a missing value; it is replaced by
+        the mean of the observed values of the matrix from which the component is computed.
     l1_bound : float
-        Bound on |v|_1, between 1 (one feature) and the root of the number of features (all).
+        Bound on the L1 norm of the loadings of a component, between 1 (one nonzero loading) and the
+        square root of the number of features (no sparsity).
     n_components : int, default=1
-        Number of components.
+        Number of components, at most the smaller dimension of X.
     center : {"grand", True, False}, default="grand"
-        Subtract one mean of all cells, the mean of each column, or nothing.
+        Offset subtracted from X: one mean of all values ("grand"), the mean of each column (True)
+        or none (False).
     orthogonal : bool, default=False
-        Make the u's orthogonal instead of subtracting earlier components from X.
+        Whether the vectors u are constrained to be orthogonal to each other. Otherwise, earlier
+        components are subtracted from X.
     max_iter : int, default=20
-        Largest number of alternations for each component.
+        Largest number of iterations for each component.
     tol : float, default=1e-7
-        A component has converged when v moves by at most this much in L1 norm.
-    init : array-like of shape (n_components, n_features) or None
-        Starting v of each component; the leading right singular vectors of X by default.
+        Change of v, in L1 norm, up to which the iteration counts as converged.
+    init : array-like of shape (n_components, n_features) or None, default=None
+        Initial v of each component. None uses the leading right singular vectors of X.
 
     Returns
     -------
     SparseComponents
-        With `scores`, `scale`, `loadings`, `n_iter` and `converged`.
+        Object with the attributes `scores`, `scale`, `loadings`, `n_iter` and `converged`.
+
+    See Also
+    --------
+    MrSHC : Clustering on the features with nonzero loadings.
+    sklearn.decomposition.SparsePCA : Sparse components by dictionary learning.
+
+    Notes
+    -----
+    Component k maximises
+
+    .. math::
+
+        u^\top X_k v \quad \text{subject to} \quad
+        \|u\|_2 \le 1, \; \|v\|_2 \le 1, \; \|v\|_1 \le c,
+
+    where c is `l1_bound` and :math:`X_k` is X minus the components before k. It alternates
+    :math:`u \propto X_k v` and :math:`v \propto \mathrm{soft}(X_k^\top u, \delta)`. The threshold
+    :math:`\delta` with :math:`\|v\|_1 = c` is computed exactly, so that small loadings are exactly
+    zero and the result does not depend on the unit of X. The problem is biconvex, and the
+    alternation converges to a local maximum. The sign of each component is chosen such that its
+    largest loading is positive.
+
+    References
+    ----------
+    .. [1] Witten, D. M., Tibshirani, R. and Hastie, T. (2009). A penalized matrix decomposition,
+       with applications to sparse principal components and canonical correlation analysis.
+       Biostatistics 10(3), 515-534. https://doi.org/10.1093/biostatistics/kxp008
 
     Examples
     --------
@@ -85,11 +136,17 @@ def sparse_components(
     >>> X = np.outer([1.0, -1.0, 2.0, -2.0], [3.0, 2.0, 0.0, 0.0, 0.0])
     >>> sparse_components(X, l1_bound=1.0).loadings
     array([[1., 0., 0., 0., 0.]])
+    >>> sparse_components(X, l1_bound=1.3).loadings.round(2)
+    array([[0.93, 0.37, 0.  , 0.  , 0.  ]])
     """
     X = check_matrix_with_missing(X)
     n, p = X.shape
     l1_bound = check_number(
-        "l1_bound", l1_bound, low=1.0, high=float(np.sqrt(p)), advice="Above, it has no effect."
+        "l1_bound",
+        l1_bound,
+        low=1.0,
+        high=float(np.sqrt(p)),
+        advice="Larger bounds have no effect.",
     )
     n_components = check_integer(
         "n_components",
@@ -101,8 +158,10 @@ def sparse_components(
     max_iter = check_integer("max_iter", max_iter, low=1, high=None, advice="The default is 20.")
     tol = check_number("tol", tol, low=0.0, high=np.inf, advice="The default is 1e-7.")
     check_option("orthogonal", orthogonal, (True, False))
-    matrix = centred_array(X, center=center_of(center), drop_constant=False)
-    starts = _starts(matrix, init, n_components)
+    # Constant features keep their loadings: without centring they are no different from others.
+    matrix = centred_array(X, center=check_center(center), drop_constant=False)
+    starts = _starting_vectors(matrix, init, n_components)
+    # One after the other: each is computed from X minus the components before it.
     components: list[Component] = []
     for _ in range(n_components):
         components.append(
@@ -125,19 +184,21 @@ def sparse_components(
     )
 
 
-def center_of(center: Any) -> Center:
-    """Return what the public values of `center` stand for."""
+def check_center(center: Any) -> Center:
+    """Return the offset for a public value of `center`."""
     return _CENTERS[check_option("center", center, list(_CENTERS))]
 
 
-def _starts(matrix: CentredArray, init: Any, n_components: int) -> Starts:
+def _starting_vectors(matrix: CentredArray, init: Any, n_components: int) -> Starts:
+    """Return the initial v of each component: those of `init`, or singular vectors."""
     if init is None:
         return leading_starts(matrix, n_components)
     vectors = np.asarray(init, dtype=np.float64)
     wanted = (n_components, matrix.shape[1])
     if vectors.shape != wanted or not np.isfinite(vectors).all():
         raise ParameterError(
-            "{init} must {allowed}, got the shape {shape}.",
+            "{init} must {allowed}, got the shape {shape}. Give None to start from singular "
+            "vectors.",
             init=Parameter("init"),
             value=init,
             allowed=f"hold finite numbers in the shape {wanted}, one starting vector in each row",
@@ -147,7 +208,7 @@ def _starts(matrix: CentredArray, init: Any, n_components: int) -> Starts:
 
 
 def dense_loadings(components: Sequence[Component], n_features: int) -> Float:
-    """Return the loadings of sparse components as rows over all features."""
+    """Return the (n_components, n_features) loadings of components that store the nonzero ones."""
     loadings = np.zeros((len(components), n_features))
     for row, component in zip(loadings, components, strict=True):
         row[component.indices] = component.weights

@@ -1,8 +1,8 @@
-"""From what an instrument gives to what is clustered: thresholds, filters, logarithm, imputation.
+"""Preprocessing of measurements: thresholds, filters, logarithm, standardisation, imputation.
 
-Each step is a scikit-learn transformer, with samples in rows and features in columns, for use in a
-pipeline; `prepare` runs several of them and keeps a log for people. NaN marks a missing value and
-passes through, infinity is refused. What comes in is never changed in place.
+Each step is a transformer of scikit-learn, with samples in rows and features in columns, for use in
+a pipeline; :func:`prepare` runs several of them and reports the effect of each. NaN marks a missing
+value and is preserved, except by imputation; infinity is refused. Data are never changed in place.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ __all__ = [
     "prepare",
 ]
 
-# Imported with their first use: who only wants the names of presets must not wait for scikit-learn.
-_HOMES = {
+# Imported on first use: the help of the command line needs the names of the presets only, and
+# scikit-learn takes long to import.
+_NAMES_BY_MODULE = {
     "imputation": ("NeighborImputer",),
     "pipeline": ("Prepared", "StepReport", "chain", "dudoit2002", "prepare"),
     "presets": ("PRESETS",),
@@ -53,7 +54,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    for module, names in _HOMES.items():
+    for module, names in _NAMES_BY_MODULE.items():
         if name in names:
             globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
             return value

@@ -1,10 +1,12 @@
-"""Chains of preprocessing steps with a name: the arguments of `chain`.
+"""Named chains of preprocessing steps, as arguments of `mrshc.preprocessing.chain`.
 
-Imports nothing heavy: the help of the command line lists them.
+The module imports nothing that takes long, since the help of the command line lists the presets.
 """
 
 from typing import Any
 
+# "dudoit2002" holds the thresholds and filters of Dudoit, Fridlyand and Speed (2002), JASA 97(457),
+# 77-87, for the raw intensities of Affymetrix arrays.
 PRESETS: dict[str, dict[str, Any]] = {
     "dudoit2002": {
         "floor": 100,

@@ -1,4 +1,4 @@
-"""Steps that change values or select features, as scikit-learn transformers."""
+"""Transformers of scikit-learn that change values or select features."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from mrshc.core.data.statistics import column_blocks
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.validation.parameters import check_integer, check_number, check_option
 
+# Single precision is preserved: it halves the memory of large data.
 DTYPES = (np.float64, np.float32)
 
-# No measurement is as large, and squares of larger numbers overflow.
+# Largest value of a bound. Squares of larger numbers overflow, and no measurement is as large.
 _LARGEST = 1e150
-_NO_BOUND = Sentence("{none}", none=PythonOnly("None asks for none."))
+_NO_BOUND = Sentence("{none}", none=PythonOnly("Give None for no bound."))
 
 
 class Step:
-    """What all steps share: numbers or NaN go in, single precision stays single."""
+    """Base class of the steps, which accept NaN and preserve single precision."""
 
-    _called: list[str]  # set by `prepare`: by then other steps may have removed features
+    # Names of features in error messages. `prepare` sets them, since columns are renumbered when
+    # earlier steps remove features.
+    _feature_labels: list[str]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -33,27 +36,40 @@ class Step:
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _checked(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """Return the data of a fit (`reset`), or data that look like those of the fit."""
+    def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
+        """Return the validated data of a fit (`reset`), or data with the features of the fit."""
         if not reset:
             check_is_fitted(self)
         return validate_data(self, X, dtype=DTYPES, ensure_all_finite="allow-nan", reset=reset)
 
-    def _feature(self, j: int | np.intp) -> str:
-        """Return what errors call a feature."""
-        if hasattr(self, "_called"):
-            return self._called[j]
+    def _feature_label(self, j: int | np.intp) -> str:
+        """Return the name of a feature for an error message, or its position."""
+        if hasattr(self, "_feature_labels"):
+            return self._feature_labels[j]
         names = getattr(self, "feature_names_in_", None)
         return str(j) if names is None else repr(str(names[j]))
 
 
 class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Values below a floor are raised to it, values above a ceiling are lowered to it.
+    """Raise values below a floor to it, and lower values above a ceiling to it.
 
     Parameters
     ----------
-    floor, ceiling : float or None, default=None
-        The smallest and the largest value left; None for no bound.
+    floor : float or None, default=None
+        Smallest value after the step; None for no floor.
+    ceiling : float or None, default=None
+        Largest value after the step; None for no ceiling.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Defined only if X is a DataFrame whose column names are strings.
+
+    See Also
+    --------
+    dudoit2002 : Thresholds and filters for raw Affymetrix intensities.
 
     Examples
     --------
@@ -68,25 +84,51 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.ceiling = ceiling
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the bounds and note the features; there is nothing to learn."""
-        self._checked(X, reset=True)
-        self._bounds()
+        """Validate the bounds and the data; nothing is estimated.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN marks a missing value.
+        y : Ignored
+            Not used, present for API consistency by convention.
+
+        Returns
+        -------
+        self : Thresholds
+            Fitted transformer.
+        """
+        self._validate(X, reset=True)
+        self._check_bounds()
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Return the data within the bounds."""
-        X = self._checked(X, reset=False)
-        low, high = self._bounds()
+        """Apply the thresholds to X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data with the features of the fit.
+
+        Returns
+        -------
+        X_transformed : ndarray of shape (n_samples, n_features)
+            Data within the thresholds.
+        """
+        X = self._validate(X, reset=False)
+        low, high = self._check_bounds()
+        # Bounds of the dtype of X: bounds in double precision would convert single precision.
         return X.clip(X.dtype.type(low), X.dtype.type(high))
 
     def describe(self) -> str:
-        """Return the step in words."""
+        """Return a description of the step for the log of :func:`prepare`."""
         bounds = (("floor", self.floor), ("ceiling", self.ceiling))
         return ", ".join(f"{k} {v:.6g}" for k, v in bounds if v is not None) or "no thresholds"
 
-    def _bounds(self) -> tuple[float, float]:
-        low = _number_or("floor", self.floor, default=-np.inf)
-        high = _number_or("ceiling", self.ceiling, default=np.inf)
+    def _check_bounds(self) -> tuple[float, float]:
+        """Return the floor and the ceiling, infinite if there is none."""
+        low = _check_number_or_none("floor", self.floor, default=-np.inf)
+        high = _check_number_or_none("ceiling", self.ceiling, default=np.inf)
         if low > high:
             raise ParameterError(
                 "{floor} must not lie above {ceiling}, got {value[0]!r} and {value[1]!r}. {advice}",
@@ -99,23 +141,41 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 class RangeFilter(Step, SelectorMixin, BaseEstimator):
-    """Keeps the features that vary enough from sample to sample.
+    """Select the features with a large range.
 
-    A feature is kept if max / min > `min_ratio` and max - min > `min_difference`, over its observed
-    values. Without observed values no condition is met.
+    A feature is selected if max / min > `min_ratio` and max - min > `min_difference`, over its
+    observed values. A feature without observed values meets neither condition.
 
     Parameters
     ----------
     min_ratio : float or None, default=None
-        Largest ratio that is still too small; None asks for none. Needs positive values.
+        Features are selected if max / min is larger; None for no condition. Requires positive
+        values.
     min_difference : float or None, default=None
-        Largest difference that is still too small; None asks for none.
+        Features are selected if max - min is larger; None for no condition.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_features_in_,)
+        Mask of the selected features.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Defined only if X is a DataFrame whose column names are strings.
+
+    See Also
+    --------
+    VarianceFilter : Selects the features of highest variance.
+
+    Notes
+    -----
+    Dudoit, Fridlyand and Speed [1]_ exclude genes with max / min <= 5 or max - min <= 500.
 
     References
     ----------
-    S. Dudoit, J. Fridlyand and T. P. Speed (2002), Comparison of discrimination methods for the
-    classification of tumors using gene expression data, JASA 97: 77-87, who exclude genes with
-    max / min <= 5 or max - min <= 500.
+    .. [1] Dudoit, S., Fridlyand, J. and Speed, T. P. (2002). Comparison of discrimination methods
+       for the classification of tumors using gene expression data. Journal of the American
+       Statistical Association 97(457), 77-87. https://doi.org/10.1198/016214502753479248
 
     Examples
     --------
@@ -130,32 +190,47 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
         self.min_difference = min_difference
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features to keep."""
-        X = self._checked(X, reset=True)
-        # fmin and fmax pass over NaN, and say nothing where there is nothing else.
+        """Find the features to select.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN marks a missing value.
+        y : Ignored
+            Not used, present for API consistency by convention.
+
+        Returns
+        -------
+        self : RangeFilter
+            Fitted transformer.
+        """
+        X = self._validate(X, reset=True)
+        # fmin and fmax ignore NaN and, unlike nanmin and nanmax, do not warn if all values are NaN.
         low = np.fmin.reduce(X, axis=0).astype(np.float64)
         high = np.fmax.reduce(X, axis=0).astype(np.float64)
         support = np.ones(X.shape[1], dtype=bool)
+        # Comparisons with NaN are False: features without observed values are not selected.
         if self.min_ratio is not None:
             self._refuse_non_positive(low)
-            support &= high / low > _number_or("min_ratio", self.min_ratio, default=0.0)
+            support &= high / low > _check_number_or_none("min_ratio", self.min_ratio, default=0.0)
         if self.min_difference is not None:
-            limit = _number_or("min_difference", self.min_difference, default=0.0)
+            limit = _check_number_or_none("min_difference", self.min_difference, default=0.0)
             support &= high - low > limit
         self.support_ = support
         return self
 
     def describe(self) -> str:
-        """Return the step in words."""
+        """Return a description of the step for the log of :func:`prepare`."""
         limits = (("max/min", self.min_ratio), ("max - min", self.min_difference))
         conditions = [f"{what} > {limit:.6g}" for what, limit in limits if limit is not None]
-        return " and ".join(conditions) or "no range asked for"
+        return " and ".join(conditions) or "no condition on the range"
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self)
         return self.support_
 
     def _refuse_non_positive(self, low: Float) -> None:
+        """Refuse features whose smallest value is not positive: a ratio is meaningless there."""
         if np.any(low <= 0):
             first = int(np.argmax(low <= 0))
             raise ParameterError(
@@ -164,19 +239,30 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
                 "or leave {ratio} out.",
                 ratio=Parameter("min_ratio"),
                 value=self.min_ratio,
-                feature=self._feature(first),
+                feature=self._feature_label(first),
                 low=low[first],
                 floor=Setting("floor", 100, of="Thresholds"),
             )
 
 
 class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """The logarithm to base 2 of all values.
+    """Take the logarithm to base 2 of all values.
 
     Parameters
     ----------
     pseudocount : float, default=0.0
-        Added to all values before the logarithm is taken; 1 is usual for counts.
+        Added to all values before the logarithm; 1 is usual for counts, which may be 0.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Defined only if X is a DataFrame whose column names are strings.
+
+    See Also
+    --------
+    Thresholds : Raises values that are too small for a logarithm.
 
     Examples
     --------
@@ -190,38 +276,63 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = True  # tells scikit-learn's checks which data to generate
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the values and note the features; there is nothing to learn."""
-        self._shifted(self._checked(X, reset=True))
+        """Validate the pseudocount and the data; nothing is estimated.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN marks a missing value.
+        y : Ignored
+            Not used, present for API consistency by convention.
+
+        Returns
+        -------
+        self : Log2
+            Fitted transformer.
+        """
+        self._add_pseudocount(self._validate(X, reset=True))
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Return the logarithms."""
-        return np.log2(self._shifted(self._checked(X, reset=False)))
+        """Take the logarithm of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data with the features of the fit.
+
+        Returns
+        -------
+        X_transformed : ndarray of shape (n_samples, n_features)
+            Logarithms to base 2.
+        """
+        return np.log2(self._add_pseudocount(self._validate(X, reset=False)))
 
     def describe(self) -> str:
-        """Return the step in words."""
+        """Return a description of the step for the log of :func:`prepare`."""
         return f"log2(x + {self.pseudocount:.6g})" if self.pseudocount else "log2"
 
-    def _shifted(self, X: NDArray[Any]) -> NDArray[Any]:
+    def _add_pseudocount(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return X plus the pseudocount, after checking that all values are positive."""
         count = check_number(
             "pseudocount", self.pseudocount, low=0, high=_LARGEST, advice="1 is usual for counts."
         )
         shifted = X + X.dtype.type(count)
-        refused = shifted <= 0
-        if refused.any():
-            first = int(refused.any(axis=0).argmax())
+        not_positive = shifted <= 0
+        if not_positive.any():
+            first = int(not_positive.any(axis=0).argmax())
             raise ParameterError(
-                "A logarithm needs positive values, but {many} of X {are} not above {limit:.6g} "
-                "(first in feature {feature}). Raise them with {floor}, or add a larger "
-                "{pseudocount}.",
-                many=many(refused.sum(), "value"),
-                are="is" if refused.sum() == 1 else "are",
+                "A logarithm needs positive values, but {n_values} of X {are} not above "
+                "{limit:.6g} (first in feature {feature}). Raise them with {floor}, or add a "
+                "larger {pseudocount}.",
+                n_values=format_count(not_positive.sum(), "value"),
+                are="is" if not_positive.sum() == 1 else "are",
                 limit=-count if count else 0,
-                feature=self._feature(first),
+                feature=self._feature_label(first),
                 floor=Setting("floor", ..., of="Thresholds"),
                 pseudocount=Parameter("pseudocount"),
                 value=self.pseudocount,
@@ -230,24 +341,38 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Mean 0 and standard deviation 1 for each sample, each feature, or both.
+    """Standardise each sample, each feature, or both to mean 0 and standard deviation 1.
 
     Parameters
     ----------
     over : {"samples", "features", "both"}
-        "samples": each sample across its features. "features": each feature, with the means and
-        standard deviations of the samples in `fit`. "both": samples first, then features.
+        Objects to standardise.
+
+        - "samples": each sample across its features.
+        - "features": each feature, with the means and standard deviations of the samples in `fit`.
+        - "both": samples first, then features.
 
     Attributes
     ----------
-    mean_, scale_ : ndarray of shape (n_features,)
-        What features are centred and divided by; only if these are standardised.
+    mean_ : ndarray of shape (n_features_in_,)
+        Means of the features. Defined only if features are standardised.
+    scale_ : ndarray of shape (n_features_in_,)
+        Standard deviations of the features, 1 for constant ones. Defined only if features are
+        standardised.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Defined only if X is a DataFrame whose column names are strings.
+
+    See Also
+    --------
+    sklearn.preprocessing.StandardScaler : Standardises features, with divisor n.
 
     Notes
     -----
-    The sum of squares is divided by the number of observed values less one, as in R's `scale` and
-    as in the published lymphoma data of Dettling (2004), whose samples are standardised. What is
-    constant becomes 0.
+    The sum of squares is divided by the number of observed values minus one, as in R's `scale` and
+    as in the published lymphoma data of Dettling (2004), whose samples are standardised. Constant
+    samples and features become 0.
 
     Examples
     --------
@@ -261,31 +386,68 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.over = over
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn means and standard deviations of the features, if these are asked for."""
+        """Compute means and standard deviations of the features, if these are standardised.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN marks a missing value.
+        y : Ignored
+            Not used, present for API consistency by convention.
+
+        Returns
+        -------
+        self : Standardize
+            Fitted transformer.
+        """
         check_option("over", self.over, ("samples", "features", "both"))
-        X = self._checked(X, reset=True)
+        X = self._validate(X, reset=True)
         if self.over != "samples":
-            X = _standardized_rows(X) if self.over == "both" else X
+            # As in `transform`: features are standardised after samples.
+            X = _standardize_rows(X) if self.over == "both" else X
             self.mean_, self.scale_ = _mean_and_scale(X)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Return the standardised data."""
-        X = self._checked(X, reset=False)
+        """Standardise X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data with the features of the fit.
+
+        Returns
+        -------
+        X_transformed : ndarray of shape (n_samples, n_features)
+            Standardised data.
+        """
+        X = self._validate(X, reset=False)
         if self.over != "features":
-            X = _standardized_rows(X)
+            X = _standardize_rows(X)
         if self.over != "samples":
+            # Computed in double precision, and returned in the precision of X.
             X = ((X - self.mean_) / self.scale_).astype(X.dtype)
         return X
 
     def describe(self) -> str:
-        """Return the step in words."""
-        what = {"both": "samples, then features,"}.get(self.over, self.over)
-        return f"{what} standardised to mean 0 and standard deviation 1"
+        """Return a description of the step for the log of :func:`prepare`."""
+        objects = {"both": "samples, then features,"}.get(self.over, self.over)
+        return f"{objects} standardised to mean 0 and standard deviation 1"
 
 
 class ObservedFilter(Step, SelectorMixin, BaseEstimator):
-    """Keeps the features that have at least one value.
+    """Select the features with at least one observed value.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Defined only if X is a DataFrame whose column names are strings.
+
+    See Also
+    --------
+    NeighborImputer : Imputes missing values, and requires an observed one in each feature.
 
     Examples
     --------
@@ -296,32 +458,56 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features with a value."""
-        self._observed = ~np.isnan(self._checked(X, reset=True)).all(axis=0)
+        """Find the features with an observed value.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN marks a missing value.
+        y : Ignored
+            Not used, present for API consistency by convention.
+
+        Returns
+        -------
+        self : ObservedFilter
+            Fitted transformer.
+        """
+        self._is_observed = ~np.isnan(self._validate(X, reset=True)).all(axis=0)
         return self
 
     def describe(self) -> str:
-        """Say what the step does."""
+        """Return a description of the step for the log of :func:`prepare`."""
         return "features without any value"
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self)
-        return self._observed
+        return self._is_observed
 
 
 class VarianceFilter(Step, SelectorMixin, BaseEstimator):
-    """Keeps the features of highest variance, over their observed values.
+    """Select the features of highest variance, over their observed values.
 
     Parameters
     ----------
     n_features : int
-        Number of features to keep. Of features with equal variance the first are kept, features
-        that are constant or have less than two observed values last.
+        Number of features to select. Of features with equal variance, the first are selected. The
+        variance of features with fewer than two observed values is 0.
 
     Attributes
     ----------
     variances_ : ndarray of shape (n_features_in_,)
-        Variance of each feature.
+        Variance of each feature, with divisor n - 1.
+    support_ : ndarray of shape (n_features_in_,)
+        Mask of the selected features.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Defined only if X is a DataFrame whose column names are strings.
+
+    See Also
+    --------
+    RangeFilter : Selects the features with a large range.
+    mrshc.HighVarianceHC : Clusters on the features of highest variance.
 
     Examples
     --------
@@ -335,8 +521,21 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
         self.n_features = n_features
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features to keep."""
-        X = self._checked(X, reset=True)
+        """Find the features to select.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN marks a missing value.
+        y : Ignored
+            Not used, present for API consistency by convention.
+
+        Returns
+        -------
+        self : VarianceFilter
+            Fitted transformer.
+        """
+        X = self._validate(X, reset=True)
         q = check_integer(
             "n_features",
             self.n_features,
@@ -347,25 +546,28 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
         mean, scale = _mean_and_scale(X, constant=0.0)
         self.variances_ = np.where(np.isnan(mean), 0.0, scale) ** 2
         self.support_ = np.zeros(X.shape[1], dtype=bool)
+        # A stable sort selects the first of features with equal variance.
         self.support_[np.argsort(-self.variances_, kind="stable")[:q]] = True
         return self
 
     def describe(self) -> str:
-        """Return the step in words."""
-        return f"the {many(self.n_features, 'feature')} of highest variance"
+        """Return a description of the step for the log of :func:`prepare`."""
+        return f"the {format_count(self.n_features, 'feature')} of highest variance"
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self)
         return self.support_
 
 
-def _number_or(name: str, value: float | None, *, default: float) -> float:
+def _check_number_or_none(name: str, value: float | None, *, default: float) -> float:
+    """Return a number after checking its range, or the default for None."""
     if value is None:
         return default
     return check_number(name, value, low=-_LARGEST, high=_LARGEST, advice=_NO_BOUND)
 
 
-def _standardized_rows(X: NDArray[Any]) -> NDArray[Any]:
+def _standardize_rows(X: NDArray[Any]) -> NDArray[Any]:
+    """Return X with each row standardised, in the precision of X."""
     mean, scale = _mean_and_scale(X.T)
     return ((X - mean[:, None]) / scale[:, None]).astype(X.dtype)
 
@@ -373,21 +575,35 @@ def _standardized_rows(X: NDArray[Any]) -> NDArray[Any]:
 def _mean_and_scale(X: NDArray[Any], *, constant: float = 1.0) -> tuple[Float, Float]:
     """Return mean and standard deviation of the observed values of each column.
 
-    Columns without two different values have their one value as mean, exactly, and `constant` as
-    standard deviation; NaN is the mean where nothing is observed.
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+        Data; NaN marks a missing value.
+    constant : float, default=1.0
+        Standard deviation reported for columns without two different values; 1 makes a division by
+        it harmless.
+
+    Returns
+    -------
+    mean : ndarray of shape (n_columns,)
+        Exactly the value of a constant column; NaN if nothing is observed.
+    scale : ndarray of shape (n_columns,)
+        Standard deviation with divisor n - 1.
     """
     p = X.shape[1]
     means, scales = np.empty(p), np.empty(p)
-    for block in column_blocks(*X.shape):
+    for block in column_blocks(*X.shape):  # limits the memory of copies in double precision
         part = X[:, block].astype(np.float64)
         observed = ~np.isnan(part)
         counts = observed.sum(axis=0)
-        # Shifted by an observed value: exact for constants, and large offsets do no harm.
+        # Shifted by an observed value: exact for constant columns, and without cancellation for
+        # columns with a large mean.
         shift = part[observed.argmax(axis=0), np.arange(part.shape[1])]
         part -= shift
         part[~observed] = 0.0
         mean = part.sum(axis=0) / np.maximum(counts, 1)
         squares = (np.square(part - mean) * observed).sum(axis=0)
+        # Squares of tiny differences may underflow to 0: such columns count as constant too.
         varies = part.any(axis=0) & (squares > 0)
         means[block] = shift + np.where(varies, mean, 0.0)
         scales[block] = np.sqrt(squares / np.maximum(counts - 1, 1))
@@ -395,7 +611,11 @@ def _mean_and_scale(X: NDArray[Any], *, constant: float = 1.0) -> tuple[Float, F
     return means, scales
 
 
-def many(count: Any, what: str) -> str:
-    """Return "1 value", "4,247 values"; a count that is no number is left to `fit` to refuse."""
+def format_count(count: Any, noun: str) -> str:
+    """Return a count with its noun, such as "1 value" or "4,247 values".
+
+    Steps are described before they are fitted, so that the count may be an invalid parameter; `fit`
+    refuses it.
+    """
     number = f"{count:,}" if isinstance(count, int | np.integer) else str(count)
-    return f"{number} {what}" if count == 1 else f"{number} {what}s"
+    return f"{number} {noun}" if count == 1 else f"{number} {noun}s"

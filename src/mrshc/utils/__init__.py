@@ -1,1 +1,1 @@
-"""Helpers without statistics: files, locks, journals, text, progress."""
+"""Utilities without statistics: atomic files, locks, journals, text, progress, sample names."""

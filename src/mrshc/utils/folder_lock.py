@@ -1,4 +1,4 @@
-"""Folders in which one process works at a time."""
+"""Locks on folders, so that only one process at a time writes to a folder."""
 
 from __future__ import annotations
 
@@ -14,78 +14,96 @@ from mrshc.errors import UserError
 
 try:
     import fcntl
-except ImportError:  # not a Unix: nothing is locked there
+except ImportError:  # Windows has no fcntl; folders are not locked there
     fcntl = None  # type: ignore[assignment]
 
+# Name of the lock file in the folder.
 LOCK = "lock"
-# Attempts to lock a folder that other processes remove at the same moment; one more suffices
-# unless several of them end together.
+# Attempts to lock a folder that other processes remove at the same moment. The second succeeds,
+# unless several processes end together; 100 is far more than are expected to. Not tuned: results
+# do not depend on it.
 _ATTEMPTS = 100
-# A link in place of the lock file could lead to any file, so it is never followed.
+# A symbolic link in place of the lock file could point to any file, so it is not followed.
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[bool]:
-    """Make a folder and lock it; False if another process holds the lock.
+    """Create a folder and hold a lock on it within the block.
 
-    The lock is on a file inside and ends with the process. The file is neither truncated nor
-    followed if it is a link. Folders that were made are removed at the end if nothing is in them.
+    The lock is on a file in the folder, and the operating system releases it when the process ends.
+    The file is not truncated, and not followed if it is a symbolic link. Folders that were created
+    here are removed at the end if they are empty.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder; missing parents are created too.
+
+    Yields
+    ------
+    is_locked : bool
+        False if another process holds the lock.
     """
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    descriptor = _make_and_lock(folder)
+    created = [path for path in (folder, *folder.parents) if not path.exists()]
+    descriptor = _create_and_lock(folder)
     try:
         yield descriptor is not None
     finally:
         if descriptor is not None:
-            # Once removed, the folder may be there again and belong to another process.
-            if _is_open_as(folder / LOCK, descriptor) and not _content(folder):
+            # If this process removed the folder, another one may have created and locked it since.
+            if _is_same_file(folder / LOCK, descriptor) and not _list_content(folder):
                 remove_locked_folder(folder)
             os.close(descriptor)
-        for one in missing:
-            with suppress(OSError):  # others may have put something there
-                one.rmdir()
+        for path in created:
+            with suppress(OSError):  # not empty: another process may have written to it
+                path.rmdir()
 
 
 def remove_locked_folder(folder: Path) -> None:
     """Remove a folder whose lock this process holds.
 
-    The lock file goes last: while anything else is left, no other process may enter.
+    The lock file is removed last, since it keeps other processes out while anything else is left.
     """
-    for path in _content(folder):
-        _remove(path)
+    for path in _list_content(folder):
+        _remove_path(path)
     (folder / LOCK).unlink(missing_ok=True)
-    with suppress(OSError):  # another process may have entered since
+    with suppress(OSError):  # another process may have created its lock file since
         folder.rmdir()
 
 
-def _content(folder: Path) -> list[Path]:
+def _list_content(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.name != LOCK]
 
 
-def _remove(path: Path) -> None:
+def _remove_path(path: Path) -> None:
+    # Of a link to a folder, only the link is removed.
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def _make_and_lock(folder: Path) -> int | None:
-    """Return the open lock file; None if another process holds it."""
+def _create_and_lock(folder: Path) -> int | None:
+    """Return the descriptor of the locked lock file; None if another process holds the lock."""
     for _ in range(_ATTEMPTS):
-        # Its last owner may remove it between any two of these steps.
+        # The process that held the lock may remove the folder between any two of these steps.
         with suppress(FileExistsError, FileNotFoundError):
             folder.mkdir(parents=True, exist_ok=True)
         if folder.is_symlink() or folder.is_file():
             raise UserError(f"{folder} is a link or a file, but a folder was wanted. Remove it.")
         with suppress(FileNotFoundError):
-            return _lock(folder / LOCK)
-    raise UserError(f"{folder} is removed again and again by other processes. Stop them.")
+            return _lock_file(folder / LOCK)
+    raise UserError(
+        f"{folder} must not be removed while it is used, but other processes removed it "
+        f"{_ATTEMPTS} times. Stop them."
+    )
 
 
-def _lock(path: Path) -> int | None:
+def _lock_file(path: Path) -> int | None:
+    """Return the descriptor of a locked file; None if another process holds the lock."""
     while True:
-        descriptor = _open(path)
+        descriptor = _open_lock_file(path)
         try:
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,28 +113,31 @@ def _lock(path: Path) -> int | None:
         except OSError:
             os.close(descriptor)
             raise
-        # The last owner may have removed the file between opening and locking: such a lock would
-        # keep nobody out.
-        if _is_open_as(path, descriptor):
+        # The file may have been removed between opening and locking. A lock on a file that other
+        # processes cannot open would not exclude them.
+        if _is_same_file(path, descriptor):
             return descriptor
         os.close(descriptor)
 
 
-def _is_open_as(path: Path, descriptor: int) -> bool:
+def _is_same_file(path: Path, descriptor: int) -> bool:
+    """Return whether a path still leads to the file that is open."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
         return False
 
 
-def _open(path: Path) -> int:
+def _open_lock_file(path: Path) -> int:
+    """Return the descriptor of a regular file, which is created if it does not exist."""
     try:
         descriptor = os.open(path, _FLAGS, 0o666)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UserError(f"{path} is a link, but a file was wanted. Remove the link.") from None
         raise
+    # A named pipe or a device cannot serve as a lock.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UserError(f"{path} is not a regular file. Remove it.")
+        raise UserError(f"{path} must be a regular file, but is a pipe or a device. Remove it.")
     return descriptor

@@ -1,4 +1,4 @@
-"""Progress of a fit: through scikit-learn's callbacks, and as a bar on a terminal."""
+"""Report the progress of a fit to scikit-learn's callbacks and to a progress bar."""
 
 from __future__ import annotations
 
@@ -18,49 +18,91 @@ try:
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where scikit-learn has no callbacks yet."""
+        """Empty substitute for the mixin of later versions of scikit-learn."""
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method as it is."""
+        """Return the method unchanged: there are no callbacks to call."""
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Reporter", "progress_bar", "reported", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Reporter", "progress_bar", "report_progress", "with_callbacks"]
 
 
 class Reporter:
-    """Is told what was done: called with the steps done and all steps, and sent to watch sweeps."""
+    """Callback for finished steps, and for the blocks of a pass over the data.
 
-    def __init__(self, step: Progress, say: Callable[[str], None]) -> None:
+    Parameters
+    ----------
+    step : callable
+        Called with the number of finished steps and the number of all steps.
+    show_message : callable
+        Called with a short text on the current pass.
+    """
+
+    def __init__(self, step: Progress, show_message: Callable[[str], None]) -> None:
         self._step = step
-        self.say = say
+        self.show_message = show_message
+        # The current pass: its number, the columns done at its first report, and when that was.
         self._pass, self._first, self._begun = 0, 0, 0.0
 
     def __call__(self, done: int, total: int) -> None:
-        """Report steps."""
+        """Report the number of finished steps."""
         self._step(done, total)
 
     def watch(self, shape: tuple[int, int], itemsize: int) -> Callable[[int, int], None]:
-        """Return what is told, during a sweep over X, its number and the columns that are done."""
+        """Return a callback for the blocks of passes over X, which shows progress and throughput.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape of X, (n_samples, n_features).
+        itemsize : int
+            Bytes of a value of X.
+
+        Returns
+        -------
+        callable
+            To be called after each block with the number of the pass and the number of columns
+            done.
+        """
         n, p = shape
 
-        def told(number: int, done: int) -> None:
+        def report_block(number: int, done: int) -> None:
             now = perf_counter()
-            if number != self._pass:  # what the first block took cannot be known
+            # The time before the first report of a pass is unknown: the rate counts from there.
+            if number != self._pass:
                 self._pass, self._first, self._begun = number, done, now
-            said = f"pass {number}, {done / p:.0%}".replace("%", " %")
+            message = f"pass {number}, {done / p:.0%}".replace("%", " %")
             if done > self._first and now > self._begun:
                 rate = (done - self._first) * n * itemsize / (now - self._begun)
-                said += f", {rate / 1e9:.1f} GB/s"
-            self.say(said)
+                message += f", {rate / 1e9:.1f} GB/s"
+            self.show_message(message)
 
-        return told
+        return report_block
 
 
 @contextmanager
-def reported(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator[Reporter]:
-    """Yield what passes the steps of a fit on to callbacks and to the terminal."""
+def report_progress(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator[Reporter]:
+    """Yield a reporter that passes the steps of a fit on to callbacks and to a progress bar.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator that is fitted. Its callbacks of scikit-learn, if any, are called.
+    n_steps : int
+        Number of all steps.
+    X : array-like
+        Data of the fit, for the callbacks.
+    verbose : bool
+        Whether to show a progress bar on a terminal.
+
+    Yields
+    ------
+    reporter : Reporter
+        Callback for finished steps and blocks.
+    """
     with progress_bar(type(estimator).__name__, visible=verbose) as bar:
+        # scikit-learn sets this attribute when callbacks are registered.
         if not hasattr(estimator, "_skl_callbacks"):
             yield bar
             return
@@ -70,6 +112,7 @@ def reported(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator
 
         def report(done: int, total: int) -> None:
             nonlocal finished
+            # Callbacks expect one task for each step, but several steps may be reported at once.
             for _ in range(finished, done):
                 step = context.subcontext(task_name="candidate")
                 step.call_on_fit_task_begin(estimator=estimator)
@@ -77,19 +120,33 @@ def reported(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator
             finished = done
             bar(done, total)
 
-        yield Reporter(report, bar.say)
+        yield Reporter(report, bar.show_message)
         context.call_on_fit_task_end(estimator=estimator, X=X)
 
 
 @contextmanager
 def progress_bar(title: str, *, visible: bool) -> Iterator[Reporter]:
-    """Draw a bar on stderr, only if that is a terminal."""
+    """Yield a reporter that draws a progress bar on stderr, if that is a terminal.
+
+    Parameters
+    ----------
+    title : str
+        Text in front of the bar.
+    visible : bool
+        False never draws the bar.
+
+    Yields
+    ------
+    reporter : Reporter
+        Callback for finished steps and blocks.
+    """
     console = Console(stderr=True)
+    # Names of files may hold square brackets, which must not be read as markup.
     text = TextColumn("{task.description}", markup=False)
     columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=console, disable=not (visible and console.is_terminal)) as bar:
         task = bar.add_task(title)
         yield Reporter(
             lambda done, total: bar.update(task, completed=done, total=total),
-            lambda said: bar.update(task, description=f"{title}  {said}"),
+            lambda message: bar.update(task, description=f"{title}  {message}"),
         )

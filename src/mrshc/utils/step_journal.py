@@ -1,4 +1,4 @@
-"""A file of finished steps, one on each line, that survives a kill at any moment."""
+"""Journal of finished steps: a file of JSON lines that can be read after an interruption."""
 
 from __future__ import annotations
 
@@ -10,57 +10,79 @@ from typing import Any
 from mrshc.errors import UserError
 from mrshc.utils.atomic_files import replacing
 
-# Bytes of a first line that are read. Headers are shorter; another file may be of any size.
+# Number of bytes that are read to compare the header. Headers are shorter; a file that is no
+# journal may have a first line of any length.
 _LONGEST_HEADER = 4096
 
 
 class OtherWorkError(UserError):
-    """A journal belongs to something else than the work at hand."""
+    """The journal belongs to other work: other data, parameters or another version."""
 
 
 class DamagedError(UserError):
-    """A journal cannot be read, or something else is in its place."""
+    """The journal cannot be read, or the path leads to something else than a file."""
 
 
 class StepJournal:
-    """A growing file of JSON lines. The first says what work the others belong to.
+    """File of JSON lines to which finished steps are appended.
 
-    A process may be killed at any moment: a last line that was cut off does not count. A damaged
-    line before it has another cause, and is refused.
+    The first line, the header, identifies the work to which the steps belong. If the process is
+    killed while it writes, the last line is incomplete; it is ignored and removed when the journal
+    is opened again. Damage in any other line has another cause and is refused.
+
+    Parameters
+    ----------
+    path : Path
+        The file, which is created if it does not exist.
+    work : str
+        Identifier of the work, such as a digest of data and parameters.
+
+    Attributes
+    ----------
+    entries : list
+        Steps that the file held when it was opened, as `json.loads` returns them.
+
+    Raises
+    ------
+    OtherWorkError
+        If the header identifies other work.
+    DamagedError
+        If the file is no journal, or one of its lines is no JSON.
     """
 
     def __init__(self, path: Path, *, work: str) -> None:
         header = json.dumps({"work": work}).encode() + b"\n"
         content = b""
-        if _size(path):
+        if _regular_file_size(path):
             _refuse_other_header(path, header)
             content = path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1] or header
-        lines = whole.split(b"\n")[1:-1]
-        # What was there already.
-        self.entries = [_entry(line, path, number=i) for i, line in enumerate(lines, start=2)]
+        # Up to the last line break: without one, the last line is incomplete.
+        complete = content[: content.rfind(b"\n") + 1] or header
+        lines = complete.split(b"\n")[1:-1]
+        self.entries = [_parse_entry(line, path, number=i) for i, line in enumerate(lines, start=2)]
         self._path = path
-        if whole != content:
+        if complete != content:
+            # Otherwise the next step would be appended to the incomplete line.
             with replacing(path) as partial:
-                partial.write_bytes(whole)
+                partial.write_bytes(complete)
 
     def append(self, entry: Any) -> None:
-        """Add a line."""
+        """Append a step, any object that JSON can represent."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
 
 
 def damaged(path: Path, number: int) -> DamagedError:
-    """Return an error that names the line that cannot be used."""
+    """Return the error of a line that is no finished step; lines are counted from 1."""
     return DamagedError(
         f"{path} is damaged: line {number} holds no finished step. Remove it to begin anew."
     )
 
 
-def _size(path: Path) -> int:
+def _regular_file_size(path: Path) -> int:
     """Return the size of a regular file, 0 if there is none; refuse everything else.
 
-    A pipe would wait for ever, a device has no end.
+    Reading a pipe could block, and reading a device such as /dev/zero would not end.
     """
     try:
         status = path.stat()
@@ -68,34 +90,38 @@ def _size(path: Path) -> int:
         return 0
     if not S_ISREG(status.st_mode):
         raise DamagedError(
-            f"{path} is a folder or a device, but finished steps need a file. Name another."
+            f"{path} must be a file for finished steps, but is a folder or a device. Give another "
+            "path."
         )
     return status.st_size
 
 
 def _refuse_other_header(path: Path, header: bytes) -> None:
+    """Refuse a file that does not start with the header."""
     with path.open("rb") as file:
         first = file.readline(_LONGEST_HEADER)
     if first == header:
         return
-    found = _parsed(first) if first.endswith(b"\n") else None
-    if isinstance(found, dict) and isinstance(found.get("work"), str):
+    # The header of a journal, though of another one, or the first line of any other file?
+    other = _parse_json(first) if first.endswith(b"\n") else None
+    if isinstance(other, dict) and isinstance(other.get("work"), str):
         raise OtherWorkError(f"{path} belongs to other work. Remove it to begin anew.")
     raise DamagedError(
-        f"{path} is damaged, or no file of finished steps. Remove it to begin anew, or name "
-        "another."
+        f"{path} is damaged, or no file of finished steps. Remove it to begin anew, or give "
+        "another path."
     )
 
 
-def _entry(line: bytes, path: Path, *, number: int) -> Any:
-    entry = _parsed(line)
+def _parse_entry(line: bytes, path: Path, *, number: int) -> Any:
+    """Return the step on a line, or raise DamagedError with the number of the line."""
+    entry = _parse_json(line)
     if entry is None:
         raise damaged(path, number)
     return entry
 
 
-def _parsed(line: bytes) -> Any:
-    """Return what a line of JSON holds; None if it is not one, or nested without end."""
+def _parse_json(line: bytes) -> Any:
+    """Return the content of a line of JSON; None if it is invalid or nested too deeply."""
     try:
         return json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):

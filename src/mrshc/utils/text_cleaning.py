@@ -1,19 +1,21 @@
-"""Text from outside: clean it where it enters, and guard it where a spreadsheet may read it."""
+"""Clean text from files and libraries, and guard text that a spreadsheet may read as a formula."""
 
 from __future__ import annotations
 
 import re
 
-# Separators and controls, which would break lines, drive a terminal or make XML invalid: C0, DEL,
-# C1, the line and paragraph separators, and code points that XML 1.0 excludes.
+# Control characters and separators, which would break lines, control a terminal or make XML
+# invalid: C0, DEL, C1, the line and paragraph separators, and code points that XML 1.0 excludes.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
-# Marks that change the direction of the text around them: a name must not reorder its neighbours.
+# Marks that change the direction of text: a name must not reorder the text around it.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 # Halves of UTF-16 pairs, by which Python represents bytes that it cannot decode: no encoding can
 # write them.
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# The beginnings by which spreadsheets recognise a formula, behind any number of guards.
+# First characters by which spreadsheets recognise a formula, after any number of guards. Guarded
+# text is guarded again, so that removing one guard always restores the original.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
+# Spreadsheets read a cell with a leading apostrophe as text.
 _GUARD = "'"
 
 
@@ -26,12 +28,12 @@ def clean_text(text: str) -> str:
     Parameters
     ----------
     text : str
-        A name, a title or a message from a file, a library or the operating system.
+        Name, title or message from a file, a library or the operating system.
 
     Returns
     -------
     str
-        The same text if it holds none of these; leading and trailing blanks are removed.
+        The text without these characters, and without leading and trailing blanks.
 
     Examples
     --------
@@ -39,17 +41,29 @@ def clean_text(text: str) -> str:
     >>> clean_text("gene\x1b[31m\u202e7\n")
     'gene [31m7'
     """
-    if text.isascii() and text.isprintable():  # by far the most frequent case
+    # By far the most frequent case, and much faster than three substitutions.
+    if text.isascii() and text.isprintable():
         return text.strip()
     text = _DIRECTIONS.sub("", _CONTROLS.sub(" ", text))
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).strip()
 
 
 def guard_formula(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula; `unguard_formula` undoes it.
+    """Return a text that no spreadsheet reads as a formula; `unguard_formula` reverses it.
 
-    An apostrophe is put in front of texts that begin with ``=``, ``+``, ``-`` or ``@``, unless they
-    are a single character, such as a plus or minus sign as a level, or a number.
+    An apostrophe is put in front of texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a
+    carriage return, unless they are a number or a single character, such as a sign that is used as
+    a category.
+
+    Parameters
+    ----------
+    text : str
+        Text of a cell.
+
+    Returns
+    -------
+    str
+        The text, guarded if necessary.
 
     Examples
     --------
@@ -61,7 +75,17 @@ def guard_formula(text: str) -> str:
 
 
 def unguard_formula(text: str) -> str:
-    """Return the text that `guard_formula` was given.
+    """Return the original of a text that `guard_formula` returned.
+
+    Parameters
+    ----------
+    text : str
+        Text of a cell.
+
+    Returns
+    -------
+    str
+        The text without the guard, if it has one.
 
     Examples
     --------

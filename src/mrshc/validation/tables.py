@@ -1,6 +1,7 @@
-"""Validate arrays, lists and tables: numbers in two dimensions.
+"""Validation of arrays, lists and tables: real numbers in two dimensions.
 
-Text, dates, complex numbers and objects are refused with the position of the first such cell.
+Text, dates, complex numbers and other objects are refused with the position of the first such cell.
+numpy and scikit-learn convert some of these silently, such as text that looks like a number.
 """
 
 from __future__ import annotations
@@ -16,29 +17,35 @@ import numpy as np
 from mrshc.core.data.shape_and_dtype import OutOfRangeError, in_range
 from mrshc.errors import UserError
 
-# Double precision represents every integer up to this one exactly.
-_EXACT = 2**53
+# Double precision has 53 bits of precision: it represents every integer up to this one exactly.
+_LARGEST_EXACT_INTEGER = 2**53
 
 
 class NotNumericError(UserError, TypeError):
-    """A cell of X that is no number. Also a TypeError, as scikit-learn's convention has it."""
+    """A cell of X is not a number. It is a TypeError too, as scikit-learn's conventions require."""
 
 
-def check_columns(X: Any) -> Any:
-    """Return a table or an array whose columns are taken as they are; refuse other than numbers."""
-    X = numeric_table(X, rounded=False)
+def check_numeric_columns(X: Any) -> Any:
+    """Return a table or an array, unconverted, after checking that it holds numbers only."""
+    X = check_numeric_table(X, rounded=False)
     if "O" in _dtype_kinds(X) and (error := _object_error(X)):
         raise error
     return X
 
 
 @contextmanager
-def conversion_errors(X: Any) -> Iterator[None]:
-    """Turn failures of a conversion to numbers into a sentence about the first bad cell."""
+def explain_conversion_errors(X: Any) -> Iterator[None]:
+    """Replace errors of a conversion to numbers by an error that names the first such cell.
+
+    Parameters
+    ----------
+    X : array-like
+        The data that are converted within the block.
+    """
     try:
         with in_range():
             yield
-    except OutOfRangeError:
+    except OutOfRangeError:  # its message is complete
         raise
     except TypeError as error:
         raise _object_error(X, reason=f" ({error})") or error from None
@@ -46,20 +53,33 @@ def conversion_errors(X: Any) -> Iterator[None]:
         raise _text_error(X) or _object_error(X) or error from None
 
 
-def numeric_table(X: Any, *, rounded: bool = True) -> Any:
-    """Refuse text and dates, also where they could be read as numbers; unmask masked arrays.
+def check_numeric_table(X: Any, *, rounded: bool = True) -> Any:
+    """Return a table or an array after checking that it is a matrix of real numbers.
 
-    Whole numbers that are `rounded` to double precision give a warning.
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Array, DataFrame or list of lists. Text and dates are refused, even if they could be
+        converted to numbers.
+    rounded : bool, default=True
+        Whether X will be converted to double precision, and integers that this rounds give a
+        warning.
+
+    Returns
+    -------
+    X : array-like
+        X itself; masked arrays as arrays with NaN, sparse columns of a DataFrame as dense ones.
     """
+    # numpy would ignore the mask and use the values below it.
     if isinstance(X, np.ma.MaskedArray):
-        with conversion_errors(X):
+        with explain_conversion_errors(X):
             return np.ma.filled(X.astype(np.float64), np.nan)
-    _refuse_other_than_a_matrix(X)
+    _refuse_non_matrix(X)
     kinds = _dtype_kinds(X)
     if set(kinds) & set("SUO") and (error := _text_error(X)):
         raise error
     if set(kinds) & set("mM"):
-        raise _dates_error()
+        raise _date_error()
     if "c" in kinds:
         raise ValueError(
             "Complex data not supported: X must hold real numbers. Take their real parts or their "
@@ -67,27 +87,29 @@ def numeric_table(X: Any, *, rounded: bool = True) -> Any:
         )
     if rounded:
         warn_of_rounding(_largest_integer(X, [i for i, k in enumerate(kinds) if k in "iu"]))
-    return _without_sparse_columns(X)
+    return _densify_sparse_columns(X)
 
 
-def _without_sparse_columns(X: Any) -> Any:
-    """Return a DataFrame of sparse columns as a dense one; anything else as it is."""
+def _densify_sparse_columns(X: Any) -> Any:
+    """Return a DataFrame with its sparse columns made dense; other objects unchanged."""
+    # Only sparse dtypes of pandas have a fill value.
     if not hasattr(X, "iloc") or not any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
         return X
     return X.astype({j: d.subtype for j, d in X.dtypes.items() if hasattr(d, "fill_value")})
 
 
 def _dtype_kinds(X: Any) -> list[str]:
-    """Return the kinds of values in the columns of a table, the rows of a list, or an array."""
+    """Return numpy's kind letters of the columns of a table, the rows of a list, or an array."""
     if isinstance(X, list | tuple):
         return [_dtype_kind(dtype) for dtype in _row_dtypes(X)]
     dtypes = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
     return [_dtype_kind(dtype) for dtype in dtypes]
 
 
-def _refuse_other_than_a_matrix(X: Any) -> None:
-    """Refuse objects that are no table, and tables that have not been computed yet."""
+def _refuse_non_matrix(X: Any) -> None:
+    """Refuse objects that are not a matrix, and tables that have not been computed yet."""
     wanted = "X must be a matrix of numbers with samples in rows"
+    # Recognised by their methods: polars need not be installed.
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
         raise ValueError(f"{wanted}, got a LazyFrame. Call X.collect() first.")
     is_table = isinstance(X, list | tuple) or any(
@@ -103,22 +125,18 @@ def _refuse_other_than_a_matrix(X: Any) -> None:
     if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping | Set):
         kind = type(X[0]).__name__
         raise ValueError(f"{wanted}, got a list of {kind} values. Pass pandas.DataFrame(X).")
-    _refuse_other_dimensions(X, wanted)
+    _refuse_wrong_dimensions(X, wanted)
     if getattr(getattr(X, "dtype", None), "names", None):
         raise ValueError(f"{wanted}, got a structured array. Pass its fields as columns.")
 
 
-def _refuse_other_dimensions(X: Any, wanted: str) -> None:
-    """Refuse arrays and lists that have not two dimensions, other than records."""
-    if isinstance(X, list | tuple):
-        is_flat = not any(hasattr(row, "__len__") and not isinstance(row, str) for row in X)
-        cells = X[0] if len(X) and isinstance(X[0], list | tuple) else ()
-        is_deep = any(isinstance(c, list | tuple) or getattr(c, "ndim", 0) for c in cells)
-        n_dimensions, what = 1 if is_flat else 3 if is_deep else 2, f"a {type(X).__name__}"
-        what = f"{what} of {'lists' if is_deep else 'single values'}"
-        what = what if len(X) else f"an empty {type(X).__name__}"
-    else:
-        n_dimensions, what = getattr(X, "ndim", 2), "an array"
+def _refuse_wrong_dimensions(X: Any, wanted: str) -> None:
+    """Refuse arrays and lists that do not have two dimensions; records are refused later."""
+    n_dimensions, what = (
+        _dimensions_of_list(X)
+        if isinstance(X, list | tuple)
+        else (getattr(X, "ndim", 2), "an array")
+    )
     if n_dimensions != 2 and not getattr(getattr(X, "dtype", None), "names", None):
         count = f"{n_dimensions} dimension" + ("" if n_dimensions == 1 else "s")
         raise ValueError(
@@ -127,38 +145,59 @@ def _refuse_other_dimensions(X: Any, wanted: str) -> None:
         )
 
 
+def _dimensions_of_list(X: Sequence[Any]) -> tuple[int, str]:
+    """Return the number of dimensions of a list or tuple, and a description for a message."""
+    kind = type(X).__name__
+    if not len(X):
+        return 1, f"an empty {kind}"
+    if not any(hasattr(row, "__len__") and not isinstance(row, str) for row in X):
+        return 1, f"a {kind} of single values"
+    cells = X[0] if isinstance(X[0], list | tuple) else ()
+    if any(isinstance(cell, list | tuple) or getattr(cell, "ndim", 0) for cell in cells):
+        return 3, f"a {kind} of lists"
+    return 2, f"a {kind}"
+
+
 def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
-    """Return the types of the values in each row of a list of lists."""
+    """Return the dtype of each row of a list of lists, which must have equal lengths."""
     lengths = [len(row) if hasattr(row, "__len__") else 1 for row in rows]
     if len(set(lengths)) > 1:
         raise ValueError(
             f"Rows of X must have the same length, but row 0 has {lengths[0]} values and row "
             f"{next(i for i, n in enumerate(lengths) if n != lengths[0])} has another number. "
-            "Fill the gaps with NaN."
+            "Use NaN for missing values."
         )
-    return [_dtype_of(row) for row in rows]
+    return [_row_dtype(row) for row in rows]
 
 
-def _dtype_of(row: Any) -> np.dtype[Any]:
+def _row_dtype(row: Any) -> np.dtype[Any]:
+    """Return the dtype of a row, object if its values have none in common."""
     try:
         return np.asarray(row).dtype
-    except (TypeError, ValueError):  # values that have no type in common, such as times and numbers
+    except (TypeError, ValueError):  # values without a common dtype, such as times and numbers
         return np.dtype(object)
 
 
-def _largest_integer(X: Any, whole: list[int]) -> int:
-    """Return the largest absolute value in the integer columns of a table, or rows of a list.
+def _largest_integer(X: Any, positions: list[int]) -> int:
+    """Return the largest absolute value in the integer columns of a table, 0 if there are none.
 
-    `whole` are their positions; for an array, any entry stands for all of it.
+    Parameters
+    ----------
+    X : array-like
+        The data.
+    positions : list of int
+        Positions of the integer columns of a table, or rows of a list. For an array, which has one
+        dtype, any entry stands for all of its columns.
     """
-    return (
-        max((abs(int(value)) for value in _integer_extremes(X, whole)), default=0) if whole else 0
-    )
+    if not positions:
+        return 0
+    # As Python integers: in numpy, the absolute value of the smallest int64 overflows.
+    return max((abs(int(value)) for value in _integer_extremes(X, positions)), default=0)
 
 
 def warn_of_rounding(largest: float) -> None:
-    """Warn of integers, up to the largest given, that double precision does not hold exactly."""
-    if largest > _EXACT:
+    """Warn if integers up to `largest` are rounded in double precision."""
+    if largest > _LARGEST_EXACT_INTEGER:
         warnings.warn(
             f"X holds whole numbers up to {largest:.3g}; above 2^53 they are rounded to 16 "
             "significant digits. Subtract an offset first if their differences matter.",
@@ -167,34 +206,37 @@ def warn_of_rounding(largest: float) -> None:
         )
 
 
-def _integer_extremes(X: Any, whole: list[int]) -> list[Any]:
-    """Return the largest and smallest values of columns or rows of whole numbers."""
+def _integer_extremes(X: Any, positions: list[int]) -> list[Any]:
+    """Return the largest and smallest values of columns or rows of integers."""
     if hasattr(X, "iloc"):  # pandas, whose extension types hold missing values
-        part = X.iloc[:, whole]
+        part = X.iloc[:, positions]
         return [*part.max().dropna(), *part.min().dropna()]
     if hasattr(X, "columns"):  # polars
-        part = X[:, whole]
+        part = X[:, positions]
         extremes = [*part.max().row(0), *part.min().row(0)] if len(part) else []
         return [value for value in extremes if value is not None]
-    parts = [np.asarray(X[i]) for i in whole] if isinstance(X, list | tuple) else [np.asarray(X)]
+    parts = (
+        [np.asarray(X[i]) for i in positions] if isinstance(X, list | tuple) else [np.asarray(X)]
+    )
     return [value for part in parts if part.size for value in (part.max(), part.min())]
 
 
 def _dtype_kind(dtype: Any) -> str:
-    """Return numpy's letter for a kind of values; "O" for anything that may hold text."""
+    """Return numpy's kind letter of a dtype; "O" for anything that may hold text."""
     if hasattr(dtype, "is_numeric"):  # polars
         if dtype.is_integer():
             return "i"
         return "f" if dtype.is_numeric() else "M" if dtype.is_temporal() else "O"
+    # Objects without a dtype are converted by numpy later, which reports what it cannot convert.
     return getattr(dtype, "kind", "f")
 
 
-def _dates_error() -> ValueError:
+def _date_error() -> ValueError:
     return ValueError("X must be numeric, but holds dates or times. Drop or encode them.")
 
 
 def _enumerate_cells(X: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Return the positions and values of the cells of a table; of none if it is no matrix."""
+    """Return an iterator over positions and values of the cells; empty if X is not a matrix."""
     try:
         cells = np.asarray(X, dtype=object)
     except ValueError:  # rows of different length
@@ -203,10 +245,11 @@ def _enumerate_cells(X: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
 
 
 def _text_error(X: Any) -> ValueError | None:
-    """Return a sentence about the first cell that holds text or a date, if there is one."""
+    """Return the error of the first cell that holds text or a date, or None."""
     for (i, j), value in _enumerate_cells(X):
-        if isinstance(value, np.datetime64 | np.timedelta64):  # numpy would take it for a number
-            return _dates_error()
+        # numpy would convert a date to a number.
+        if isinstance(value, np.datetime64 | np.timedelta64):
+            return _date_error()
         if isinstance(value, str | bytes):
             return ValueError(
                 f"X must be numeric, but holds the text {value!r} in sample {i}, feature "
@@ -216,10 +259,10 @@ def _text_error(X: Any) -> ValueError | None:
 
 
 def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
-    """Return a sentence about the first cell that cannot be converted to a number, if any."""
+    """Return the error of the first cell that cannot be converted to a number, or None."""
     for (i, j), value in _enumerate_cells(X):
         is_number = isinstance(value, SupportsFloat) and getattr(value, "ndim", 0) == 0
-        if value is not None and not is_number:
+        if value is not None and not is_number:  # None is a missing value in object columns
             return NotNumericError(
                 f"X must be numeric, but holds a {type(value).__name__} in sample {i}, feature "
                 f"{feature_name(X, j)}{reason}. Drop or encode such columns."
@@ -228,6 +271,6 @@ def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
 
 
 def feature_name(X: Any, j: int) -> str:
-    """Return the name of a feature for a message: its quoted title, or its position without one."""
+    """Return the quoted name of a feature for a message, or its position if it has no name."""
     names = getattr(X, "columns", None)
     return str(j) if names is None else repr(str(names[j]))

@@ -231,12 +231,12 @@ def test_float32_data_give_the_same_features():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"l1_bound": 0.9}, r"l1_bound must lie in \[1, 3.87298\], got 0.9"),
-        ({"l1_bound": 4.0}, "l1_bound must lie in"),
-        ({"l1_bound": "2"}, "l1_bound must lie in"),
+        ({"l1_bound": 0.9}, r"l1_bound must be a number in \[1, 3.87298\], got 0.9"),
+        ({"l1_bound": 4.0}, "l1_bound must be a number in"),
+        ({"l1_bound": "2"}, "l1_bound must be a number in"),
         ({"n_components": 16}, r"n_components must be a whole number in \[1, 15\], got 16"),
         ({"max_iter": 0}, "max_iter must be a whole number at least 1, got 0"),
-        ({"tol": -1.0}, "tol must lie in"),
+        ({"tol": -1.0}, "tol must be a number in"),
         ({"center": 1}, "center must be one of True, 'grand', False, got 1"),
         ({"init": np.zeros(15)}, r"init must hold finite numbers in the shape \(1, 15\)"),
     ],
