@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from mrshc.plotting import CLUSTER_PALETTE, PALETTE, annotation_bars, cluster_colours, level_colours
-from mrshc.plotting.colours import MISSING, cluster_legend, scale_colour
+from mrshc.plotting.colours import MISSING_COLOUR, cluster_legend_entries, sequential_colour
 
 
 def lightness(colour):
@@ -18,7 +18,7 @@ def test_the_palette_comes_first_and_tints_differ_from_all_before():
     colours = level_colours(25)
     assert colours[:7] == PALETTE
     assert len(set(colours)) == 25
-    assert MISSING not in colours
+    assert MISSING_COLOUR not in colours
 
 
 def test_more_levels_than_colours_begin_again():
@@ -59,13 +59,13 @@ def test_the_next_annotation_goes_on_in_the_palette():
 @pytest.mark.parametrize("gone", [None, np.nan, pd.NA, pd.NaT])
 def test_missing_values_are_grey_and_said_to_be_missing(gone):
     (bar,) = annotation_bars({"c": ["a", gone, "b"]}, 3)
-    assert bar.colours == (PALETTE[0], MISSING, PALETTE[1])
-    assert bar.legend[-1] == ("missing", MISSING)
+    assert bar.colours == (PALETTE[0], MISSING_COLOUR, PALETTE[1])
+    assert bar.legend[-1] == ("missing", MISSING_COLOUR)
 
 
 def test_nothing_known_at_all_is_all_missing():
     (bar,) = annotation_bars({"c": [None, None, None]}, 3)
-    assert bar.legend == (("missing", MISSING),)
+    assert bar.legend == (("missing", MISSING_COLOUR),)
 
 
 def test_a_single_level_is_one_colour():
@@ -86,17 +86,17 @@ def test_numbers_with_many_levels_are_a_scale_that_darkens():
     assert not bar.is_categorical
     shades = [lightness(colour) for colour in bar.colours[:13]]
     assert all(a > b for a, b in itertools.pairwise(shades))
-    assert bar.colours[13:] == (MISSING, MISSING)
+    assert bar.colours[13:] == (MISSING_COLOUR, MISSING_COLOUR)
     said = dict(bar.legend)
     assert said["80 (highest)"] == bar.colours[12]
     assert said["50"] == bar.colours[6]
     assert said["20 (lowest)"] == bar.colours[0]
-    assert said["missing"] == MISSING
+    assert said["missing"] == MISSING_COLOUR
 
 
 def test_a_scale_stays_within_its_ends():
-    assert scale_colour(-1.0) == scale_colour(0.0)
-    assert scale_colour(2.0) == scale_colour(1.0)
+    assert sequential_colour(-1.0) == sequential_colour(0.0)
+    assert sequential_colour(2.0) == sequential_colour(1.0)
 
 
 def test_long_legends_say_how_much_they_leave_out():
@@ -106,7 +106,7 @@ def test_long_legends_say_how_much_they_leave_out():
 
 
 def test_clusters_are_counted_from_one():
-    assert cluster_legend(2) == (
+    assert cluster_legend_entries(2) == (
         ("cluster 1", CLUSTER_PALETTE[0]),
         ("cluster 2", CLUSTER_PALETTE[1]),
     )

@@ -30,7 +30,7 @@ from mrshc.plotting import (
     standardised,
     write_picture,
 )
-from mrshc.plotting.colours import MISSING, NEUTRAL
+from mrshc.plotting.colours import MISSING_COLOUR, NEUTRAL_COLOUR
 
 DATA = make_section2_example(0)
 MODEL = HighVarianceHC(4, linkage="average").fit(DATA.X)
@@ -93,7 +93,7 @@ def test_bars_under_the_leaves_have_the_colours_of_their_levels():
     ax = dendrogram(MODEL, annotations=annotations)
     expected = annotation_bars(annotations, 20)
     assert bars_of(ax) == [[bar.colours[i] for i in ORDER] for bar in expected]
-    assert MISSING in bars_of(ax)[1]
+    assert MISSING_COLOUR in bars_of(ax)[1]
     assert [tick.get_text() for tick in ax.get_yticklabels(minor=True)] == ["true class", "stage"]
     assert words_of(ax.get_legend()) == [
         "true class",
@@ -119,7 +119,7 @@ def test_branches_inside_a_cluster_have_its_colour_and_those_above_none():
     model = random_model(30, k=3)
     (forks,) = (c for c in dendrogram(model).collections if isinstance(c, LineCollection))
     colours = [to_hex(colour).upper() for colour in forks.get_colors()]
-    assert colours[27:29] == [NEUTRAL, NEUTRAL]
+    assert colours[27:29] == [NEUTRAL_COLOUR, NEUTRAL_COLOUR]
     first = model.linkage_matrix_[:27, 0]
     for colour, child in zip(colours[:27], first, strict=True):
         if child < 30:
@@ -138,7 +138,7 @@ def test_a_sample_alone_in_its_cluster_shows_its_colour():
 
 def test_branches_may_stay_without_colour():
     ax = dendrogram(random_model(30, k=3), colour_branches=False)
-    assert {to_hex(c).upper() for c in ax.collections[0].get_colors()} == {NEUTRAL}
+    assert {to_hex(c).upper() for c in ax.collections[0].get_colors()} == {NEUTRAL_COLOUR}
     assert ax.get_legend() is None
 
 

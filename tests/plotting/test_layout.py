@@ -14,7 +14,7 @@ from mrshc.plotting import (
     shortened,
     shortened_names,
 )
-from mrshc.plotting.dendrogram_layout import LINE_HEIGHT, lone_branches
+from mrshc.plotting.dendrogram_layout import LINE_HEIGHT, singleton_branches
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 
@@ -105,7 +105,7 @@ def test_labels_must_fit_the_tree():
 def test_a_sample_alone_in_its_cluster_has_its_leg_found():
     Z = caterpillar(4)
     labels = [0, 0, 0, 1]
-    assert lone_branches(Z, labels) == [(1, 2, 1)]
+    assert singleton_branches(Z, labels) == [(1, 2, 1)]
     leg = dendrogram_lines(Z).forks[2, 2:4]
     np.testing.assert_array_equal(leg[:, 1], [Z[2, 2], 0.0])
 
@@ -195,7 +195,7 @@ def test_one_thing_is_counted_in_the_singular():
     [
         dendrogram_lines,
         lambda tree: clusters_of_merges(tree, [0, 0, 1]),
-        lambda tree: lone_branches(tree, [0, 0, 1]),
+        lambda tree: singleton_branches(tree, [0, 0, 1]),
         lambda tree: cut_height(tree, 2),
     ],
 )

@@ -124,7 +124,7 @@ def changed_asset(name):
 @pytest.mark.parametrize("assets", ["as they are", "changed"])
 def test_the_policy_allows_the_scripts_and_the_style_of_the_page_only(assets, monkeypatch):
     if assets == "changed":
-        monkeypatch.setattr(pages, "asset", changed_asset)
+        monkeypatch.setattr(pages, "read_asset", changed_asset)
     html = simple_page()
     assert ("another main.js" in html) == (assets == "changed")
     found, allowed = Elements(html), directives(html)

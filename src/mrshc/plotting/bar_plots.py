@@ -23,18 +23,18 @@ from mrshc.plotting.arguments import (
 from mrshc.plotting.colours import cluster_colours
 from mrshc.plotting.dendrogram_layout import (
     fitting_labels,
-    in_order,
+    order_by_leaves,
     shortened,
-    text_inches,
+    estimate_text_width,
 )
 from mrshc.plotting.loading_order import largest_loadings
 from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows
 from mrshc.plotting.strongest_markers import marker_panels
 from mrshc.utils.sample_alignment import align_together
 
-_POSITIVE, _NEGATIVE = "#0072B2", "#D55E00"
-_PANELS_PER_ROW, _MOST_PANELS = 4, 20
-_LONG, _LEGEND_INCHES = 30, 1.5
+_POSITIVE_COLOUR, _NEGATIVE_COLOUR = "#0072B2", "#D55E00"
+_PANELS_PER_ROW, _MAX_PANELS = 4, 20
+_MARKER_NAME_LENGTH, _LEGEND_INCHES = 30, 1.5
 
 
 def silhouettes(
@@ -85,7 +85,7 @@ def silhouettes(
     # Air between many thin bars would only flicker.
     thick = 0.9 if n <= 100 else 1.0
     ax.barh(rows.places, values, height=thick, color=[colours[k] for k in rows.clusters])
-    _write_clusters(ax, rows)
+    _annotate_clusters(ax, rows)
     average = float(values.mean())
     ax.axvline(average, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="average")
     ax.axvline(0.0, color="#000000", linewidth=0.6)
@@ -98,25 +98,25 @@ def silhouettes(
     )
     ax.set_yticks([])
     if names is not None:
-        shown = in_order("names", names, order=rows.order)
+        shown = order_by_leaves("names", names, order=rows.order)
         fit = fitting_labels(
-            int(np.ceil(rows.places[-1])) + 1, inches=figure_parts.inches_of(ax)[1]
+            int(np.ceil(rows.places[-1])) + 1, inches=figure_parts.size_in_inches(ax)[1]
         )
-        figure_parts.name_ticks(ax.yaxis, shown, fit=fit, places=rows.places)
-        ax.set_ylabel(f"{counted(n, 'sample')}{figure_parts.every(fit.step)}", fontsize=9)
-    ax.tick_params(axis="x", labelsize=figure_parts.SMALL_TEXT)
+        figure_parts.label_ticks(ax.yaxis, shown, fit=fit, places=rows.places)
+        ax.set_ylabel(f"{counted(n, 'sample')}{figure_parts.describe_step(fit.step)}", fontsize=9)
+    ax.tick_params(axis="x", labelsize=figure_parts.SMALL_FONT)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    figure_parts.heading(ax, title)
+    figure_parts.set_heading(ax, title)
     return ax
 
 
-def _write_clusters(ax: Axes, rows: SilhouetteRows) -> None:
+def _annotate_clusters(ax: Axes, rows: SilhouetteRows) -> None:
     sizes = np.bincount(rows.clusters)
     # Clusters of few samples among many would write over each other.
-    tall = figure_parts.inches_of(ax)[1] * 72 / (rows.places[-1] + 2)
+    tall = figure_parts.size_in_inches(ax)[1] * 72 / (rows.places[-1] + 2)
     last = -np.inf
     for k, (name, place) in enumerate(zip(rows.names, rows.centres, strict=True)):
-        if (place - last) * tall < 1.25 * figure_parts.SMALL_TEXT:
+        if (place - last) * tall < 1.25 * figure_parts.SMALL_FONT:
             continue
         last = place
         words = f"{shortened(name)}: {counted(int(sizes[k]), 'sample')}, average "
@@ -128,7 +128,7 @@ def _write_clusters(ax: Axes, rows: SilhouetteRows) -> None:
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
-            fontsize=figure_parts.SMALL_TEXT,
+            fontsize=figure_parts.SMALL_FONT,
             annotation_clip=False,
             parse_math=False,
         )
@@ -164,37 +164,37 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
     ['cluster 1', 'cluster 2', 'cluster 3']
     """
     title = check_title(title)
-    panels = marker_panels(table, n_clusters, top=top)[:_MOST_PANELS]
+    panels = marker_panels(table, n_clusters, top=top)[:_MAX_PANELS]
     most = max(2, *(len(panel.features) for panel in panels))
     high = 0.18 * most
     # Names of markers are what the picture is for: they have more room than elsewhere.
-    names = (shortened(name, length=_LONG) for panel in panels for name in panel.features)
-    wide = 2.7 + text_inches(names, size=figure_parts.SMALL_TEXT)
-    fitting = int((figure_parts.WIDEST - _LEGEND_INCHES) / wide)
+    names = (shortened(name, length=_MARKER_NAME_LENGTH) for panel in panels for name in panel.features)
+    wide = 2.7 + estimate_text_width(names, size=figure_parts.SMALL_FONT)
+    fitting = int((figure_parts.MAX_FIGURE_WIDTH - _LEGEND_INCHES) / wide)
     n_rows, n_columns = _panel_grid(len(panels), widest=min(_PANELS_PER_ROW, fitting))
     figure = figure_parts.new_figure(wide * n_columns + _LEGEND_INCHES, (high + 0.8) * n_rows + 0.6)
     grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
     widest = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)
     for ax, panel in zip(grid, panels, strict=False):
-        shape: Any = {"inches": high, "most": most, "length": _LONG}
-        _draw_bars(ax, panel.effects, names=panel.features, **shape)
+        shape: Any = {"inches": high, "most": most, "length": _MARKER_NAME_LENGTH}
+        _draw_signed_bars(ax, panel.effects, names=panel.features, **shape)
         if not panel.features:
             ax.text(0.5, 0.5, "no feature marks it", ha="center", transform=ax.transAxes, size=9)
             ax.set_yticks([])
         ax.set_xlim(0.0, 1.05 * widest or 1.0)
         ax.set_xlabel(
-            "difference of means, in standard deviations", fontsize=figure_parts.SMALL_TEXT
+            "difference of means, in standard deviations", fontsize=figure_parts.SMALL_FONT
         )
         n_shown = len(panel.features)
         said = f": {n_shown} of {panel.n_all:,} markers" if panel.n_all > n_shown else ""
-        figure_parts.heading(ax, panel.heading + said)
+        figure_parts.set_heading(ax, panel.heading + said)
     for ax in grid[len(panels) :]:
         ax.remove()
     if title is not None:
-        figure_parts.figure_heading(figure, title)
+        figure_parts.set_figure_heading(figure, title)
     where = "cluster 1" if n_clusters == 2 else "the cluster"
-    signs = [(f"higher in {where}", _POSITIVE), (f"lower in {where}", _NEGATIVE)]
-    figure_parts.beside(grid[n_columns - 1], [figure_parts.patches("mean of the feature", signs)])
+    signs = [(f"higher in {where}", _POSITIVE_COLOUR), (f"lower in {where}", _NEGATIVE_COLOUR)]
+    figure_parts.draw_side_legend(grid[n_columns - 1], [figure_parts.patch_section("mean of the feature", signs)])
     return figure
 
 
@@ -252,21 +252,21 @@ def loadings(
     for number, (ax, component, rows) in enumerate(
         zip(panels, values, picked, strict=False), start=1
     ):
-        _draw_bars(ax, component[rows], names=[names[i] for i in rows], inches=high, most=most)
+        _draw_signed_bars(ax, component[rows], names=[names[i] for i in rows], inches=high, most=most)
         ax.set_xlabel("size of loading", fontsize=9)
         n_all = int(np.count_nonzero(component))
         said = f"{len(rows)} largest of {n_all}" if n_all > len(rows) else f"all {n_all}"
-        figure_parts.heading(ax, f"component {number}\n{said} loadings")
+        figure_parts.set_heading(ax, f"component {number}\n{said} loadings")
     for ax in panels[len(values) :]:
         ax.remove()
     if title is not None:
-        figure_parts.figure_heading(figure, title)
-    signs = [("positive", _POSITIVE), ("negative", _NEGATIVE)]
-    figure_parts.beside(panels[n_columns - 1], [figure_parts.patches("loading", signs)])
+        figure_parts.set_figure_heading(figure, title)
+    signs = [("positive", _POSITIVE_COLOUR), ("negative", _NEGATIVE_COLOUR)]
+    figure_parts.draw_side_legend(panels[n_columns - 1], [figure_parts.patch_section("loading", signs)])
     return figure
 
 
-def _draw_bars(
+def _draw_signed_bars(
     ax: Axes,
     values: Float,
     *,
@@ -276,11 +276,11 @@ def _draw_bars(
     length: int = 18,
 ) -> None:
     """Draw the sizes of numbers, their signs as colours."""
-    colours = np.where(values > 0, _POSITIVE, _NEGATIVE)
+    colours = np.where(values > 0, _POSITIVE_COLOUR, _NEGATIVE_COLOUR)
     ax.barh(np.arange(values.size), np.abs(values), color=list(colours), height=0.8)
     ax.set_ylim(most - 0.4, -0.6)
-    ax.tick_params(axis="x", labelsize=figure_parts.SMALL_TEXT, labelbottom=True)
-    figure_parts.name_ticks(ax.yaxis, names, fit=fitting_labels(most, inches=inches), length=length)
+    ax.tick_params(axis="x", labelsize=figure_parts.SMALL_FONT, labelbottom=True)
+    figure_parts.label_ticks(ax.yaxis, names, fit=fitting_labels(most, inches=inches), length=length)
     ax.spines[["top", "right"]].set_visible(False)
 
 

@@ -22,18 +22,18 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 # Clusters that were found have colours of their own, darker ones of Paul Tol's muted palette: a
 # cluster in the colour of a known class would look as if the two were one.
 CLUSTER_PALETTE = ("#332288", "#CC6677", "#117733", "#AA4499", "#999933", "#882255", "#44AA99")
-MISSING = "#D9D9D9"
-NEUTRAL = "#737373"
-_OUTLYING, _NOTHING = "#000000", "none"
+MISSING_COLOUR = "#D9D9D9"
+NEUTRAL_COLOUR = "#737373"
+_OUTLIER_COLOUR, _NO_COLOUR = "#000000", "none"
 # From low to high, in steps of lightness: anchors of viridis.
-_SEQUENTIAL = ("#FDE725", "#5EC962", "#21918C", "#3B528B", "#440154")
+_SEQUENTIAL_PALETTE = ("#FDE725", "#5EC962", "#21918C", "#3B528B", "#440154")
 # With more levels than the palette: towards white or black by these shares.
 _TINTS = (("#FFFFFF", 0.5), ("#000000", 0.45), ("#FFFFFF", 0.75))
-_MOST_ENTRIES = 20
+_MAX_LEGEND_ENTRIES = 20
 # Numbers with more levels than this are a scale, not names of groups.
-_MOST_NUMBERED_GROUPS = 10
+_MAX_NUMERIC_LEVELS = 10
 
-Entry = tuple[str, str | None]  # what the legend says, and its colour
+LegendEntry = tuple[str, str | None]  # what the legend says, and its colour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class AnnotationBar:
 
     name: str
     colours: tuple[str, ...]  # (n,), in the order of the samples
-    legend: tuple[Entry, ...]
+    legend: tuple[LegendEntry, ...]
     is_categorical: bool
 
 
@@ -72,7 +72,7 @@ def level_colours(
     turned = [palette[(start + i) % len(palette)] for i in range(len(palette))]
     # Black has no darker tint, and its lighter ones are kept for what is missing.
     tinted = [colour for colour in turned if colour != "#000000"]
-    rounds = [[_mixed(c, other, share=share) for c in tinted] for other, share in _TINTS]
+    rounds = [[_mix_colours(c, other, share=share) for c in tinted] for other, share in _TINTS]
     colours = [*turned, *(colour for tints in rounds for colour in tints)]
     return tuple(colours[i % len(colours)] for i in range(n_levels))
 
@@ -83,20 +83,20 @@ def cluster_colours(n_clusters: int) -> tuple[str, ...]:
     return level_colours(n_clusters, palette=CLUSTER_PALETTE)
 
 
-def _channels(colour: str) -> Float:
+def _rgb_channels(colour: str) -> Float:
     return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], dtype=np.float64)
 
 
-def _mixed(colour: str, other: str, *, share: float) -> str:
-    red, green, blue = np.rint((1 - share) * _channels(colour) + share * _channels(other))
+def _mix_colours(colour: str, other: str, *, share: float) -> str:
+    red, green, blue = np.rint((1 - share) * _rgb_channels(colour) + share * _rgb_channels(other))
     return f"#{int(red):02X}{int(green):02X}{int(blue):02X}"
 
 
-def scale_colour(share: float) -> str:
+def sequential_colour(share: float) -> str:
     """Return the colour of a number that lies at this share of the way from lowest to highest."""
-    place = float(np.clip(share, 0.0, 1.0)) * (len(_SEQUENTIAL) - 1)
-    left = min(int(place), len(_SEQUENTIAL) - 2)
-    return _mixed(_SEQUENTIAL[left], _SEQUENTIAL[left + 1], share=place - left)
+    place = float(np.clip(share, 0.0, 1.0)) * (len(_SEQUENTIAL_PALETTE) - 1)
+    left = min(int(place), len(_SEQUENTIAL_PALETTE) - 2)
+    return _mix_colours(_SEQUENTIAL_PALETTE[left], _SEQUENTIAL_PALETTE[left + 1], share=place - left)
 
 
 def annotation_bars(
@@ -125,22 +125,22 @@ def annotation_bars(
     """
     bars: list[AnnotationBar] = []
     start = 0
-    for title, values in _columns(annotations).items():
+    for title, values in _annotation_columns(annotations).items():
         name = clean_text(str(title))
         if samples is not None:
             values = align_samples(values, samples, what=f"Annotation {name!r}")
-        series = _series(name, values, n=n)
-        if _is_scale(series):
-            bars.append(_scale_bar(name, series))
+        series = _annotation_series(name, values, n=n)
+        if _is_continuous(series):
+            bars.append(_continuous_bar(name, series))
             continue
-        levels = _levels(series)
+        levels = _sorted_levels(series)
         # A level of the next annotation does not look like one of this.
-        bars.append(_level_bar(name, series, levels=levels, start=start))
+        bars.append(_categorical_bar(name, series, levels=levels, start=start))
         start += len(levels)
     return tuple(bars)
 
 
-def outlier_bar(model: Any, n: int) -> tuple[AnnotationBar, ...]:
+def outlier_bars(model: Any, n: int) -> tuple[AnnotationBar, ...]:
     """Return a bar that marks the samples that a model set apart; none if there are none."""
     outlying = set(map(int, getattr(model, "outlier_samples_", ())))
     if not outlying:
@@ -148,14 +148,14 @@ def outlier_bar(model: Any, n: int) -> tuple[AnnotationBar, ...]:
     return (
         AnnotationBar(
             name="outlying",
-            colours=tuple(_OUTLYING if i in outlying else _NOTHING for i in range(n)),
-            legend=(("set apart, attached last", _OUTLYING),),
+            colours=tuple(_OUTLIER_COLOUR if i in outlying else _NO_COLOUR for i in range(n)),
+            legend=(("set apart, attached last", _OUTLIER_COLOUR),),
             is_categorical=False,
         ),
     )
 
 
-def _columns(annotations: Any) -> dict[Any, Any]:
+def _annotation_columns(annotations: Any) -> dict[Any, Any]:
     if annotations is None:
         return {}
     if hasattr(annotations, "columns"):
@@ -174,7 +174,7 @@ def _columns(annotations: Any) -> dict[Any, Any]:
     return dict(annotations)
 
 
-def _series(name: str, values: Any, *, n: int) -> pd.Series:
+def _annotation_series(name: str, values: Any, *, n: int) -> pd.Series:
     is_list = isinstance(values, Iterable) and not isinstance(values, str)
     listed = list(values) if is_list else [values]
     if not is_list or len(listed) != n:
@@ -183,7 +183,7 @@ def _series(name: str, values: Any, *, n: int) -> pd.Series:
             f"Annotation {name!r} must hold one value for each of the {n} samples, got {got}. "
             "Use None or NaN where a value is missing."
         )
-    if (odd := next((v for v in listed if not _is_single(v)), None)) is not None:
+    if (odd := next((v for v in listed if not _is_scalar(v)), None)) is not None:
         raise ValueError(
             f"Annotation {name!r} must hold real numbers, text or other single values, got a "
             f"{type(odd).__name__}. Convert its values, such as by str()."
@@ -193,7 +193,7 @@ def _series(name: str, values: Any, *, n: int) -> pd.Series:
     return pd.Series([clean_text(v) if isinstance(v, str) else v for v in listed])
 
 
-def _is_single(value: Any) -> bool:
+def _is_scalar(value: Any) -> bool:
     """Tell whether a value can be a level or lie on a scale."""
     try:
         hash(value)
@@ -202,20 +202,20 @@ def _is_single(value: Any) -> bool:
     return not isinstance(value, complex | np.complexfloating)
 
 
-def _is_scale(series: pd.Series) -> bool:
+def _is_continuous(series: pd.Series) -> bool:
     is_number = pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
     finite = series[series.abs() < np.inf] if is_number else series
-    return bool(is_number and finite.nunique() > _MOST_NUMBERED_GROUPS)
+    return bool(is_number and finite.nunique() > _MAX_NUMERIC_LEVELS)
 
 
-def _levels(series: pd.Series) -> list[Any]:
+def _sorted_levels(series: pd.Series) -> list[Any]:
     if isinstance(series.dtype, pd.CategoricalDtype):
         present = set(series.dropna())
         return [level for level in series.cat.categories if level in present]
-    return sorted(series.dropna().unique(), key=natural_key)
+    return sorted(series.dropna().unique(), key=natural_sort_key)
 
 
-def natural_key(value: Any) -> tuple[Any, ...]:
+def natural_sort_key(value: Any) -> tuple[Any, ...]:
     """Sort numbers by size, also those inside names: class 2 comes before class 10."""
     parts = re.split(r"(\d+(?:\.\d+)?)", str(value))
     texts = tuple((float(p), "") if i % 2 else (0.0, p) for i, p in enumerate(parts))
@@ -226,20 +226,20 @@ def natural_key(value: Any) -> tuple[Any, ...]:
         return (np.inf if value > 0 else -np.inf, texts)
 
 
-def _level_bar(name: str, series: pd.Series, *, levels: list[Any], start: int) -> AnnotationBar:
+def _categorical_bar(name: str, series: pd.Series, *, levels: list[Any], start: int) -> AnnotationBar:
     colour = dict(zip(levels, level_colours(len(levels), start=start), strict=True))
     missing = series.isna()
     return AnnotationBar(
         name=name,
         colours=tuple(
-            MISSING if gone else colour[v] for v, gone in zip(series, missing, strict=True)
+            MISSING_COLOUR if gone else colour[v] for v, gone in zip(series, missing, strict=True)
         ),
-        legend=(*_at_most([(_said(v), c) for v, c in colour.items()]), *_gap(missing)),
+        legend=(*_truncate_legend([(_format_level(v), c) for v, c in colour.items()]), *_missing_entries(missing)),
         is_categorical=True,
     )
 
 
-def _scale_bar(name: str, series: pd.Series) -> AnnotationBar:
+def _continuous_bar(name: str, series: pd.Series) -> AnnotationBar:
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     finite = np.isfinite(values)
     low, high = values[finite].min(), values[finite].max()
@@ -253,29 +253,29 @@ def _scale_bar(name: str, series: pd.Series) -> AnnotationBar:
     return AnnotationBar(
         name=name,
         colours=tuple(
-            scale_colour(s) if ok else MISSING for s, ok in zip(shares, finite, strict=True)
+            sequential_colour(s) if ok else MISSING_COLOUR for s, ok in zip(shares, finite, strict=True)
         ),
-        legend=(*((text, scale_colour(share)) for share, text in marks), *_gap(~finite)),
+        legend=(*((text, sequential_colour(share)) for share, text in marks), *_missing_entries(~finite)),
         is_categorical=False,
     )
 
 
-def _said(value: Any) -> str:
+def _format_level(value: Any) -> str:
     is_fraction = isinstance(value, float | np.floating)
     return shortened(f"{value:g}" if is_fraction else value, length=26)
 
 
-def _at_most(entries: list[Entry]) -> list[Entry]:
-    if len(entries) <= _MOST_ENTRIES:
+def _truncate_legend(entries: list[LegendEntry]) -> list[LegendEntry]:
+    if len(entries) <= _MAX_LEGEND_ENTRIES:
         return entries
-    return [*entries[:_MOST_ENTRIES], (f"... and {len(entries) - _MOST_ENTRIES} more", None)]
+    return [*entries[:_MAX_LEGEND_ENTRIES], (f"... and {len(entries) - _MAX_LEGEND_ENTRIES} more", None)]
 
 
-def _gap(missing: Any) -> list[Entry]:
-    return [("missing", MISSING)] if np.any(missing) else []
+def _missing_entries(missing: Any) -> list[LegendEntry]:
+    return [("missing", MISSING_COLOUR)] if np.any(missing) else []
 
 
-def cluster_legend(n_clusters: int) -> tuple[Entry, ...]:
+def cluster_legend_entries(n_clusters: int) -> tuple[LegendEntry, ...]:
     """Return what the legend says of clusters; they are counted from one for readers."""
     colours = cluster_colours(n_clusters)
-    return tuple(_at_most([(f"cluster {k + 1}", colour) for k, colour in enumerate(colours)]))
+    return tuple(_truncate_legend([(f"cluster {k + 1}", colour) for k, colour in enumerate(colours)]))

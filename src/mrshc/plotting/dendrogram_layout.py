@@ -24,7 +24,7 @@ POINTS_PER_INCH = 72.0
 LINE_HEIGHT = 1.25
 # A character is as wide as its size in points times this, on average.
 CHARACTER_WIDTH = 0.6
-_LARGEST_TEXT, _SMALLEST_TEXT = 8.0, 5.0
+_MAX_FONT_SIZE, _MIN_FONT_SIZE = 8.0, 5.0
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
@@ -74,7 +74,7 @@ def dendrogram_lines(
     merges = check_linkage(linkage_matrix)
     n = merges.shape[0] + 1
     if distances is not None:
-        merges = hierarchy.optimal_leaf_ordering(merges, _condensed(distances, n))
+        merges = hierarchy.optimal_leaf_ordering(merges, _condensed_distances(distances, n))
     order = Tree(linkage_matrix=merges).leaf_order
     position = np.append(np.argsort(order).astype(np.float64), np.empty(n - 1))
     height = np.append(np.zeros(n), merges[:, 2])
@@ -88,7 +88,7 @@ def dendrogram_lines(
     return DendrogramLines(order=order, forks=forks)
 
 
-def _condensed(distances: ArrayLike, n: int) -> Float:
+def _condensed_distances(distances: ArrayLike, n: int) -> Float:
     square = check_numbers("distances", distances)
     if square.shape != (n, n):
         raise ValueError(
@@ -122,7 +122,7 @@ def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
     return cluster[n:]
 
 
-def lone_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tuple[int, int, int]]:
+def singleton_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tuple[int, int, int]]:
     """Return (cluster, merge, side) of the branch to each sample that is alone in its cluster.
 
     Side 0 is the fork's left leg, 1 its right one. Such a cluster has no fork of its own.
@@ -158,7 +158,7 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     return float(padded[n - k : n - k + 2].mean()) if k > 1 else float(padded[-1])
 
 
-def in_order(what: str, values: Iterable[Any], *, order: Index) -> list[Any]:
+def order_by_leaves(what: str, values: Iterable[Any], *, order: Index) -> list[Any]:
     """Return one value for each leaf, from left to right."""
     listed = list(values)
     if len(listed) != order.size:
@@ -218,11 +218,11 @@ def fitting_labels(n: int, *, inches: float) -> LabelFit:
     LabelFit(size=5.0, step=6)
     """
     room = inches * POINTS_PER_INCH / max(n, 1)
-    size = float(np.clip(room / LINE_HEIGHT, _SMALLEST_TEXT, _LARGEST_TEXT))
+    size = float(np.clip(room / LINE_HEIGHT, _MIN_FONT_SIZE, _MAX_FONT_SIZE))
     return LabelFit(size=size, step=max(1, int(np.ceil(LINE_HEIGHT * size / room - 1e-9))))
 
 
-def text_inches(texts: Iterable[str], *, size: float) -> float:
+def estimate_text_width(texts: Iterable[str], *, size: float) -> float:
     """Estimate the width of the longest of some texts."""
     longest = max((len(text) for text in texts), default=0)
     return longest * size * CHARACTER_WIDTH / POINTS_PER_INCH
@@ -271,12 +271,12 @@ def free_places(
         ]
         boxes = [(left, low, left + w, low + h) for left, low in corners]
         inside = [box for box in boxes if box[0] >= 0 and box[2] <= width]
-        free = next((box for box in inside if not any(_overlap(box, t) for t in taken)), None)
+        free = next((box for box in inside if not any(_are_overlapping(box, t) for t in taken)), None)
         places.append(None if free is None else free[:2])
         if free is not None:
             taken.append(free)
     return places
 
 
-def _overlap(a: Box, b: Box) -> bool:
+def _are_overlapping(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

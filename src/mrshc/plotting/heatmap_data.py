@@ -11,9 +11,9 @@ from mrshc.core.array_types import Float, Index, Mask
 from mrshc.plotting.arguments import check_numbers
 
 # Below this share of the scale, spread is rounding error.
-_NO_SPREAD = 1e-12
+_SPREAD_TOLERANCE = 1e-12
 # Two features seen together in fewer samples than this always correlate perfectly.
-_FEWEST_COMMON = 3
+_MIN_COMMON_SAMPLES = 3
 
 
 def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float:
@@ -28,7 +28,7 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
     >>> standardised([[1.0, 5.0], [3.0, 5.0]]).round(6).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
-    X = _matrix(selected)
+    X = _check_matrix(selected)
     seen = np.isfinite(X)
     counted = seen.copy()
     counted[[] if outlying is None else outlying] = False
@@ -38,18 +38,18 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
     n_seen = np.maximum(counted.sum(axis=0), 1)
     X = np.where(seen, X - X.sum(axis=0, where=counted) / n_seen, 0.0)
     spread = np.sqrt((X**2).sum(axis=0, where=counted) / n_seen)
-    varies = spread > _NO_SPREAD
+    varies = spread > _SPREAD_TOLERANCE
     scaled: Float = np.where(seen, X * varies / np.where(varies, spread, 1.0), np.nan)
     return scaled
 
 
 def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
     """Return the rows of all samples that are not outlying: they say which features go together."""
-    X = _matrix(selected)
+    X = _check_matrix(selected)
     return X if outlying is None else np.delete(X, outlying, axis=0)
 
 
-def _matrix(selected: ArrayLike) -> Float:
+def _check_matrix(selected: ArrayLike) -> Float:
     X = check_numbers("selected", selected)
     if X.ndim != 2:
         raise ValueError(
@@ -71,7 +71,7 @@ def correlation_distances(selected: ArrayLike) -> Float:
     sums, squares = X.T @ weight, (X**2).T @ weight  # of the row's feature, where both are seen
     spread = common * squares - sums**2
     product = spread * spread.T
-    known = (spread > 1e-9) & (spread.T > 1e-9) & (common >= _FEWEST_COMMON)
+    known = (spread > 1e-9) & (spread.T > 1e-9) & (common >= _MIN_COMMON_SAMPLES)
     covariance = common * (X.T @ X) - sums * sums.T
     correlation = np.divide(
         covariance, np.sqrt(np.where(known, product, 1.0)), out=np.zeros_like(common), where=known

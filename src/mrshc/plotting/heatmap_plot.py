@@ -17,21 +17,21 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.selection.explanation import counted
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_model, check_names, check_numbers, check_title
-from mrshc.plotting.colours import NEUTRAL, annotation_bars, outlier_bar
+from mrshc.plotting.colours import NEUTRAL_COLOUR, annotation_bars, outlier_bars
 from mrshc.plotting.dendrogram_layout import (
     dendrogram_lines,
     fitting_labels,
-    in_order,
+    order_by_leaves,
     shortened_names,
-    text_inches,
+    estimate_text_width,
 )
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
-from mrshc.plotting.tree_plots import draw_bars, draw_tree, tree_sections
+from mrshc.plotting.tree_plots import draw_annotation_bars, draw_tree, tree_legend_sections
 from mrshc.utils.sample_alignment import align_samples, sample_names
 
 # Beyond so many standard deviations the colour stays the same, or one outlier would pale the rest.
-_LIMIT = 3.0
-_MISSING_CELL = "#8C8C8C"
+_COLOUR_LIMIT = 3.0
+_MISSING_CELL_COLOUR = "#8C8C8C"
 _TREE_INCHES, _FEATURE_TREE_INCHES, _BAR_INCHES = 1.3, 0.9, 0.17
 
 
@@ -80,31 +80,31 @@ def heatmap(
     n = lines.order.size
     names = None if names is None else list(align_samples(names, sample_names(model), what="names"))
     selected = align_samples(selected, sample_names(model, names=names), what="selected")
-    X = _checked(selected, n)
+    X = _check_selected(selected, n)
     features = _feature_names(selected, feature_names, q=X.shape[1])
-    samples = in_order("names", range(n) if names is None else names, order=lines.order)
+    samples = order_by_leaves("names", range(n) if names is None else names, order=lines.order)
     known = sample_names(model, selected, names=names)
-    bars = (*outlier_bar(model, n), *annotation_bars(annotations, n, samples=known))
+    bars = (*outlier_bars(model, n), *annotation_bars(annotations, n, samples=known))
     labels = getattr(model, "labels_", None)
-    sections = tree_sections(bars, labels)
+    sections = tree_legend_sections(bars, labels)
     if not np.isfinite(X).all():
-        sections.append(figure_parts.patches("cells", [("missing value", _MISSING_CELL)]))
-    panels = _panels(samples, features, n_bars=len(bars), sections=sections)
+        sections.append(figure_parts.patch_section("cells", [("missing value", _MISSING_CELL_COLOUR)]))
+    panels = _create_panels(samples, features, n_bars=len(bars), sections=sections)
     outlying = getattr(model, "outlier_samples_", None)
     rows = _draw_feature_tree(panels.left, usual_samples(X, outlying))
     cells = standardised(X, outlying=outlying)
     _draw_cells(panels.heat, cells[np.ix_(lines.order, rows)].T)
-    _name_cells(panels.heat, samples=samples, features=[features[i] for i in rows])
+    _label_cells(panels.heat, samples=samples, features=[features[i] for i in rows])
     draw_tree(panels.above, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
-    draw_bars(panels.above, bars, lines=lines)
-    _strip(panels.above, n)
-    figure_parts.heading(panels.above, title)
+    draw_annotation_bars(panels.above, bars, lines=lines)
+    _hide_tree_axes(panels.above, n)
+    figure_parts.set_heading(panels.above, title)
     if sections:
-        figure_parts.sections_legend(panels.figure, sections, loc="outside right upper")
+        figure_parts.draw_legend(panels.figure, sections, loc="outside right upper")
     return panels.figure
 
 
-def _strip(ax: Axes, n: int) -> None:
+def _hide_tree_axes(ax: Axes, n: int) -> None:
     """Leave of a tree's axes only the names of the bars, and align it with the columns."""
     ax.set_xlim(-0.5, n - 0.5)
     # On the right names do not come between the cells and the tree of features.
@@ -113,7 +113,7 @@ def _strip(ax: Axes, n: int) -> None:
     ax.tick_params(which="major", right=False, labelright=False, bottom=False, labelbottom=False)
 
 
-def _checked(selected: ArrayLike, n: int) -> Float:
+def _check_selected(selected: ArrayLike, n: int) -> Float:
     X = check_numbers("selected", selected)
     if X.ndim != 2 or X.shape[0] != n or not X.shape[1]:
         raise ValueError(
@@ -136,31 +136,31 @@ def _feature_names(selected: Any, given: Iterable[Any] | None, *, q: int) -> lis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Panels:
+class _HeatmapPanels:
     figure: Figure
     heat: Axes
     above: Axes  # for the tree of samples
     left: Axes  # for the tree of features
 
 
-def _cell_inches(n: int, q: int) -> tuple[float, float]:
+def _cells_size(n: int, q: int) -> tuple[float, float]:
     return float(np.clip(0.16 * n, 3.5, 10.5)), float(np.clip(0.15 * q, 0.3, 8.5))
 
 
-def _panels(
-    samples: list[Any], features: list[Any], *, n_bars: int, sections: list[figure_parts.Section]
-) -> _Panels:
-    wide, high = _cell_inches(len(samples), len(features))
-    below = text_inches(shortened_names(samples), size=figure_parts.SMALL_TEXT) + 0.9
-    beside = text_inches(shortened_names(features), size=figure_parts.SMALL_TEXT) + 2.2
+def _create_panels(
+    samples: list[Any], features: list[Any], *, n_bars: int, sections: list[figure_parts.LegendSection]
+) -> _HeatmapPanels:
+    wide, high = _cells_size(len(samples), len(features))
+    below = estimate_text_width(shortened_names(samples), size=figure_parts.SMALL_FONT) + 0.9
+    beside = estimate_text_width(shortened_names(features), size=figure_parts.SMALL_FONT) + 2.2
     top = _TREE_INCHES + _BAR_INCHES * n_bars
-    total = max(top + high + below + 0.4, figure_parts.legend_inches(sections))
+    total = max(top + high + below + 0.4, figure_parts.estimate_legend_height(sections))
     figure = figure_parts.new_figure(_FEATURE_TREE_INCHES + wide + beside + 0.3, total)
     figure.set_layout_engine("constrained", w_pad=0.03, h_pad=0.05, wspace=0.0, hspace=0.0)
     grid = figure.add_gridspec(
         2, 2, width_ratios=(_FEATURE_TREE_INCHES, wide), height_ratios=(top, high)
     )
-    return _Panels(
+    return _HeatmapPanels(
         figure=figure,
         heat=figure.add_subplot(grid[1, 1]),
         above=figure.add_subplot(grid[0, 1]),
@@ -177,7 +177,7 @@ def _draw_feature_tree(ax: Axes, X: Float) -> Index:
     lines = dendrogram_lines(feature_tree(X))
     forks = lines.forks[:, :, ::-1] * (-1.0, 1.0)
     ax.add_collection(
-        LineCollection(list(forks), colors=NEUTRAL, linewidths=1.0 if q < 150 else 0.4)
+        LineCollection(list(forks), colors=NEUTRAL_COLOUR, linewidths=1.0 if q < 150 else 0.4)
     )
     ax.set_xlim(-1.05 * lines.top, 0.0)
     ax.set_ylim(q - 0.5, -0.5)
@@ -185,37 +185,37 @@ def _draw_feature_tree(ax: Axes, X: Float) -> Index:
 
 
 def _draw_cells(ax: Axes, cells: Float) -> None:
-    colours = colormaps["RdBu_r"].with_extremes(bad=_MISSING_CELL)
+    colours = colormaps["RdBu_r"].with_extremes(bad=_MISSING_CELL_COLOUR)
     image = ax.imshow(
         np.ma.masked_invalid(cells),
         aspect="auto",
         interpolation="nearest",
         cmap=colours,
-        vmin=-_LIMIT,
-        vmax=_LIMIT,
+        vmin=-_COLOUR_LIMIT,
+        vmax=_COLOUR_LIMIT,
     )
     ax.spines[:].set_visible(False)
     # The distance counts in heights of the cells, which may be a single row.
-    pad = 0.15 / _cell_inches(*cells.shape[::-1])[1]
+    pad = 0.15 / _cells_size(*cells.shape[::-1])[1]
     bar = ax.figure.colorbar(
         image, ax=ax, location="bottom", shrink=0.5, aspect=30, pad=pad, extend="both"
     )
     bar.set_label(
-        "value, in standard deviations from the feature's mean", fontsize=figure_parts.SMALL_TEXT
+        "value, in standard deviations from the feature's mean", fontsize=figure_parts.SMALL_FONT
     )
-    bar.ax.tick_params(labelsize=figure_parts.SMALL_TEXT)
+    bar.ax.tick_params(labelsize=figure_parts.SMALL_FONT)
 
 
-def _name_cells(ax: Axes, *, samples: list[Any], features: list[Any]) -> None:
+def _label_cells(ax: Axes, *, samples: list[Any], features: list[Any]) -> None:
     # Before the layout is made, the room for cells is known from the figure's parts only.
-    wide, high = _cell_inches(len(samples), len(features))
+    wide, high = _cells_size(len(samples), len(features))
     across = fitting_labels(len(samples), inches=wide)
     down = fitting_labels(len(features), inches=high)
-    figure_parts.name_ticks(ax.xaxis, samples, fit=across)
+    figure_parts.label_ticks(ax.xaxis, samples, fit=across)
     ax.yaxis.tick_right()
-    figure_parts.name_ticks(ax.yaxis, features, fit=down)
+    figure_parts.label_ticks(ax.yaxis, features, fit=down)
     ax.set_xlabel(
-        f"{counted(len(samples), 'sample')}{figure_parts.every(across.step)}, "
-        f"{counted(len(features), 'selected feature')}{figure_parts.every(down.step)}",
-        fontsize=figure_parts.SMALL_TEXT,
+        f"{counted(len(samples), 'sample')}{figure_parts.describe_step(across.step)}, "
+        f"{counted(len(features), 'selected feature')}{figure_parts.describe_step(down.step)}",
+        fontsize=figure_parts.SMALL_FONT,
     )

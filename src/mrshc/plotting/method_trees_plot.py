@@ -40,7 +40,7 @@ def dendrograms(
     Figure
     """
     _check_models(models)
-    titles = _headings(models, titles)
+    titles = _panel_titles(models, titles)
     check_names("names", names)
     samples = names if names is None or hasattr(names, "iloc") else list(names)
     height = _HEIGHT + (0.0 if samples is None else _NAMES_HEIGHT)
@@ -74,9 +74,9 @@ def _check_models(models: Any) -> None:
         check_model(model, "linkage_matrix_")
 
 
-def _headings(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:
+def _panel_titles(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:
     if titles is None:
-        return [_heading(*item) for item in models.items()]
+        return [_default_title(*item) for item in models.items()]
     is_list = isinstance(titles, Iterable) and not isinstance(titles, str)
     listed = list(titles) if is_list else []
     if len(listed) != len(models):
@@ -88,6 +88,6 @@ def _headings(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:
     return listed
 
 
-def _heading(name: str, model: Any) -> str:
+def _default_title(name: str, model: Any) -> str:
     rank = f", rank {model.rank_}" if hasattr(model, "rank_") else ""
     return f"{name}: {model.n_features_selected_:,} features{rank}"

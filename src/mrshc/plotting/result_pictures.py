@@ -16,7 +16,7 @@ from mrshc.plotting.tree_plots import dendrogram, gap_tests
 
 # Features in a heat map that a reader can still take in.
 _MOST_ROWS = 1000
-_MARKERS = "What marks each cluster: its samples against all others (q-values up to 0.05)"
+_MARKERS_TITLE = "What marks each cluster: its samples against all others (q-values up to 0.05)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def features_shown(result: Any) -> pd.DataFrame:
     return selected[[name for name in selected.columns if name in best]]
 
 
-def _before_refining(result: Any) -> str | None:
+def _search_title(result: Any) -> str | None:
     """Return a title for what refining has not changed; None if it changed nothing."""
     return "The search, before the features were refined" if result.about["supported"] else None
 
@@ -142,7 +142,7 @@ def _draw_loadings(result: Any) -> Any:
     return loadings(
         result.loadings.to_numpy().T,
         list(result.features.index),
-        title=_before_refining(result),
+        title=_search_title(result),
     )
 
 
@@ -168,7 +168,7 @@ register(
         name="search",
         heading="Search",
         explanation="The candidates of the search, and why one of them was chosen.",
-        draw=lambda result: search_curves(result, title=_before_refining(result)),
+        draw=lambda result: search_curves(result, title=_search_title(result)),
     )
 )
 register(
@@ -185,7 +185,7 @@ register(
         name="markers",
         heading="Markers",
         explanation="The features that differ most between each cluster and all other samples.",
-        draw=lambda result: markers(result.markers, result.n_clusters_, title=_MARKERS),
+        draw=lambda result: markers(result.markers, result.n_clusters_, title=_MARKERS_TITLE),
         applies=_has_clusters,
     )
 )

@@ -34,11 +34,11 @@ def search_story(table: Table) -> SearchStory:
     if (rule := rule_of(columns)) is not None:
         return rule.explain(columns)
     if "n_clusters" in columns:
-        return _cut_story(columns)
-    return _gap_story(columns)
+        return _explain_cut(columns)
+    return _explain_gap(columns)
 
 
-def _cut_story(table: Table) -> SearchStory:
+def _explain_cut(table: Table) -> SearchStory:
     chosen = int(np.flatnonzero(table["chosen"])[0])
     k = int(table["n_clusters"][chosen])
     clusters = counted(k, "cluster")
@@ -60,7 +60,7 @@ def _cut_story(table: Table) -> SearchStory:
     )
 
 
-def _gap_story(table: Table) -> SearchStory:
+def _explain_gap(table: Table) -> SearchStory:
     chosen = int(np.flatnonzero(table["chosen"])[0])
     bound = float(table["l1_bound"][chosen])
     features = counted(int(table["n_features"][chosen]), "feature")

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Float, Index
 from mrshc.plotting.arguments import check_numbers
-from mrshc.plotting.colours import natural_key
+from mrshc.plotting.colours import natural_sort_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,7 +39,7 @@ def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
             "widths and labels must hold one entry for each sample, got the shapes "
             f"{values.shape} and {known.shape}. Give the silhouette widths of the same samples."
         )
-    levels = sorted(set(known.tolist()), key=natural_key)
+    levels = sorted(set(known.tolist()), key=natural_sort_key)
     position = {level: k for k, level in enumerate(levels)}
     clusters = np.array([position[level] for level in known.tolist()], dtype=np.intp)
     order = np.lexsort((-values, clusters))

@@ -53,23 +53,23 @@ def split_marks(tests: Table) -> list[SplitMark]:
     return [
         SplitMark(
             node=int(columns["node"][i]),
-            verdict=_verdict(
+            verdict=_split_verdict(
                 supported=bool(columns["supported"][i]), split=bool(columns["split"][i])
             ),
             excess=float(excess[i]),
-            label=_signed(float(excess[i])),
+            label=_format_signed(float(excess[i])),
         )
         for i in np.lexsort((columns["node"], columns["height"]))[::-1]
     ]
 
 
-def _verdict(*, supported: bool, split: bool) -> Verdict:
+def _split_verdict(*, supported: bool, split: bool) -> Verdict:
     if split:
         return "made"
     return "supported, not made" if supported else "not supported"
 
 
-def _signed(value: float) -> str:
+def _format_signed(value: float) -> str:
     if np.isinf(value):
         return ("+" if value > 0 else "-") + "\N{INFINITY}"
     return f"{value:+.1f}" if abs(value) < 100 else f"{value:+.0f}"

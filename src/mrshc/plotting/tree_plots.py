@@ -17,13 +17,13 @@ from mrshc.core.selection.explanation import counted
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_axes, check_model, check_names, check_title
 from mrshc.plotting.colours import (
-    MISSING,
-    NEUTRAL,
+    MISSING_COLOUR,
+    NEUTRAL_COLOUR,
     AnnotationBar,
     annotation_bars,
     cluster_colours,
-    cluster_legend,
-    outlier_bar,
+    cluster_legend_entries,
+    outlier_bars,
 )
 from mrshc.plotting.dendrogram_layout import (
     CHARACTER_WIDTH,
@@ -34,11 +34,11 @@ from mrshc.plotting.dendrogram_layout import (
     dendrogram_lines,
     fitting_labels,
     free_places,
-    in_order,
-    lone_branches,
+    order_by_leaves,
+    singleton_branches,
     shortened,
     shortened_names,
-    text_inches,
+    estimate_text_width,
 )
 from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
 from mrshc.utils.sample_alignment import SampleNames, align_samples, align_square, sample_names
@@ -47,8 +47,8 @@ from mrshc.utils.sample_alignment import SampleNames, align_samples, align_squar
 _INCHES_PER_LEAF = 0.16
 _TREE_INCHES = 3.4
 _BAR_INCHES = 0.17
-_MARK_POINTS = 8.0
-_MARKS: dict[Verdict, tuple[str, dict[str, Any]]] = {
+_MARK_SIZE = 8.0
+_VERDICT_MARKERS: dict[Verdict, tuple[str, dict[str, Any]]] = {
     "made": (
         "split: supported, and made",
         {"marker": "o", "markerfacecolor": "#000000"},
@@ -62,7 +62,7 @@ _MARKS: dict[Verdict, tuple[str, dict[str, Any]]] = {
         {"marker": "D", "markerfacecolor": "#E69F00"},
     ),
 }
-_NUMBERS = (
+_EXCESS_NOTE = (
     "Numbers: how far the split lowers the\ndispersion beyond what chance does,\n"
     "in standard errors. Above 1 it is\nsupported."
 )
@@ -125,59 +125,59 @@ def dendrogram(
     distances = align_square(distances, known, what="distances")
     lines = dendrogram_lines(model.linkage_matrix_, distances=distances)
     n = lines.order.size
-    names = None if names is None else _listed_names(names, known)
+    names = None if names is None else _align_names(names, known)
     samples = sample_names(model, names=names)
-    bars = (*outlier_bar(model, n), *annotation_bars(annotations, n, samples=samples))
+    bars = (*outlier_bars(model, n), *annotation_bars(annotations, n, samples=samples))
     labels = getattr(model, "labels_", None) if colour_branches else None
-    shown = in_order("names", range(n) if names is None else names, order=lines.order)
+    shown = order_by_leaves("names", range(n) if names is None else names, order=lines.order)
     # Before anything is drawn: given axes stay as they are if an argument is refused.
     height = None if cut is None else cut_height(model.linkage_matrix_, cut)
-    sections = tree_sections(bars, labels)
+    sections = tree_legend_sections(bars, labels)
     if ax is None:
-        ax = _new_axes(shown, n_bars=len(bars), sections=sections)
+        ax = _create_axes(shown, n_bars=len(bars), sections=sections)
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
-    _scale_heights(ax, lines)
-    draw_bars(ax, bars, lines=lines)
-    _name_leaves(ax, shown, bars=bars, order=lines.order)
+    _draw_height_axis(ax, lines)
+    draw_annotation_bars(ax, bars, lines=lines)
+    _label_leaves(ax, shown, bars=bars, order=lines.order)
     if cut is not None and height is not None:
         _draw_cut(ax, cut, height=height)
-    figure_parts.beside(ax, sections)
-    figure_parts.heading(ax, title)
+    figure_parts.draw_side_legend(ax, sections)
+    figure_parts.set_heading(ax, title)
     return ax
 
 
-def _listed_names(names: Any, known: SampleNames) -> list[Any]:
+def _align_names(names: Any, known: SampleNames) -> list[Any]:
     return list(align_samples(check_names("names", names), known, what="names"))
 
 
-def tree_sections(bars: Sequence[AnnotationBar], labels: Any) -> list[figure_parts.Section]:
+def tree_legend_sections(bars: Sequence[AnnotationBar], labels: Any) -> list[figure_parts.LegendSection]:
     """Return what the legend says of annotations and of coloured branches."""
-    sections = [figure_parts.patches(shortened(bar.name, length=26), bar.legend) for bar in bars]
+    sections = [figure_parts.patch_section(shortened(bar.name, length=26), bar.legend) for bar in bars]
     if labels is not None:
-        entries = cluster_legend(int(np.max(labels)) + 1)
-        sections.append(figure_parts.strokes("found clusters", entries))
+        entries = cluster_legend_entries(int(np.max(labels)) + 1)
+        sections.append(figure_parts.line_section("found clusters", entries))
     return sections
 
 
-def _new_axes(
-    names: Sequence[Any], *, n_bars: int, sections: Sequence[figure_parts.Section]
+def _create_axes(
+    names: Sequence[Any], *, n_bars: int, sections: Sequence[figure_parts.LegendSection]
 ) -> Axes:
     wide = float(np.clip(len(names) * _INCHES_PER_LEAF, 4.5, 13.0)) + 1.0 + 1.8 * bool(sections)
-    room = text_inches(shortened_names(names), size=figure_parts.SMALL_TEXT)
+    room = estimate_text_width(shortened_names(names), size=figure_parts.SMALL_FONT)
     high = _TREE_INCHES + 0.7 + n_bars * _BAR_INCHES + room
-    return figure_parts.new_figure(wide, max(high, figure_parts.legend_inches(sections))).subplots()
+    return figure_parts.new_figure(wide, max(high, figure_parts.estimate_legend_height(sections))).subplots()
 
 
 def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: Any) -> None:
     """Draw the forks of a tree, those inside a cluster in its colour."""
     n_merges = len(lines.forks)
-    colours = [NEUTRAL] * n_merges
+    colours = [NEUTRAL_COLOUR] * n_merges
     segments = [*lines.forks]
     if labels is not None:
         of_cluster = cluster_colours(int(np.max(labels)) + 1)
         inside = clusters_of_merges(linkage_matrix, labels)
-        colours = [NEUTRAL if k < 0 else of_cluster[k] for k in inside]
-        for k, merge, side in lone_branches(linkage_matrix, labels):
+        colours = [NEUTRAL_COLOUR if k < 0 else of_cluster[k] for k in inside]
+        for k, merge, side in singleton_branches(linkage_matrix, labels):
             segments.append(lines.forks[merge, 2 * side : 2 * side + 2])
             colours.append(of_cluster[k])
     width = 1.2 if n_merges < 200 else 0.7
@@ -186,20 +186,20 @@ def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: 
     ax.set_ylim(0.0, 1.06 * lines.top)
 
 
-def _scale_heights(ax: Axes, lines: DendrogramLines) -> None:
+def _draw_height_axis(ax: Axes, lines: DendrogramLines) -> None:
     ticks = MaxNLocator(nbins=5).tick_values(0.0, lines.top)
     ax.set_yticks([tick for tick in ticks if 0 <= tick <= lines.top])
-    ax.tick_params(axis="y", labelsize=figure_parts.SMALL_TEXT)
+    ax.tick_params(axis="y", labelsize=figure_parts.SMALL_FONT)
     ax.set_ylabel("height of merge", fontsize=9)
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     ax.spines["left"].set_bounds(0.0, lines.top)
 
 
-def draw_bars(ax: Axes, bars: Sequence[AnnotationBar], *, lines: DendrogramLines) -> None:
+def draw_annotation_bars(ax: Axes, bars: Sequence[AnnotationBar], *, lines: DendrogramLines) -> None:
     """Draw a bar for each annotation under the leaves, below zero in the tree's own axes."""
     if not bars:
         return
-    high = figure_parts.inches_of(ax)[1]
+    high = figure_parts.size_in_inches(ax)[1]
     # Bars keep their thickness unless they would take most of the picture.
     share = min(_BAR_INCHES / high, 0.6 / len(bars))
     unit = 1.06 * lines.top * share / (1 - share * (len(bars) + 0.4))
@@ -215,22 +215,22 @@ def draw_bars(ax: Axes, bars: Sequence[AnnotationBar], *, lines: DendrogramLines
     ax.set_ylim(-unit * (len(bars) + 0.4), 1.06 * lines.top)
     names = shortened_names([bar.name for bar in bars])
     ax.set_yticks(middles, names, minor=True, parse_math=False)
-    ax.tick_params(axis="y", which="minor", length=0, labelsize=figure_parts.SMALL_TEXT)
+    ax.tick_params(axis="y", which="minor", length=0, labelsize=figure_parts.SMALL_FONT)
 
 
-def _name_leaves(
+def _label_leaves(
     ax: Axes, names: Sequence[Any], *, bars: Sequence[AnnotationBar], order: Index
 ) -> None:
-    fit = fitting_labels(len(names), inches=figure_parts.inches_of(ax)[0])
-    shown = figure_parts.name_ticks(ax.xaxis, names, fit=fit)
+    fit = fitting_labels(len(names), inches=figure_parts.size_in_inches(ax)[0])
+    shown = figure_parts.label_ticks(ax.xaxis, names, fit=fit)
     if fit.step > 1:
         ax.set_xlabel(
-            f"{len(names)} samples{figure_parts.every(fit.step)}", fontsize=figure_parts.SMALL_TEXT
+            f"{len(names)} samples{figure_parts.describe_step(fit.step)}", fontsize=figure_parts.SMALL_FONT
         )
     colours = next((bar.colours for bar in bars if bar.is_categorical), None)
     if colours is not None:
         for tick, i in zip(ax.get_xticklabels(), order[shown], strict=True):
-            tick.set_color(colours[i] if colours[i] != MISSING else NEUTRAL)
+            tick.set_color(colours[i] if colours[i] != MISSING_COLOUR else NEUTRAL_COLOUR)
 
 
 def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
@@ -242,7 +242,7 @@ def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
         xytext=(0, 4),
         textcoords="offset points",
         ha="right",
-        fontsize=figure_parts.SMALL_TEXT,
+        fontsize=figure_parts.SMALL_FONT,
         bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "alpha": 0.8, "pad": 1},
     )
 
@@ -290,26 +290,26 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
         ax = figure_parts.new_figure(wide + 3.0, _TREE_INCHES + 1.0).subplots()
     labels = getattr(model, "labels_", None)
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
-    _scale_heights(ax, lines)
+    _draw_height_axis(ax, lines)
     # Marks at the root and at the leaves keep their numbers inside.
     ax.set_ylim(-0.06 * lines.top, 1.12 * lines.top)
     ax.set_xticks([])
-    ax.set_xlabel(f"{n} samples", fontsize=figure_parts.SMALL_TEXT)
+    ax.set_xlabel(f"{n} samples", fontsize=figure_parts.SMALL_FONT)
     marks = split_marks(model.split_tests_)
     _draw_marks(ax, marks, lines=lines)
-    figure_parts.beside(ax, [_mark_section(marks), *tree_sections((), labels)])
-    figure_parts.heading(ax, title)
+    figure_parts.draw_side_legend(ax, [_mark_legend_section(marks), *tree_legend_sections((), labels)])
+    figure_parts.set_heading(ax, title)
     return ax
 
 
 def _draw_marks(ax: Axes, marks: Sequence[SplitMark], *, lines: DendrogramLines) -> None:
     tips = [lines.tip(mark.node) for mark in marks]
     for mark, (x, y) in zip(marks, tips, strict=True):
-        look = _MARKS[mark.verdict][1]
+        look = _VERDICT_MARKERS[mark.verdict][1]
         ax.plot(
             [x],
             [y],
-            markersize=_MARK_POINTS,
+            markersize=_MARK_SIZE,
             markeredgecolor="#000000",
             zorder=3,
             clip_on=False,
@@ -317,21 +317,21 @@ def _draw_marks(ax: Axes, marks: Sequence[SplitMark], *, lines: DendrogramLines)
             linestyle="",
             **look,
         )
-    _number_marks(ax, marks, tips=tips)
+    _label_marks(ax, marks, tips=tips)
 
 
-def _number_marks(
+def _label_marks(
     ax: Axes, marks: Sequence[SplitMark], *, tips: Sequence[tuple[float, float]]
 ) -> None:
     # Labels are placed in points, where both directions measure the same.
-    points = np.array(figure_parts.inches_of(ax)) * POINTS_PER_INCH
+    points = np.array(figure_parts.size_in_inches(ax)) * POINTS_PER_INCH
     low, high = ax.get_ylim()
     left, right = ax.get_xlim()
     scale = points / (right - left, high - low)
     anchors = [((x - left) * scale[0], (y - low) * scale[1]) for x, y in tips]
-    size = figure_parts.SMALL_TEXT
+    size = figure_parts.SMALL_FONT
     sizes = [(len(m.label) * size * CHARACTER_WIDTH + 2, size + 2) for m in marks]
-    places = free_places(anchors, sizes, width=points[0], marker=_MARK_POINTS / 2 + 1)
+    places = free_places(anchors, sizes, width=points[0], marker=_MARK_SIZE / 2 + 1)
     for mark, tip, anchor, place in zip(marks, tips, anchors, places, strict=True):
         if place is not None:
             ax.annotate(
@@ -346,12 +346,12 @@ def _number_marks(
             )
 
 
-def _mark_section(marks: Sequence[SplitMark]) -> figure_parts.Section:
+def _mark_legend_section(marks: Sequence[SplitMark]) -> figure_parts.LegendSection:
     present = {mark.verdict for mark in marks}
     entries = [
         (words, Line2D([], [], linestyle="", markeredgecolor="#000000", markersize=7, **look))
-        for verdict, (words, look) in _MARKS.items()
+        for verdict, (words, look) in _VERDICT_MARKERS.items()
         if verdict in present
     ]
-    entries.append((_NUMBERS if marks else "none was tested", Line2D([], [], linestyle="")))
-    return figure_parts.Section(title="tested nodes of the tree", entries=tuple(entries))
+    entries.append((_EXCESS_NOTE if marks else "none was tested", Line2D([], [], linestyle="")))
+    return figure_parts.LegendSection(title="tested nodes of the tree", entries=tuple(entries))

@@ -61,15 +61,15 @@ def comparison_content(about: dict[str, Any]) -> dict[str, Any]:
     return {
         "title": f"{n_samples:,} samples, {n_methods} methods side by side",
         "lead": about["data"]["source"],
-        "scores": _scores(about),
-        "trees": _trees(about),
-        "run": _run(about),
+        "scores": _scores_section(about),
+        "trees": _trees_section(about),
+        "run": _run_section(about),
     }
 
 
-def _scores(about: dict[str, Any]) -> Scores:
+def _scores_section(about: dict[str, Any]) -> Scores:
     names = list(about["scores"][0])
-    rows = [[_score_text(row[name]) for name in names] for row in about["scores"]]
+    rows = [[_format_score(row[name]) for name in names] for row in about["scores"]]
     return Scores(
         truth=about["truth"],
         n_clusters=about["n_clusters"],
@@ -78,13 +78,13 @@ def _scores(about: dict[str, Any]) -> Scores:
     )
 
 
-def _score_text(value: Any) -> str:
+def _format_score(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _trees(about: dict[str, Any]) -> Trees:
+def _trees_section(about: dict[str, Any]) -> Trees:
     n_samples = len(about["samples"])
     return Trees(
         n_samples=n_samples,
@@ -110,7 +110,7 @@ def _method_heading(name: str, about: dict[str, Any]) -> str:
     return f"{name}: {row['n_features']:,} features{rank}"
 
 
-def _run(about: dict[str, Any]) -> ComparisonRun:
+def _run_section(about: dict[str, Any]) -> ComparisonRun:
     return ComparisonRun(
         reading_notes=" ".join(about["data"]["notes"]),
         preprocessing=[step["description"] for step in about["preprocessing"]],

@@ -46,7 +46,7 @@ def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
     jinja2.UndefinedError
         If the template uses a variable that is not in `content`.
     """
-    return _environment().get_template(template).render({**content, **_layout(data)})
+    return _environment().get_template(template).render({**content, **_layout_variables(data)})
 
 
 @cache
@@ -65,15 +65,15 @@ def _environment() -> Environment:
     )
 
 
-def _layout(data: Any) -> dict[str, Any]:
+def _layout_variables(data: Any) -> dict[str, Any]:
     """Return the variables of page.html that all pages share."""
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
-    plotly, own = _inline(get_plotlyjs()), _inline("\n".join(map(asset, _SCRIPTS)))
-    style = _inline(asset("page.css"))
+    plotly, own = _normalise_line_endings(get_plotlyjs()), _normalise_line_endings("\n".join(map(read_asset, _SCRIPTS)))
+    style = _normalise_line_endings(read_asset("page.css"))
     return {
-        "policy": policy(scripts=[plotly, own], style=style),
+        "policy": security_policy(scripts=[plotly, own], style=style),
         "mrshc_version": version("mrshc"),
         "unwanted_style_ids": _unwanted_style_ids(plotly),
         # Browsers take the text of script and style as it is. Escaping would change the code, and
@@ -82,12 +82,12 @@ def _layout(data: Any) -> dict[str, Any]:
         "scripts": [Markup(plotly), Markup(own)],
         "style": Markup(style),
         # Browsers do not undo escaping inside script either, and the page could not parse the
-        # JSON. `_json` has replaced all letters that mean something in HTML.
-        "json_data": Markup(_json(data)),
+        # JSON. `_serialise_json` has replaced all letters that mean something in HTML.
+        "json_data": Markup(_serialise_json(data)),
     }
 
 
-def policy(*, scripts: Iterable[str], style: str) -> str:
+def security_policy(*, scripts: Iterable[str], style: str) -> str:
     """Return the content security policy of a page: what the browser lets it do.
 
     Names of samples and features come from files of others. They are escaped; should one slip
@@ -99,8 +99,8 @@ def policy(*, scripts: Iterable[str], style: str) -> str:
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src {_hashes(scripts)}",
-            f"style-src-elem {_hashes(styles)}",
+            f"script-src {_csp_hashes(scripts)}",
+            f"style-src-elem {_csp_hashes(styles)}",
             # Plotly sets attributes on what it draws (how cells of a heat map are smoothed). Text
             # that it makes up as it runs has no hash; attributes can neither run nor load.
             "style-src-attr 'unsafe-inline'",
@@ -112,12 +112,12 @@ def policy(*, scripts: Iterable[str], style: str) -> str:
     )
 
 
-def _hashes(texts: Iterable[str]) -> str:
+def _csp_hashes(texts: Iterable[str]) -> str:
     digests = (b64encode(sha256(text.encode("utf-8")).digest()).decode("ascii") for text in texts)
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
-def _inline(text: str) -> str:
+def _normalise_line_endings(text: str) -> str:
     """Return the text of an element with the line endings that browsers make of others."""
     return re.sub("\r\n?", "\n", text)
 
@@ -131,12 +131,12 @@ def _unwanted_style_ids(plotly: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r'document\.getElementById\("([0-9a-f]{64})"\)', plotly)))
 
 
-def asset(name: str) -> str:
+def read_asset(name: str) -> str:
     """Return a file of the page."""
     return (_ASSETS / name).read_text(encoding="utf-8")
 
 
-def _json(data: Any) -> str:
+def _serialise_json(data: Any) -> str:
     """Return JSON that cannot end the element it stands in."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     for letter in "<>&\u2028\u2029":

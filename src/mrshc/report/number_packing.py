@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 # Largest packed value, as an exponent of two. Single precision reaches from 2^-126 to 2^127: this
 # leaves most of the range to usual samples where one sample is very far out.
-_FARTHEST = 100
+_MAX_CELL_EXPONENT = 100
 # Exponents of two that give a scale of full precision, and whose inverse is finite.
-_LEAST_SCALE, _LARGEST_SCALE = -1000, 1000
+_MIN_SCALE_EXPONENT, _MAX_SCALE_EXPONENT = -1000, 1000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Packed:
+class PackedValues:
     """Values of features in single precision: each is `centre + scale * cell`.
 
     Single precision has seven digits. Of the values themselves, these could all be digits of an
@@ -29,7 +29,7 @@ class Packed:
     scale: NDArray[np.float64]  # (q,), powers of two near the spread: scaling does not round
 
 
-def pack(values: NDArray[np.float64], *, outlying: NDArray[np.intp]) -> Packed:
+def pack_values(values: NDArray[np.float64], *, outlying: NDArray[np.intp]) -> PackedValues:
     """Return values relative to the centre and the spread of each feature.
 
     Outlying samples count for neither, unless a feature is known in them only.
@@ -41,11 +41,11 @@ def pack(values: NDArray[np.float64], *, outlying: NDArray[np.intp]) -> Packed:
     centre, spread = _centre_and_spread(usual)
     differences = X - centre
     farthest = np.abs(np.nan_to_num(differences)).max(axis=0, initial=0.0)
-    exponent = _exponent(np.where(spread > 0, spread, farthest))
-    exponent = np.maximum(exponent, _exponent(farthest) - _FARTHEST)
-    exponent = np.clip(exponent, _LEAST_SCALE, _LARGEST_SCALE)
+    exponent = _binary_exponent(np.where(spread > 0, spread, farthest))
+    exponent = np.maximum(exponent, _binary_exponent(farthest) - _MAX_CELL_EXPONENT)
+    exponent = np.clip(exponent, _MIN_SCALE_EXPONENT, _MAX_SCALE_EXPONENT)
     cells = np.ldexp(differences, -exponent).astype(np.float32)
-    return Packed(cells=cells, centre=centre, scale=np.ldexp(1.0, exponent))
+    return PackedValues(cells=cells, centre=centre, scale=np.ldexp(1.0, exponent))
 
 
 def _centre_and_spread(
@@ -54,7 +54,7 @@ def _centre_and_spread(
     """Return the value of each feature that is nearest to the mean, and the deviation from it."""
     seen = ~np.isnan(X)
     # Scaled before they are squared, so that very large and very small numbers stay finite.
-    unit = _exponent(np.where(seen, np.abs(X), 0.0).max(axis=0, initial=0.0)) + 1
+    unit = _binary_exponent(np.where(seen, np.abs(X), 0.0).max(axis=0, initial=0.0)) + 1
     Y = np.ldexp(np.where(seen, X, 0.0), -unit)
     n_seen = np.maximum(seen.sum(axis=0), 1)
     mean = Y.sum(axis=0, where=seen) / n_seen
@@ -64,11 +64,11 @@ def _centre_and_spread(
     return np.nan_to_num(X[nearest, columns]), np.ldexp(np.sqrt(squares / n_seen), unit)
 
 
-def _exponent(sizes: NDArray[np.float64]) -> NDArray[np.intc]:
+def _binary_exponent(sizes: NDArray[np.float64]) -> NDArray[np.intc]:
     """Return the exponent of the largest power of two that is not above each size; 0 for zero."""
     return np.where(sizes > 0, np.frexp(sizes)[1] - 1, 0)
 
 
-def encoded(values: Any, kind: str) -> str:
+def encode_base64(values: Any, kind: str) -> str:
     """Return numbers of a kind of numpy's (little-endian), a row after the other, as text."""
     return b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")

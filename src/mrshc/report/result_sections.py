@@ -9,11 +9,11 @@ from mrshc.io.result import MOST_CUTS, Result
 from mrshc.methods import METHODS
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report import sentences
-from mrshc.report.page_data import contrasts, most_markers
+from mrshc.report.page_data import marker_contrasts, max_markers_per_contrast
 from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures, provenance
 
 # Cells of the table of classes and clusters that a reader can still take in.
-_MOST_CELLS = 150
+_MAX_TABLE_CELLS = 150
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,32 +94,32 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
     """
     about = result.about
     return {
-        "title": sentences.title(result),
+        "title": sentences.page_title(result),
         "lead": f"{METHODS[about['method']].name} of {about['data']['source']}",
         "refined": bool(about["supported"]),
         "robust": bool(about["parameters"].get("robust")),
         "has_outliers": bool(about["outliers"]),
-        "answer": _answer(result),
-        "heat_map": _heat_map(result),
-        "search": _search(result),
-        "markers": _markers(result) if result.n_clusters_ > 1 else None,
-        "run": _run(result),
-        "precision": _precision(values),
+        "answer": _answer_section(result),
+        "heat_map": _heat_map_section(result),
+        "search": _search_section(result),
+        "markers": _markers_section(result) if result.n_clusters_ > 1 else None,
+        "run": _run_section(result),
+        "precision": _value_precision(values),
     }
 
 
-def _answer(result: Result) -> Answer:
+def _answer_section(result: Result) -> Answer:
     return Answer(
         facts=sentences.facts(result),
-        sentences=sentences.answer(result),
-        classes=_classes(result),
+        sentences=sentences.answer_sentences(result),
+        classes=_class_table(result),
         warnings=result.concerns,
     )
 
 
-def _classes(result: Result) -> Table | None:
+def _class_table(result: Result) -> Table | None:
     counts = sentences.classes_in_clusters(result)
-    if counts is None or counts.size > _MOST_CELLS:
+    if counts is None or counts.size > _MAX_TABLE_CELLS:
         return None
     return Table(
         headings=[str(counts.index.name), *counts.columns],
@@ -128,7 +128,7 @@ def _classes(result: Result) -> Table | None:
     )
 
 
-def _heat_map(result: Result) -> HeatMap:
+def _heat_map_section(result: Result) -> HeatMap:
     n_samples, n_clusters = len(result.samples), result.n_clusters_
     max_cut = min(MOST_CUTS, n_samples)
     return HeatMap(
@@ -143,7 +143,7 @@ def _heat_map(result: Result) -> HeatMap:
     )
 
 
-def _search(result: Result) -> Search:
+def _search_section(result: Result) -> Search:
     about, story = result.about, search_story(result.search_results_)
     finds_clusters = METHODS[about["method"]].finds_number_of_clusters
     return Search(
@@ -157,31 +157,31 @@ def _search(result: Result) -> Search:
     )
 
 
-def _markers(result: Result) -> Markers:
-    marked = contrasts(result)
-    counts, most = [len(contrast.rows) for contrast in marked], most_markers(len(marked))
+def _markers_section(result: Result) -> Markers:
+    marked = marker_contrasts(result)
+    counts, most = [len(contrast.rows) for contrast in marked], max_markers_per_contrast(len(marked))
     omits = max(counts) > most
     return Markers(
         contrasts=[sentences.contrast_name(contrast) for contrast in marked],
         first=next((i for i, count in enumerate(counts) if count), 0),
-        omission=sentences.omitted_markers(most, n_all=len(result.markers)) if omits else "",
+        omission=sentences.omitted_markers_sentence(most, n_all=len(result.markers)) if omits else "",
     )
 
 
-def _run(result: Result) -> ResultRun:
+def _run_section(result: Result) -> ResultRun:
     about = result.about
-    parameters = [[name, _parameter_text(value)] for name, value in about["parameters"].items()]
+    parameters = [[name, _format_parameter(value)] for name, value in about["parameters"].items()]
     return ResultRun(
         reading_notes=" ".join(about["data"]["notes"]),
-        preprocessing=_preprocessing(about["preprocessing"]),
+        preprocessing=_preprocessing_table(about["preprocessing"]),
         parameters=Table(headings=["parameter", "value"], rows=parameters, caption="Parameters"),
         command=about["command"],
-        python=sentences.snippet(result),
+        python=sentences.python_code(result),
         provenance=provenance(about),
     )
 
 
-def _preprocessing(steps: list[dict[str, Any]]) -> Table | None:
+def _preprocessing_table(steps: list[dict[str, Any]]) -> Table | None:
     if not steps:
         return None
     rows = [
@@ -192,16 +192,16 @@ def _preprocessing(steps: list[dict[str, Any]]) -> Table | None:
     return Table(headings=headings, rows=rows, caption="Preprocessing")
 
 
-def _parameter_text(value: Any) -> str:
+def _format_parameter(value: Any) -> str:
     if value is None:
         return "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _precision(values: dict[str, Any]) -> Precision:
+def _value_precision(values: dict[str, Any]) -> Precision:
     # Centres with more digits, since they may be equal but for the last ones.
-    return Precision(centres=_range(values["centre"], 12), scales=_range(values["scale"], 4))
+    return Precision(centres=_format_range(values["centre"], 12), scales=_format_range(values["scale"], 4))
 
 
-def _range(values: list[float], digits: int) -> str:
+def _format_range(values: list[float], digits: int) -> str:
     return f"{min(values):.{digits}g} to {max(values):.{digits}g}"

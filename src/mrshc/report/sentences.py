@@ -9,10 +9,10 @@ import pandas as pd
 from mrshc.core.selection import SearchStory, SelectionRule
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
-from mrshc.report.page_data import MarkedContrast
+from mrshc.report.page_data import ContrastMarkers
 
 # Features that a sentence names; all are in the table.
-_NAMED = 10
+_MAX_NAMED_FEATURES = 10
 
 CITATION = (
     "Zhang, H. and Zamar, R. H. Multi-rank sparse hierarchical clustering. "
@@ -20,29 +20,29 @@ CITATION = (
 )
 
 
-def title(result: Result) -> str:
+def page_title(result: Result) -> str:
     """Return the number of samples and clusters as the title of the page."""
     n, k = result.about["data"]["n_samples"], result.n_clusters_
     return f"{n:,} samples in {k} {'cluster' if k == 1 else 'clusters'}"
 
 
-def answer(result: Result) -> list[str]:
+def answer_sentences(result: Result) -> list[str]:
     """Say which clusters were found, how well they separate, and by which features."""
-    sentences = [how_sure(result), score_sentence(result), refined(result)]
+    sentences = [separation_sentence(result), score_sentence(result), refined(result)]
     if result.n_clusters_ > 1:
-        sentences.insert(0, _cluster_sizes(result))
-        best = map(str, result.features.index[: min(_NAMED, result.n_features_selected_)])
+        sentences.insert(0, _cluster_sizes_sentence(result))
+        best = map(str, result.features.index[: min(_MAX_NAMED_FEATURES, result.n_features_selected_)])
         sentences.append(f"The features that separate them most: {', '.join(best)}.")
-    return [text for text in [*sentences, _agreement(result)] if text is not None]
+    return [text for text in [*sentences, _agreement_sentence(result)] if text is not None]
 
 
-def _cluster_sizes(result: Result) -> str:
+def _cluster_sizes_sentence(result: Result) -> str:
     sizes = enumerate(result.about["cluster_sizes"], start=1)
     clusters = ", ".join(f"cluster {k} with {_counted(size, 'sample')}" for k, size in sizes)
     return f"Found: {clusters}."
 
 
-def _agreement(result: Result) -> str | None:
+def _agreement_sentence(result: Result) -> str | None:
     """Say how well clusters agree with known classes; None without them."""
     scores = result.about["scores"]
     if not scores:
@@ -66,7 +66,7 @@ def curve_legend(story: SearchStory) -> str:
     return " ".join(["Star: chosen.", *shown, story.rule])
 
 
-def contrast_name(contrast: MarkedContrast) -> str:
+def contrast_name(contrast: ContrastMarkers) -> str:
     """Return the name of a cluster or a split, and its number of markers."""
     name = (
         f"cluster {contrast.inside}"
@@ -76,32 +76,32 @@ def contrast_name(contrast: MarkedContrast) -> str:
     return f"{name}: {_counted(len(contrast.rows), 'marker')}"
 
 
-def omitted_markers(n_shown: int, *, n_all: int) -> str:
+def omitted_markers_sentence(n_shown: int, *, n_all: int) -> str:
     """Say that the page has the strongest markers only, and where the others are."""
     return f"Here are the {n_shown} strongest of each; the file markers.csv has all {n_all:,}."
 
 
-def how_sure(result: Result) -> str:
+def separation_sentence(result: Result) -> str:
     """Say how well the clusters separate, and how close the next best choice came."""
     if result.n_clusters_ == 1:
-        return f"No groups were found: {_why_none(result)}."
+        return f"No groups were found: {_no_clusters_reason(result)}."
     width = result.about["chosen"]["silhouette"]
     words = "clearly apart" if width >= 0.5 else "apart" if width >= 0.25 else "hardly apart"
     sentence = (
         f"The average silhouette is {width:.2f}: the clusters are {words} (1 would be far apart, "
         "0 or less not separate)."
     )
-    return f"{sentence} {_next_best(result)}".strip()
+    return f"{sentence} {_next_best_sentence(result)}".strip()
 
 
-def _why_none(result: Result) -> str:
+def _no_clusters_reason(result: Result) -> str:
     if result.about["supported"] is False:
         return "there is no structure that other features support"
     rule = result.selection_rule
     return SelectionRule.no_clusters if rule is None else rule.no_clusters
 
 
-def _next_best(result: Result) -> str:
+def _next_best_sentence(result: Result) -> str:
     """Say which other candidate came closest."""
     rule = result.selection_rule
     if rule is None or result.about["supported"]:
@@ -141,7 +141,7 @@ def score_sentence(result: Result) -> str | None:
     return None if rule is None else rule.score_sentence(result.chosen_row)
 
 
-def snippet(result: Result) -> str:
+def python_code(result: Result) -> str:
     """Return Python code that repeats the fit."""
     about = result.about
     method = METHODS[about["method"]]
