@@ -1,8 +1,8 @@
 """Validate the arguments of plotting functions.
 
-Each function returns the argument if it is valid. Otherwise it raises an error whose message states
-what is allowed, what was passed and how to correct it. All checks run before drawing starts, so that
-axes passed by the caller stay untouched if an argument is refused.
+Each function returns the argument if it is valid. Otherwise it raises an error whose message
+states what is allowed, what was passed and how to correct it. All checks run before drawing starts,
+so that axes passed by the caller are unchanged if an argument is refused.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from mrshc.core.array_types import Float
 from mrshc.errors import refused
 from mrshc.validation.parameters import check_integer
 
-# More clusters than the tree of any data set that fits into memory. Not tuned: results do not depend
-# on it. The limit turns a typing error such as 10**30 into an error message; without it, building
-# that many colours or panels would not end.
+# More clusters than the tree of any data set that fits into memory. Not tuned: results do not
+# depend on it. The limit turns a typing error such as 10**30 into an error message; without it,
+# building that many colours or panels would not end.
 _MAX_CLUSTERS = 10**6
 
 

@@ -34,10 +34,11 @@ from mrshc.validation.parameters import check_number
 # to the width of a page.
 SMALL_FONT = 8.0
 _TITLE_FONT = 10
-# In inches. At the default of 150 dots per inch the picture has 2400 pixels, which fits on a screen.
+# In inches. At the default of 150 dots per inch the picture has 2400 pixels, which fits on a
+# screen.
 MAX_FIGURE_WIDTH = 16.0
-# A longer legend continues in a second column. 26 rows are about 5 inches, the height of a tree with
-# its names.
+# A longer legend continues in a second column. 26 rows are about 5 inches, the height of a tree
+# with its names.
 _MAX_LEGEND_ROWS = 26
 _LEGEND_ROW_INCHES = 0.17  # a line of SMALL_FONT and matplotlib's spacing between legend entries
 # The widest figure then has 38,400 pixels, below the 65,536 that matplotlib's Agg backend can draw.
@@ -220,9 +221,9 @@ def new_figure(width: float, height: float) -> Figure:
 def _preserve_axes_positions(figure: Any) -> Iterator[None]:
     """Restore the positions of all axes on exit.
 
-    Saving a figure runs the constrained layout, which starts from the current positions and ends at
-    slightly different ones each time. Without this, writing a figure twice would give two different
-    files.
+    Saving a figure runs the constrained layout, which starts from the current positions and ends
+    at slightly different ones each time. Without this, writing a figure twice would give two
+    different files.
     """
     saved = [
         (
