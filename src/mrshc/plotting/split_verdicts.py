@@ -59,8 +59,7 @@ def split_marks(tests: Table) -> list[SplitMark]:
     -----
     A split of a node lowers the log of the within-cluster dispersion by `drop`; in reference
     samples without clusters, by `expected_drop` on average. The excess is
-
-    .. math:: (\\mathrm{drop} - \\mathrm{expected\\ drop}) / \\mathrm{standard\\ error}.
+    `(drop - expected_drop) / standard_error`.
 
     The rule of Tibshirani, Walther and Hastie supports a split if the excess is larger than 1.
 
