@@ -155,7 +155,10 @@ def test_outlying_samples_are_marked_and_explained():
     outlying = next(c for c in ax.collections if isinstance(c, PolyCollection)).get_facecolors()
     assert {int(order[at]) for at in np.flatnonzero(outlying[:, 3])} == {4, 17}
     assert {to_hex(colour) for colour in outlying[outlying[:, 3] > 0]} == {"#000000"}
-    assert words_of(ax.get_legend())[:2] == ["outlying", "set apart, attached last"]
+    assert words_of(ax.get_legend())[:2] == [
+        "outlying",
+        "excluded from the fit,\nadded to the tree last",
+    ]
     names = [tick.get_text() for tick in ax.get_yticklabels(minor=True)]
     assert names == ["outlying", "class"]
     assert {tick.get_color() for tick in ax.get_xticklabels()} == {PALETTE[0]}, "of the class"
@@ -313,7 +316,7 @@ def test_missing_cells_are_said_to_be_missing():
     assert not heatmap(MODEL, X).legends
     X[0, 0] = np.nan
     figure = heatmap(MODEL, X)
-    assert words_of(figure.legends[0]) == ["cells", "missing value"]
+    assert words_of(figure.legends[0]) == ["heat map", "missing value"]
     drawn = figure.axes[0].images[0].cmap.get_bad()
     assert tuple(drawn) == figure.legends[0].legend_handles[-1].get_facecolor()
 
@@ -387,9 +390,9 @@ def test_the_chosen_candidate_is_marked_where_it_stands_in_both_panels():
     assert words_of(over_rank.get_legend()) == [
         "candidates",
         "chosen",
-        "compared to the end",
-        "removed as a dip",
-        "set aside: fewer than 3 clusters",
+        "compared in the last step",
+        "removed: local minimum",
+        "excluded: fewer than 3 clusters",
     ]
 
 
@@ -421,7 +424,7 @@ def test_nothing_to_choose_from_is_said_in_the_picture():
     for model in (search_model(1, 1), SHC(4).fit(DATA.X)):
         (ax,) = search_curves(model).axes
         assert [text.get_text() for text in ax.texts] == [
-            "There was a single candidate: nothing to choose from."
+            "There was a single candidate, so no comparison was made."
         ]
 
 
@@ -483,7 +486,7 @@ def test_numbers_of_many_tests_do_not_overlap(n, n_tests):
 
 def test_a_tree_without_tests_says_so():
     ax = gap_tests(model_with_tests(n_tests=0))
-    assert "none was tested" in words_of(ax.get_legend())
+    assert "no node was tested" in words_of(ax.get_legend())
 
 
 def test_a_model_without_tests_is_refused():
@@ -534,8 +537,8 @@ def test_loadings_show_size_by_length_and_sign_by_colour():
     assert [bar.get_width() for bar in first.patches] == [0.9, 0.3]
     colours = [to_hex(bar.get_facecolor()).upper() for bar in first.patches]
     assert colours == [PALETTE[1], PALETTE[0]]
-    assert first.get_title(loc="left") == "component 1\n2 largest of 3 loadings"
-    assert second.get_title(loc="left") == "component 2\nall 1 loadings"
+    assert first.get_title(loc="left") == "component 1\n2 largest of 3 nonzero loadings"
+    assert second.get_title(loc="left") == "component 2\n1 nonzero loading"
     assert second.get_legend() is not None
 
 
@@ -609,7 +612,7 @@ def test_markers_show_size_and_sign():
     looks = {t.get_text(): p for t, p in zip(legend.texts, legend.legend_handles, strict=True)}
     assert to_hex(looks["higher in the cluster"].get_facecolor()) == higher
     assert to_hex(looks["lower in the cluster"].get_facecolor()) == lower
-    assert [ax.texts[0].get_text() for ax in others] == ["no feature marks it"] * 2
+    assert [ax.texts[0].get_text() for ax in others] == ["no markers"] * 2
 
 
 @pytest.mark.parametrize("n_clusters", [2, 5, 10, 30])

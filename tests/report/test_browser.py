@@ -279,8 +279,8 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(visit, name):
             "document.getElementById('tree').data.find(t => t.type === 'heatmap' && t.y[0] === 0)"
             ".z[0].map(Math.floor)"
         )
-        order_by_leaves = labels[tree.leaf_order]
-        assert len(set(zip(bar, order_by_leaves.tolist(), strict=True))) == k
+        leaf_labels = labels[tree.leaf_order]
+        assert len(set(zip(bar, leaf_labels.tolist(), strict=True))) == k
         assert seen.page.locator("#legend .legend").first.locator("span").count() == k
         means = [
             head for head in seen.js("page.featureColumns().map(c => c.title)") if "mean" in head

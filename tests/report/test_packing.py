@@ -7,7 +7,9 @@ from mrshc.report.number_packing import pack_values
 
 
 def restored(values, outlying=()):
-    packed = pack_values(np.asarray(values, dtype=float), outlying=np.array(outlying, dtype=np.intp))
+    packed = pack_values(
+        np.asarray(values, dtype=float), outlying=np.array(outlying, dtype=np.intp)
+    )
     assert packed.cells.dtype == np.float32
     assert np.isfinite(packed.centre).all()
     assert np.isfinite(packed.scale).all()
