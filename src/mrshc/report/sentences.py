@@ -54,8 +54,8 @@ def _agreement_sentence(result: Result) -> str | None:
         f"Compared with the known classes ({scores['truth']}), the classification error rate is "
         f"{scores['cer']:.3f}: the share of pairs of samples that are together in a cluster but "
         "not in a class, or the reverse. A class that is divided into several clusters therefore "
-        f"counts as an error. {scores['purity']:.1%} of the samples belong to the most frequent class of "
-        "their cluster (purity)."
+        f"counts as an error. {scores['purity']:.1%} of the samples belong to the most frequent "
+        "class of their cluster (purity)."
     )
 
 
