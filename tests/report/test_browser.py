@@ -253,7 +253,7 @@ def test_the_page_loads_without_errors_and_without_a_network(visit, name):
     found = f"{len(result.samples):,} samples in {clusters}"
     assert seen.page.title() == found
     assert seen.page.locator("h1").inner_text() == found
-    assert seen.page.locator("#cut-said").inner_text() == f"{clusters}, as found"
+    assert seen.page.locator("#cut-status").inner_text() == f"{clusters}, as in the result"
     assert len(seen.cells("samples", "sample")) == len(result.samples)
     assert len(seen.cells("features", "feature")) == result.n_features_selected_
 
@@ -272,7 +272,7 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(visit, name):
             "document.getElementById('tree').data.filter(t => t.mode === 'lines')"
             ".map(t => t.line.color)"
         )
-        grey = seen.js("theme().soft")
+        grey = seen.js("themeColours().soft")
         single = sum(np.bincount(labels) == 1)  # a lone sample has no fork to colour
         assert len(set(lines) - {grey}) == k - single
         bar = seen.js(
@@ -286,10 +286,10 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(visit, name):
             head for head in seen.js("page.featureColumns().map(c => c.title)") if "mean" in head
         ]
         assert len(means) == k
-    seen.page.locator("#as-found").click()
+    seen.page.locator("#restore-result").click()
     seen.settle()
     assert seen.js("page.state.labels") == result.labels_.tolist()
-    assert "as found" in seen.page.locator("#cut-said").inner_text()
+    assert "as in the result" in seen.page.locator("#cut-status").inner_text()
 
 
 def test_what_the_page_computes_is_what_python_computes(visit):
@@ -333,7 +333,7 @@ def test_with_gaps_and_outliers_the_page_still_says_what_python_says(visit):
     effect = between / ((counted - counted.mean()) ** 2).sum()
     np.testing.assert_allclose(seen.js("page.effect"), effect, atol=1e-5)
     colours = standardised(X, outlying=result.outlier_samples_)
-    cells = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standard(i, j)))")
+    cells = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standardised(i, j)))")
     np.testing.assert_allclose(
         np.array(cells, dtype=float), colours[:, seen.js("page.rows")], atol=1e-4
     )
@@ -370,12 +370,12 @@ def test_values_of_any_centre_and_spread_reach_the_page(visit):
     names = seen.js("page.data.features.names")
     X = result.selected[names].to_numpy()
     cells = seen.js(
-        "page.names.map((_, i) => page.data.features.names.map((_, j) => page.values.at(i, j)))"
+        "page.names.map((_, i) => page.data.features.names.map((_, j) => page.values.value(i, j)))"
     )
     _agree(np.array(cells, dtype=float), X, spread=_spread(X))
     counts = names.index("g5")  # whole numbers stay whole
     assert [row[counts] for row in cells] == X[:, counts].tolist()
-    z = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standard(i, j)))")
+    z = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standardised(i, j)))")
     expected = standardised(X)[:, seen.js("page.rows")]
     np.testing.assert_allclose(np.array(z, dtype=float), expected, atol=1e-5)
     seen.slide(5)
@@ -425,7 +425,9 @@ def test_missing_cells_are_shown_as_missing(visit):
     assert sum(cell is None or cell != cell for row in z for cell in row) == result.n_missing
     legend = seen.page.locator("#legend .legend").last
     assert "missing" in legend.inner_text()
-    assert seen.js("theme().missing") not in seen.js("HEAT.map(([, colour]) => colour)")
+    assert seen.js("themeColours().missing") not in seen.js(
+        "HEAT_SCALE.map(([, colour]) => colour)"
+    )
     order = Tree(linkage_matrix=result.linkage_matrix_).leaf_order
     rows, columns = np.nonzero(result.selected.isna().to_numpy())
     feature = seen.js("page.data.features.names").index(result.selected.columns[columns[0]])
@@ -442,7 +444,7 @@ def test_outlying_samples_are_flagged_in_tree_table_and_words(visit):
     assert result.about["outliers"] == ["s7", "s33"]
     flags = seen.cells("samples", "outlying")
     assert [i for i, text in enumerate(flags) if text == "yes"] == [7, 33]
-    names = seen.js("page.bars().map(bar => bar.name)")
+    names = seen.js("page.annotationBars().map(bar => bar.name)")
     assert names[:2] == ["cluster", "outlying"]
     bar = seen.js("document.getElementById('tree').data.find(t => t.y && t.y[0] === 1).z[0]")
     order = Tree(linkage_matrix=result.linkage_matrix_).leaf_order
@@ -478,7 +480,7 @@ def test_structure_without_support_is_told(visit):
     assert "No groups were found: there is no structure that other features support." in answer
     assert seen.page.locator("#markers").count() == 0
     seen.slide(3)
-    assert seen.page.locator("#cut-said").inner_text() == "3 clusters, cut through the tree"
+    assert seen.page.locator("#cut-status").inner_text() == "3 clusters, horizontal cut of the tree"
 
 
 def test_markers_of_a_cluster_or_a_split_can_be_chosen(visit):
@@ -503,7 +505,7 @@ def test_markers_of_a_cluster_or_a_split_can_be_chosen(visit):
     found = {name for name in result.markers["feature"] if feature in name}
     assert set(seen.cells("markers", "feature")) == found
     seen.page.locator("#markers tbody tr").first.click()
-    assert seen.page.locator("#features tr.marked th").inner_text() == feature
+    assert seen.page.locator("#features tr.highlighted th").inner_text() == feature
 
 
 def test_thousands_of_markers_do_not_make_the_page_large(visit):
@@ -513,22 +515,24 @@ def test_thousands_of_markers_do_not_make_the_page_large(visit):
     many["feature"] = [f"marker {i}" for i in range(len(many))]
     plain, swollen = len(result_report(result)), result_report(replace(result, markers=many))
     assert len(swollen) < plain + 300_000
-    assert "strongest of each; the file markers.csv has all 30,000" in swollen
+    assert "the file markers.csv has all 30,000" in swollen
 
 
 def test_search_finds_samples_and_features(visit):
     result, seen = visit("simulated")
     seen.page.locator("#find").fill("S17")
-    assert seen.page.locator("#search-said").inner_text().startswith("Sample s17, cluster")
-    assert seen.page.locator("#samples tr.marked th").inner_text() == "s17"
+    assert seen.page.locator("#search-status").inner_text().startswith("Sample s17, cluster")
+    assert seen.page.locator("#samples tr.highlighted th").inner_text() == "s17"
     feature = result.selected.columns[3]
     seen.page.locator("#find").fill(feature)
-    assert seen.page.locator("#search-said").inner_text().startswith(f"Feature {feature}, effect")
-    assert seen.page.locator("#features tr.marked th").inner_text() == feature
-    seen.page.locator("#find").fill("nothing like it")
     assert (
-        seen.page.locator("#search-said").inner_text().startswith("No sample or selected feature")
+        seen.page.locator("#search-status")
+        .inner_text()
+        .startswith(f"Feature {feature}, effect size")
     )
+    assert seen.page.locator("#features tr.highlighted th").inner_text() == feature
+    seen.page.locator("#find").fill("nothing like it")
+    assert seen.page.locator("#search-status").inner_text().startswith("No name of a sample")
 
 
 def test_tables_sort_and_filter(visit):
@@ -545,7 +549,7 @@ def test_tables_sort_and_filter(visit):
     assert seen.cells("samples", "sample") == [f"s{i}" for i in range(60)]
     seen.page.locator("#samples-filter").fill("C2")
     assert set(seen.cells("samples", "class")) == {"C2"}
-    assert seen.page.locator("#samples .said").inner_text() == "20 of 60 rows"
+    assert seen.page.locator("#samples .status").inner_text() == "20 of 60 rows"
     assert len(seen.csv("samples")) == 20
 
 
@@ -618,7 +622,7 @@ def test_hostile_names_stay_text(visit):
     assert seen.page.locator("img").count() == 0
     for name in HOSTILE:
         seen.page.locator("#find").fill(name)
-        assert name in seen.page.locator("#search-said").inner_text()
+        assert name in seen.page.locator("#search-status").inner_text()
     labels = seen.page.locator("#heat .xtick text").all_text_contents()
     for name in ("</script>", "<b>bold</b>", "&lt;", "$x_1$"):
         assert name in labels
@@ -641,17 +645,17 @@ def test_a_click_on_a_branch_highlights_its_samples(visit):
     tree = Tree(linkage_matrix=result.linkage_matrix_)
     node = tree.children(tree.root)[0]
     seen.page.locator("#tree").scroll_into_view_if_needed()
-    place, height = seen.js(f"[page.tree.place[{node}], page.tree.height({node})]")
+    place, height = seen.js(f"[page.tree.position[{node}], page.tree.height({node})]")
     seen.page.mouse.click(*_pixel(seen, "tree", place, height))
     members = tree.members(node)
     seen.wait_until(f"page.state.node === {node}")
-    assert f"{members.size} samples" in seen.page.locator("#branch-said").inner_text()
+    assert f"{members.size} samples" in seen.page.locator("#branch-status").inner_text()
     inside = [text == "yes" for text in seen.cells("samples", "in_branch")]
     assert np.flatnonzero(inside).tolist() == members.tolist()
     seen.page.locator("#branch-up").click()
-    assert "60 samples" in seen.page.locator("#branch-said").inner_text()
+    assert "60 samples" in seen.page.locator("#branch-status").inner_text()
     seen.page.locator("#branch-none").click()
-    assert seen.page.locator("#branch-said").inner_text() == "no branch picked"
+    assert seen.page.locator("#branch-status").inner_text() == "none selected"
 
 
 def test_hovering_a_cell_tells_sample_feature_value_and_cluster(visit):
@@ -730,7 +734,7 @@ def test_clearing_the_search_takes_the_mark_away(visit):
     assert seen.js("page.state.sample") == 17
     seen.page.locator("#find").fill("")
     assert seen.js("page.state.sample") is None
-    assert seen.page.locator("#samples tr.marked").count() == 0
+    assert seen.page.locator("#samples tr.highlighted").count() == 0
 
 
 def test_features_can_be_ordered(visit):
@@ -762,12 +766,12 @@ def test_the_keyboard_reaches_every_control(visit):
         reached.add(None if stop is None else int(stop))
     assert wanted <= reached
     seen.page.locator("#cut").focus()
-    before = seen.page.locator("#cut-said").inner_text()
+    before = seen.page.locator("#cut-status").inner_text()
     seen.page.keyboard.press("ArrowRight")
-    assert seen.page.locator("#cut-said").inner_text() != before
+    assert seen.page.locator("#cut-status").inner_text() != before
     seen.page.locator("#branch-top").focus()
     seen.page.keyboard.press("Enter")
-    assert "60 samples" in seen.page.locator("#branch-said").inner_text()
+    assert "60 samples" in seen.page.locator("#branch-status").inner_text()
 
 
 @pytest.mark.parametrize(("name", "scheme"), [("everything", "dark"), ("lymphoma", "light")])
@@ -834,7 +838,7 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
         why.click()
     seen.wait_until("!!document.querySelector('#curve-2-0 .main-svg')")
     seen.page.locator("#cut").fill("5")
-    assert seen.page.locator("#cut-said").inner_text() == "5 clusters"
+    assert seen.page.locator("#cut-status").inner_text() == "5 clusters"
     lines = "document.getElementById('tree-2').data.filter(t => t.mode === 'lines').length"
     sizes = np.bincount(comparison.models["MrSHC"].cut(5))
     assert seen.js(lines) == 1 + (sizes > 1).sum()  # what lies above, and clusters with a fork
