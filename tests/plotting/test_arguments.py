@@ -1,4 +1,4 @@
-"""Arguments of pictures that cannot be drawn are refused with one sentence."""
+"""Invalid arguments of plotting functions are refused with a one-line message."""
 
 from functools import partial
 

@@ -136,7 +136,7 @@ def test_a_sample_alone_in_its_cluster_shows_its_colour():
     assert leg == {(place, 0.0), (place, model.linkage_matrix_[-1, 2])}
 
 
-def test_branches_may_stay_without_colour():
+def test_colour_branches_false_draws_branches_in_grey():
     ax = dendrogram(random_model(30, k=3), colour_branches=False)
     assert {to_hex(c).upper() for c in ax.collections[0].get_colors()} == {NEUTRAL_COLOUR}
     assert ax.get_legend() is None
@@ -196,7 +196,7 @@ def test_distances_reorder_names_and_bars_together():
 
 
 @pytest.mark.parametrize("n", [10, 62, 500, 1000])
-def test_names_do_not_overlap_and_the_picture_stays_on_the_screen(n):
+def test_names_do_not_overlap_and_figure_width_is_limited(n):
     names = [f"sample {i} of a long series of them" for i in range(n)]
     ax = dendrogram(random_model(n, k=3), names=names, annotations={"c": np.arange(n) % 5})
     assert ax.figure.get_figwidth() <= 16
@@ -250,7 +250,7 @@ def test_text_of_any_kind_gives_a_valid_picture(tmp_path, unsafe):
     ],
     ids=["no heights", "three samples", "equal heights"],
 )
-def test_odd_trees_can_be_drawn(Z, tmp_path):
+def test_degenerate_trees_can_be_drawn(Z, tmp_path):
     n = len(Z) + 1
     model = SimpleNamespace(linkage_matrix_=Z, labels_=np.zeros(n, dtype=int))
     ax = dendrogram(model, annotations={"only": ["x"] * n}, cut=2)
@@ -302,7 +302,7 @@ def test_columns_stand_under_their_leaves():
     assert bars_of(above) == [[PALETTE[DATA.labels[i]] for i in ORDER]]
 
 
-def test_outliers_are_clipped_in_colour_only():
+def test_colour_scale_is_limited_but_values_are_not():
     X = np.zeros((20, 1))
     X[0] = 100.0
     figure = heatmap(MODEL, X)
@@ -311,7 +311,7 @@ def test_outliers_are_clipped_in_colour_only():
     assert cells_of(figure).max() > 4
 
 
-def test_missing_cells_are_said_to_be_missing():
+def test_legend_explains_missing_cells():
     X = DATA.X[:, :4].copy()
     assert not heatmap(MODEL, X).legends
     X[0, 0] = np.nan
@@ -340,14 +340,14 @@ def test_columns_of_a_frame_name_the_features():
     assert not any(tick.get_parse_math() for tick in ticks)
 
 
-def test_the_heat_map_wants_the_samples_of_the_tree():
+def test_heatmap_refuses_other_samples_than_those_of_the_tree():
     with pytest.raises(ValueError, match=r"the 20 samples of the tree .* the shape \(19, 2\)"):
         heatmap(MODEL, DATA.X[:19, :2])
     with pytest.raises(ValueError, match="one name for each of the 2 selected features, got 1"):
         heatmap(MODEL, DATA.X[:, :2], feature_names=["a"])
 
 
-# What speaks for the choice.
+# The search and the gap tests.
 
 
 def search_model(n_targets=4, n_ranks=3, *, survive=True):
@@ -420,7 +420,7 @@ def test_a_panel_for_each_choice_and_no_names_overlap(n_targets, n_ranks, n_pane
         assert not overlaps(boxes_of(figure, ax.get_xticklabels()))
 
 
-def test_nothing_to_choose_from_is_said_in_the_picture():
+def test_a_search_with_one_candidate_is_explained_in_the_figure():
     for model in (search_model(1, 1), SHC(4).fit(DATA.X)):
         (ax,) = search_curves(model).axes
         assert [text.get_text() for text in ax.texts] == [
@@ -484,7 +484,7 @@ def test_numbers_of_many_tests_do_not_overlap(n, n_tests):
     assert not overlaps(boxes)
 
 
-def test_a_tree_without_tests_says_so():
+def test_legend_of_a_tree_without_tests():
     ax = gap_tests(model_with_tests(n_tests=0))
     assert "no node was tested" in words_of(ax.get_legend())
 
@@ -514,7 +514,7 @@ def test_silhouettes_are_sorted_in_their_clusters_and_coloured_like_them():
     assert ax.yaxis_inverted()
 
 
-def test_many_clusters_do_not_write_over_each_other():
+def test_texts_of_many_clusters_do_not_overlap():
     labels = np.r_[np.zeros(300, dtype=int), np.arange(1, 40)]
     ax = silhouettes(np.linspace(-1, 1, labels.size), labels, names=range(labels.size))
     boxes = boxes_of(ax.figure, ax.texts)
@@ -567,7 +567,7 @@ def test_equal_figures_give_equal_bytes(tmp_path, suffix):
     assert one.read_bytes() == two.read_bytes()
 
 
-def test_the_suffix_says_the_format_and_folders_are_made(tmp_path):
+def test_suffix_determines_the_format_and_folders_are_created(tmp_path):
     write_picture(Figure(), tmp_path / "new" / "a.png")
     write_picture(Figure(), str(tmp_path / "a.svg"))
     assert (tmp_path / "new" / "a.png").read_bytes().startswith(b"\x89PNG")
@@ -617,7 +617,7 @@ def test_markers_show_size_and_sign():
 
 @pytest.mark.parametrize("n_clusters", [2, 5, 10, 30])
 @pytest.mark.parametrize("name", ["g{}{}", "ENSG{}000{}_a_name_that_goes_on_and_on_and_on_and_on"])
-def test_markers_of_many_clusters_with_long_names_keep_apart(n_clusters, name):
+def test_texts_of_many_marker_panels_do_not_overlap(n_clusters, name):
     figure = markers(marker_table(n_clusters, name=name), n_clusters)
     assert len(figure.axes) == (1 if n_clusters == 2 else min(20, n_clusters))
     assert figure.get_figwidth() <= 16

@@ -1,4 +1,4 @@
-"""The report in a real browser: it loads, shows the truth, and follows what people do."""
+"""The report in a browser: it loads without errors, agrees with Python and reacts to input."""
 
 import csv
 import io
@@ -176,7 +176,7 @@ def made(tmp_path_factory):
 
 
 class Visit:
-    """A page that is open, and what went wrong on it."""
+    """An open page with the errors, dialogs and requests that it caused."""
 
     def __init__(self, browser, path, *, tree="#tree", **options):
         self.context = browser.new_context(viewport={"width": 1440, "height": 900}, **options)
@@ -202,7 +202,7 @@ class Visit:
         return self.page.evaluate(code, *arguments)
 
     def wait_until(self, code, *arguments):
-        """Wait until some code is true; what Playwright itself runs there, the policy refuses."""
+        """Wait until code is true; the security policy refuses wait_for_function of Playwright."""
         for _ in range(3000):
             if self.js(code, *arguments):
                 return
@@ -210,7 +210,7 @@ class Visit:
         pytest.fail(f"never true: {code}")
 
     def settle(self):
-        """Wait until everything on the page shows the same."""
+        """Wait until all figures and tables show the same cut."""
         self.page.evaluate("Promise.resolve(page.settled).then(() => true)")
 
     def slide(self, k):
@@ -292,7 +292,7 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(visit, name):
     assert "as in the result" in seen.page.locator("#cut-status").inner_text()
 
 
-def test_what_the_page_computes_is_what_python_computes(visit):
+def test_page_and_python_compute_the_same_statistics(visit):
     from sklearn.metrics import silhouette_samples
 
     result, seen = visit("simulated")
@@ -313,7 +313,7 @@ def test_what_the_page_computes_is_what_python_computes(visit):
     np.testing.assert_allclose(seen.js("page.effect"), (1 - within / total)[columns], atol=1e-5)
 
 
-def test_with_gaps_and_outliers_the_page_still_says_what_python_says(visit):
+def test_page_and_python_agree_with_missing_values_and_outliers(visit):
     result, seen = visit("everything")
     for k in (2, 6):
         seen.slide(k)
@@ -361,7 +361,7 @@ def _spread(X):
 
 
 def _agree(actual, expected, *, spread):
-    """Check that numbers differ by less than what is left out of single precision."""
+    """Check that numbers agree to the precision of packed values."""
     np.testing.assert_allclose(actual / spread, expected / spread, rtol=1e-15, atol=1e-6)
 
 
@@ -384,7 +384,7 @@ def test_values_of_any_centre_and_spread_reach_the_page(visit):
     _agree(means, result.selected[names].groupby(labels).mean().to_numpy(), spread=_spread(X))
 
 
-def test_numbers_are_shown_with_digits_that_tell_samples_apart(visit):
+def test_numbers_have_enough_digits_to_distinguish_samples(visit):
     result, seen = visit("scales")
     shown = dict(zip(seen.cells("features", "feature"), range(10), strict=True))
     means = seen.cells("features", "mean_cluster_1"), seen.cells("features", "mean_cluster_2")
@@ -410,7 +410,7 @@ def test_numbers_are_shown_with_digits_that_tell_samples_apart(visit):
     )
 
 
-def test_the_page_tells_how_precise_its_values_are(visit):
+def test_page_states_the_precision_of_its_values(visit):
     _, seen = visit("scales")
     how = seen.page.locator("#how").inner_text()
     assert "about seven digits relative to the spread of its feature" in how
@@ -439,7 +439,7 @@ def test_missing_cells_are_shown_as_missing(visit):
     assert "missing" not in complete.page.locator("#legend").inner_text()
 
 
-def test_outlying_samples_are_flagged_in_tree_table_and_words(visit):
+def test_outlying_samples_are_marked_in_tree_table_and_summary(visit):
     result, seen = visit("everything")
     assert result.about["outliers"] == ["s7", "s33"]
     flags = seen.cells("samples", "outlying")
@@ -455,7 +455,7 @@ def test_outlying_samples_are_flagged_in_tree_table_and_words(visit):
     assert "outlying" not in clean.page.locator("#samples thead").inner_text()
 
 
-def test_refined_features_and_evidence_are_told(visit):
+def test_refined_features_and_evidence_are_reported(visit):
     result, seen = visit("everything")
     facts = seen.page.locator("#answer .facts").inner_text()
     assert f"associated features\n{result.about['n_associated']}" in facts
@@ -474,7 +474,7 @@ def test_refined_features_and_evidence_are_told(visit):
     assert "robust=True" in snippet
 
 
-def test_structure_without_support_is_told(visit):
+def test_structure_without_support_is_reported(visit):
     _, seen = visit("unsupported")
     answer = seen.page.locator("#answer").inner_text()
     assert "No groups were found: there is no structure that other features support." in answer
@@ -508,7 +508,7 @@ def test_markers_of_a_cluster_or_a_split_can_be_chosen(visit):
     assert seen.page.locator("#features tr.highlighted th").inner_text() == feature
 
 
-def test_thousands_of_markers_do_not_make_the_page_large(visit):
+def test_number_of_markers_in_the_page_is_limited(visit):
     result, _ = visit("simulated")
     row = result.markers.query("contrast == 'cluster'").iloc[[0]]
     many = pd.concat([row] * 30_000, ignore_index=True)
@@ -569,7 +569,7 @@ def test_downloads_equal_the_data(visit, name):
     assert [float(row["silhouette"]) for row in rows] == result.samples["silhouette"].tolist()
 
 
-def test_no_name_becomes_a_formula_in_a_spreadsheet(visit):
+def test_names_in_csv_are_not_executed_as_formulas(visit):
     result, seen = visit("formulas")
     seen.js(
         "Object.defineProperty(navigator, 'clipboard',"
@@ -593,7 +593,7 @@ def test_no_name_becomes_a_formula_in_a_spreadsheet(visit):
     assert seen.cells("samples", "sample")[0] == "=1+1"
 
 
-def test_the_policy_of_the_page_lets_nothing_else_run(browser, made):
+def test_security_policy_blocks_injected_code(browser, made):
     _, path = made("simulated")
     seen = Visit(browser, path)
     assert seen.troubles == []
@@ -615,7 +615,7 @@ def test_the_policy_of_the_page_lets_nothing_else_run(browser, made):
     seen.context.close()
 
 
-def test_hostile_names_stay_text(visit):
+def test_hostile_names_are_shown_as_text(visit):
     _, seen = visit("hostile")
     assert seen.cells("samples", "sample")[: len(HOSTILE)] == HOSTILE
     assert seen.page.locator("b", has_text="bold").count() == 0
@@ -658,7 +658,7 @@ def test_a_click_on_a_branch_highlights_its_samples(visit):
     assert seen.page.locator("#branch-status").inner_text() == "none selected"
 
 
-def test_hovering_a_cell_tells_sample_feature_value_and_cluster(visit):
+def test_tooltip_of_a_cell_shows_sample_feature_value_and_cluster(visit):
     result, seen = visit("simulated")
     seen.page.locator("#heat").scroll_into_view_if_needed()
     sample = int(Tree(linkage_matrix=result.linkage_matrix_).leaf_order[5])
@@ -696,7 +696,7 @@ def test_zoom_and_pan_move_both_figures(visit):
     assert tree == pytest.approx(heat)
 
 
-def test_a_double_click_shows_everything_again(visit):
+def test_double_click_resets_the_zoom(visit):
     _, seen = visit("simulated")
     width = "(r => r[1] - r[0])(document.getElementById('tree')._fullLayout.xaxis.range)"
     for plot in ("heat", "tree"):
@@ -714,7 +714,7 @@ def test_a_double_click_shows_everything_again(visit):
         assert seen.js(f"{width} === 60")
 
 
-def test_sorting_survives_columns_that_come_and_go(visit):
+def test_sorting_is_kept_when_columns_change(visit):
     _, seen = visit("simulated")
     seen.slide(8)
     seen.page.locator("#features thead button").last.click()
@@ -728,7 +728,7 @@ def test_sorting_survives_columns_that_come_and_go(visit):
     assert seen.cells("samples", "class") == classes
 
 
-def test_clearing_the_search_takes_the_mark_away(visit):
+def test_clearing_the_search_removes_the_highlight(visit):
     _, seen = visit("simulated")
     seen.page.locator("#find").fill("s17")
     assert seen.js("page.state.sample") == 17
@@ -775,7 +775,7 @@ def test_the_keyboard_reaches_every_control(visit):
 
 
 @pytest.mark.parametrize(("name", "scheme"), [("everything", "dark"), ("lymphoma", "light")])
-def test_nothing_serious_for_people_who_see_or_move_differently(visit, name, scheme):
+def test_no_serious_accessibility_violations(visit, name, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     _, seen = visit(name, color_scheme=scheme)
     found = axe.Axe().run(seen.page).response["violations"]
@@ -786,7 +786,7 @@ def test_nothing_serious_for_people_who_see_or_move_differently(visit, name, sch
 @pytest.mark.parametrize(
     ("name", "width"), [("everything", 400), ("lymphoma", 400), ("everything", 768)]
 )
-def test_nothing_sticks_out_of_the_page(visit, name, width):
+def test_page_has_no_horizontal_scroll_bar(visit, name, width):
     _, seen = visit(name)
     seen.page.set_viewport_size({"width": width, "height": 800})
     # Figures are drawn anew for the new width: on a busy machine that takes its time.

@@ -1,4 +1,4 @@
-"""A report is made of whole results and comparisons only; else the old one stays."""
+"""Reports are written for valid results and comparisons only; otherwise an old one is kept."""
 
 import json
 
@@ -85,7 +85,7 @@ def test_a_damaged_method_is_refused(comparison, tmp_path, change, sentence):
         *(("{", "is not JSON"), ("[" * 100_000, "is not JSON")),
     ],
 )
-def test_other_json_is_no_comparison(tmp_path, text, sentence):
+def test_json_of_other_content_is_refused(tmp_path, text, sentence):
     refused(tmp_path, text, sentence)
 
 

@@ -36,7 +36,7 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DendrogramLines:
-    """Coordinates of a dendrogram whose leaves stand at 0, 1, ... from left to right.
+    """Coordinates of a dendrogram with leaves at positions 0, 1, ... from left to right.
 
     Attributes
     ----------

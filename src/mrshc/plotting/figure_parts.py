@@ -188,7 +188,7 @@ def label_ticks(
     """
     shown = list(range(0, len(names), fit.step))
     positions = np.arange(len(names)) if places is None else np.asarray(places)
-    # All names are shortened together: two that become equal are told apart by a number.
+    # All names are shortened together: two that become equal get a number.
     short = shortened_names(names, length=length)
     axis.set_ticks(positions[shown], [short[i] for i in shown], fontsize=fit.size, parse_math=False)
     axis.set_tick_params(length=0, pad=2)

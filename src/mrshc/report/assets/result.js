@@ -495,7 +495,7 @@ class ResultPage {
     }
     tree.on("plotly_hover", (e) => showTooltip(e.event, this.sampleTooltip(this.tree.order[e.points[0].x])));
     tree.on("plotly_click", (e) => this.selectSample(this.tree.order[e.points[0].x]));
-    // A click on a branch is told from a drag, which zooms, by the distance that the mouse moved.
+    // The distance that the mouse moved distinguishes a click on a branch from a drag, which zooms.
     let pressed = [0, 0];
     tree.addEventListener("mousedown", (e) => { pressed = [e.clientX, e.clientY]; }, true);
     tree.addEventListener("click", (e) => {

@@ -43,7 +43,7 @@ const MAX_ROWS = 1000;
 
 class DataTable {
   // columns: [{ title, numeric, value(row), spread(row)?, draw(cell, row)? }]. Rows are numbered
-  // 0..n-1. `keep(row)` tells whether a row passes a filter elsewhere on the page.
+  // 0..n-1. `keep(row)` returns whether a row passes a filter elsewhere on the page.
   constructor(id, { columns, n, onPick, fileName, keep = () => true }) {
     this.id = id;
     this.n = n;
