@@ -71,7 +71,7 @@ def check_model(model: Any, attribute: str) -> Any:
     return model
 
 
-def check_table(name: str, table: Any, columns: Iterable[str]) -> Any:
+def check_table(name: str, table: Any, *, columns: Iterable[str]) -> Any:
     """Return a mapping or a DataFrame that has the required columns."""
     is_table = isinstance(table, Mapping) or hasattr(table, "columns")
     missing = [column for column in columns if not is_table or column not in table]

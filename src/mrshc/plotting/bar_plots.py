@@ -116,7 +116,7 @@ def silhouettes(
     ax.set_ylim(rows.places[-1] + 1, -1.0)
     ax.set_yticks([])
     if names is not None:
-        _label_samples(ax, rows, names)
+        _label_samples(ax, rows, names=names)
     ax.tick_params(axis="x", labelsize=figure_parts.SMALL_FONT)
     ax.spines[["top", "right", "left"]].set_visible(False)
     figure_parts.set_heading(ax, title)
@@ -137,7 +137,7 @@ def _draw_silhouette_axis(ax: Axes, values: Float) -> None:
     )
 
 
-def _label_samples(ax: Axes, rows: SilhouetteRows, names: Iterable[Any]) -> None:
+def _label_samples(ax: Axes, rows: SilhouetteRows, *, names: Iterable[Any]) -> None:
     """Write the names of the samples next to their bars, as many as fit."""
     shown = order_by_leaves("names", names, order=rows.order)
     n_slots = int(np.ceil(rows.places[-1])) + 1

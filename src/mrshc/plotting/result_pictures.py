@@ -127,6 +127,7 @@ def _search_title(result: Any) -> str | None:
     return title if result.about["supported"] else None
 
 
+# Silhouette widths and markers compare clusters: a single cluster has neither.
 def _has_clusters(result: Any) -> bool:
     return bool(result.n_clusters_ > 1)
 

@@ -39,7 +39,7 @@ def search_story(table: Table) -> SearchStory:
     >>> search_story(table).verdict
     'Chosen: 3 clusters (average silhouette 0.60)'
     """
-    check_table("table", table, ("chosen",))
+    check_table("table", table, columns=("chosen",))
     columns = {name: np.asarray(column) for name, column in table.items()}
     # Tables made by a selection rule of MrSHC are explained by that rule. The other methods have no
     # rule; their tables differ in the columns.

@@ -78,7 +78,7 @@ def split_marks(tests: Table) -> list[SplitMark]:
     >>> mark.verdict, mark.label
     ('made', '+2.0')
     """
-    check_table("tests", tests, _COLUMNS)
+    check_table("tests", tests, columns=_COLUMNS)
     columns = {name: np.asarray(column) for name, column in tests.items()}
     difference = np.asarray(columns["drop"] - columns["expected_drop"], dtype=np.float64)
     error = np.asarray(columns["standard_error"], dtype=np.float64)

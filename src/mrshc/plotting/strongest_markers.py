@@ -65,9 +65,9 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     >>> [(panel.heading, panel.features) for panel in marker_panels(table, 3, top=5)]
     [('cluster 1', ('gene 7',)), ('cluster 2', ()), ('cluster 3', ())]
     """
-    check_table("table", table, ("contrast", "inside", "effect_size"))
+    check_table("table", table, columns=("contrast", "inside", "effect_size"))
     if "name" not in table:
-        check_table("table", table, ("feature",))
+        check_table("table", table, columns=("feature",))
     n_clusters, top = check_n_clusters("n_clusters", n_clusters), check_top(top)
     # Only the table of an estimator has a column "name"; its column "feature" holds indices.
     counts_from_zero = "name" in table

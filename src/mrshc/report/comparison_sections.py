@@ -98,18 +98,18 @@ def _trees_section(about: dict[str, Any]) -> Trees:
         max_cut=min(MOST_CUTS, n_samples),
         # Without known classes there is no reference number of clusters: two is the first split.
         cut=about["n_clusters"] or 2,
-        methods=[_method_tree(about, name, m) for m, name in enumerate(about["methods"])],
+        methods=[_method_tree(about, name, position=m) for m, name in enumerate(about["methods"])],
     )
 
 
-def _method_tree(about: dict[str, Any], name: str, m: int) -> MethodTree:
-    """Return the tree of a method; `m` is its position, which makes ids of figures unique."""
+def _method_tree(about: dict[str, Any], name: str, *, position: int) -> MethodTree:
+    """Return the tree of a method; its position makes the ids of its figures unique."""
     search = columns(about["methods"][name]["search"])
     curves = search_story(search).curves if search else ()
     return MethodTree(
         name=name,
         heading=_method_heading(name, about),
-        curves=curve_figures(curves, prefix=f"curve-{m}-"),
+        curves=curve_figures(curves, prefix=f"curve-{position}-"),
     )
 
 

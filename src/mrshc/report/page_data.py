@@ -37,6 +37,7 @@ def result_data(result: Result) -> dict[str, Any]:
         Plain data that JSON can hold. Matrices are encoded in base64.
     """
     selected, features = _selected_by_effect(result)
+    # Outlying samples would distort the correlations on which the tree of features is based.
     usual = usual_samples(selected, result.outlier_samples_)
     return {
         "kind": "result",
@@ -53,12 +54,14 @@ def result_data(result: Result) -> dict[str, Any]:
                 for k in range(1, result.n_clusters_ + 1)
             ],
             "q_values": _json_numbers(features["q_value"]) if result.about["supported"] else None,
+            # A single feature has no tree.
             "tree": feature_tree(usual).tolist() if usual.shape[1] > 1 else [],
         },
         "values": _feature_values(result, selected),
         "linkage": result.linkage_matrix_.tolist(),
         "missing": result.n_missing > 0,
         "markers": _marker_data(result),
+        # Colours for the largest number of clusters that the slider offers.
         "colours": list(cluster_colours(MOST_CUTS)),
         "curves": curve_data(result.search_results_),
         "splits": result.about["splits"],
@@ -158,6 +161,8 @@ def marker_contrasts(result: Result) -> list[ContrastMarkers]:
     contrasts : list of ContrastMarkers
         Clusters first, then splits.
     """
+    # Clusters without markers are listed too, so that readers see that there are none. Splits
+    # without markers are numerous and left out.
     keys = ["contrast", "inside", "outside"]
     rows_by_contrast = dict(list(result.markers.groupby(keys, sort=False)))
     numbers = [str(k) for k in range(1, result.n_clusters_ + 1)]

@@ -152,6 +152,8 @@ def _heat_map_section(result: Result) -> HeatMap:
 
 def _search_section(result: Result) -> Search:
     about, story = result.about, search_story(result.search_results_)
+    # Methods that find the number of clusters themselves do so by split tests; the trees of others
+    # are cut, by the silhouette unless the user gave the number.
     finds_clusters = METHODS[about["method"]].finds_number_of_clusters
     return Search(
         verdict=story.verdict,
@@ -193,6 +195,7 @@ def _run_section(result: Result) -> ResultRun:
 
 
 def _preprocessing_table(steps: list[dict[str, Any]]) -> Table | None:
+    """Return the numbers of features before and after each step; None without steps."""
     if not steps:
         return None
     rows = [
@@ -204,6 +207,7 @@ def _preprocessing_table(steps: list[dict[str, Any]]) -> Table | None:
 
 
 def _format_parameter(value: Any) -> str:
+    """Return the value of a parameter as text; four digits are enough to recognise it."""
     if value is None:
         return "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

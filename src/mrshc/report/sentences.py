@@ -179,6 +179,7 @@ def python_code(result: Result) -> str:
     lines = [f"from mrshc import {estimator}", "from mrshc.io import read_table"]
     if about["preprocessing"]:
         steps = [step["step"] for step in about["preprocessing"]]
+        # A step is stored as the call of its class, such as "Log2()".
         names = sorted({step.partition("(")[0] for step in steps})
         lines.append(f"from mrshc.preprocessing import {', '.join(names)}, prepare")
     lines += ["", f"table = read_table({about['data']['source']!r}{reading})"]
@@ -210,6 +211,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
     if scores := about["scores"]:
         name = f"classification error rate ({scores['truth']})"
         numbers.append((name, f"{scores['cer']:.3f}"))
+    # Entries without a value do not apply to this result.
     return [(name, value) for name, value in numbers if value is not None]
 
 
