@@ -31,6 +31,7 @@ def answer_sentences(result: Result) -> list[str]:
     sentences = [separation_sentence(result), score_sentence(result), refined(result)]
     if result.n_clusters_ > 1:
         sentences.insert(0, _cluster_sizes_sentence(result))
+        # The table of features lists selected features first, the largest effect size on top.
         best = map(
             str, result.features.index[: min(_MAX_NAMED_FEATURES, result.n_features_selected_)]
         )
