@@ -315,7 +315,7 @@ def test_a_picture_that_does_not_apply_is_left_out(tmp_path):
 
 
 def test_a_picture_needs_a_name_of_its_own():
-    with pytest.raises(ValueError, match="There is a picture 'heatmap' already"):
+    with pytest.raises(ValueError, match="A picture named 'heatmap' is already registered"):
         result_pictures.register(replace(PICTURES["heatmap"], heading="Another"))
     assert PICTURES["heatmap"].heading == "Heat map"
 

@@ -1,4 +1,4 @@
-"""Annotations with names are matched by them, whatever their order."""
+"""Annotations, names and values with an index are aligned with the samples of the fit."""
 
 import numpy as np
 import pandas as pd

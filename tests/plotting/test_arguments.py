@@ -1,4 +1,4 @@
-"""Arguments of pictures that cannot be drawn are refused with one sentence."""
+"""Invalid arguments of plotting functions are refused with a one-line message."""
 
 from functools import partial
 
@@ -62,9 +62,14 @@ NO_TABLE = [None, 5, "x", [], {}, pd.DataFrame()]
 # The function with all its other arguments, the argument, values that are refused, and how.
 REFUSED = {
     "dendrogram": [
-        (dendrogram, "model", NO_MODEL, "model must be a fitted estimator or a result with linka"),
-        (partial(dendrogram, MODEL), "names", NO_LIST, "names must hold names, or be None, got"),
-        (partial(dendrogram, MODEL), "title", NO_TEXT, "title must be a text or None, got"),
+        (dendrogram, "model", NO_MODEL, "model must be a fitted estimator or a result with the"),
+        (
+            partial(dendrogram, MODEL),
+            "names",
+            NO_LIST,
+            "names must be a list",
+        ),
+        (partial(dendrogram, MODEL), "title", NO_TEXT, "title must be a string"),
         (partial(dendrogram, MODEL), "ax", NO_AXES, "ax must be a matplotlib Axes or None, got"),
         (partial(dendrogram, MODEL), "cut", NO_COUNT[:-2], r"cut must be a whole number in \[1, 1"),
         (partial(dendrogram, MODEL), "distances", NO_NUMBERS, "distances must hold real numbers"),
@@ -84,11 +89,21 @@ REFUSED = {
             [5, "x", [], ["a", "b"]],
             "titles must hold",
         ),
-        (partial(dendrograms, {"a": MODEL}), "titles", [[5]], "title must be a text or None, got"),
-        (partial(dendrograms, {"a": MODEL}), "names", NO_LIST, "names must hold names, or be None"),
+        (
+            partial(dendrograms, {"a": MODEL}),
+            "titles",
+            [[5]],
+            "title must be a string",
+        ),
+        (
+            partial(dendrograms, {"a": MODEL}),
+            "names",
+            NO_LIST,
+            "names must be a list",
+        ),
     ],
     "gap_tests": [
-        (partial(gap_tests, MODEL), "title", NO_TEXT, "title must be a text or None, got"),
+        (partial(gap_tests, MODEL), "title", NO_TEXT, "title must be a string"),
         (partial(gap_tests, MODEL), "ax", NO_AXES, "ax must be a matplotlib Axes or None, got"),
         (gap_tests, "model", NO_MODEL, "gap_tests needs a model with split_tests_"),
         (split_marks, "tests", NO_TABLE, "tests must be a table with the columns 'node', 'height'"),
@@ -96,17 +111,37 @@ REFUSED = {
     "heatmap": [
         (partial(heatmap, selected=X), "model", NO_MODEL, "model must be a fitted estimator or a"),
         (partial(heatmap, MODEL), "selected", NO_NUMBERS, "selected must hold real numbers, got"),
-        (partial(heatmap, MODEL, X), "names", NO_LIST, "names must hold names, or be None, got"),
-        (partial(heatmap, MODEL, X), "feature_names", NO_LIST, "feature_names must hold names, or"),
-        (partial(heatmap, MODEL, X), "title", NO_TEXT, "title must be a text or None, got"),
+        (
+            partial(heatmap, MODEL, X),
+            "names",
+            NO_LIST,
+            "names must be a list",
+        ),
+        (
+            partial(heatmap, MODEL, X),
+            "feature_names",
+            NO_LIST,
+            "feature_names must be a list",
+        ),
+        (partial(heatmap, MODEL, X), "title", NO_TEXT, "title must be a string"),
         (feature_tree, "selected", [*NO_NUMBERS, X[0], X[:, :1]], "selected must hold"),
         (standardised, "selected", [*NO_NUMBERS, X[0], 5], "selected must hold"),
         (partial(usual_samples, outlying=None), "selected", NO_NUMBERS, "selected must hold real"),
     ],
     "silhouettes": [
         (partial(silhouettes, labels=MODEL.labels_), "widths", NO_NUMBERS, "widths must hold real"),
-        (partial(silhouettes, X[:, 0], MODEL.labels_), "names", NO_LIST, "names must hold names"),
-        (partial(silhouettes, X[:, 0], MODEL.labels_), "title", NO_TEXT, "title must be a text or"),
+        (
+            partial(silhouettes, X[:, 0], MODEL.labels_),
+            "names",
+            NO_LIST,
+            "names must be a list",
+        ),
+        (
+            partial(silhouettes, X[:, 0], MODEL.labels_),
+            "title",
+            NO_TEXT,
+            "title must be a string",
+        ),
         (partial(silhouettes, X[:, 0], MODEL.labels_), "ax", NO_AXES, "ax must be a matplotlib"),
         (
             partial(silhouette_rows, labels=MODEL.labels_),
@@ -124,7 +159,7 @@ REFUSED = {
         ),
         (partial(markers, MARKERS), "n_clusters", NO_COUNT, "n_clusters must be a whole number in"),
         (partial(markers, MARKERS, 3), "top", NO_COUNT, "top must be a whole number"),
-        (partial(markers, MARKERS, 3), "title", NO_TEXT, "title must be a text or None, got"),
+        (partial(markers, MARKERS, 3), "title", NO_TEXT, "title must be a string"),
         (
             partial(marker_panels, MARKERS, top=3),
             "n_clusters",
@@ -143,17 +178,27 @@ REFUSED = {
             partial(loadings, feature_names="abcde"),
             "components",
             [np.empty((0, 5)), X[None]],
-            "components must hold one component in each row, at least one, got the shape",
+            "components must hold at least one component, one in each row, got the shape",
         ),
-        (partial(loadings, X.T[:1, :5]), "feature_names", NO_LIST, "feature_names must hold names"),
+        (
+            partial(loadings, X.T[:1, :5]),
+            "feature_names",
+            NO_LIST,
+            "feature_names must be a list",
+        ),
         (partial(loadings, X[:2], "abcde"), "top", NO_COUNT, "top must be a whole number"),
-        (partial(loadings, X[:2], "abcde"), "title", NO_TEXT, "title must be a text or None, got"),
+        (
+            partial(loadings, X[:2], "abcde"),
+            "title",
+            NO_TEXT,
+            "title must be a string",
+        ),
         (partial(largest_loadings, X[0]), "top", NO_COUNT, "top must be a whole number"),
         (partial(largest_loadings, top=2), "component", [*NO_NUMBERS, 5, X], "component must hold"),
     ],
     "search_curves": [
-        (search_curves, "model", NO_MODEL, "model must be a fitted estimator or a result with sea"),
-        (partial(search_curves, MODEL), "title", NO_TEXT, "title must be a text or None, got"),
+        (search_curves, "model", NO_MODEL, "model must be a fitted estimator or a result with the"),
+        (partial(search_curves, MODEL), "title", NO_TEXT, "title must be a string"),
         (search_story, "table", NO_TABLE, "table must be a table with the columns 'chosen', got"),
     ],
     "colours": [
@@ -223,7 +268,7 @@ def test_annotations_of_other_than_single_real_values_are_refused(values):
 
 def test_annotations_of_two_columns_with_the_same_name_are_refused():
     table = pd.DataFrame(np.zeros((12, 3)), columns=["a", "b", "a"])
-    with pytest.raises(ValueError, match="different names, but 'a' names 2 of them"):
+    with pytest.raises(ValueError, match="different names, but 2 of them are called 'a'"):
         annotation_bars(table, 12)
 
 

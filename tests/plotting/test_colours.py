@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from mrshc.plotting import CLUSTER_PALETTE, PALETTE, annotation_bars, cluster_colours, level_colours
-from mrshc.plotting.colours import MISSING, cluster_legend, scale_colour
+from mrshc.plotting.colours import MISSING_COLOUR, cluster_legend_entries, sequential_colour
 
 
 def lightness(colour):
@@ -18,10 +18,10 @@ def test_the_palette_comes_first_and_tints_differ_from_all_before():
     colours = level_colours(25)
     assert colours[:7] == PALETTE
     assert len(set(colours)) == 25
-    assert MISSING not in colours
+    assert MISSING_COLOUR not in colours
 
 
-def test_more_levels_than_colours_begin_again():
+def test_colours_repeat_after_25_levels():
     assert level_colours(26)[25] == level_colours(25)[0]
 
 
@@ -33,7 +33,7 @@ def test_a_cluster_keeps_its_colour_however_many_there_are():
     assert cluster_colours(3) == cluster_colours(9)[:3] == CLUSTER_PALETTE[:3]
 
 
-def test_levels_are_sorted_as_people_count():
+def test_levels_are_sorted_naturally():
     (bar,) = annotation_bars({"c": ["class 10", "class 2", "class 1"]}, 3)
     assert [text for text, _ in bar.legend] == ["class 1", "class 2", "class 10"]
     assert bar.colours == (PALETTE[2], PALETTE[1], PALETTE[0])
@@ -46,26 +46,26 @@ def test_categories_keep_their_own_order():
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_a_frame_is_read_by_columns_whatever_its_index(frame):
+def test_columns_of_a_frame_are_annotations(frame):
     values = {"sex": ["f", "m", "f"], "age": [30.0, 40.0, 50.0]}
     assert annotation_bars(frame(values), 3) == annotation_bars(values, 3)
 
 
-def test_the_next_annotation_goes_on_in_the_palette():
+def test_next_annotation_continues_in_the_palette():
     first, second = annotation_bars({"a": list("xyz"), "b": list("uvu")}, 3)
     assert not set(first.colours) & set(second.colours)
 
 
 @pytest.mark.parametrize("gone", [None, np.nan, pd.NA, pd.NaT])
-def test_missing_values_are_grey_and_said_to_be_missing(gone):
+def test_missing_values_are_grey_and_listed_in_the_legend(gone):
     (bar,) = annotation_bars({"c": ["a", gone, "b"]}, 3)
-    assert bar.colours == (PALETTE[0], MISSING, PALETTE[1])
-    assert bar.legend[-1] == ("missing", MISSING)
+    assert bar.colours == (PALETTE[0], MISSING_COLOUR, PALETTE[1])
+    assert bar.legend[-1] == ("missing", MISSING_COLOUR)
 
 
-def test_nothing_known_at_all_is_all_missing():
+def test_annotation_without_any_value_is_all_missing():
     (bar,) = annotation_bars({"c": [None, None, None]}, 3)
-    assert bar.legend == (("missing", MISSING),)
+    assert bar.legend == (("missing", MISSING_COLOUR),)
 
 
 def test_a_single_level_is_one_colour():
@@ -86,27 +86,27 @@ def test_numbers_with_many_levels_are_a_scale_that_darkens():
     assert not bar.is_categorical
     shades = [lightness(colour) for colour in bar.colours[:13]]
     assert all(a > b for a, b in itertools.pairwise(shades))
-    assert bar.colours[13:] == (MISSING, MISSING)
+    assert bar.colours[13:] == (MISSING_COLOUR, MISSING_COLOUR)
     said = dict(bar.legend)
     assert said["80 (highest)"] == bar.colours[12]
     assert said["50"] == bar.colours[6]
     assert said["20 (lowest)"] == bar.colours[0]
-    assert said["missing"] == MISSING
+    assert said["missing"] == MISSING_COLOUR
 
 
 def test_a_scale_stays_within_its_ends():
-    assert scale_colour(-1.0) == scale_colour(0.0)
-    assert scale_colour(2.0) == scale_colour(1.0)
+    assert sequential_colour(-1.0) == sequential_colour(0.0)
+    assert sequential_colour(2.0) == sequential_colour(1.0)
 
 
-def test_long_legends_say_how_much_they_leave_out():
+def test_long_legends_count_omitted_entries():
     (bar,) = annotation_bars({"site": [f"place {i}" for i in range(32)]}, 32)
     assert len(bar.legend) == 21
     assert bar.legend[-1] == ("... and 12 more", None)
 
 
 def test_clusters_are_counted_from_one():
-    assert cluster_legend(2) == (
+    assert cluster_legend_entries(2) == (
         ("cluster 1", CLUSTER_PALETTE[0]),
         ("cluster 2", CLUSTER_PALETTE[1]),
     )

@@ -30,7 +30,7 @@ from mrshc.plotting import (
     standardised,
     write_picture,
 )
-from mrshc.plotting.colours import MISSING, NEUTRAL
+from mrshc.plotting.colours import MISSING_COLOUR, NEUTRAL_COLOUR
 
 DATA = make_section2_example(0)
 MODEL = HighVarianceHC(4, linkage="average").fit(DATA.X)
@@ -93,7 +93,7 @@ def test_bars_under_the_leaves_have_the_colours_of_their_levels():
     ax = dendrogram(MODEL, annotations=annotations)
     expected = annotation_bars(annotations, 20)
     assert bars_of(ax) == [[bar.colours[i] for i in ORDER] for bar in expected]
-    assert MISSING in bars_of(ax)[1]
+    assert MISSING_COLOUR in bars_of(ax)[1]
     assert [tick.get_text() for tick in ax.get_yticklabels(minor=True)] == ["true class", "stage"]
     assert words_of(ax.get_legend()) == [
         "true class",
@@ -119,7 +119,7 @@ def test_branches_inside_a_cluster_have_its_colour_and_those_above_none():
     model = random_model(30, k=3)
     (forks,) = (c for c in dendrogram(model).collections if isinstance(c, LineCollection))
     colours = [to_hex(colour).upper() for colour in forks.get_colors()]
-    assert colours[27:29] == [NEUTRAL, NEUTRAL]
+    assert colours[27:29] == [NEUTRAL_COLOUR, NEUTRAL_COLOUR]
     first = model.linkage_matrix_[:27, 0]
     for colour, child in zip(colours[:27], first, strict=True):
         if child < 30:
@@ -136,9 +136,9 @@ def test_a_sample_alone_in_its_cluster_shows_its_colour():
     assert leg == {(place, 0.0), (place, model.linkage_matrix_[-1, 2])}
 
 
-def test_branches_may_stay_without_colour():
+def test_colour_branches_false_draws_branches_in_grey():
     ax = dendrogram(random_model(30, k=3), colour_branches=False)
-    assert {to_hex(c).upper() for c in ax.collections[0].get_colors()} == {NEUTRAL}
+    assert {to_hex(c).upper() for c in ax.collections[0].get_colors()} == {NEUTRAL_COLOUR}
     assert ax.get_legend() is None
 
 
@@ -155,7 +155,10 @@ def test_outlying_samples_are_marked_and_explained():
     outlying = next(c for c in ax.collections if isinstance(c, PolyCollection)).get_facecolors()
     assert {int(order[at]) for at in np.flatnonzero(outlying[:, 3])} == {4, 17}
     assert {to_hex(colour) for colour in outlying[outlying[:, 3] > 0]} == {"#000000"}
-    assert words_of(ax.get_legend())[:2] == ["outlying", "set apart, attached last"]
+    assert words_of(ax.get_legend())[:2] == [
+        "outlying",
+        "excluded from the fit,\nadded to the tree last",
+    ]
     names = [tick.get_text() for tick in ax.get_yticklabels(minor=True)]
     assert names == ["outlying", "class"]
     assert {tick.get_color() for tick in ax.get_xticklabels()} == {PALETTE[0]}, "of the class"
@@ -193,7 +196,7 @@ def test_distances_reorder_names_and_bars_together():
 
 
 @pytest.mark.parametrize("n", [10, 62, 500, 1000])
-def test_names_do_not_overlap_and_the_picture_stays_on_the_screen(n):
+def test_names_do_not_overlap_and_figure_width_is_limited(n):
     names = [f"sample {i} of a long series of them" for i in range(n)]
     ax = dendrogram(random_model(n, k=3), names=names, annotations={"c": np.arange(n) % 5})
     assert ax.figure.get_figwidth() <= 16
@@ -247,7 +250,7 @@ def test_text_of_any_kind_gives_a_valid_picture(tmp_path, unsafe):
     ],
     ids=["no heights", "three samples", "equal heights"],
 )
-def test_odd_trees_can_be_drawn(Z, tmp_path):
+def test_degenerate_trees_can_be_drawn(Z, tmp_path):
     n = len(Z) + 1
     model = SimpleNamespace(linkage_matrix_=Z, labels_=np.zeros(n, dtype=int))
     ax = dendrogram(model, annotations={"only": ["x"] * n}, cut=2)
@@ -299,7 +302,7 @@ def test_columns_stand_under_their_leaves():
     assert bars_of(above) == [[PALETTE[DATA.labels[i]] for i in ORDER]]
 
 
-def test_outliers_are_clipped_in_colour_only():
+def test_colour_scale_is_limited_but_values_are_not():
     X = np.zeros((20, 1))
     X[0] = 100.0
     figure = heatmap(MODEL, X)
@@ -308,12 +311,12 @@ def test_outliers_are_clipped_in_colour_only():
     assert cells_of(figure).max() > 4
 
 
-def test_missing_cells_are_said_to_be_missing():
+def test_legend_explains_missing_cells():
     X = DATA.X[:, :4].copy()
     assert not heatmap(MODEL, X).legends
     X[0, 0] = np.nan
     figure = heatmap(MODEL, X)
-    assert words_of(figure.legends[0]) == ["cells", "missing value"]
+    assert words_of(figure.legends[0]) == ["heat map", "missing value"]
     drawn = figure.axes[0].images[0].cmap.get_bad()
     assert tuple(drawn) == figure.legends[0].legend_handles[-1].get_facecolor()
 
@@ -337,14 +340,14 @@ def test_columns_of_a_frame_name_the_features():
     assert not any(tick.get_parse_math() for tick in ticks)
 
 
-def test_the_heat_map_wants_the_samples_of_the_tree():
+def test_heatmap_refuses_other_samples_than_those_of_the_tree():
     with pytest.raises(ValueError, match=r"the 20 samples of the tree .* the shape \(19, 2\)"):
         heatmap(MODEL, DATA.X[:19, :2])
     with pytest.raises(ValueError, match="one name for each of the 2 selected features, got 1"):
         heatmap(MODEL, DATA.X[:, :2], feature_names=["a"])
 
 
-# What speaks for the choice.
+# The search and the gap tests.
 
 
 def search_model(n_targets=4, n_ranks=3, *, survive=True):
@@ -387,9 +390,9 @@ def test_the_chosen_candidate_is_marked_where_it_stands_in_both_panels():
     assert words_of(over_rank.get_legend()) == [
         "candidates",
         "chosen",
-        "compared to the end",
-        "removed as a dip",
-        "set aside: fewer than 3 clusters",
+        "compared in the last step",
+        "removed: local minimum",
+        "excluded: fewer than 3 clusters",
     ]
 
 
@@ -417,11 +420,11 @@ def test_a_panel_for_each_choice_and_no_names_overlap(n_targets, n_ranks, n_pane
         assert not overlaps(boxes_of(figure, ax.get_xticklabels()))
 
 
-def test_nothing_to_choose_from_is_said_in_the_picture():
+def test_a_search_with_one_candidate_is_explained_in_the_figure():
     for model in (search_model(1, 1), SHC(4).fit(DATA.X)):
         (ax,) = search_curves(model).axes
         assert [text.get_text() for text in ax.texts] == [
-            "There was a single candidate: nothing to choose from."
+            "There was a single candidate, so no comparison was made."
         ]
 
 
@@ -481,9 +484,9 @@ def test_numbers_of_many_tests_do_not_overlap(n, n_tests):
     assert not overlaps(boxes)
 
 
-def test_a_tree_without_tests_says_so():
+def test_legend_of_a_tree_without_tests():
     ax = gap_tests(model_with_tests(n_tests=0))
-    assert "none was tested" in words_of(ax.get_legend())
+    assert "no node was tested" in words_of(ax.get_legend())
 
 
 def test_a_model_without_tests_is_refused():
@@ -511,7 +514,7 @@ def test_silhouettes_are_sorted_in_their_clusters_and_coloured_like_them():
     assert ax.yaxis_inverted()
 
 
-def test_many_clusters_do_not_write_over_each_other():
+def test_texts_of_many_clusters_do_not_overlap():
     labels = np.r_[np.zeros(300, dtype=int), np.arange(1, 40)]
     ax = silhouettes(np.linspace(-1, 1, labels.size), labels, names=range(labels.size))
     boxes = boxes_of(ax.figure, ax.texts)
@@ -534,8 +537,8 @@ def test_loadings_show_size_by_length_and_sign_by_colour():
     assert [bar.get_width() for bar in first.patches] == [0.9, 0.3]
     colours = [to_hex(bar.get_facecolor()).upper() for bar in first.patches]
     assert colours == [PALETTE[1], PALETTE[0]]
-    assert first.get_title(loc="left") == "component 1\n2 largest of 3 loadings"
-    assert second.get_title(loc="left") == "component 2\nall 1 loadings"
+    assert first.get_title(loc="left") == "component 1\n2 largest of 3 nonzero loadings"
+    assert second.get_title(loc="left") == "component 2\n1 nonzero loading"
     assert second.get_legend() is not None
 
 
@@ -564,7 +567,7 @@ def test_equal_figures_give_equal_bytes(tmp_path, suffix):
     assert one.read_bytes() == two.read_bytes()
 
 
-def test_the_suffix_says_the_format_and_folders_are_made(tmp_path):
+def test_suffix_determines_the_format_and_folders_are_created(tmp_path):
     write_picture(Figure(), tmp_path / "new" / "a.png")
     write_picture(Figure(), str(tmp_path / "a.svg"))
     assert (tmp_path / "new" / "a.png").read_bytes().startswith(b"\x89PNG")
@@ -609,12 +612,12 @@ def test_markers_show_size_and_sign():
     looks = {t.get_text(): p for t, p in zip(legend.texts, legend.legend_handles, strict=True)}
     assert to_hex(looks["higher in the cluster"].get_facecolor()) == higher
     assert to_hex(looks["lower in the cluster"].get_facecolor()) == lower
-    assert [ax.texts[0].get_text() for ax in others] == ["no feature marks it"] * 2
+    assert [ax.texts[0].get_text() for ax in others] == ["no markers"] * 2
 
 
 @pytest.mark.parametrize("n_clusters", [2, 5, 10, 30])
 @pytest.mark.parametrize("name", ["g{}{}", "ENSG{}000{}_a_name_that_goes_on_and_on_and_on_and_on"])
-def test_markers_of_many_clusters_with_long_names_keep_apart(n_clusters, name):
+def test_texts_of_many_marker_panels_do_not_overlap(n_clusters, name):
     figure = markers(marker_table(n_clusters, name=name), n_clusters)
     assert len(figure.axes) == (1 if n_clusters == 2 else min(20, n_clusters))
     assert figure.get_figwidth() <= 16

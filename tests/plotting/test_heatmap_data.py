@@ -9,7 +9,7 @@ from mrshc.plotting import (
 from mrshc.plotting.heatmap_data import correlation_distances
 
 
-def test_outlying_samples_have_no_say_in_the_scale():
+def test_outlying_samples_do_not_affect_the_scale():
     X = np.array([[1.0, 4.0], [3.0, np.nan], [2.0, 8.0], [500.0, -60.0]])
     np.testing.assert_allclose(
         standardised(X, outlying=np.array([3]))[:3], standardised(X[:3]), atol=1e-12

@@ -14,7 +14,7 @@ from mrshc.plotting import (
     shortened,
     shortened_names,
 )
-from mrshc.plotting.dendrogram_layout import LINE_HEIGHT, lone_branches
+from mrshc.plotting.dendrogram_layout import LINE_HEIGHT, singleton_branches
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 
@@ -105,7 +105,7 @@ def test_labels_must_fit_the_tree():
 def test_a_sample_alone_in_its_cluster_has_its_leg_found():
     Z = caterpillar(4)
     labels = [0, 0, 0, 1]
-    assert lone_branches(Z, labels) == [(1, 2, 1)]
+    assert singleton_branches(Z, labels) == [(1, 2, 1)]
     leg = dendrogram_lines(Z).forks[2, 2:4]
     np.testing.assert_array_equal(leg[:, 1], [Z[2, 2], 0.0])
 
@@ -128,7 +128,7 @@ def test_there_is_no_cut_into_fewer_than_one_or_more_clusters_than_samples(k):
         cut_height(linkage(X), k)
 
 
-def test_short_names_stay_and_long_ones_keep_both_ends():
+def test_short_names_are_unchanged_and_long_names_keep_both_ends():
     assert shortened("exactly_18_letters", length=18) == "exactly_18_letters"
     short = shortened("GSM0000001_tumour_left_breast_replicate_12", length=18)
     assert len(short) == 18
@@ -186,7 +186,7 @@ def test_a_label_without_room_is_left_out():
     assert free_places([(5.0, 5.0)], [(50.0, 9.0)], width=20.0, marker=2.0) == [None]
 
 
-def test_one_thing_is_counted_in_the_singular():
+def test_one_is_counted_in_the_singular():
     assert (counted(1, "cluster"), counted(2, "cluster")) == ("1 cluster", "2 clusters")
 
 
@@ -195,13 +195,13 @@ def test_one_thing_is_counted_in_the_singular():
     [
         dendrogram_lines,
         lambda tree: clusters_of_merges(tree, [0, 0, 1]),
-        lambda tree: lone_branches(tree, [0, 0, 1]),
+        lambda tree: singleton_branches(tree, [0, 0, 1]),
         lambda tree: cut_height(tree, 2),
     ],
 )
 @pytest.mark.parametrize(
     "tree", [[[0, 1, 1.0, 2], [4, 2, 2.0, 3]], [[0, 10**9, 1.0, 2], [2, 3, 2.0, 3]], [], [[0, 1]]]
 )
-def test_what_is_no_tree_is_not_drawn(function, tree):
+def test_invalid_trees_are_refused(function, tree):
     with pytest.raises(ValueError, match="linkage_matrix"):
         function(tree)

@@ -57,13 +57,13 @@ def test_ranks_are_shown_for_the_chosen_number_of_features():
     assert over_rank.chosen == 1
 
 
-def test_the_verdict_is_said_in_words():
+def test_verdict_and_screening_are_sentences():
     story = search_story(SEARCH)
     assert story.verdict == "Chosen: q = 40 features, rank 2 (average silhouette 0.60, 3 clusters)"
     assert story.screened_out == "fewer than 3 clusters"
 
 
-def test_a_number_of_features_that_was_missed_is_said():
+def test_verdict_names_the_target_if_it_was_not_reached():
     table = SEARCH | {"n_features": SEARCH["n_features"] - 1}
     assert "q = 39 features (40 were wanted)" in search_story(table).verdict
 
@@ -85,7 +85,7 @@ def test_a_single_candidate_leaves_nothing_to_choose_from():
     assert "q = 10 features" in story.verdict
 
 
-def test_if_nothing_survives_the_story_says_so_and_still_shows_the_chosen_one():
+def test_chosen_candidate_is_shown_if_all_are_screened_out():
     table = candidates((10, 1, 0.1, "s"), (10, 2, 0.4, "sc"), (20, 1, 0.2, "s"), (20, 2, 0.3, "s"))
     story = search_story(table)
     assert story.rule.startswith("No candidate shows as many clusters")
@@ -180,7 +180,7 @@ def test_gaps_are_ordered_by_the_number_of_features():
     assert search_story(single).curves == ()
 
 
-def test_the_chosen_candidate_speaks_for_its_q_even_where_others_tie():
+def test_chosen_candidate_represents_its_number_of_features_despite_ties():
     table = {
         "n_features_target": np.array([5, 5, 10, 10]),
         "n_features": np.array([5, 5, 10, 10]),

@@ -15,7 +15,7 @@ MARKERS = pd.DataFrame(
 )
 
 
-def test_the_strongest_markers_come_first_whatever_their_sign():
+def test_markers_with_the_largest_absolute_effect_come_first():
     first, second, third = marker_panels(MARKERS, 3, top=2)
     assert (first.features, first.effects.tolist(), first.n_all) == (("b", "c"), [-3.0, 2.0], 3)
     assert (second.heading, second.features) == ("cluster 2", ())

@@ -1,4 +1,4 @@
-"""The report in a real browser: it loads, shows the truth, and follows what people do."""
+"""The report in a browser: it loads without errors, agrees with Python and reacts to input."""
 
 import csv
 import io
@@ -176,7 +176,7 @@ def made(tmp_path_factory):
 
 
 class Visit:
-    """A page that is open, and what went wrong on it."""
+    """An open page with the errors, dialogs and requests that it caused."""
 
     def __init__(self, browser, path, *, tree="#tree", **options):
         self.context = browser.new_context(viewport={"width": 1440, "height": 900}, **options)
@@ -202,7 +202,7 @@ class Visit:
         return self.page.evaluate(code, *arguments)
 
     def wait_until(self, code, *arguments):
-        """Wait until some code is true; what Playwright itself runs there, the policy refuses."""
+        """Wait until code is true; the security policy refuses wait_for_function of Playwright."""
         for _ in range(3000):
             if self.js(code, *arguments):
                 return
@@ -210,7 +210,7 @@ class Visit:
         pytest.fail(f"never true: {code}")
 
     def settle(self):
-        """Wait until everything on the page shows the same."""
+        """Wait until all figures and tables show the same cut."""
         self.page.evaluate("Promise.resolve(page.settled).then(() => true)")
 
     def slide(self, k):
@@ -253,7 +253,7 @@ def test_the_page_loads_without_errors_and_without_a_network(visit, name):
     found = f"{len(result.samples):,} samples in {clusters}"
     assert seen.page.title() == found
     assert seen.page.locator("h1").inner_text() == found
-    assert seen.page.locator("#cut-said").inner_text() == f"{clusters}, as found"
+    assert seen.page.locator("#cut-status").inner_text() == f"{clusters}, as in the result"
     assert len(seen.cells("samples", "sample")) == len(result.samples)
     assert len(seen.cells("features", "feature")) == result.n_features_selected_
 
@@ -272,27 +272,27 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(visit, name):
             "document.getElementById('tree').data.filter(t => t.mode === 'lines')"
             ".map(t => t.line.color)"
         )
-        grey = seen.js("theme().soft")
+        grey = seen.js("themeColours().soft")
         single = sum(np.bincount(labels) == 1)  # a lone sample has no fork to colour
         assert len(set(lines) - {grey}) == k - single
         bar = seen.js(
             "document.getElementById('tree').data.find(t => t.type === 'heatmap' && t.y[0] === 0)"
             ".z[0].map(Math.floor)"
         )
-        in_order = labels[tree.leaf_order]
-        assert len(set(zip(bar, in_order.tolist(), strict=True))) == k
+        leaf_labels = labels[tree.leaf_order]
+        assert len(set(zip(bar, leaf_labels.tolist(), strict=True))) == k
         assert seen.page.locator("#legend .legend").first.locator("span").count() == k
         means = [
             head for head in seen.js("page.featureColumns().map(c => c.title)") if "mean" in head
         ]
         assert len(means) == k
-    seen.page.locator("#as-found").click()
+    seen.page.locator("#restore-result").click()
     seen.settle()
     assert seen.js("page.state.labels") == result.labels_.tolist()
-    assert "as found" in seen.page.locator("#cut-said").inner_text()
+    assert "as in the result" in seen.page.locator("#cut-status").inner_text()
 
 
-def test_what_the_page_computes_is_what_python_computes(visit):
+def test_page_and_python_compute_the_same_statistics(visit):
     from sklearn.metrics import silhouette_samples
 
     result, seen = visit("simulated")
@@ -313,7 +313,7 @@ def test_what_the_page_computes_is_what_python_computes(visit):
     np.testing.assert_allclose(seen.js("page.effect"), (1 - within / total)[columns], atol=1e-5)
 
 
-def test_with_gaps_and_outliers_the_page_still_says_what_python_says(visit):
+def test_page_and_python_agree_with_missing_values_and_outliers(visit):
     result, seen = visit("everything")
     for k in (2, 6):
         seen.slide(k)
@@ -333,7 +333,7 @@ def test_with_gaps_and_outliers_the_page_still_says_what_python_says(visit):
     effect = between / ((counted - counted.mean()) ** 2).sum()
     np.testing.assert_allclose(seen.js("page.effect"), effect, atol=1e-5)
     colours = standardised(X, outlying=result.outlier_samples_)
-    cells = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standard(i, j)))")
+    cells = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standardised(i, j)))")
     np.testing.assert_allclose(
         np.array(cells, dtype=float), colours[:, seen.js("page.rows")], atol=1e-4
     )
@@ -361,7 +361,7 @@ def _spread(X):
 
 
 def _agree(actual, expected, *, spread):
-    """Check that numbers differ by less than what is left out of single precision."""
+    """Check that numbers agree to the precision of packed values."""
     np.testing.assert_allclose(actual / spread, expected / spread, rtol=1e-15, atol=1e-6)
 
 
@@ -370,12 +370,12 @@ def test_values_of_any_centre_and_spread_reach_the_page(visit):
     names = seen.js("page.data.features.names")
     X = result.selected[names].to_numpy()
     cells = seen.js(
-        "page.names.map((_, i) => page.data.features.names.map((_, j) => page.values.at(i, j)))"
+        "page.names.map((_, i) => page.data.features.names.map((_, j) => page.values.value(i, j)))"
     )
     _agree(np.array(cells, dtype=float), X, spread=_spread(X))
     counts = names.index("g5")  # whole numbers stay whole
     assert [row[counts] for row in cells] == X[:, counts].tolist()
-    z = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standard(i, j)))")
+    z = seen.js("page.names.map((_, i) => page.rows.map(j => page.values.standardised(i, j)))")
     expected = standardised(X)[:, seen.js("page.rows")]
     np.testing.assert_allclose(np.array(z, dtype=float), expected, atol=1e-5)
     seen.slide(5)
@@ -384,7 +384,7 @@ def test_values_of_any_centre_and_spread_reach_the_page(visit):
     _agree(means, result.selected[names].groupby(labels).mean().to_numpy(), spread=_spread(X))
 
 
-def test_numbers_are_shown_with_digits_that_tell_samples_apart(visit):
+def test_numbers_have_enough_digits_to_distinguish_samples(visit):
     result, seen = visit("scales")
     shown = dict(zip(seen.cells("features", "feature"), range(10), strict=True))
     means = seen.cells("features", "mean_cluster_1"), seen.cells("features", "mean_cluster_2")
@@ -410,7 +410,7 @@ def test_numbers_are_shown_with_digits_that_tell_samples_apart(visit):
     )
 
 
-def test_the_page_tells_how_precise_its_values_are(visit):
+def test_page_states_the_precision_of_its_values(visit):
     _, seen = visit("scales")
     how = seen.page.locator("#how").inner_text()
     assert "about seven digits relative to the spread of its feature" in how
@@ -425,7 +425,9 @@ def test_missing_cells_are_shown_as_missing(visit):
     assert sum(cell is None or cell != cell for row in z for cell in row) == result.n_missing
     legend = seen.page.locator("#legend .legend").last
     assert "missing" in legend.inner_text()
-    assert seen.js("theme().missing") not in seen.js("HEAT.map(([, colour]) => colour)")
+    assert seen.js("themeColours().missing") not in seen.js(
+        "HEAT_SCALE.map(([, colour]) => colour)"
+    )
     order = Tree(linkage_matrix=result.linkage_matrix_).leaf_order
     rows, columns = np.nonzero(result.selected.isna().to_numpy())
     feature = seen.js("page.data.features.names").index(result.selected.columns[columns[0]])
@@ -437,12 +439,12 @@ def test_missing_cells_are_shown_as_missing(visit):
     assert "missing" not in complete.page.locator("#legend").inner_text()
 
 
-def test_outlying_samples_are_flagged_in_tree_table_and_words(visit):
+def test_outlying_samples_are_marked_in_tree_table_and_summary(visit):
     result, seen = visit("everything")
     assert result.about["outliers"] == ["s7", "s33"]
     flags = seen.cells("samples", "outlying")
     assert [i for i, text in enumerate(flags) if text == "yes"] == [7, 33]
-    names = seen.js("page.bars().map(bar => bar.name)")
+    names = seen.js("page.annotationBars().map(bar => bar.name)")
     assert names[:2] == ["cluster", "outlying"]
     bar = seen.js("document.getElementById('tree').data.find(t => t.y && t.y[0] === 1).z[0]")
     order = Tree(linkage_matrix=result.linkage_matrix_).leaf_order
@@ -453,7 +455,7 @@ def test_outlying_samples_are_flagged_in_tree_table_and_words(visit):
     assert "outlying" not in clean.page.locator("#samples thead").inner_text()
 
 
-def test_refined_features_and_evidence_are_told(visit):
+def test_refined_features_and_evidence_are_reported(visit):
     result, seen = visit("everything")
     facts = seen.page.locator("#answer .facts").inner_text()
     assert f"associated features\n{result.about['n_associated']}" in facts
@@ -472,13 +474,13 @@ def test_refined_features_and_evidence_are_told(visit):
     assert "robust=True" in snippet
 
 
-def test_structure_without_support_is_told(visit):
+def test_structure_without_support_is_reported(visit):
     _, seen = visit("unsupported")
     answer = seen.page.locator("#answer").inner_text()
     assert "No groups were found: there is no structure that other features support." in answer
     assert seen.page.locator("#markers").count() == 0
     seen.slide(3)
-    assert seen.page.locator("#cut-said").inner_text() == "3 clusters, cut through the tree"
+    assert seen.page.locator("#cut-status").inner_text() == "3 clusters, horizontal cut of the tree"
 
 
 def test_markers_of_a_cluster_or_a_split_can_be_chosen(visit):
@@ -503,32 +505,34 @@ def test_markers_of_a_cluster_or_a_split_can_be_chosen(visit):
     found = {name for name in result.markers["feature"] if feature in name}
     assert set(seen.cells("markers", "feature")) == found
     seen.page.locator("#markers tbody tr").first.click()
-    assert seen.page.locator("#features tr.marked th").inner_text() == feature
+    assert seen.page.locator("#features tr.highlighted th").inner_text() == feature
 
 
-def test_thousands_of_markers_do_not_make_the_page_large(visit):
+def test_number_of_markers_in_the_page_is_limited(visit):
     result, _ = visit("simulated")
     row = result.markers.query("contrast == 'cluster'").iloc[[0]]
     many = pd.concat([row] * 30_000, ignore_index=True)
     many["feature"] = [f"marker {i}" for i in range(len(many))]
     plain, swollen = len(result_report(result)), result_report(replace(result, markers=many))
     assert len(swollen) < plain + 300_000
-    assert "strongest of each; the file markers.csv has all 30,000" in swollen
+    assert "the file markers.csv has all 30,000" in swollen
 
 
 def test_search_finds_samples_and_features(visit):
     result, seen = visit("simulated")
     seen.page.locator("#find").fill("S17")
-    assert seen.page.locator("#search-said").inner_text().startswith("Sample s17, cluster")
-    assert seen.page.locator("#samples tr.marked th").inner_text() == "s17"
+    assert seen.page.locator("#search-status").inner_text().startswith("Sample s17, cluster")
+    assert seen.page.locator("#samples tr.highlighted th").inner_text() == "s17"
     feature = result.selected.columns[3]
     seen.page.locator("#find").fill(feature)
-    assert seen.page.locator("#search-said").inner_text().startswith(f"Feature {feature}, effect")
-    assert seen.page.locator("#features tr.marked th").inner_text() == feature
-    seen.page.locator("#find").fill("nothing like it")
     assert (
-        seen.page.locator("#search-said").inner_text().startswith("No sample or selected feature")
+        seen.page.locator("#search-status")
+        .inner_text()
+        .startswith(f"Feature {feature}, effect size")
     )
+    assert seen.page.locator("#features tr.highlighted th").inner_text() == feature
+    seen.page.locator("#find").fill("nothing like it")
+    assert seen.page.locator("#search-status").inner_text().startswith("No name of a sample")
 
 
 def test_tables_sort_and_filter(visit):
@@ -545,7 +549,7 @@ def test_tables_sort_and_filter(visit):
     assert seen.cells("samples", "sample") == [f"s{i}" for i in range(60)]
     seen.page.locator("#samples-filter").fill("C2")
     assert set(seen.cells("samples", "class")) == {"C2"}
-    assert seen.page.locator("#samples .said").inner_text() == "20 of 60 rows"
+    assert seen.page.locator("#samples .status").inner_text() == "20 of 60 rows"
     assert len(seen.csv("samples")) == 20
 
 
@@ -565,7 +569,7 @@ def test_downloads_equal_the_data(visit, name):
     assert [float(row["silhouette"]) for row in rows] == result.samples["silhouette"].tolist()
 
 
-def test_no_name_becomes_a_formula_in_a_spreadsheet(visit):
+def test_names_in_csv_are_not_executed_as_formulas(visit):
     result, seen = visit("formulas")
     seen.js(
         "Object.defineProperty(navigator, 'clipboard',"
@@ -589,7 +593,7 @@ def test_no_name_becomes_a_formula_in_a_spreadsheet(visit):
     assert seen.cells("samples", "sample")[0] == "=1+1"
 
 
-def test_the_policy_of_the_page_lets_nothing_else_run(browser, made):
+def test_security_policy_blocks_injected_code(browser, made):
     _, path = made("simulated")
     seen = Visit(browser, path)
     assert seen.troubles == []
@@ -611,14 +615,14 @@ def test_the_policy_of_the_page_lets_nothing_else_run(browser, made):
     seen.context.close()
 
 
-def test_hostile_names_stay_text(visit):
+def test_hostile_names_are_shown_as_text(visit):
     _, seen = visit("hostile")
     assert seen.cells("samples", "sample")[: len(HOSTILE)] == HOSTILE
     assert seen.page.locator("b", has_text="bold").count() == 0
     assert seen.page.locator("img").count() == 0
     for name in HOSTILE:
         seen.page.locator("#find").fill(name)
-        assert name in seen.page.locator("#search-said").inner_text()
+        assert name in seen.page.locator("#search-status").inner_text()
     labels = seen.page.locator("#heat .xtick text").all_text_contents()
     for name in ("</script>", "<b>bold</b>", "&lt;", "$x_1$"):
         assert name in labels
@@ -641,20 +645,20 @@ def test_a_click_on_a_branch_highlights_its_samples(visit):
     tree = Tree(linkage_matrix=result.linkage_matrix_)
     node = tree.children(tree.root)[0]
     seen.page.locator("#tree").scroll_into_view_if_needed()
-    place, height = seen.js(f"[page.tree.place[{node}], page.tree.height({node})]")
+    place, height = seen.js(f"[page.tree.position[{node}], page.tree.height({node})]")
     seen.page.mouse.click(*_pixel(seen, "tree", place, height))
     members = tree.members(node)
     seen.wait_until(f"page.state.node === {node}")
-    assert f"{members.size} samples" in seen.page.locator("#branch-said").inner_text()
+    assert f"{members.size} samples" in seen.page.locator("#branch-status").inner_text()
     inside = [text == "yes" for text in seen.cells("samples", "in_branch")]
     assert np.flatnonzero(inside).tolist() == members.tolist()
     seen.page.locator("#branch-up").click()
-    assert "60 samples" in seen.page.locator("#branch-said").inner_text()
+    assert "60 samples" in seen.page.locator("#branch-status").inner_text()
     seen.page.locator("#branch-none").click()
-    assert seen.page.locator("#branch-said").inner_text() == "no branch picked"
+    assert seen.page.locator("#branch-status").inner_text() == "none selected"
 
 
-def test_hovering_a_cell_tells_sample_feature_value_and_cluster(visit):
+def test_tooltip_of_a_cell_shows_sample_feature_value_and_cluster(visit):
     result, seen = visit("simulated")
     seen.page.locator("#heat").scroll_into_view_if_needed()
     sample = int(Tree(linkage_matrix=result.linkage_matrix_).leaf_order[5])
@@ -692,7 +696,7 @@ def test_zoom_and_pan_move_both_figures(visit):
     assert tree == pytest.approx(heat)
 
 
-def test_a_double_click_shows_everything_again(visit):
+def test_double_click_resets_the_zoom(visit):
     _, seen = visit("simulated")
     width = "(r => r[1] - r[0])(document.getElementById('tree')._fullLayout.xaxis.range)"
     for plot in ("heat", "tree"):
@@ -710,7 +714,7 @@ def test_a_double_click_shows_everything_again(visit):
         assert seen.js(f"{width} === 60")
 
 
-def test_sorting_survives_columns_that_come_and_go(visit):
+def test_sorting_is_kept_when_columns_change(visit):
     _, seen = visit("simulated")
     seen.slide(8)
     seen.page.locator("#features thead button").last.click()
@@ -724,13 +728,13 @@ def test_sorting_survives_columns_that_come_and_go(visit):
     assert seen.cells("samples", "class") == classes
 
 
-def test_clearing_the_search_takes_the_mark_away(visit):
+def test_clearing_the_search_removes_the_highlight(visit):
     _, seen = visit("simulated")
     seen.page.locator("#find").fill("s17")
     assert seen.js("page.state.sample") == 17
     seen.page.locator("#find").fill("")
     assert seen.js("page.state.sample") is None
-    assert seen.page.locator("#samples tr.marked").count() == 0
+    assert seen.page.locator("#samples tr.highlighted").count() == 0
 
 
 def test_features_can_be_ordered(visit):
@@ -762,16 +766,16 @@ def test_the_keyboard_reaches_every_control(visit):
         reached.add(None if stop is None else int(stop))
     assert wanted <= reached
     seen.page.locator("#cut").focus()
-    before = seen.page.locator("#cut-said").inner_text()
+    before = seen.page.locator("#cut-status").inner_text()
     seen.page.keyboard.press("ArrowRight")
-    assert seen.page.locator("#cut-said").inner_text() != before
+    assert seen.page.locator("#cut-status").inner_text() != before
     seen.page.locator("#branch-top").focus()
     seen.page.keyboard.press("Enter")
-    assert "60 samples" in seen.page.locator("#branch-said").inner_text()
+    assert "60 samples" in seen.page.locator("#branch-status").inner_text()
 
 
 @pytest.mark.parametrize(("name", "scheme"), [("everything", "dark"), ("lymphoma", "light")])
-def test_nothing_serious_for_people_who_see_or_move_differently(visit, name, scheme):
+def test_no_serious_accessibility_violations(visit, name, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     _, seen = visit(name, color_scheme=scheme)
     found = axe.Axe().run(seen.page).response["violations"]
@@ -782,7 +786,7 @@ def test_nothing_serious_for_people_who_see_or_move_differently(visit, name, sch
 @pytest.mark.parametrize(
     ("name", "width"), [("everything", 400), ("lymphoma", 400), ("everything", 768)]
 )
-def test_nothing_sticks_out_of_the_page(visit, name, width):
+def test_page_has_no_horizontal_scroll_bar(visit, name, width):
     _, seen = visit(name)
     seen.page.set_viewport_size({"width": width, "height": 800})
     # Figures are drawn anew for the new width: on a busy machine that takes its time.
@@ -834,7 +838,7 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
         why.click()
     seen.wait_until("!!document.querySelector('#curve-2-0 .main-svg')")
     seen.page.locator("#cut").fill("5")
-    assert seen.page.locator("#cut-said").inner_text() == "5 clusters"
+    assert seen.page.locator("#cut-status").inner_text() == "5 clusters"
     lines = "document.getElementById('tree-2').data.filter(t => t.mode === 'lines').length"
     sizes = np.bincount(comparison.models["MrSHC"].cut(5))
     assert seen.js(lines) == 1 + (sizes > 1).sum()  # what lies above, and clusters with a fork

@@ -1,13 +1,15 @@
-"""Values in single precision: relative to a centre and a scale of their feature."""
+"""Packed values: single precision relative to the centre and scale of a feature."""
 
 import numpy as np
 import pytest
 
-from mrshc.report.number_packing import pack
+from mrshc.report.number_packing import pack_values
 
 
 def restored(values, outlying=()):
-    packed = pack(np.asarray(values, dtype=float), outlying=np.array(outlying, dtype=np.intp))
+    packed = pack_values(
+        np.asarray(values, dtype=float), outlying=np.array(outlying, dtype=np.intp)
+    )
     assert packed.cells.dtype == np.float32
     assert np.isfinite(packed.centre).all()
     assert np.isfinite(packed.scale).all()
@@ -41,7 +43,7 @@ def test_whole_numbers_stay_whole():
 
 
 @pytest.mark.parametrize("far", [1e3, 1e12, 1e60])
-def test_outlying_samples_cost_the_others_no_digits(far):
+def test_outlying_samples_do_not_reduce_the_precision_of_others(far):
     X = np.random.default_rng(0).normal(size=(30, 4))
     usual = X[1:].copy()
     X[0] = far

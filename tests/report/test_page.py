@@ -1,4 +1,4 @@
-"""The page as a text: the policy that it declares, what it escapes, and how it reaches a file."""
+"""The HTML of the page: its security policy, escaping and encoding."""
 
 import json
 import os
@@ -124,7 +124,7 @@ def changed_asset(name):
 @pytest.mark.parametrize("assets", ["as they are", "changed"])
 def test_the_policy_allows_the_scripts_and_the_style_of_the_page_only(assets, monkeypatch):
     if assets == "changed":
-        monkeypatch.setattr(pages, "asset", changed_asset)
+        monkeypatch.setattr(pages, "read_asset", changed_asset)
     html = simple_page()
     assert ("another main.js" in html) == (assets == "changed")
     found, allowed = Elements(html), directives(html)
@@ -227,7 +227,7 @@ def test_a_template_with_an_undefined_attribute_fails():
         pages.render_page("comparison.html", content=content, data={})
 
 
-def test_a_page_is_written_in_utf_8_whatever_the_locale(tmp_path):
+def test_page_is_written_in_utf_8_in_any_locale(tmp_path):
     path = tmp_path / "page.html"
     code = (
         "import pathlib, sys; from mrshc.utils.atomic_files import write_text;"

@@ -1,4 +1,4 @@
-"""A report is made of whole results and comparisons only; else the old one stays."""
+"""Reports are written for valid results and comparisons only; otherwise an old one is kept."""
 
 import json
 
@@ -23,7 +23,7 @@ def refused(folder, about, sentence):
     text = about if isinstance(about, str) else json.dumps(about)
     (folder / ABOUT_COMPARISON).write_text(text + "\n")
     (folder / REPORT).write_text("old")
-    with pytest.raises(UserError, match=rf"comparison\.json is damaged: it {sentence}.*\. Compare"):
+    with pytest.raises(UserError, match=rf"comparison\.json is damaged: it {sentence}.*\. Run the"):
         write_report(folder)
     assert (folder / REPORT).read_text() == "old"
 
@@ -31,7 +31,7 @@ def refused(folder, about, sentence):
 def test_a_comparison_is_valid_against_its_schema_and_shown(comparison, tmp_path):
     jsonschema.validate(comparison, load_schema(COMPARISON_SCHEMA))
     (tmp_path / ABOUT_COMPARISON).write_text(json.dumps(comparison) + "\n")
-    assert "4 methods side by side" in write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Comparison of 4 methods" in write_report(tmp_path).read_text(encoding="utf-8")
 
 
 def test_a_comparison_of_another_version_is_refused(comparison, tmp_path):
@@ -68,7 +68,7 @@ def test_a_damaged_comparison_is_refused(comparison, tmp_path, change, sentence)
         ({"linkage": [[0, 1, 1.0, 2]]}, "holds no tree"),
         ({"linkage": [[0, 1], [2]]}, "holds no tree"),
         ({"linkage": "tree"}, "has 'methods.HC.linkage' of the wrong type"),
-        ({"outliers": [6]}, "has an outlying sample too many"),
+        ({"outliers": [6]}, "has an outlying sample that does not exist"),
         ({"search": [{"chosen": True}]}, "has incomplete candidates"),
     ],
 )
@@ -85,14 +85,14 @@ def test_a_damaged_method_is_refused(comparison, tmp_path, change, sentence):
         *(("{", "is not JSON"), ("[" * 100_000, "is not JSON")),
     ],
 )
-def test_other_json_is_no_comparison(tmp_path, text, sentence):
+def test_json_of_other_content_is_refused(tmp_path, text, sentence):
     refused(tmp_path, text, sentence)
 
 
 def test_a_cut_comparison_is_refused(comparison, tmp_path):
     text = json.dumps(comparison)
     (tmp_path / ABOUT_COMPARISON).write_text(text)
-    with pytest.raises(UserError, match=r"is damaged: it is cut off\. Compare again"):
+    with pytest.raises(UserError, match=r"is damaged: it is cut off\. Run the comparison"):
         write_report(tmp_path)
 
 

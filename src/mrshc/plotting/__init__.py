@@ -1,4 +1,9 @@
-"""Pictures of results, and the data behind each, apart from its drawing."""
+"""Plots of fitted estimators and of results.
+
+Functions named after a plot, such as :func:`dendrogram` and :func:`heatmap`, draw with matplotlib
+and return axes or a figure. The other functions compute the data of a plot without drawing, so that
+other plotting libraries can use them. No function opens a window.
+"""
 
 from mrshc.core.selection import Curve, SearchStory
 from mrshc.plotting.bar_plots import loadings, markers, silhouettes

@@ -1,4 +1,9 @@
-"""Checks of the arguments of pictures; each refusal says what was wanted and what came."""
+"""Validate the arguments of plotting functions.
+
+Each function returns the argument if it is valid. Otherwise it raises an error whose message
+states what is allowed, what was passed and how to correct it. All checks run before drawing starts,
+so that axes passed by the caller are unchanged if an argument is refused.
+"""
 
 from __future__ import annotations
 
@@ -13,91 +18,104 @@ from mrshc.core.array_types import Float
 from mrshc.errors import refused
 from mrshc.validation.parameters import check_integer
 
-# More than the samples of any tree that fits into memory: not tuned, it ends endless loops.
-_MOST_CLUSTERS = 10**6
+# More clusters than the tree of any data set that fits into memory. Not tuned: results do not
+# depend on it. The limit turns a typing error such as 10**30 into an error message; without it,
+# building that many colours or panels would not end.
+_MAX_CLUSTERS = 10**6
 
 
 def check_axes(ax: Any) -> Axes | None:
-    """Return axes to draw in, or None for new ones."""
+    """Return matplotlib axes to draw in, or None if new axes are to be created."""
     if ax is not None and not isinstance(ax, Axes):
         raise refused(
             "ax",
             ax,
             allowed="be a matplotlib Axes or None",
-            advice="Make them by matplotlib.pyplot.subplots, or leave ax out.",
+            advice="Create axes with matplotlib.pyplot.subplots, or leave ax out.",
         )
     return ax
 
 
 def check_title(title: Any) -> str | None:
-    """Return a heading, or None."""
+    """Return the title of a plot, or None if it has none."""
     if title is not None and not isinstance(title, str):
         raise refused(
-            "title", title, allowed="be a text or None", advice="Convert it by str() first."
+            "title", title, allowed="be a string or None", advice="Convert it with str() first."
         )
     return title
 
 
-def check_names(what: str, names: Any) -> Any:
-    """Return names of samples or features, or None; they may be a Series, or a text of letters."""
+def check_names(name: str, names: Any) -> Any:
+    """Return names of samples or features, or None if none were given.
+
+    A Series keeps its index, by which it is aligned later. A string is valid too: it is an iterable
+    of one-letter names.
+    """
     if names is not None and not isinstance(names, Iterable):
         raise refused(
-            what, names, allowed="hold names, or be None", advice="Give a list of them, in order."
+            name,
+            names,
+            allowed="be a list of names or None",
+            advice="Pass one name for each entry, in the order of the entries.",
         )
     return names
 
 
 def check_model(model: Any, attribute: str) -> Any:
-    """Return a fitted estimator, or a result, that has an attribute of the fit."""
+    """Return a fitted estimator or a result that has the given fitted attribute."""
     if not hasattr(model, attribute):
         raise ValueError(
-            f"model must be a fitted estimator or a result with {attribute}, got a "
-            f"{type(model).__name__} without it. Call its method fit first."
+            f"model must be a fitted estimator or a result with the attribute {attribute}, got a "
+            f"{type(model).__name__} without it. Call the method fit first."
         )
     return model
 
 
-def check_table(what: str, table: Any, columns: Iterable[str]) -> Any:
-    """Return a mapping or a DataFrame that has some columns."""
+def check_table(name: str, table: Any, *, columns: Iterable[str]) -> Any:
+    """Return a mapping or a DataFrame that has the required columns."""
     is_table = isinstance(table, Mapping) or hasattr(table, "columns")
-    absent = [name for name in columns if not is_table or name not in table]
-    if absent:
-        wanted = ", ".join(map(repr, columns))
-        got = f"no {absent[0]!r}" if is_table else f"a {type(table).__name__}"
+    missing = [column for column in columns if not is_table or column not in table]
+    if missing:
+        required = ", ".join(map(repr, columns))
+        got = f"a table without {missing[0]!r}" if is_table else f"a {type(table).__name__}"
         raise ValueError(
-            f"{what} must be a table with the columns {wanted}, got {got}. Give that of a fitted "
-            "estimator or of a result."
+            f"{name} must be a table with the columns {required}, got {got}. Pass the table of a "
+            "fitted estimator or of a result."
         )
     return table
 
 
-def check_numbers(what: str, values: Any) -> Float:
-    """Return real numbers as an array."""
+def check_numbers(name: str, values: Any) -> Float:
+    """Return real numbers as an array of double precision."""
     try:
-        given = np.asarray(values)
-        if given.dtype.kind not in "cmM":
+        # numpy converts complex numbers ("c"), time spans ("m") and dates ("M") to float, some of
+        # them without a warning; these kinds are refused before the conversion.
+        if np.asarray(values).dtype.kind not in "cmM":
             return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(
-        f"{what} must hold real numbers, got a {type(values).__name__} of other values. Give an "
-        "array of numbers."
+        f"{name} must hold real numbers, got a {type(values).__name__} that cannot be converted to "
+        "them. Pass an array of numbers."
     )
 
 
-def check_n_clusters(what: str, n: Any, *, low: int = 1) -> int:
-    """Return a number of clusters or of levels."""
-    advice = "Count the clusters that are there."
-    return check_integer(what, n, low=low, high=_MOST_CLUSTERS, advice=advice)
+def check_n_clusters(name: str, n: Any, *, low: int = 1) -> int:
+    """Return a number of clusters or of levels, at least `low`."""
+    advice = "Pass the number of clusters or levels in the data."
+    return check_integer(name, n, low=low, high=_MAX_CLUSTERS, advice=advice)
 
 
 def check_top(top: Any) -> int:
-    """Return how many of the largest are shown."""
-    return check_integer("top", top, low=1, high=None, advice="It is how many are shown, at most.")
+    """Return the largest number of entries that a panel shows."""
+    advice = "It is the largest number of entries that a panel shows."
+    return check_integer("top", top, low=1, high=None, advice=advice)
 
 
 def check_path(path: Any) -> Any:
-    """Return the path of a file."""
+    """Return the path of a file to write."""
     if not isinstance(path, str | os.PathLike):
-        raise refused("path", path, allowed="be the path of a file", advice="Give a text or Path.")
+        raise refused(
+            "path", path, allowed="be the path of a file", advice="Pass a string or a Path."
+        )
     return path

@@ -1,4 +1,4 @@
-"""Pictures made of horizontal bars: silhouettes of samples, loadings of features."""
+"""Plots of horizontal bars: silhouette widths of samples, markers of clusters, loadings."""
 
 from __future__ import annotations
 
@@ -22,19 +22,30 @@ from mrshc.plotting.arguments import (
 )
 from mrshc.plotting.colours import cluster_colours
 from mrshc.plotting.dendrogram_layout import (
+    LINE_HEIGHT,
+    POINTS_PER_INCH,
+    estimate_text_width,
     fitting_labels,
-    in_order,
+    order_by_leaves,
     shortened,
-    text_inches,
 )
 from mrshc.plotting.loading_order import largest_loadings
 from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows
 from mrshc.plotting.strongest_markers import marker_panels
 from mrshc.utils.sample_alignment import align_together
 
-_POSITIVE, _NEGATIVE = "#0072B2", "#D55E00"
-_PANELS_PER_ROW, _MOST_PANELS = 4, 20
-_LONG, _LEGEND_INCHES = 30, 1.5
+# Blue and orange of the palette of annotations, which readers with colour vision deficiency can
+# distinguish.
+_POSITIVE_COLOUR, _NEGATIVE_COLOUR = "#0072B2", "#D55E00"
+# Four panels with names of usual length fill the largest figure width.
+_PANELS_PER_ROW = 4
+# Five rows of four; a figure with more panels would be taller than a page.
+_MAX_PANELS = 20
+# Characters of a marker's name. Names are the content of this plot, so they get more space than the
+# 18 characters of other plots.
+_MARKER_NAME_LENGTH = 30
+# Space for the legend to the right of the panels of markers.
+_LEGEND_INCHES = 1.5
 
 
 def silhouettes(
@@ -45,25 +56,40 @@ def silhouettes(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how well each sample lies in its cluster.
+    """Draw the silhouette width of each sample, grouped by cluster.
+
+    The silhouette width compares the mean distance of a sample to its own cluster with the mean
+    distance to the nearest other cluster. It is near 1 if the sample is far from other clusters, 0
+    between two clusters, and negative if another cluster is nearer.
 
     Parameters
     ----------
     widths : array-like of shape (n_samples,)
         Silhouette widths, such as those of `sklearn.metrics.silhouette_samples`.
     labels : array-like of shape (n_samples,)
-        Clusters; those numbered from zero are counted from one in the picture.
-    names : iterable or None
-        Names of the samples; without them only the clusters are named. Where several of `widths`,
-        `labels` and `names` are a Series, they are matched by their index.
-    title : str or None
-        Heading of the picture.
-    ax : matplotlib Axes or None
-        Where to draw; a new figure by default.
+        Cluster of each sample. Integer labels 0, 1, ... are shown as cluster 1, 2, ...
+    names : iterable of length n_samples or None, default=None
+        Names of the samples. By default only the clusters are named. If several of `widths`,
+        `labels` and `names` are a Series, they are aligned by their index.
+    title : str or None, default=None
+        Title of the plot.
+    ax : matplotlib Axes or None, default=None
+        Axes to draw in; a new figure by default.
 
     Returns
     -------
     ax : matplotlib Axes
+        Axes with one bar for each sample.
+
+    See Also
+    --------
+    silhouette_rows : The order and positions of the bars.
+
+    References
+    ----------
+    Rousseeuw, P. J. (1987). Silhouettes: a graphical aid to the interpretation and validation of
+    cluster analysis. Journal of Computational and Applied Mathematics 20, 53-65.
+    https://doi.org/10.1016/0377-0427(87)90125-7
 
     Examples
     --------
@@ -77,58 +103,69 @@ def silhouettes(
     widths, labels, names = aligned["widths"], aligned["labels"], aligned["names"]
     rows = silhouette_rows(widths, labels)
     values = np.asarray(widths, dtype=np.float64)[rows.order]
-    n = values.size
     if ax is None:
-        high = float(np.clip(0.11 * (rows.places[-1] + 1), 2.2, 8.0))
-        ax = figure_parts.new_figure(8.0, high + 1.0).subplots()
+        # 0.11 inches for each sample let names of 5 to 8 points fit; one inch for the axis label.
+        height = float(np.clip(0.11 * (rows.places[-1] + 1), 2.2, 8.0))
+        ax = figure_parts.new_figure(8.0, height + 1.0).subplots()
     colours = cluster_colours(len(rows.names))
-    # Air between many thin bars would only flicker.
-    thick = 0.9 if n <= 100 else 1.0
-    ax.barh(rows.places, values, height=thick, color=[colours[k] for k in rows.clusters])
-    _write_clusters(ax, rows)
-    average = float(values.mean())
-    ax.axvline(average, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="average")
-    ax.axvline(0.0, color="#000000", linewidth=0.6)
+    # Gaps between many thin bars would produce moire patterns.
+    bar_height = 0.9 if values.size <= 100 else 1.0
+    ax.barh(rows.places, values, height=bar_height, color=[colours[k] for k in rows.clusters])
+    _annotate_clusters(ax, rows)
+    _draw_silhouette_axis(ax, values)
     ax.set_ylim(rows.places[-1] + 1, -1.0)
-    ax.set_xlim(min(0.0, 1.1 * float(values.min())), 1.0)
-    ax.set_xlabel(
-        f"silhouette width (average {average:.2f}, dashed)\n"
-        "1: far from other clusters, 0: between two, below 0: nearer to another",
-        fontsize=9,
-    )
     ax.set_yticks([])
     if names is not None:
-        shown = in_order("names", names, order=rows.order)
-        fit = fitting_labels(
-            int(np.ceil(rows.places[-1])) + 1, inches=figure_parts.inches_of(ax)[1]
-        )
-        figure_parts.name_ticks(ax.yaxis, shown, fit=fit, places=rows.places)
-        ax.set_ylabel(f"{counted(n, 'sample')}{figure_parts.every(fit.step)}", fontsize=9)
-    ax.tick_params(axis="x", labelsize=figure_parts.SMALL_TEXT)
+        _label_samples(ax, rows, names=names)
+    ax.tick_params(axis="x", labelsize=figure_parts.SMALL_FONT)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    figure_parts.heading(ax, title)
+    figure_parts.set_heading(ax, title)
     return ax
 
 
-def _write_clusters(ax: Axes, rows: SilhouetteRows) -> None:
+def _draw_silhouette_axis(ax: Axes, values: Float) -> None:
+    """Draw lines at zero and at the average, and explain the horizontal axis."""
+    average = float(values.mean())
+    ax.axvline(average, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="average")
+    ax.axvline(0.0, color="#000000", linewidth=0.6)
+    ax.set_xlim(min(0.0, 1.1 * float(values.min())), 1.0)
+    ax.set_xlabel(
+        f"silhouette width (dashed line: average, {average:.2f})\n"
+        "near 1: far from other clusters; 0: between two clusters; "
+        "negative: closer to another cluster",
+        fontsize=9,
+    )
+
+
+def _label_samples(ax: Axes, rows: SilhouetteRows, *, names: Iterable[Any]) -> None:
+    """Write the names of the samples next to their bars, as many as fit."""
+    shown = order_by_leaves("names", names, order=rows.order)
+    n_slots = int(np.ceil(rows.places[-1])) + 1
+    fit = fitting_labels(n_slots, inches=figure_parts.size_in_inches(ax)[1])
+    figure_parts.label_ticks(ax.yaxis, shown, fit=fit, places=rows.places)
+    note = figure_parts.describe_step(fit.step)
+    ax.set_ylabel(f"{counted(rows.order.size, 'sample')}{note}", fontsize=9)
+
+
+def _annotate_clusters(ax: Axes, rows: SilhouetteRows) -> None:
+    """Write name, size and average of each cluster to the right of its bars."""
     sizes = np.bincount(rows.clusters)
-    # Clusters of few samples among many would write over each other.
-    tall = figure_parts.inches_of(ax)[1] * 72 / (rows.places[-1] + 2)
-    last = -np.inf
-    for k, (name, place) in enumerate(zip(rows.names, rows.centres, strict=True)):
-        if (place - last) * tall < 1.25 * figure_parts.SMALL_TEXT:
+    points_per_row = figure_parts.size_in_inches(ax)[1] * POINTS_PER_INCH / (rows.places[-1] + 2)
+    previous = -np.inf
+    for k, (name, centre) in enumerate(zip(rows.names, rows.centres, strict=True)):
+        # Small clusters next to each other have no space for one line of text each.
+        if (centre - previous) * points_per_row < LINE_HEIGHT * figure_parts.SMALL_FONT:
             continue
-        last = place
-        words = f"{shortened(name)}: {counted(int(sizes[k]), 'sample')}, average "
-        words += f"{rows.averages[k]:.2f}"
+        previous = centre
+        size = counted(int(sizes[k]), "sample")
         ax.annotate(
-            words,
-            (1.0, place),
+            f"{shortened(name)}: {size}, average {rows.averages[k]:.2f}",
+            (1.0, centre),
             xycoords=ax.get_yaxis_transform(),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
-            fontsize=figure_parts.SMALL_TEXT,
+            fontsize=figure_parts.SMALL_FONT,
             annotation_clip=False,
             parse_math=False,
         )
@@ -137,21 +174,30 @@ def _write_clusters(ax: Axes, rows: SilhouetteRows) -> None:
 def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = None) -> Figure:
     """Draw the strongest markers of each cluster with their effect sizes.
 
+    The effect size is the difference between the mean inside and outside the cluster, in standard
+    deviations within the two groups. The length of a bar is its absolute value; the colour is its
+    sign.
+
     Parameters
     ----------
     table : DataFrame
-        Such as `model.markers(X)`, or `markers` of a result.
+        Table of markers, such as `model.markers(X)`, or `markers` of a result.
     n_clusters : int
         Number of clusters.
-    top : int
-        Markers shown of each cluster, at most.
-    title : str or None
-        Heading of the picture.
+    top : int, default=8
+        Largest number of markers shown for each cluster.
+    title : str or None, default=None
+        Title of the plot.
 
     Returns
     -------
     figure : matplotlib Figure
-        A panel for each of the first twenty clusters; one for both if there are two.
+        One panel for each of the first twenty clusters. Two clusters share one panel, since a
+        marker of one is a marker of the other with the opposite sign.
+
+    See Also
+    --------
+    marker_panels : The markers of each panel.
 
     Examples
     --------
@@ -164,37 +210,49 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
     ['cluster 1', 'cluster 2', 'cluster 3']
     """
     title = check_title(title)
-    panels = marker_panels(table, n_clusters, top=top)[:_MOST_PANELS]
-    most = max(2, *(len(panel.features) for panel in panels))
-    high = 0.18 * most
-    # Names of markers are what the picture is for: they have more room than elsewhere.
-    names = (shortened(name, length=_LONG) for panel in panels for name in panel.features)
-    wide = 2.7 + text_inches(names, size=figure_parts.SMALL_TEXT)
-    fitting = int((figure_parts.WIDEST - _LEGEND_INCHES) / wide)
-    n_rows, n_columns = _panel_grid(len(panels), widest=min(_PANELS_PER_ROW, fitting))
-    figure = figure_parts.new_figure(wide * n_columns + _LEGEND_INCHES, (high + 0.8) * n_rows + 0.6)
+    panels = marker_panels(table, n_clusters, top=top)[:_MAX_PANELS]
+    # At least two rows: a single bar would fill the whole panel.
+    n_bars = max(2, *(len(panel.features) for panel in panels))
+    height = 0.18 * n_bars  # one line of small text for each bar
+    names = (
+        shortened(name, length=_MARKER_NAME_LENGTH) for panel in panels for name in panel.features
+    )
+    width = 2.7 + estimate_text_width(names, size=figure_parts.SMALL_FONT)
+    n_fitting = int((figure_parts.MAX_FIGURE_WIDTH - _LEGEND_INCHES) / width)
+    n_rows, n_columns = _panel_grid(len(panels), widest=min(_PANELS_PER_ROW, n_fitting))
+    # Beyond the bars, each panel needs 0.8 inches for its title and axis, the figure 0.6 for its
+    # title.
+    figure = figure_parts.new_figure(
+        width * n_columns + _LEGEND_INCHES, (height + 0.8) * n_rows + 0.6
+    )
     grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
-    widest = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)
+    # The same scale in all panels makes clusters comparable.
+    limit = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)
     for ax, panel in zip(grid, panels, strict=False):
-        shape: Any = {"inches": high, "most": most, "length": _LONG}
-        _draw_bars(ax, panel.effects, names=panel.features, **shape)
-        if not panel.features:
-            ax.text(0.5, 0.5, "no feature marks it", ha="center", transform=ax.transAxes, size=9)
-            ax.set_yticks([])
-        ax.set_xlim(0.0, 1.05 * widest or 1.0)
-        ax.set_xlabel(
-            "difference of means, in standard deviations", fontsize=figure_parts.SMALL_TEXT
+        _draw_signed_bars(
+            ax,
+            panel.effects,
+            names=panel.features,
+            inches=height,
+            n_bars=n_bars,
+            length=_MARKER_NAME_LENGTH,
         )
+        if not panel.features:
+            ax.text(0.5, 0.5, "no markers", ha="center", transform=ax.transAxes, size=9)
+            ax.set_yticks([])
+        ax.set_xlim(0.0, 1.05 * limit or 1.0)
+        ax.set_xlabel("difference of means (standard deviations)", fontsize=figure_parts.SMALL_FONT)
         n_shown = len(panel.features)
-        said = f": {n_shown} of {panel.n_all:,} markers" if panel.n_all > n_shown else ""
-        figure_parts.heading(ax, panel.heading + said)
+        note = f": {n_shown} of {panel.n_all:,} markers" if panel.n_all > n_shown else ""
+        figure_parts.set_heading(ax, panel.heading + note)
     for ax in grid[len(panels) :]:
         ax.remove()
     if title is not None:
-        figure_parts.figure_heading(figure, title)
-    where = "cluster 1" if n_clusters == 2 else "the cluster"
-    signs = [(f"higher in {where}", _POSITIVE), (f"lower in {where}", _NEGATIVE)]
-    figure_parts.beside(grid[n_columns - 1], [figure_parts.patches("mean of the feature", signs)])
+        figure_parts.set_figure_heading(figure, title)
+    cluster = "cluster 1" if n_clusters == 2 else "the cluster"
+    signs = [(f"higher in {cluster}", _POSITIVE_COLOUR), (f"lower in {cluster}", _NEGATIVE_COLOUR)]
+    section = figure_parts.patch_section("mean of the feature", signs)
+    figure_parts.draw_side_legend(grid[n_columns - 1], [section])
     return figure
 
 
@@ -207,21 +265,29 @@ def loadings(
 ) -> Figure:
     """Draw the largest loadings of each sparse component.
 
+    The length of a bar is the absolute value of the loading; the colour is its sign. The sign of a
+    whole component is arbitrary: only signs relative to each other have a meaning.
+
     Parameters
     ----------
     components : array-like of shape (rank, n_features)
-        Such as `components_`.
+        Sparse components, such as `components_`.
     feature_names : sequence of length n_features
         Names of all features.
-    title : str or None
-        Heading of the picture.
-    top : int
-        Loadings shown of each component, at most.
+    title : str or None, default=None
+        Title of the plot.
+    top : int, default=30
+        Largest number of loadings shown for each component.
 
     Returns
     -------
     figure : matplotlib Figure
-        A panel for each component; the sign of a whole component has no meaning.
+        One panel for each component.
+
+    See Also
+    --------
+    largest_loadings : The features of a panel.
+    mrshc.sparse_components : Compute sparse components.
 
     Examples
     --------
@@ -231,60 +297,92 @@ def loadings(
     ['c', 'a']
     """
     title, top = check_title(title), check_top(top)
+    values, names = _check_loadings(components, feature_names)
+    features_shown = [largest_loadings(component, top) for component in values]
+    n_bars = max(1, *(len(features) for features in features_shown))
+    n_rows, n_columns = _panel_grid(len(values), widest=_PANELS_PER_ROW)
+    # One line of small text for each bar, within the height of a page.
+    height = float(np.clip(0.16 * n_bars, 0.8, 9.0))
+    figure = figure_parts.new_figure(3.4 * n_columns + 0.6, (height + 0.9) * n_rows + 0.6)
+    panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
+    for number, (ax, component, features) in enumerate(
+        zip(panels, values, features_shown, strict=False), start=1
+    ):
+        shown_names = [names[i] for i in features]
+        _draw_signed_bars(ax, component[features], names=shown_names, inches=height, n_bars=n_bars)
+        ax.set_xlabel("absolute loading", fontsize=9)
+        n_all, n_shown = int(np.count_nonzero(component)), len(features)
+        note = f"{n_shown} largest of {n_all} nonzero" if n_all > n_shown else f"{n_all} nonzero"
+        figure_parts.set_heading(ax, f"component {number}\n{note} {_plural('loading', n_all)}")
+    for ax in panels[len(values) :]:
+        ax.remove()
+    if title is not None:
+        figure_parts.set_figure_heading(figure, title)
+    signs = [("positive", _POSITIVE_COLOUR), ("negative", _NEGATIVE_COLOUR)]
+    section = figure_parts.patch_section("loading", signs)
+    figure_parts.draw_side_legend(panels[n_columns - 1], [section])
+    return figure
+
+
+def _check_loadings(components: ArrayLike, feature_names: Any) -> tuple[Float, list[Any]]:
+    """Return components as a matrix and the names of its columns."""
     values = np.atleast_2d(check_numbers("components", components))
     names = [] if feature_names is None else list(check_names("feature_names", feature_names))
     if values.ndim != 2 or not len(values):
         raise ValueError(
-            "components must hold one component in each row, at least one, got the shape "
-            f"{values.shape}. Give components_ of a fitted MrSHC."
+            "components must hold at least one component, one in each row, got the shape "
+            f"{values.shape}. Pass components_ of a fitted MrSHC."
         )
     if values.shape[1] != len(names):
         raise ValueError(
             f"feature_names must hold one name for each of the {values.shape[1]} features, got "
-            f"{len(names)}. Give the names of all features, not of the selected ones."
+            f"{len(names)}. Pass the names of all features, not only of the selected ones."
         )
-    picked = [largest_loadings(component, top) for component in values]
-    most = max(1, *(len(rows) for rows in picked))
-    n_rows, n_columns = _panel_grid(len(values), widest=_PANELS_PER_ROW)
-    high = float(np.clip(0.16 * most, 0.8, 9.0))
-    figure = figure_parts.new_figure(3.4 * n_columns + 0.6, (high + 0.9) * n_rows + 0.6)
-    panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
-    for number, (ax, component, rows) in enumerate(
-        zip(panels, values, picked, strict=False), start=1
-    ):
-        _draw_bars(ax, component[rows], names=[names[i] for i in rows], inches=high, most=most)
-        ax.set_xlabel("size of loading", fontsize=9)
-        n_all = int(np.count_nonzero(component))
-        said = f"{len(rows)} largest of {n_all}" if n_all > len(rows) else f"all {n_all}"
-        figure_parts.heading(ax, f"component {number}\n{said} loadings")
-    for ax in panels[len(values) :]:
-        ax.remove()
-    if title is not None:
-        figure_parts.figure_heading(figure, title)
-    signs = [("positive", _POSITIVE), ("negative", _NEGATIVE)]
-    figure_parts.beside(panels[n_columns - 1], [figure_parts.patches("loading", signs)])
-    return figure
+    return values, names
 
 
-def _draw_bars(
+def _plural(noun: str, number: int) -> str:
+    return noun if number == 1 else f"{noun}s"
+
+
+def _draw_signed_bars(
     ax: Axes,
     values: Float,
     *,
     names: Sequence[Any],
     inches: float,
-    most: int,
+    n_bars: int,
     length: int = 18,
 ) -> None:
-    """Draw the sizes of numbers, their signs as colours."""
-    colours = np.where(values > 0, _POSITIVE, _NEGATIVE)
+    """Draw bars whose lengths are absolute values and whose colours are signs.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw in.
+    values : ndarray of shape (n_shown,)
+        Values from top to bottom.
+    names : sequence of length n_shown
+        Names of the values.
+    inches : float
+        Height of the axes.
+    n_bars : int
+        Number of bars for which the axes have space, equal in all panels of a figure: bars then
+        have the same thickness everywhere.
+    length : int, default=18
+        Largest number of characters of a name.
+    """
+    colours = np.where(values > 0, _POSITIVE_COLOUR, _NEGATIVE_COLOUR)
     ax.barh(np.arange(values.size), np.abs(values), color=list(colours), height=0.8)
-    ax.set_ylim(most - 0.4, -0.6)
-    ax.tick_params(axis="x", labelsize=figure_parts.SMALL_TEXT, labelbottom=True)
-    figure_parts.name_ticks(ax.yaxis, names, fit=fitting_labels(most, inches=inches), length=length)
+    ax.set_ylim(n_bars - 0.4, -0.6)
+    # Shared axes hide the tick labels of all but the lowest row of panels.
+    ax.tick_params(axis="x", labelsize=figure_parts.SMALL_FONT, labelbottom=True)
+    fit = fitting_labels(n_bars, inches=inches)
+    figure_parts.label_ticks(ax.yaxis, names, fit=fit, length=length)
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def _panel_grid(n: int, *, widest: int) -> tuple[int, int]:
-    """Return rows and columns of a grid that holds n panels."""
+    """Return the numbers of rows and columns of a grid for n panels, as even as possible."""
     rows = -(-n // widest)
     return rows, -(-n // rows)

@@ -1,4 +1,4 @@
-"""Where things stand in a picture: trees, cuts, names. No drawing here."""
+"""Positions of trees, cuts and names in a plot. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ from mrshc.utils.text_cleaning import clean_text
 from mrshc.validation.parameters import check_integer
 
 POINTS_PER_INCH = 72.0
-# A line of text is as high as its size in points times this, with air to the next line.
+# Height of a line of text as a multiple of its font size: 1.2 is usual for one line after another,
+# and a little more keeps labels of neighbouring ticks apart.
 LINE_HEIGHT = 1.25
-# A character is as wide as its size in points times this, on average.
+# Mean width of a character as a multiple of its font size, for matplotlib's default font. Text is
+# measured exactly only when a figure is drawn, after its size has been chosen.
 CHARACTER_WIDTH = 0.6
-_LARGEST_TEXT, _SMALLEST_TEXT = 8.0, 5.0
+# Font sizes of tick labels in points: as large as other small text, and no smaller than can be
+# read.
+_MAX_FONT_SIZE, _MIN_FONT_SIZE = 8.0, 5.0
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
@@ -32,19 +36,34 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DendrogramLines:
-    """Where to draw a tree: leaves stand at 0, 1, ... from left to right."""
+    """Coordinates of a dendrogram with leaves at positions 0, 1, ... from left to right.
 
-    order: Index  # (n,), samples from left to right
-    forks: Float  # (n - 1, 4, 2), corners of each merge's fork
+    Attributes
+    ----------
+    order : ndarray of shape (n_samples,)
+        Samples from left to right.
+    forks : ndarray of shape (n_samples - 1, 4, 2)
+        Corners (x, y) of the bracket of each merge: foot of the left leg, its upper end, upper end
+        of the right leg, its foot.
+    """
+
+    order: Index
+    forks: Float
 
     @property
     def top(self) -> float:
-        """Height of the tree; one where all merges lie at zero, so that there is something."""
+        """Height of the tree; 1 if all merges have height zero, so that axes have a range."""
         highest = float(self.forks[:, :, 1].max())
         return highest if highest > 0 else 1.0
 
     def tip(self, node: int) -> tuple[float, float]:
-        """Return where a merge, numbered as in scipy, has its fork's middle."""
+        """Return the coordinates of a merge: the middle of the bar of its bracket.
+
+        Parameters
+        ----------
+        node : int
+            Number of the merge as in scipy: n_samples for the first merge.
+        """
         fork = self.forks[node - self.order.size]
         return float(fork[1:3, 0].mean()), float(fork[1, 1])
 
@@ -52,15 +71,25 @@ class DendrogramLines:
 def dendrogram_lines(
     linkage_matrix: ArrayLike, *, distances: ArrayLike | None = None
 ) -> DendrogramLines:
-    """Lay out a tree in scipy's format.
+    """Compute the coordinates of a dendrogram.
 
     Parameters
     ----------
     linkage_matrix : array-like of shape (n_samples - 1, 4)
-        The tree, such as `linkage_matrix_`.
-    distances : array-like of shape (n_samples, n_samples) or None
-        Turn forks so that neighbouring leaves are as close as the tree allows. The tree stays the
-        same.
+        The tree in scipy's format, such as `linkage_matrix_`.
+    distances : array-like of shape (n_samples, n_samples) or None, default=None
+        If given, the two branches of each merge are swapped where this brings neighbouring leaves
+        closer together (optimal leaf ordering). The tree itself does not change.
+
+    Returns
+    -------
+    lines : DendrogramLines
+        Order of the leaves and corners of all merges.
+
+    See Also
+    --------
+    dendrogram : Draw a tree.
+    scipy.cluster.hierarchy.optimal_leaf_ordering : The reordering.
 
     Examples
     --------
@@ -74,12 +103,13 @@ def dendrogram_lines(
     merges = check_linkage(linkage_matrix)
     n = merges.shape[0] + 1
     if distances is not None:
-        merges = hierarchy.optimal_leaf_ordering(merges, _condensed(distances, n))
+        merges = hierarchy.optimal_leaf_ordering(merges, _condensed_distances(distances, n))
     order = Tree(linkage_matrix=merges).leaf_order
     position = np.append(np.argsort(order).astype(np.float64), np.empty(n - 1))
     height = np.append(np.zeros(n), merges[:, 2])
     forks = np.empty((n - 1, 4, 2))
-    # Merges come after the nodes they join, so that one pass finds every position.
+    # A merge comes after the nodes that it joins, so one pass computes all positions. Recursion
+    # would exceed the call stack for deep trees.
     for merge, (left, right) in enumerate(merges[:, :2].astype(np.intp)):
         top = height[n + merge]
         forks[merge, :, 0] = np.repeat(position[[left, right]], 2)
@@ -88,19 +118,32 @@ def dendrogram_lines(
     return DendrogramLines(order=order, forks=forks)
 
 
-def _condensed(distances: ArrayLike, n: int) -> Float:
+def _condensed_distances(distances: ArrayLike, n: int) -> Float:
+    """Return a square matrix of distances in scipy's condensed form, with its shape checked."""
     square = check_numbers("distances", distances)
     if square.shape != (n, n):
         raise ValueError(
-            f"distances must have the shape {(n, n)}, got {square.shape}. Give those between all "
-            "samples of the tree, or None to leave the leaves in the order of the merges."
+            f"distances must have the shape {(n, n)}, got {square.shape}. Pass the distances "
+            "between all samples of the tree, or None to keep the order of the merges."
         )
     condensed: Float = squareform(square, checks=False)
     return condensed
 
 
 def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
-    """Return the cluster in which each merge lies, -1 for those that join clusters.
+    """Return the cluster of each merge, or -1 for merges that join several clusters.
+
+    Parameters
+    ----------
+    linkage_matrix : array-like of shape (n_samples - 1, 4)
+        The tree in scipy's format.
+    labels : array-like of shape (n_samples,)
+        Cluster of each sample.
+
+    Returns
+    -------
+    clusters : ndarray of shape (n_samples - 1,)
+        Label shared by all samples below a merge, or -1.
 
     Examples
     --------
@@ -110,39 +153,65 @@ def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
     """
     merges = check_linkage(linkage_matrix)[:, :2].astype(np.intp)
     n = len(merges) + 1
-    known = np.asarray(labels)
-    if known.shape != (n,):
+    sample_labels = np.asarray(labels)
+    if sample_labels.shape != (n,):
         raise ValueError(
             f"labels_ must hold one cluster for each of the {n} samples of the tree, got the "
-            f"shape {known.shape}. Tree and labels must come from the same fit."
+            f"shape {sample_labels.shape}. Tree and labels must come from the same fit."
         )
-    cluster = np.append(known.astype(np.intp), np.empty(n - 1, dtype=np.intp))
+    cluster = np.append(sample_labels.astype(np.intp), np.empty(n - 1, dtype=np.intp))
+    # Children precede their parent, so their clusters are known when the parent is reached.
     for merge, (left, right) in enumerate(merges):
         cluster[n + merge] = cluster[left] if cluster[left] == cluster[right] else -1
     return cluster[n:]
 
 
-def lone_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tuple[int, int, int]]:
-    """Return (cluster, merge, side) of the branch to each sample that is alone in its cluster.
+def singleton_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tuple[int, int, int]]:
+    """Return the branches that lead to clusters of a single sample.
 
-    Side 0 is the fork's left leg, 1 its right one. Such a cluster has no fork of its own.
+    Such a cluster contains no merge, so only the leg above its sample can show its colour.
+
+    Parameters
+    ----------
+    linkage_matrix : array-like of shape (n_samples - 1, 4)
+        The tree in scipy's format.
+    labels : array-like of shape (n_samples,)
+        Cluster of each sample.
+
+    Returns
+    -------
+    branches : list of (cluster, merge, side)
+        Label of the cluster, row of the merge above its sample, and leg of the bracket: 0 for the
+        left, 1 for the right.
     """
     merges = check_linkage(linkage_matrix)[:, :2].astype(np.intp)
-    known = np.asarray(labels).astype(np.intp)
-    levels, first, sizes = np.unique(known, return_index=True, return_counts=True)
-    alone = {int(i): int(k) for k, i, size in zip(levels, first, sizes, strict=True) if size == 1}
+    sample_labels = np.asarray(labels).astype(np.intp)
+    levels, first, sizes = np.unique(sample_labels, return_index=True, return_counts=True)
+    cluster_of_singleton = {
+        int(i): int(k) for k, i, size in zip(levels, first, sizes, strict=True) if size == 1
+    }
     return [
-        (alone[int(child)], merge, side)
-        for merge, pair in enumerate(merges)
-        for side, child in enumerate(pair)
-        if int(child) in alone
+        (cluster_of_singleton[int(child)], merge, side)
+        for merge, children in enumerate(merges)
+        for side, child in enumerate(children)
+        if int(child) in cluster_of_singleton
     ]
 
 
 def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
-    """Return the height at which a line cuts the tree into k clusters.
+    """Return the height of a horizontal line that cuts the tree into k clusters.
 
-    It lies midway between the highest merge that is kept and the lowest that is undone.
+    Parameters
+    ----------
+    linkage_matrix : array-like of shape (n_samples - 1, 4)
+        The tree in scipy's format.
+    k : int
+        Number of clusters, from 1 to n_samples.
+
+    Returns
+    -------
+    height : float
+        Midway between the highest merge inside a cluster and the lowest merge between clusters.
 
     Examples
     --------
@@ -153,24 +222,53 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     heights = check_linkage(linkage_matrix)[:, 2]
     n = heights.size + 1
     k = check_integer("cut", k, low=1, high=n, advice="A tree has no more clusters than samples.")
-    # Nothing lies above the root: one cluster is cut off just over it.
+    # For k = 1 the line runs 3 % above the root: visibly above it, inside the axes' margin of 6 %.
     padded = np.concatenate([[0.0], heights, [1.03 * heights[-1]]])
     return float(padded[n - k : n - k + 2].mean()) if k > 1 else float(padded[-1])
 
 
-def in_order(what: str, values: Iterable[Any], *, order: Index) -> list[Any]:
-    """Return one value for each leaf, from left to right."""
+def order_by_leaves(name: str, values: Iterable[Any], *, order: Index) -> list[Any]:
+    """Return one value for each leaf, from left to right.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the error message.
+    values : iterable of length n_samples
+        Values in the order of the samples.
+    order : ndarray of shape (n_samples,)
+        Samples from left to right.
+    """
     listed = list(values)
     if len(listed) != order.size:
         raise ValueError(
-            f"{what} must hold one entry for each of the {order.size} samples, got {len(listed)}. "
-            "Give them in the order of the samples."
+            f"{name} must hold one entry for each of the {order.size} samples, got {len(listed)}. "
+            "Pass the entries in the order of the samples."
         )
     return [listed[i] for i in order]
 
 
 def shortened(name: Any, *, length: int = 18) -> str:
-    """Return a name in at most so many characters: what names share often stands in the middle.
+    """Return a name with its middle replaced by an ellipsis if it is too long.
+
+    Both ends are kept: names of a series often share their beginning and differ at the end, or the
+    reverse.
+
+    Parameters
+    ----------
+    name : object
+        Name, converted with `str`. Line breaks and control characters are removed.
+    length : int, default=18
+        Largest number of characters.
+
+    Returns
+    -------
+    text : str
+        At most `length` characters.
+
+    See Also
+    --------
+    shortened_names : Shorten several names and keep them different.
 
     Examples
     --------
@@ -186,28 +284,74 @@ def shortened(name: Any, *, length: int = 18) -> str:
 
 
 def shortened_names(names: Iterable[Any], *, length: int = 18) -> list[str]:
-    """Shorten names; different ones that would look the same are numbered."""
-    full = [str(name) for name in names]
-    short = {name: shortened(name, length=length) for name in full}
-    looks = Counter(short.values())
-    numbers = {text: count(1) for text, times in looks.items() if times > 1}
+    """Shorten names; different names that would become equal get a number.
+
+    Parameters
+    ----------
+    names : iterable
+        Names, converted with `str`.
+    length : int, default=18
+        Largest number of characters, including the number.
+
+    Returns
+    -------
+    texts : list of str
+        Shortened names in the same order. Equal names stay equal.
+
+    See Also
+    --------
+    shortened : Shorten a single name.
+
+    Examples
+    --------
+    >>> from mrshc.plotting import shortened_names
+    >>> shortened_names(["left_breast_1_sample", "left_breast_2_sample", "liver"], length=12)
+    ['left…mple(1)', 'left…mple(2)', 'liver']
+    """
+    full_names = [str(name) for name in names]
+    short = {name: shortened(name, length=length) for name in full_names}
+    n_uses = Counter(short.values())
+    counters = {text: count(1) for text, times in n_uses.items() if times > 1}
     for name, text in short.items():
-        if text in numbers and len(name) > length:
-            mark = f"({next(numbers[text])})"
-            short[name] = shortened(name, length=length - len(mark)) + mark
-    return [short[name] for name in full]
+        # A name that was not shortened keeps its text; only the others that look like it change.
+        if text in counters and len(name) > length:
+            number = f"({next(counters[text])})"
+            short[name] = shortened(name, length=length - len(number)) + number
+    return [short[name] for name in full_names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelFit:
-    """How names fit side by side: their size in points, and every which of them is shown."""
+    """Font size and spacing with which labels fit along an axis.
+
+    Attributes
+    ----------
+    size : float
+        Font size in points.
+    step : int
+        Every `step`-th label is shown.
+    """
 
     size: float
     step: int
 
 
 def fitting_labels(n: int, *, inches: float) -> LabelFit:
-    """Return how n names fit beside each other: smaller while they can be read, then fewer.
+    """Return the font size and spacing with which labels fit along an axis.
+
+    The font shrinks to the smallest legible size first; then labels are left out.
+
+    Parameters
+    ----------
+    n : int
+        Number of labels.
+    inches : float
+        Length of the axis.
+
+    Returns
+    -------
+    fit : LabelFit
+        Font size in points, and the step between labels that are shown.
 
     Examples
     --------
@@ -217,13 +361,15 @@ def fitting_labels(n: int, *, inches: float) -> LabelFit:
     >>> fitting_labels(500, inches=8.0)
     LabelFit(size=5.0, step=6)
     """
-    room = inches * POINTS_PER_INCH / max(n, 1)
-    size = float(np.clip(room / LINE_HEIGHT, _SMALLEST_TEXT, _LARGEST_TEXT))
-    return LabelFit(size=size, step=max(1, int(np.ceil(LINE_HEIGHT * size / room - 1e-9))))
+    points_per_label = inches * POINTS_PER_INCH / max(n, 1)
+    size = float(np.clip(points_per_label / LINE_HEIGHT, _MIN_FONT_SIZE, _MAX_FONT_SIZE))
+    # Without the small term, rounding could turn an exact fit into a step of two.
+    step = int(np.ceil(LINE_HEIGHT * size / points_per_label - 1e-9))
+    return LabelFit(size=size, step=max(1, step))
 
 
-def text_inches(texts: Iterable[str], *, size: float) -> float:
-    """Estimate the width of the longest of some texts."""
+def estimate_text_width(texts: Iterable[str], *, size: float) -> float:
+    """Return the approximate width in inches of the longest text, in a font size in points."""
     longest = max((len(text) for text in texts), default=0)
     return longest * size * CHARACTER_WIDTH / POINTS_PER_INCH
 
@@ -235,23 +381,26 @@ def free_places(
     width: float,
     marker: float,
 ) -> list[tuple[float, float] | None]:
-    """Find room for a label beside each mark, the first mark first.
+    """Return a position next to each marker for its label, without overlaps.
+
+    Labels are placed in the given order, each at the first of five positions around its marker that
+    is free. Earlier labels therefore have precedence.
 
     Parameters
     ----------
     anchors : sequence of (x, y)
-        Centres of the marks.
+        Centres of the markers.
     sizes : sequence of (width, height)
-        Of the labels.
+        Sizes of the labels.
     width : float
-        Labels stay between 0 and this.
+        Labels stay between 0 and this horizontal position.
     marker : float
-        Half the size of a mark; no label covers one.
+        Half the size of a marker; no label covers one.
 
     Returns
     -------
-    list of (x, y) or None
-        Lower left corner of each label; None where there is no room left.
+    places : list of (x, y) or None
+        Lower left corner of each label; None if no position is free.
 
     Examples
     --------
@@ -259,9 +408,10 @@ def free_places(
     >>> free_places([(0, 0), (4, 0)], [(8, 4), (8, 4)], width=15, marker=2)
     [(2, 2), (6, -6)]
     """
-    taken: list[Box] = [(x - marker, y - marker, x + marker, y + marker) for x, y in anchors]
+    occupied: list[Box] = [(x - marker, y - marker, x + marker, y + marker) for x, y in anchors]
     places: list[tuple[float, float] | None] = []
     for (x, y), (w, h) in zip(anchors, sizes, strict=True):
+        # Upper right first: there a label crosses no branch of the bracket below its marker.
         corners = [
             (x + marker, y + marker),
             (x - marker - w, y + marker),
@@ -271,12 +421,15 @@ def free_places(
         ]
         boxes = [(left, low, left + w, low + h) for left, low in corners]
         inside = [box for box in boxes if box[0] >= 0 and box[2] <= width]
-        free = next((box for box in inside if not any(_overlap(box, t) for t in taken)), None)
+        free = next(
+            (box for box in inside if not any(_are_overlapping(box, o) for o in occupied)), None
+        )
         places.append(None if free is None else free[:2])
         if free is not None:
-            taken.append(free)
+            occupied.append(free)
     return places
 
 
-def _overlap(a: Box, b: Box) -> bool:
+def _are_overlapping(a: Box, b: Box) -> bool:
+    """Return whether two boxes share more than their border."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

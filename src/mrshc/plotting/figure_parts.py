@@ -1,4 +1,4 @@
-"""What all pictures share: axes, names along an axis, legends, files."""
+"""Parts that all plots share: new figures, titles, tick labels, legends and picture files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 
 from mrshc.errors import refused
 from mrshc.plotting.arguments import check_path
-from mrshc.plotting.colours import Entry
+from mrshc.plotting.colours import LegendEntry
 from mrshc.plotting.dendrogram_layout import (
     CHARACTER_WIDTH,
     POINTS_PER_INCH,
@@ -30,140 +30,202 @@ from mrshc.utils.atomic_files import replacing
 from mrshc.utils.text_cleaning import clean_text
 from mrshc.validation.parameters import check_number
 
-SMALL_TEXT = 8.0
-WIDEST = 16.0
-_TALLEST_LEGEND = 26
-# The widest figure then has fewer than the 65,536 pixels that matplotlib can draw; and below ten,
-# the smallest text has no pixel.
-_MOST_DPI = 2400
-# Neither the day nor the program's version belongs to the picture: equal figures, equal bytes.
+# In points. Tick labels and legends are legible at this size when a figure of 16 inches is scaled
+# to the width of a page.
+SMALL_FONT = 8.0
+_TITLE_FONT = 10
+# In inches. At the default of 150 dots per inch the picture has 2400 pixels, which fits on a
+# screen.
+MAX_FIGURE_WIDTH = 16.0
+# A longer legend continues in a second column. 26 rows are about 5 inches, the height of a tree
+# with its names.
+_MAX_LEGEND_ROWS = 26
+_LEGEND_ROW_INCHES = 0.17  # a line of SMALL_FONT and matplotlib's spacing between legend entries
+# The widest figure then has 38,400 pixels, below the 65,536 that matplotlib's Agg backend can draw.
+_MAX_DPI = 2400
+# Below this, the smallest text is less than one pixel high.
+_MIN_DPI = 10
+# Date and program version are left out of the file, so that equal figures give equal bytes.
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """Part of a legend."""
+class LegendSection:
+    """A group of legend entries under a common title.
+
+    Attributes
+    ----------
+    title : str
+        Title of the group, written in bold.
+    entries : tuple of (str, matplotlib artist)
+        Text of each entry and the symbol drawn before it.
+    """
 
     title: str
-    entries: tuple[tuple[str, Any], ...]  # words and what stands before them
+    entries: tuple[tuple[str, Any], ...]
 
 
-def patches(title: str, entries: Iterable[Entry]) -> Section:
-    """Return a section with a filled square for each colour."""
+def patch_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:
+    """Return a legend section with a filled square for each colour."""
     shown = tuple((text, Patch(facecolor=c or "none", edgecolor="none")) for text, c in entries)
-    return Section(title=title, entries=shown)
+    return LegendSection(title=title, entries=shown)
 
 
-def strokes(title: str, entries: Iterable[Entry]) -> Section:
-    """Return a section with a line for each colour."""
+def line_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:
+    """Return a legend section with a short line for each colour."""
     shown = tuple((text, Line2D([], [], color=c or "none", linewidth=2)) for text, c in entries)
-    return Section(title=title, entries=shown)
+    return LegendSection(title=title, entries=shown)
 
 
-def sections_legend(owner: Any, sections: Sequence[Section], **place: Any) -> Any:
-    """Draw the legend of axes or of a figure: one box, sections below each other."""
+def draw_legend(owner: Any, sections: Sequence[LegendSection], **placement: Any) -> Any:
+    """Draw one legend with all sections below each other, and return it.
+
+    Parameters
+    ----------
+    owner : matplotlib Axes or Figure
+        Object whose method `legend` is called.
+    sections : sequence of LegendSection
+        Sections from top to bottom.
+    **placement
+        Further arguments of matplotlib's `legend`, such as `loc`.
+    """
     handles: list[Any] = []
     labels: list[str] = []
-    headings: list[int] = []
+    title_rows: list[int] = []
+    # matplotlib's legends have a single title. Titles of sections and the blank rows between
+    # sections are therefore entries with an invisible symbol.
     for section in sections:
         if handles:
             handles.append(Line2D([], [], linestyle=""))
             labels.append("")
-        headings.append(len(handles))
+        title_rows.append(len(handles))
         handles += [Line2D([], [], linestyle=""), *(handle for _, handle in section.entries)]
         labels += [section.title, *(text for text, _ in section.entries)]
     legend = owner.legend(
         handles,
         labels,
         frameon=False,
-        fontsize=SMALL_TEXT,
-        ncols=-(-len(handles) // _TALLEST_LEGEND),
+        fontsize=SMALL_FONT,
+        ncols=-(-len(handles) // _MAX_LEGEND_ROWS),
         handlelength=1.4,
         alignment="left",
-        **place,
+        **placement,
     )
     texts = legend.get_texts()
-    literal(texts)
-    for heading in headings:
-        texts[heading].set_fontweight("bold")
+    disable_math_parsing(texts)
+    for row in title_rows:
+        texts[row].set_fontweight("bold")
     return legend
 
 
-def legend_inches(sections: Sequence[Section]) -> float:
-    """Estimate how high a legend is, with the air around it."""
+def estimate_legend_height(sections: Sequence[LegendSection]) -> float:
+    """Return the approximate height of a legend in inches, including its margins."""
+    # Two rows for the title of a section and the blank row after it; 0.5 inches for margins.
     rows = sum(len(section.entries) + 2 for section in sections)
-    return min(rows, _TALLEST_LEGEND) * 0.17 + 0.5
+    return min(rows, _MAX_LEGEND_ROWS) * _LEGEND_ROW_INCHES + 0.5
 
 
-def beside(ax: Axes, sections: Sequence[Section]) -> None:
-    """Draw a legend to the right of axes: inside, it would cover the picture."""
+def draw_side_legend(ax: Axes, sections: Sequence[LegendSection]) -> None:
+    """Draw a legend to the right of axes, where it covers no data."""
     if sections:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
-        sections_legend(ax, sections, **place)
+        placement = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
+        draw_legend(ax, sections, **placement)
 
 
-def literal(texts: Iterable[Any]) -> None:
-    """Show texts as they are: a name with dollar signs is not a formula."""
+def disable_math_parsing(texts: Iterable[Any]) -> None:
+    """Show texts literally: dollar signs in names would otherwise be read as TeX formulas."""
     for text in texts:
         text.set_parse_math(False)
 
 
-def heading(ax: Axes, title: str | None) -> None:
-    """Write a title above axes, if there is one."""
+def set_heading(ax: Axes, title: str | None) -> None:
+    """Write a left-aligned title above axes, unless it is None."""
     if title is not None:
-        text = wrapped(title, inches=inches_of(ax)[0], size=10)
-        ax.set_title(text, loc="left", fontsize=10, parse_math=False)
+        text = wrap_text(title, inches=size_in_inches(ax)[0], size=_TITLE_FONT)
+        ax.set_title(text, loc="left", fontsize=_TITLE_FONT, parse_math=False)
 
 
-def figure_heading(figure: Figure, title: str) -> None:
-    """Write a title above a whole figure."""
-    text = wrapped(title, inches=figure.get_figwidth(), size=10)
-    figure.suptitle(text, x=0.01, ha="left", fontsize=10, parse_math=False)
+def set_figure_heading(figure: Figure, title: str) -> None:
+    """Write a left-aligned title above all panels of a figure."""
+    text = wrap_text(title, inches=figure.get_figwidth(), size=_TITLE_FONT)
+    figure.suptitle(text, x=0.01, ha="left", fontsize=_TITLE_FONT, parse_math=False)
 
 
-def wrapped(text: str, *, inches: float, size: float) -> str:
-    """Break lines that are too long for the room they have."""
+def wrap_text(text: str, *, inches: float, size: float) -> str:
+    """Return text with line breaks, so that each line fits into a width in inches."""
+    # Not fewer than 20 characters: narrower columns would break most words.
     width = max(20, int(inches * POINTS_PER_INCH / (CHARACTER_WIDTH * size)))
     return "\n".join(textwrap.fill(clean_text(line), width) for line in text.splitlines())
 
 
-def inches_of(ax: Axes) -> tuple[float, float]:
-    """Return about how wide and high axes are; names outside them take some of it."""
+def size_in_inches(ax: Axes) -> tuple[float, float]:
+    """Return the width and height of axes in inches.
+
+    Both are approximate before the layout is computed: tick labels and legends outside the axes
+    will take part of that space.
+    """
     box, dpi = ax.get_window_extent(), ax.figure.dpi
     return float(box.width / dpi), float(box.height / dpi)
 
 
-def name_ticks(
+def label_ticks(
     axis: Any, names: Sequence[Any], *, fit: LabelFit, places: Any = None, length: int = 18
 ) -> list[int]:
-    """Write names along an axis, as many as fit, and return which."""
+    """Write names along an axis, as many as fit, and return the indices of those written.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+        Such as `ax.xaxis`; labels of a horizontal axis are rotated.
+    names : sequence
+        Names of all entries.
+    fit : LabelFit
+        Font size and step, from :func:`mrshc.plotting.fitting_labels`.
+    places : array-like of shape (len(names),) or None, default=None
+        Positions on the axis; 0, 1, ... by default.
+    length : int, default=18
+        Largest number of characters of a label.
+    """
     shown = list(range(0, len(names), fit.step))
-    where = np.arange(len(names)) if places is None else np.asarray(places)
+    positions = np.arange(len(names)) if places is None else np.asarray(places)
+    # All names are shortened together: two that become equal get a number.
     short = shortened_names(names, length=length)
-    axis.set_ticks(where[shown], [short[i] for i in shown], fontsize=fit.size, parse_math=False)
+    axis.set_ticks(positions[shown], [short[i] for i in shown], fontsize=fit.size, parse_math=False)
     axis.set_tick_params(length=0, pad=2)
     if axis.axis_name == "x":
         axis.set_tick_params(rotation=90)
     return shown
 
 
-def every(step: int) -> str:
-    """Say that not all names are shown."""
+def describe_step(step: int) -> str:
+    """Return a note such as " (every 3rd labelled)", or "" if every entry is labelled."""
     if step == 1:
         return ""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(step % 10 if step not in (11, 12, 13) else 0, "th")
-    return f" (every {step}{ending} named)"
+    return f" (every {step}{ending} labelled)"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return a figure that makes room for names and legends by itself."""
-    return Figure(figsize=(min(width, WIDEST), height), layout="constrained")
+    """Return a figure of at most the maximum width whose layout leaves space for labels.
+
+    Parameters
+    ----------
+    width, height : float
+        Size in inches.
+    """
+    # Not made by pyplot, which would keep every figure alive until it is closed.
+    return Figure(figsize=(min(width, MAX_FIGURE_WIDTH), height), layout="constrained")
 
 
 @contextmanager
-def _places_kept(figure: Any) -> Iterator[None]:
-    """Put axes back afterwards: a layout starts from the last one, and never ends quite there."""
-    before = [
+def _preserve_axes_positions(figure: Any) -> Iterator[None]:
+    """Restore the positions of all axes on exit.
+
+    Saving a figure runs the constrained layout, which starts from the current positions and ends
+    at slightly different ones each time. Without this, writing a figure twice would give two
+    different files.
+    """
+    saved = [
         (
             ax,
             ax.get_position(original=True).frozen(),
@@ -175,23 +237,37 @@ def _places_kept(figure: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        for ax, original, active, in_layout in before:
+        for ax, original, active, in_layout in saved:
             ax.set_position(original, which="original")
             ax.set_position(active, which="active")
+            # set_position takes axes out of the layout.
             ax.set_in_layout(in_layout)
 
 
 def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
-    """Write a picture; interrupted, the old one stays whole.
+    """Write a figure to a PNG or SVG file.
+
+    The file is replaced as a whole: if writing is interrupted, an earlier file stays intact. Equal
+    figures give files with equal bytes.
 
     Parameters
     ----------
     figure : matplotlib Figure
-        What to write. The same figure gives the same bytes.
+        Figure to write. It is not changed.
     path : str or Path
-        Its suffix says the format: .png or .svg. Missing folders are made.
+        File to write. Its suffix determines the format: .png or .svg. Missing folders are created.
     dpi : float, default=150
         Pixels per inch of a PNG, from 10 to 2400.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not valid, or the suffix is neither .png nor .svg.
+
+    See Also
+    --------
+    mrshc.plotting.dendrogram : Draw a tree; its figure is `ax.figure`.
+    mrshc.plotting.heatmap : Draw the selected features.
 
     Examples
     --------
@@ -205,22 +281,28 @@ def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
     '<?xml'
     """
     path = Path(check_path(path))
-    dpi = check_number("dpi", dpi, low=10, high=_MOST_DPI, advice="The default is 150.")
+    dpi = check_number("dpi", dpi, low=_MIN_DPI, high=_MAX_DPI, advice="The default is 150.")
     if not hasattr(figure, "savefig"):
         raise refused(
-            "figure", figure, allowed="be a matplotlib Figure", advice="Of axes, give ax.figure."
+            "figure",
+            figure,
+            allowed="be a matplotlib Figure",
+            advice="The figure of axes is ax.figure.",
         )
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in _METADATA:
+    suffix = path.suffix.lower().removeprefix(".")
+    if suffix not in _METADATA:
         raise ValueError(
-            f"A picture's name must end in .png or .svg, got {path.name!r}. Add one of them."
+            f"The file name of a picture must end in .png or .svg, got {path.name!r}. Change the "
+            "suffix."
         )
     with (
         replacing(path) as partial,
+        # Ids inside an SVG are random unless a salt is set.
         mpl.rc_context({"svg.hashsalt": "mrshc"}),
         warnings.catch_warnings(),
-        _places_kept(figure),
+        _preserve_axes_positions(figure),
     ):
-        # A box in place of a letter that no font here has is no reason to lose the picture.
+        # A character that no installed font contains is drawn as a box. The picture is still
+        # useful, so the warning of matplotlib is suppressed.
         warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
-        figure.savefig(partial, format=kind, dpi=dpi, metadata=_METADATA[kind])
+        figure.savefig(partial, format=suffix, dpi=dpi, metadata=_METADATA[suffix])

@@ -1,4 +1,4 @@
-"""What a heat map needs to know of features: their scale and their tree. No drawing here."""
+"""Scaling and clustering of features for a heat map. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -10,17 +10,33 @@ from scipy.spatial.distance import squareform
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.plotting.arguments import check_numbers
 
-# Below this share of the scale, spread is rounding error.
-_NO_SPREAD = 1e-12
-# Two features seen together in fewer samples than this always correlate perfectly.
-_FEWEST_COMMON = 3
+# A standard deviation below this share of the largest value is rounding error of a constant
+# feature: double precision has about 16 digits, and sums over samples lose some of them.
+_SPREAD_TOLERANCE = 1e-12
+# Any two features that are both observed in only two samples have a correlation of plus or minus 1.
+_MIN_COMMON_SAMPLES = 3
+# A sum of squares of standardised values below this is rounding error.
+_VARIANCE_TOLERANCE = 1e-9
 
 
 def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float:
     """Return features with mean zero and standard deviation one.
 
-    Constant features become zero; what is missing stays missing, and infinite counts as missing.
-    Outlying samples have no say in what mean and deviation are.
+    Parameters
+    ----------
+    selected : array-like of shape (n_samples, n_features)
+        Values of features; NaN and infinite values count as missing.
+    outlying : ndarray of int or None, default=None
+        Samples that are left out when means and standard deviations are computed.
+
+    Returns
+    -------
+    scaled : ndarray of shape (n_samples, n_features)
+        Standardised values. Constant features are zero; missing values are NaN.
+
+    See Also
+    --------
+    heatmap : Draw standardised features.
 
     Examples
     --------
@@ -28,66 +44,118 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
     >>> standardised([[1.0, 5.0], [3.0, 5.0]]).round(6).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
-    X = _matrix(selected)
-    seen = np.isfinite(X)
-    counted = seen.copy()
-    counted[[] if outlying is None else outlying] = False
-    scale = np.where(counted, np.abs(X), 0.0).max(axis=0, initial=0.0)
-    # Scaled before it is squared, so that very large and very small numbers stay finite.
-    X = np.where(seen, X, 0.0) / np.where(scale > 0, scale, 1.0)
-    n_seen = np.maximum(counted.sum(axis=0), 1)
-    X = np.where(seen, X - X.sum(axis=0, where=counted) / n_seen, 0.0)
-    spread = np.sqrt((X**2).sum(axis=0, where=counted) / n_seen)
-    varies = spread > _NO_SPREAD
-    scaled: Float = np.where(seen, X * varies / np.where(varies, spread, 1.0), np.nan)
+    X = _check_matrix(selected)
+    observed = np.isfinite(X)
+    used = observed.copy()
+    used[[] if outlying is None else outlying] = False
+    scale = np.where(used, np.abs(X), 0.0).max(axis=0, initial=0.0)
+    # Divided by the largest value first: squares of very large or very small numbers would overflow
+    # or underflow.
+    X = np.where(observed, X, 0.0) / np.where(scale > 0, scale, 1.0)
+    n_used = np.maximum(used.sum(axis=0), 1)
+    X = np.where(observed, X - X.sum(axis=0, where=used) / n_used, 0.0)
+    spread = np.sqrt((X**2).sum(axis=0, where=used) / n_used)
+    varies = spread > _SPREAD_TOLERANCE
+    scaled: Float = np.where(observed, X * varies / np.where(varies, spread, 1.0), np.nan)
     return scaled
 
 
 def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
-    """Return the rows of all samples that are not outlying: they say which features go together."""
-    X = _matrix(selected)
+    """Return the rows of all samples that are not outlying.
+
+    The tree of features is computed from these rows: a single outlying sample could make unrelated
+    features correlate.
+
+    Parameters
+    ----------
+    selected : array-like of shape (n_samples, n_features)
+        Values of features.
+    outlying : ndarray of int or None
+        Indices of outlying samples.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples - n_outlying, n_features)
+        The remaining rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mrshc.plotting import usual_samples
+    >>> usual_samples([[1, 2], [90, 80], [2, 3]], np.array([1])).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    X = _check_matrix(selected)
     return X if outlying is None else np.delete(X, outlying, axis=0)
 
 
-def _matrix(selected: ArrayLike) -> Float:
+def _check_matrix(selected: ArrayLike) -> Float:
+    """Return the selected features as a matrix of double precision."""
     X = check_numbers("selected", selected)
     if X.ndim != 2:
         raise ValueError(
             "selected must hold samples in rows and features in columns, got the shape "
-            f"{X.shape}. Give the selected features, such as model.transform(X)."
+            f"{X.shape}. Pass the selected features, such as model.transform(X)."
         )
     return X
 
 
 def correlation_distances(selected: ArrayLike) -> Float:
-    """Return 1 - correlation between features, over the samples that both were seen in.
+    """Return 1 - correlation between features, over the samples in which both are observed.
 
-    A constant feature, or one that shares too few samples with the other, correlates with nothing.
+    Parameters
+    ----------
+    selected : array-like of shape (n_samples, n_features)
+        Values of features; NaN marks a missing value.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_features, n_features)
+        Symmetric, with zeros on the diagonal. The distance is 1 if a feature is constant in the
+        common samples, or if there are fewer than three of them.
     """
     X = standardised(selected)
-    seen: Mask = np.isfinite(X)
-    X, weight = np.where(seen, X, 0.0), seen.astype(np.float64)
-    common = weight.T @ weight
-    sums, squares = X.T @ weight, (X**2).T @ weight  # of the row's feature, where both are seen
-    spread = common * squares - sums**2
+    observed: Mask = np.isfinite(X)
+    X, weight = np.where(observed, X, 0.0), observed.astype(np.float64)
+    n_common = weight.T @ weight
+    # Entry (i, j) is the sum over feature i, in the samples in which i and j are both observed.
+    sums, squares = X.T @ weight, (X**2).T @ weight
+    spread = n_common * squares - sums**2
     product = spread * spread.T
-    known = (spread > 1e-9) & (spread.T > 1e-9) & (common >= _FEWEST_COMMON)
-    covariance = common * (X.T @ X) - sums * sums.T
+    is_defined = (
+        (spread > _VARIANCE_TOLERANCE)
+        & (spread.T > _VARIANCE_TOLERANCE)
+        & (n_common >= _MIN_COMMON_SAMPLES)
+    )
+    covariance = n_common * (X.T @ X) - sums * sums.T
     correlation = np.divide(
-        covariance, np.sqrt(np.where(known, product, 1.0)), out=np.zeros_like(common), where=known
+        covariance,
+        np.sqrt(np.where(is_defined, product, 1.0)),
+        out=np.zeros_like(n_common),
+        where=is_defined,
     )
     distances = 1.0 - np.clip(correlation, -1.0, 1.0)
     np.fill_diagonal(distances, 0.0)
+    # Rounding makes the two triangles differ; scipy needs a symmetric matrix.
     return (distances + distances.T) / 2
 
 
 def feature_tree(selected: ArrayLike) -> Float:
-    """Return the tree of features by average linkage on 1 - correlation, in scipy's format.
+    """Return the tree of features by average linkage on 1 - correlation.
 
     Parameters
     ----------
     selected : array-like of shape (n_samples, n_features)
         At least two features; NaN marks a missing value.
+
+    Returns
+    -------
+    linkage_matrix : ndarray of shape (n_features - 1, 4)
+        The tree in scipy's format.
+
+    See Also
+    --------
+    heatmap : Draw the features in the order of this tree.
 
     Examples
     --------
@@ -99,9 +167,11 @@ def feature_tree(selected: ArrayLike) -> Float:
     distances = correlation_distances(selected)
     if len(distances) < 2:
         raise ValueError(
-            f"selected must hold at least two features for a tree, got {len(distances)}. Give more."
+            "selected must hold at least two features to build a tree of features, got "
+            f"{len(distances)}. Pass more features."
         )
     condensed = squareform(distances, checks=False)
-    # Rounding leaves copies of a feature a hair apart.
+    # Exact copies of a feature can be 1e-16 apart. Rounded to 12 decimals their distance is zero,
+    # and the order of such ties is the same on every machine.
     tree: Float = hierarchy.linkage(np.round(condensed, 12), "average")
     return tree

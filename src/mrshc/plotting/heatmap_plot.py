@@ -1,4 +1,4 @@
-"""The selected features of all samples in colour, between the trees of both."""
+"""Heat map of the selected features, with the tree of samples above and of features on the left."""
 
 from __future__ import annotations
 
@@ -17,21 +17,25 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.selection.explanation import counted
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_model, check_names, check_numbers, check_title
-from mrshc.plotting.colours import NEUTRAL, annotation_bars, outlier_bar
+from mrshc.plotting.colours import NEUTRAL_COLOUR, annotation_bars, outlier_bars
 from mrshc.plotting.dendrogram_layout import (
     dendrogram_lines,
+    estimate_text_width,
     fitting_labels,
-    in_order,
+    order_by_leaves,
     shortened_names,
-    text_inches,
 )
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
-from mrshc.plotting.tree_plots import draw_bars, draw_tree, tree_sections
+from mrshc.plotting.tree_plots import draw_annotation_bars, draw_tree, tree_legend_sections
 from mrshc.utils.sample_alignment import align_samples, sample_names
 
-# Beyond so many standard deviations the colour stays the same, or one outlier would pale the rest.
-_LIMIT = 3.0
-_MISSING_CELL = "#8C8C8C"
+# Standard deviations at which the colour scale ends. Without a limit, a single outlier would make
+# all other cells pale; three standard deviations contain nearly all values of a normal feature.
+_COLOUR_LIMIT = 3.0
+# A grey that the colour scale, from blue over white to red, does not contain.
+_MISSING_CELL_COLOUR = "#8C8C8C"
+# Height of the sample tree, width of the feature tree, height of an annotation bar, in inches. Not
+# tuned: chosen by eye, results do not depend on them.
 _TREE_INCHES, _FEATURE_TREE_INCHES, _BAR_INCHES = 1.3, 0.9, 0.17
 
 
@@ -44,26 +48,39 @@ def heatmap(
     feature_names: Iterable[Any] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw the selected features of all samples, samples in the order of their tree.
+    """Draw a heat map of the selected features, with samples in the order of their tree.
+
+    Each column is a sample and each row a feature, standardised to mean zero and standard deviation
+    one. Features are ordered by their own tree (average linkage on 1 - correlation), so that
+    correlated features are next to each other.
 
     Parameters
     ----------
     model : fitted estimator
-        As in :func:`dendrogram`.
+        With `linkage_matrix_`, as in :func:`dendrogram`.
     selected : array-like of shape (n_samples, n_features)
-        The selected features, such as `model.transform(X)`; NaN marks a missing value. The rows of
-        a DataFrame are matched by its index to the samples of the fit, or to `names`, and refused
-        if they do not match.
-    annotations, names, title
-        As in :func:`dendrogram`.
-    feature_names : iterable or None
+        Values of the selected features, such as `model.transform(X)`; NaN marks a missing value. A
+        DataFrame is aligned by its index with the samples of the fit, or with `names`; an index
+        that does not match is an error.
+    annotations : mapping, DataFrame or None, default=None
+        Annotations of the samples, as in :func:`dendrogram`.
+    names : iterable of length n_samples or None, default=None
+        Names of the samples, as in :func:`dendrogram`.
+    feature_names : iterable of length n_features or None, default=None
         Names of the selected features; by default the columns of a DataFrame, or numbers.
+    title : str or None, default=None
+        Title of the plot.
 
     Returns
     -------
     figure : matplotlib Figure
-        Features stand in rows, those that go together (average linkage on 1 - correlation) next
-        to each other.
+        Its first three axes are the heat map, the tree of samples and the tree of features.
+
+    See Also
+    --------
+    dendrogram : Draw the tree alone.
+    standardised : The values of the cells.
+    feature_tree : The tree of the features.
 
     Examples
     --------
@@ -80,142 +97,180 @@ def heatmap(
     n = lines.order.size
     names = None if names is None else list(align_samples(names, sample_names(model), what="names"))
     selected = align_samples(selected, sample_names(model, names=names), what="selected")
-    X = _checked(selected, n)
-    features = _feature_names(selected, feature_names, q=X.shape[1])
-    samples = in_order("names", range(n) if names is None else names, order=lines.order)
-    known = sample_names(model, selected, names=names)
-    bars = (*outlier_bar(model, n), *annotation_bars(annotations, n, samples=known))
+    X = _check_selected(selected, n)
+    features = _resolve_feature_names(selected, feature_names, q=X.shape[1])
+    samples = order_by_leaves("names", range(n) if names is None else names, order=lines.order)
+    known_names = sample_names(model, selected, names=names)
+    bars = (*outlier_bars(model, n), *annotation_bars(annotations, n, samples=known_names))
     labels = getattr(model, "labels_", None)
-    sections = tree_sections(bars, labels)
+    sections = tree_legend_sections(bars, labels)
     if not np.isfinite(X).all():
-        sections.append(figure_parts.patches("cells", [("missing value", _MISSING_CELL)]))
-    panels = _panels(samples, features, n_bars=len(bars), sections=sections)
+        missing_cells = [("missing value", _MISSING_CELL_COLOUR)]
+        sections.append(figure_parts.patch_section("heat map", missing_cells))
+    panels = _create_panels(samples, features, n_bars=len(bars), sections=sections)
     outlying = getattr(model, "outlier_samples_", None)
-    rows = _draw_feature_tree(panels.left, usual_samples(X, outlying))
+    rows = _draw_feature_tree(panels.feature_tree, usual_samples(X, outlying))
     cells = standardised(X, outlying=outlying)
-    _draw_cells(panels.heat, cells[np.ix_(lines.order, rows)].T)
-    _name_cells(panels.heat, samples=samples, features=[features[i] for i in rows])
-    draw_tree(panels.above, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
-    draw_bars(panels.above, bars, lines=lines)
-    _strip(panels.above, n)
-    figure_parts.heading(panels.above, title)
+    _draw_cells(panels.cells, cells[np.ix_(lines.order, rows)].T)
+    _label_cells(panels.cells, samples=samples, features=[features[i] for i in rows])
+    draw_tree(panels.sample_tree, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
+    draw_annotation_bars(panels.sample_tree, bars, lines=lines)
+    _hide_tree_axes(panels.sample_tree, n)
+    figure_parts.set_heading(panels.sample_tree, title)
     if sections:
-        figure_parts.sections_legend(panels.figure, sections, loc="outside right upper")
+        figure_parts.draw_legend(panels.figure, sections, loc="outside right upper")
     return panels.figure
 
 
-def _strip(ax: Axes, n: int) -> None:
-    """Leave of a tree's axes only the names of the bars, and align it with the columns."""
+def _hide_tree_axes(ax: Axes, n: int) -> None:
+    """Align a tree with the columns of the heat map, and hide all ticks but the names of bars."""
     ax.set_xlim(-0.5, n - 0.5)
-    # On the right names do not come between the cells and the tree of features.
+    # On the left, the names of bars would overlap the tree of features.
     ax.yaxis.tick_right()
     ax.spines[:].set_visible(False)
     ax.tick_params(which="major", right=False, labelright=False, bottom=False, labelbottom=False)
 
 
-def _checked(selected: ArrayLike, n: int) -> Float:
+def _check_selected(selected: ArrayLike, n: int) -> Float:
+    """Return the values of the selected features of n samples."""
     X = check_numbers("selected", selected)
     if X.ndim != 2 or X.shape[0] != n or not X.shape[1]:
         raise ValueError(
             f"selected must hold the {n} samples of the tree in rows and at least one feature in "
-            f"columns, got the shape {X.shape}. Give the selected features only, such as "
+            f"columns, got the shape {X.shape}. Pass only the selected features, such as "
             "model.transform(X)."
         )
     return X
 
 
-def _feature_names(selected: Any, given: Iterable[Any] | None, *, q: int) -> list[Any]:
+def _resolve_feature_names(selected: Any, given: Iterable[Any] | None, *, q: int) -> list[Any]:
+    """Return the names of q features: those given, the columns of a DataFrame, or numbers."""
     given = check_names("feature_names", given)
     names = list(getattr(selected, "columns", range(q)) if given is None else given)
     if len(names) != q:
         raise ValueError(
             f"feature_names must hold one name for each of the {q} selected features, got "
-            f"{len(names)}. Give the names of the selected ones only."
+            f"{len(names)}. Pass only the names of the selected features."
         )
     return names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Panels:
+class _HeatmapPanels:
+    """A figure with the axes of a heat map."""
+
     figure: Figure
-    heat: Axes
-    above: Axes  # for the tree of samples
-    left: Axes  # for the tree of features
+    cells: Axes
+    sample_tree: Axes  # above the cells
+    feature_tree: Axes  # on the left of the cells
 
 
-def _cell_inches(n: int, q: int) -> tuple[float, float]:
+def _cells_size(n: int, q: int) -> tuple[float, float]:
+    """Return the width and height in inches of a heat map of n samples and q features."""
+    # About 0.15 inches for a name of a sample or a feature. The limits keep the figure with trees,
+    # names and legend within 16 inches.
     return float(np.clip(0.16 * n, 3.5, 10.5)), float(np.clip(0.15 * q, 0.3, 8.5))
 
 
-def _panels(
-    samples: list[Any], features: list[Any], *, n_bars: int, sections: list[figure_parts.Section]
-) -> _Panels:
-    wide, high = _cell_inches(len(samples), len(features))
-    below = text_inches(shortened_names(samples), size=figure_parts.SMALL_TEXT) + 0.9
-    beside = text_inches(shortened_names(features), size=figure_parts.SMALL_TEXT) + 2.2
+def _create_panels(
+    samples: list[Any],
+    features: list[Any],
+    *,
+    n_bars: int,
+    sections: list[figure_parts.LegendSection],
+) -> _HeatmapPanels:
+    """Create a figure with space for cells, trees, names and the legend.
+
+    Parameters
+    ----------
+    samples, features : list
+        Names along the two sides of the heat map.
+    n_bars : int
+        Number of annotation bars below the tree of samples.
+    sections : list of LegendSection
+        Sections of the legend.
+    """
+    width, height = _cells_size(len(samples), len(features))
+    # Beyond the names: 0.9 inches below for axis label and colour bar, 2.2 on the right for the
+    # legend.
+    below = estimate_text_width(shortened_names(samples), size=figure_parts.SMALL_FONT) + 0.9
+    right = estimate_text_width(shortened_names(features), size=figure_parts.SMALL_FONT) + 2.2
     top = _TREE_INCHES + _BAR_INCHES * n_bars
-    total = max(top + high + below + 0.4, figure_parts.legend_inches(sections))
-    figure = figure_parts.new_figure(_FEATURE_TREE_INCHES + wide + beside + 0.3, total)
+    total = max(top + height + below + 0.4, figure_parts.estimate_legend_height(sections))
+    figure = figure_parts.new_figure(_FEATURE_TREE_INCHES + width + right + 0.3, total)
+    # No space between panels: the leaves of both trees must touch the cells.
     figure.set_layout_engine("constrained", w_pad=0.03, h_pad=0.05, wspace=0.0, hspace=0.0)
     grid = figure.add_gridspec(
-        2, 2, width_ratios=(_FEATURE_TREE_INCHES, wide), height_ratios=(top, high)
+        2, 2, width_ratios=(_FEATURE_TREE_INCHES, width), height_ratios=(top, height)
     )
-    return _Panels(
+    return _HeatmapPanels(
         figure=figure,
-        heat=figure.add_subplot(grid[1, 1]),
-        above=figure.add_subplot(grid[0, 1]),
-        left=figure.add_subplot(grid[1, 0]),
+        cells=figure.add_subplot(grid[1, 1]),
+        sample_tree=figure.add_subplot(grid[0, 1]),
+        feature_tree=figure.add_subplot(grid[1, 0]),
     )
 
 
 def _draw_feature_tree(ax: Axes, X: Float) -> Index:
-    """Draw the tree of features, the root at the left, and return their order."""
+    """Draw the tree of features with its root on the left, and return the order of the features."""
     ax.set_axis_off()
     q = X.shape[1]
     if q == 1:
         return np.zeros(1, dtype=np.intp)
     lines = dendrogram_lines(feature_tree(X))
+    # Coordinates are swapped and heights negated: the tree is rotated, its leaves on the right.
     forks = lines.forks[:, :, ::-1] * (-1.0, 1.0)
-    ax.add_collection(
-        LineCollection(list(forks), colors=NEUTRAL, linewidths=1.0 if q < 150 else 0.4)
-    )
+    # From 150 features on, wider lines would merge.
+    width = 1.0 if q < 150 else 0.4
+    ax.add_collection(LineCollection(list(forks), colors=NEUTRAL_COLOUR, linewidths=width))
     ax.set_xlim(-1.05 * lines.top, 0.0)
     ax.set_ylim(q - 0.5, -0.5)
     return lines.order
 
 
 def _draw_cells(ax: Axes, cells: Float) -> None:
-    colours = colormaps["RdBu_r"].with_extremes(bad=_MISSING_CELL)
+    """Draw standardised values as colours, with a colour bar below.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw in.
+    cells : ndarray of shape (n_features, n_samples)
+        Standardised values; NaN where missing.
+    """
+    colours = colormaps["RdBu_r"].with_extremes(bad=_MISSING_CELL_COLOUR)
     image = ax.imshow(
         np.ma.masked_invalid(cells),
         aspect="auto",
         interpolation="nearest",
         cmap=colours,
-        vmin=-_LIMIT,
-        vmax=_LIMIT,
+        vmin=-_COLOUR_LIMIT,
+        vmax=_COLOUR_LIMIT,
     )
     ax.spines[:].set_visible(False)
-    # The distance counts in heights of the cells, which may be a single row.
-    pad = 0.15 / _cell_inches(*cells.shape[::-1])[1]
+    # matplotlib measures the distance in heights of the axes, which may be a single row high.
+    pad = 0.15 / _cells_size(*cells.shape[::-1])[1]
     bar = ax.figure.colorbar(
         image, ax=ax, location="bottom", shrink=0.5, aspect=30, pad=pad, extend="both"
     )
     bar.set_label(
-        "value, in standard deviations from the feature's mean", fontsize=figure_parts.SMALL_TEXT
+        "deviation from the feature's mean (standard deviations)", fontsize=figure_parts.SMALL_FONT
     )
-    bar.ax.tick_params(labelsize=figure_parts.SMALL_TEXT)
+    bar.ax.tick_params(labelsize=figure_parts.SMALL_FONT)
 
 
-def _name_cells(ax: Axes, *, samples: list[Any], features: list[Any]) -> None:
-    # Before the layout is made, the room for cells is known from the figure's parts only.
-    wide, high = _cell_inches(len(samples), len(features))
-    across = fitting_labels(len(samples), inches=wide)
-    down = fitting_labels(len(features), inches=high)
-    figure_parts.name_ticks(ax.xaxis, samples, fit=across)
+def _label_cells(ax: Axes, *, samples: list[Any], features: list[Any]) -> None:
+    """Write names of samples and features along the heat map, as many as fit."""
+    # The axes get their final size when the figure is drawn; the planned size is used here.
+    width, height = _cells_size(len(samples), len(features))
+    sample_fit = fitting_labels(len(samples), inches=width)
+    feature_fit = fitting_labels(len(features), inches=height)
+    figure_parts.label_ticks(ax.xaxis, samples, fit=sample_fit)
     ax.yaxis.tick_right()
-    figure_parts.name_ticks(ax.yaxis, features, fit=down)
+    figure_parts.label_ticks(ax.yaxis, features, fit=feature_fit)
     ax.set_xlabel(
-        f"{counted(len(samples), 'sample')}{figure_parts.every(across.step)}, "
-        f"{counted(len(features), 'selected feature')}{figure_parts.every(down.step)}",
-        fontsize=figure_parts.SMALL_TEXT,
+        f"{counted(len(samples), 'sample')}{figure_parts.describe_step(sample_fit.step)}, "
+        f"{counted(len(features), 'selected feature')}"
+        f"{figure_parts.describe_step(feature_fit.step)}",
+        fontsize=figure_parts.SMALL_FONT,
     )

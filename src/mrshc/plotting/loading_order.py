@@ -1,4 +1,4 @@
-"""The features with the largest loadings of a component. No drawing."""
+"""The features with the largest loadings of a component. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,23 @@ from mrshc.plotting.arguments import check_numbers, check_top
 
 
 def largest_loadings(component: ArrayLike, top: int) -> Index:
-    """Return the features with the largest absolute loadings, largest first; never zero ones.
+    """Return the features with the largest absolute loadings, the largest first.
+
+    Parameters
+    ----------
+    component : array-like of shape (n_features,)
+        Loadings of one sparse component, such as a row of `components_`.
+    top : int
+        Largest number of features returned.
+
+    Returns
+    -------
+    features : ndarray of shape (n_shown,)
+        Indices of features with nonzero loadings.
+
+    See Also
+    --------
+    loadings : Draw the loadings of all components.
 
     Examples
     --------
@@ -18,11 +34,12 @@ def largest_loadings(component: ArrayLike, top: int) -> Index:
     >>> largest_loadings([0.1, 0.0, -0.9], top=5)
     array([2, 0])
     """
-    size = np.abs(check_numbers("component", component))
-    if size.ndim != 1:
+    sizes = np.abs(check_numbers("component", component))
+    if sizes.ndim != 1:
         raise ValueError(
-            f"component must hold one loading for each feature, got the shape {size.shape}. Give a "
-            "row of components_."
+            f"component must hold one loading for each feature, got the shape {sizes.shape}. Pass "
+            "one row of components_."
         )
-    first: Index = np.argsort(-size, kind="stable")[: check_top(top)]
-    return first[size[first] > 0]
+    # A stable sort keeps features with equal loadings in the order of the data.
+    largest: Index = np.argsort(-sizes, kind="stable")[: check_top(top)]
+    return largest[sizes[largest] > 0]

@@ -1,4 +1,4 @@
-"""Trees of several methods in one picture."""
+"""Dendrograms of several clustering methods in one figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from matplotlib.figure import Figure
 from mrshc.plotting.arguments import check_model, check_names
 from mrshc.plotting.tree_plots import dendrogram
 
-_WIDTH, _HEIGHT = 10.0, 2.6  # of a panel, in inches
+# Size of a panel in inches: four methods fit on one page.
+_WIDTH, _HEIGHT = 10.0, 2.6
+# Additional height of a panel for names below the leaves.
 _NAMES_HEIGHT = 0.4
 
 
@@ -24,30 +26,48 @@ def dendrograms(
 ) -> Figure:
     """Draw the trees of several methods below each other.
 
+    Branches are not coloured by cluster: clusters differ between the methods, so one legend could
+    not describe them all.
+
     Parameters
     ----------
-    models : mapping
-        Fitted estimators by name.
-    annotations : mapping, DataFrame or None
-        As in :func:`dendrogram`; one legend serves all trees.
-    titles : sequence of str or None
-        Headings of the trees; by default the name, the number of features and the rank.
-    names : iterable or None
-        Names of the samples; they are left out by default.
+    models : mapping of str to fitted estimator
+        Fitted estimators, by the name of the method.
+    annotations : mapping, DataFrame or None, default=None
+        Annotations of the samples, as in :func:`dendrogram`. One legend describes the bars of all
+        trees.
+    titles : sequence of str or None, default=None
+        Title of each tree; by default the name of the method, the number of features and the rank.
+    names : iterable of length n_samples or None, default=None
+        Names of the samples; by default they are left out.
 
     Returns
     -------
-    Figure
+    figure : matplotlib Figure
+        One panel for each method.
+
+    See Also
+    --------
+    dendrogram : Draw a single tree.
+
+    Examples
+    --------
+    >>> from mrshc import HighVarianceHC
+    >>> from mrshc.plotting import dendrograms
+    >>> X = [[0, 0], [0, 1], [9, 0], [9, 1]]
+    >>> models = {"one": HighVarianceHC(1).fit(X), "both": HighVarianceHC(2).fit(X)}
+    >>> [ax.get_title(loc="left") for ax in dendrograms(models).axes]
+    ['one: 1 feature', 'both: 2 features']
     """
     _check_models(models)
-    titles = _headings(models, titles)
+    titles = _panel_titles(models, titles)
     check_names("names", names)
+    # An iterator would be exhausted after the first panel; a Series keeps its index.
     samples = names if names is None or hasattr(names, "iloc") else list(names)
     height = _HEIGHT + (0.0 if samples is None else _NAMES_HEIGHT)
     figure = Figure(figsize=(_WIDTH, height * len(models)), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(models)))
     for panel, model, title in zip(panels, models.values(), titles, strict=True):
-        # Clusters differ between the panels, so that no legend could serve them all.
         dendrogram(
             model,
             annotations=annotations,
@@ -58,36 +78,42 @@ def dendrograms(
         )
         if samples is None:
             panel.set_xticks([])
+        # All panels have the same bars: the legend of the first is enough.
         if panel is not panels[0] and panel.get_legend() is not None:
             panel.get_legend().remove()
     return figure
 
 
 def _check_models(models: Any) -> None:
+    """Refuse models that are not a mapping from names to fitted estimators."""
     if not isinstance(models, Mapping) or not models:
+        got = "an empty mapping" if isinstance(models, Mapping) else f"a {type(models).__name__}"
         raise ValueError(
-            "models must map names to fitted estimators, at least one, got "
-            f"{'none' if isinstance(models, Mapping) else f'a {type(models).__name__}'}. Give "
-            "models of a comparison, or {'name': model}."
+            f"models must map names to fitted estimators, at least one, got {got}. Pass models of "
+            "a comparison, or {'name': model}."
         )
     for model in models.values():
         check_model(model, "linkage_matrix_")
 
 
-def _headings(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:
+def _panel_titles(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:
+    """Return the title of each panel."""
     if titles is None:
-        return [_heading(*item) for item in models.items()]
+        return [_default_title(*item) for item in models.items()]
     is_list = isinstance(titles, Iterable) and not isinstance(titles, str)
     listed = list(titles) if is_list else []
     if len(listed) != len(models):
         got = len(listed) if is_list else repr(titles)
         raise ValueError(
-            f"titles must hold one heading for each of the {len(models)} models, got {got}. Give a "
-            "list of them, or None."
+            f"titles must hold one title for each of the {len(models)} models, got {got}. Pass a "
+            "list of titles, or None."
         )
     return listed
 
 
-def _heading(name: str, model: Any) -> str:
+def _default_title(name: str, model: Any) -> str:
+    """Return the name of a method with its number of features and, if it has one, its rank."""
     rank = f", rank {model.rank_}" if hasattr(model, "rank_") else ""
-    return f"{name}: {model.n_features_selected_:,} features{rank}"
+    n_features = model.n_features_selected_
+    noun = "feature" if n_features == 1 else "features"
+    return f"{name}: {n_features:,} {noun}{rank}"

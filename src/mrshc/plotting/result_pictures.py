@@ -1,4 +1,4 @@
-"""The pictures of a result folder: one registry."""
+"""Registry of the plots that are written to the folder of a result."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ from mrshc.plotting.heatmap_plot import heatmap
 from mrshc.plotting.search_plot import search_curves
 from mrshc.plotting.tree_plots import dendrogram, gap_tests
 
-# Features in a heat map that a reader can still take in.
+# Rows of a heat map. At 8.5 inches and 150 dots per inch each row then has little more than one
+# pixel; more rows could not be distinguished.
 _MOST_ROWS = 1000
-_MARKERS = "What marks each cluster: its samples against all others (q-values up to 0.05)"
+_MARKERS_TITLE = (
+    "Markers: features that differ between a cluster and all other samples (q-value at most 0.05)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A picture that is written for each result to which it applies.
+    """A plot that is written to the folder of each result to which it applies.
 
     Parameters
     ----------
     name : str
-        Name of the file, without its ending.
+        Name of the file, without its suffix.
     heading : str
-        A few words for lists of pictures.
+        Short name for lists of plots.
     explanation : str
-        One sentence on what the picture shows.
+        One sentence that describes the content of the plot.
     draw : callable
-        Takes a :class:`mrshc.io.result.Result`, returns matplotlib's Axes or Figure.
-    applies : callable
-        Takes a result and returns whether the picture can be drawn of it; by default it can.
-    formats : tuple of str
-        Endings of the files.
+        Takes a :class:`mrshc.io.result.Result` and returns a matplotlib Axes or Figure.
+    applies : callable, default=always True
+        Takes a result and returns whether the plot can be drawn for it.
+    formats : tuple of str, default=("png",)
+        Suffixes of the files, without the dot.
     """
 
     name: str
@@ -48,21 +51,21 @@ class Picture:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of its files."""
+        """Names of the files, one for each format."""
         return tuple(f"{self.name}.{ending}" for ending in self.formats)
 
 
-# By name, in the order in which they are drawn.
+# By name, in the order in which the plots are drawn and listed.
 PICTURES: dict[str, Picture] = {}
 
 
 def register(picture: Picture) -> Picture:
-    """Register a picture under its name.
+    """Add a plot to the registry.
 
     Parameters
     ----------
     picture : Picture
-        Its name differs from that of every registered picture.
+        Plot whose name is not registered yet.
 
     Returns
     -------
@@ -77,14 +80,14 @@ def register(picture: Picture) -> Picture:
     """
     if picture.name in PICTURES:
         raise ValueError(
-            f"There is a picture {picture.name!r} already. Give the new picture another name."
+            f"A picture named {picture.name!r} is already registered. Choose another name."
         )
     PICTURES[picture.name] = picture
     return picture
 
 
 def result_title(result: Any) -> str:
-    """Return a title for pictures of a result."""
+    """Return a title with the method and the numbers of clusters and features of a result."""
     name = METHODS[result.about["method"]].label
     clusters = "1 cluster" if result.n_clusters_ == 1 else f"{result.n_clusters_} clusters"
     return (
@@ -94,19 +97,37 @@ def result_title(result: Any) -> str:
 
 
 def features_shown(result: Any) -> pd.DataFrame:
-    """Return the values of the selected features, at most so many that a heat map can show them."""
+    """Return the values of the selected features, limited to those that a heat map can show.
+
+    Parameters
+    ----------
+    result : Result
+        Result with its selected features.
+
+    Returns
+    -------
+    values : DataFrame of shape (n_samples, n_shown)
+        All selected features, or the 1000 of largest effect size.
+    """
     selected: pd.DataFrame = result.selected
     if selected.shape[1] <= _MOST_ROWS:
         return selected
-    best = set(result.features.index[:_MOST_ROWS])  # selected ones come first, by their effect
+    # The table of features lists selected features first, the largest effect size on top.
+    best = set(result.features.index[:_MOST_ROWS])
     return selected[[name for name in selected.columns if name in best]]
 
 
-def _before_refining(result: Any) -> str | None:
-    """Return a title for what refining has not changed; None if it changed nothing."""
-    return "The search, before the features were refined" if result.about["supported"] else None
+def _search_title(result: Any) -> str | None:
+    """Return a title for plots of the search; None if the features were not refined later.
+
+    Refinement replaces the features of the search, so plots of the search must state that they show
+    the earlier step.
+    """
+    title = "Search for features, before their refinement"
+    return title if result.about["supported"] else None
 
 
+# Silhouette widths and markers compare clusters: a single cluster has neither.
 def _has_clusters(result: Any) -> bool:
     return bool(result.n_clusters_ > 1)
 
@@ -142,7 +163,7 @@ def _draw_loadings(result: Any) -> Any:
     return loadings(
         result.loadings.to_numpy().T,
         list(result.features.index),
-        title=_before_refining(result),
+        title=_search_title(result),
     )
 
 
@@ -159,7 +180,7 @@ register(
     Picture(
         name="heatmap",
         heading="Heat map",
-        explanation="The values of the selected features, ordered by the trees of both sides.",
+        explanation="The values of the selected features, with trees of samples and features.",
         draw=_draw_heatmap,
     )
 )
@@ -167,15 +188,15 @@ register(
     Picture(
         name="search",
         heading="Search",
-        explanation="The candidates of the search, and why one of them was chosen.",
-        draw=lambda result: search_curves(result, title=_before_refining(result)),
+        explanation="The candidates of the search with their scores, and the chosen one.",
+        draw=lambda result: search_curves(result, title=_search_title(result)),
     )
 )
 register(
     Picture(
         name="silhouettes",
         heading="Silhouettes",
-        explanation="How well each sample fits its cluster.",
+        explanation="The silhouette width of each sample: how well it fits its cluster.",
         draw=_draw_silhouettes,
         applies=_has_clusters,
     )
@@ -185,15 +206,15 @@ register(
         name="markers",
         heading="Markers",
         explanation="The features that differ most between each cluster and all other samples.",
-        draw=lambda result: markers(result.markers, result.n_clusters_, title=_MARKERS),
+        draw=lambda result: markers(result.markers, result.n_clusters_, title=_MARKERS_TITLE),
         applies=_has_clusters,
     )
 )
 register(
     Picture(
         name="splits",
-        heading="Splits",
-        explanation="The gap test of each node of the tree, and which splits were made.",
+        heading="Split tests",
+        explanation="The gap test of each tested node of the tree, and which splits were made.",
         draw=lambda result: gap_tests(result),
         applies=lambda result: bool(result.about["splits"]),
     )
@@ -202,7 +223,7 @@ register(
     Picture(
         name="loadings",
         heading="Loadings",
-        explanation="The largest loadings of each sparse component, or the largest weights.",
+        explanation="The features with the largest loadings or weights.",
         draw=_draw_loadings,
         applies=lambda result: bool(result.loadings.shape[1]),
     )

@@ -1,4 +1,4 @@
-"""Why a candidate of a search was chosen, from the table of candidates. No drawing."""
+"""Explanation of the choice of a search, from its table of candidates. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,22 @@ Table = Mapping[str, Any]
 
 
 def search_story(table: Table) -> SearchStory:
-    """Return why a candidate was chosen, as the rule or the method that chose it explains it.
+    """Explain which candidate of a search was chosen, and why.
 
     Parameters
     ----------
     table : mapping of str to array-like
-        `search_results_` of an estimator.
+        Table of candidates, such as `search_results_` of an estimator.
+
+    Returns
+    -------
+    story : SearchStory
+        The choice and the rule as sentences, and the curves on which the choice is based. There are
+        no curves if there was a single candidate.
+
+    See Also
+    --------
+    search_curves : Draw the curves.
 
     Examples
     --------
@@ -29,16 +39,19 @@ def search_story(table: Table) -> SearchStory:
     >>> search_story(table).verdict
     'Chosen: 3 clusters (average silhouette 0.60)'
     """
-    check_table("table", table, ("chosen",))
+    check_table("table", table, columns=("chosen",))
     columns = {name: np.asarray(column) for name, column in table.items()}
+    # Tables made by a selection rule of MrSHC are explained by that rule. The other methods have no
+    # rule; their tables differ in the columns.
     if (rule := rule_of(columns)) is not None:
         return rule.explain(columns)
     if "n_clusters" in columns:
-        return _cut_story(columns)
-    return _gap_story(columns)
+        return _explain_cut(columns)
+    return _explain_gap(columns)
 
 
-def _cut_story(table: Table) -> SearchStory:
+def _explain_cut(table: Table) -> SearchStory:
+    """Explain the choice of the number of clusters by the average silhouette width."""
     chosen = int(np.flatnonzero(table["chosen"])[0])
     k = int(table["n_clusters"][chosen])
     clusters = counted(k, "cluster")
@@ -51,27 +64,31 @@ def _cut_story(table: Table) -> SearchStory:
         ticks=table["n_clusters"],
         chosen=chosen,
     )
-    several = values.size > 1
+    has_alternatives = values.size > 1
     return SearchStory(
         verdict=f"Chosen: {clusters} (average silhouette {values[chosen]:.2f})",
-        rule="The higher the silhouette, the better the clusters are separated." * several,
-        curves=(curve,) * several,
+        rule="The number of clusters with the largest average silhouette is chosen."
+        * has_alternatives,
+        curves=(curve,) * has_alternatives,
         screened_out="",
     )
 
 
-def _gap_story(table: Table) -> SearchStory:
+def _explain_gap(table: Table) -> SearchStory:
+    """Explain the choice of the L1 bound of SHC by the permutation gap."""
     chosen = int(np.flatnonzero(table["chosen"])[0])
     bound = float(table["l1_bound"][chosen])
     features = counted(int(table["n_features"][chosen]), "feature")
-    verdict = f"Chosen: {features} (bound on the weights {bound:.3g})"
+    verdict = f"Chosen: {features} (L1 bound on the weights {bound:.3g})"
+    # A bound or a number of features that the user gave is not compared with others.
     if "gap" not in table:
         return SearchStory(verdict=verdict, rule="", curves=(), screened_out="")
+    # Sorted by the number of features, as readers expect; the search may have another order.
     rows = np.lexsort((table["l1_bound"], table["n_features"]))
     curve = Curve(
         heading="Which number of features?",
-        x_name="number of features with a weight",
-        y_name="gap: log criterion, data minus permuted data",
+        x_name="number of features with nonzero weight",
+        y_name="gap (log criterion: data minus permuted data)",
         ticks=tuple(str(value) for value in table["n_features"][rows]),
         values=np.asarray(table["gap"], dtype=np.float64)[rows],
         errors=np.asarray(table["gap_sd"], dtype=np.float64)[rows],
@@ -79,5 +96,8 @@ def _gap_story(table: Table) -> SearchStory:
         notes=("",) * rows.size,
         chosen=int(np.flatnonzero(rows == chosen)[0]),
     )
-    rule = "How it is chosen: the largest gap. Whiskers: standard deviation over permutations."
+    rule = (
+        "The number of features with the largest gap is chosen. Error bars: standard deviation "
+        "over permutations."
+    )
     return SearchStory(verdict=verdict, rule=rule, curves=(curve,), screened_out="")

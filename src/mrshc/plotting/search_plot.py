@@ -1,4 +1,4 @@
-"""Why these parameters: candidates, the chosen one among them."""
+"""Plot of the candidates of a search, with the chosen one highlighted."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from mrshc.plotting.arguments import check_model, check_title
 from mrshc.plotting.dendrogram_layout import fitting_labels
 from mrshc.plotting.search_explanation import search_story
 
-_CHOSEN: dict[str, Any] = {
+# A star in the colour of emphasis, larger than the other markers: it must be found at a glance.
+_CHOSEN_MARKER: dict[str, Any] = {
     "marker": "*",
     "markersize": 17,
     "color": "#D55E00",
     "markeredgecolor": "#000000",
 }
-_LOOKS: dict[str, dict[str, Any]] = {
+# Markers differ in shape as well as in colour, for readers with colour vision deficiency.
+_STATE_MARKERS: dict[str, dict[str, Any]] = {
     "kept": {"marker": "o", "markersize": 7, "color": "#0072B2"},
     "removed": {"marker": "o", "markersize": 7, "color": "#0072B2", "markerfacecolor": "#FFFFFF"},
     "screened out": {"marker": "x", "markersize": 7, "color": "#737373", "markeredgewidth": 1.8},
@@ -29,21 +31,28 @@ _LOOKS: dict[str, dict[str, Any]] = {
 
 
 def search_curves(model: Any, *, title: str | None = None) -> Figure:
-    """Draw the candidates that a search compared, and mark the chosen one.
+    """Draw the candidates that a search compared, with the chosen one highlighted.
+
+    For MrSHC the curves show the score of the selection rule over the number of features and over
+    the rank; for SHC, the permutation gap over the number of features; for other methods, the
+    average silhouette width over the number of clusters.
 
     Parameters
     ----------
     model : fitted estimator
         With `search_results_`, such as :class:`mrshc.MrSHC` or :class:`mrshc.SHC`.
-    title : str or None
-        Heading of the picture; what was chosen stands below it.
+    title : str or None, default=None
+        Title of the plot; the choice is written below it.
 
     Returns
     -------
     figure : matplotlib Figure
-        For MrSHC the average silhouette over the number of features and over the rank, for SHC
-        the permutation gap over the number of features. If there was nothing to choose from, the
-        picture says so.
+        One panel for each parameter that was chosen. If there was a single candidate, the figure
+        states this instead.
+
+    See Also
+    --------
+    search_story : The content of the plot as data and sentences.
 
     Examples
     --------
@@ -56,65 +65,73 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
     """
     title = check_title(title)
     story = search_story(check_model(model, "search_results_").search_results_)
+    # 0.45 inches for each candidate: enough for its tick label and the note above its marker.
     widths = [float(np.clip(0.45 * len(c.ticks), 3.2, 9.5)) for c in story.curves]
-    wide = max(6.5, sum(widths) + 2.9)
-    figure = figure_parts.new_figure(wide, 4.4 if story.curves else 1.8)
+    total_width = max(6.5, sum(widths) + 2.9)  # 2.9 inches for the legend and axis labels
+    figure = figure_parts.new_figure(total_width, 4.4 if story.curves else 1.8)
     heading = story.verdict if title is None else f"{title}\n{story.verdict}"
-    figure_parts.figure_heading(figure, heading)
+    figure_parts.set_figure_heading(figure, heading)
     if not story.curves:
-        _say_nothing_to_choose(figure)
+        _write_single_candidate(figure)
         return figure
     panels = figure.subplots(
         1, len(widths), squeeze=False, sharey=True, gridspec_kw={"width_ratios": widths}
     )[0]
     for ax, curve, width in zip(panels, story.curves, widths, strict=True):
         _draw_curve(ax, curve, width=width)
-    figure_parts.beside(panels[-1], [_legend(story)])
-    rule = figure_parts.wrapped(story.rule, inches=wide, size=figure_parts.SMALL_TEXT)
-    figure.supxlabel(rule, x=0.01, ha="left", fontsize=figure_parts.SMALL_TEXT, color="#404040")
+    figure_parts.draw_side_legend(panels[-1], [_legend_section(story)])
+    rule = figure_parts.wrap_text(story.rule, inches=total_width, size=figure_parts.SMALL_FONT)
+    figure.supxlabel(rule, x=0.01, ha="left", fontsize=figure_parts.SMALL_FONT, color="#404040")
     return figure
 
 
-def _say_nothing_to_choose(figure: Figure) -> None:
+def _write_single_candidate(figure: Figure) -> None:
+    """Write that there is no comparison to draw."""
     ax = figure.subplots()
     ax.set_axis_off()
-    words = "There was a single candidate: nothing to choose from."
-    ax.text(0.5, 0.5, words, ha="center", va="center", transform=ax.transAxes)
+    message = "There was a single candidate, so no comparison was made."
+    ax.text(0.5, 0.5, message, ha="center", va="center", transform=ax.transAxes)
 
 
 def _draw_curve(ax: Axes, curve: Curve, *, width: float) -> None:
+    """Draw the candidates of a curve in axes of a width in inches."""
     m = len(curve.ticks)
-    where = np.arange(m)
+    positions = np.arange(m)
     states = np.array(curve.states)
+    # The line connects the candidates that the rule compared.
     compared = np.flatnonzero(states != "screened out")
-    ax.plot(where[compared], curve.values[compared], color="#B0B0B0", linewidth=1.2, zorder=1)
+    ax.plot(positions[compared], curve.values[compared], color="#B0B0B0", linewidth=1.2, zorder=1)
     if curve.errors is not None:
-        ax.errorbar(where, curve.values, yerr=curve.errors, fmt="none", ecolor="#737373", capsize=3)
-    for state, look in _LOOKS.items():
-        at = np.flatnonzero((states == state) & (where != curve.chosen))
-        if at.size:
-            ax.plot(at, curve.values[at], linestyle="", label=state, zorder=2, **look)
+        ax.errorbar(
+            positions, curve.values, yerr=curve.errors, fmt="none", ecolor="#737373", capsize=3
+        )
+    for state, marker in _STATE_MARKERS.items():
+        rows = np.flatnonzero((states == state) & (positions != curve.chosen))
+        if rows.size:
+            ax.plot(rows, curve.values[rows], linestyle="", label=state, zorder=2, **marker)
     ax.plot(
         [curve.chosen],
         [curve.values[curve.chosen]],
         linestyle="",
         label="chosen",
         zorder=3,
-        **_CHOSEN,
+        **_CHOSEN_MARKER,
     )
+    # Below 0.4 inches for each candidate, horizontal notes such as "rank 2" would overlap.
     _write_notes(ax, curve, is_tight=width / m <= 0.4)
-    figure_parts.name_ticks(ax.xaxis, curve.ticks, fit=fitting_labels(m, inches=width))
+    figure_parts.label_ticks(ax.xaxis, curve.ticks, fit=fitting_labels(m, inches=width))
     ax.xaxis.set_tick_params(rotation=0 if m <= 20 else 90)
     ax.set_xlim(-0.6, m - 0.4)
     ax.margins(y=0.18)
     ax.set_xlabel(curve.x_name, fontsize=9)
     ax.set_ylabel(curve.y_name, fontsize=9)
-    ax.tick_params(axis="y", labelsize=figure_parts.SMALL_TEXT, labelleft=True)
+    ax.tick_params(axis="y", labelsize=figure_parts.SMALL_FONT, labelleft=True)
     ax.spines[["top", "right"]].set_visible(False)
-    figure_parts.heading(ax, curve.heading)
+    figure_parts.set_heading(ax, curve.heading)
 
 
 def _write_notes(ax: Axes, curve: Curve, *, is_tight: bool) -> None:
+    """Write the note of each candidate above its marker, rotated if there is little space."""
     for x, (y, note) in enumerate(zip(curve.values, curve.notes, strict=True)):
         ax.annotate(
             note,
@@ -122,28 +139,31 @@ def _write_notes(ax: Axes, curve: Curve, *, is_tight: bool) -> None:
             xytext=(0, 11),
             textcoords="offset points",
             ha="center",
-            fontsize=5.5 if is_tight else figure_parts.SMALL_TEXT,
+            fontsize=5.5 if is_tight else figure_parts.SMALL_FONT,
             rotation=90 if is_tight else 0,
         )
 
 
-def _legend(story: SearchStory) -> figure_parts.Section:
-    words = {
-        "kept": "compared to the end" if "removed" in _states(story) else "candidate",
-        "removed": "removed as a dip",
-        "screened out": f"set aside: {story.screened_out}",
+def _legend_section(story: SearchStory) -> figure_parts.LegendSection:
+    """Return the legend of the markers that occur in a plot."""
+    states = _unchosen_states(story)
+    texts = {
+        "kept": "compared in the last step" if "removed" in states else "candidate",
+        "removed": "removed: local minimum",
+        "screened out": f"excluded: {story.screened_out}",
     }
-    entries = [("chosen", Line2D([], [], linestyle="", **(_CHOSEN | {"markersize": 12})))]
+    # The star of the plot is too large for a line of the legend.
+    entries = [("chosen", Line2D([], [], linestyle="", **(_CHOSEN_MARKER | {"markersize": 12})))]
     entries += [
-        (words[state], Line2D([], [], linestyle="", **look))
-        for state, look in _LOOKS.items()
-        if state in _states(story)
+        (texts[state], Line2D([], [], linestyle="", **marker))
+        for state, marker in _STATE_MARKERS.items()
+        if state in states
     ]
-    return figure_parts.Section(title="candidates", entries=tuple(entries))
+    return figure_parts.LegendSection(title="candidates", entries=tuple(entries))
 
 
-def _states(story: SearchStory) -> set[str]:
-    """Return how candidates other than the chosen one fared."""
+def _unchosen_states(story: SearchStory) -> set[str]:
+    """Return the states of all candidates but the chosen ones, which have their own marker."""
     return {
         state for curve in story.curves for i, state in enumerate(curve.states) if i != curve.chosen
     }

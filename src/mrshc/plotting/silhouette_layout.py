@@ -1,4 +1,4 @@
-"""Where the silhouette widths of samples lie in a plot. No drawing."""
+"""Order and positions of silhouette widths in a plot. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -9,23 +9,55 @@ from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Float, Index
 from mrshc.plotting.arguments import check_numbers
-from mrshc.plotting.colours import natural_key
+from mrshc.plotting.colours import natural_sort_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SilhouetteRows:
-    """Samples by cluster and from the widest to the narrowest, from top to bottom."""
+    """Samples from top to bottom: by cluster, then from the largest to the smallest width.
 
-    order: Index  # (n,), samples
-    places: Float  # (n,), their height in the picture; clusters are set apart
-    clusters: Index  # (n,), position of their cluster
-    names: tuple[str, ...]  # (K,)
-    averages: Float  # (K,)
-    centres: Float  # (K,), middle of each cluster in the picture
+    Attributes
+    ----------
+    order : ndarray of shape (n_samples,)
+        Samples from top to bottom.
+    places : ndarray of shape (n_samples,)
+        Vertical positions of these samples; clusters are separated by gaps.
+    clusters : ndarray of shape (n_samples,)
+        Position of the cluster of these samples in `names`.
+    names : tuple of str, of length n_clusters
+        Names of the clusters.
+    averages : ndarray of shape (n_clusters,)
+        Average silhouette width of each cluster.
+    centres : ndarray of shape (n_clusters,)
+        Vertical position of the middle of each cluster.
+    """
+
+    order: Index
+    places: Float
+    clusters: Index
+    names: tuple[str, ...]
+    averages: Float
+    centres: Float
 
 
 def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
-    """Arrange silhouette widths for a picture.
+    """Compute the order and positions of silhouette widths in a plot.
+
+    Parameters
+    ----------
+    widths : array-like of shape (n_samples,)
+        Silhouette widths.
+    labels : array-like of shape (n_samples,)
+        Cluster of each sample. Integer labels 0, 1, ... are named cluster 1, 2, ...
+
+    Returns
+    -------
+    rows : SilhouetteRows
+        Order, positions and averages.
+
+    See Also
+    --------
+    silhouettes : Draw the silhouette widths.
 
     Examples
     --------
@@ -33,25 +65,26 @@ def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
     >>> silhouette_rows([0.1, 0.5, 0.3], [0, 1, 0]).order
     array([2, 0, 1])
     """
-    values, known = check_numbers("widths", widths), np.asarray(labels)
-    if values.ndim != 1 or known.shape != values.shape or not values.size:
+    values, sample_labels = check_numbers("widths", widths), np.asarray(labels)
+    if values.ndim != 1 or sample_labels.shape != values.shape or not values.size:
         raise ValueError(
             "widths and labels must hold one entry for each sample, got the shapes "
-            f"{values.shape} and {known.shape}. Give the silhouette widths of the same samples."
+            f"{values.shape} and {sample_labels.shape}. Pass both for the same samples."
         )
-    levels = sorted(set(known.tolist()), key=natural_key)
+    levels = sorted(set(sample_labels.tolist()), key=natural_sort_key)
     position = {level: k for k, level in enumerate(levels)}
-    clusters = np.array([position[level] for level in known.tolist()], dtype=np.intp)
+    clusters = np.array([position[level] for level in sample_labels.tolist()], dtype=np.intp)
     order = np.lexsort((-values, clusters))
+    # A gap of one bar would not be visible among hundreds: it grows to 2 % of the samples.
     gap = max(1.0, 0.02 * values.size)
     places = np.arange(values.size) + gap * clusters[order]
     members = [clusters[order] == k for k in range(len(levels))]
-    counted = np.issubdtype(known.dtype, np.integer)
+    are_integers = np.issubdtype(sample_labels.dtype, np.integer)
     return SilhouetteRows(
         order=order,
         places=places,
         clusters=clusters[order],
-        names=tuple(f"cluster {level + 1}" if counted else str(level) for level in levels),
+        names=tuple(f"cluster {level + 1}" if are_integers else str(level) for level in levels),
         averages=np.array([values[order][m].mean() for m in members]),
         centres=np.array([places[m].mean() for m in members]),
     )

@@ -1,4 +1,4 @@
-"""The gap test of each node of a tree as a verdict and a label. No drawing."""
+"""Verdicts and labels of the gap tests of the nodes of a tree. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -18,21 +18,56 @@ _COLUMNS = ("node", "height", "drop", "expected_drop", "standard_error", "suppor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitMark:
-    """A node of the tree that was tested, and what came of it."""
+    """Outcome of the gap test of a node of the tree.
+
+    Attributes
+    ----------
+    node : int
+        Number of the merge as in scipy.
+    verdict : {"made", "not supported", "supported, not made"}
+        Whether the gap statistic supports the split, and whether it was made.
+    excess : float
+        Decrease of the log dispersion beyond the expected one, in standard errors.
+    label : str
+        The excess as text, with its sign.
+    """
 
     node: int
     verdict: Verdict
-    excess: float  # drop in log dispersion beyond the expected one, in standard errors
+    excess: float
     label: str
 
 
 def split_marks(tests: Table) -> list[SplitMark]:
-    """Return the tested nodes, the highest first.
+    """Return the outcomes of the gap tests of a tree, the highest node first.
 
     Parameters
     ----------
     tests : mapping of str to array-like
         `split_tests_` of an estimator.
+
+    Returns
+    -------
+    marks : list of SplitMark
+        One for each tested node.
+
+    See Also
+    --------
+    gap_tests : Draw the outcomes on the tree.
+
+    Notes
+    -----
+    A split of a node lowers the log of the within-cluster dispersion by `drop`; in reference
+    samples without clusters, by `expected_drop` on average. The excess is
+    `(drop - expected_drop) / standard_error`.
+
+    The rule of Tibshirani, Walther and Hastie supports a split if the excess is larger than 1.
+
+    References
+    ----------
+    Tibshirani, R., Walther, G. and Hastie, T. (2001). Estimating the number of clusters in a data
+    set via the gap statistic. Journal of the Royal Statistical Society B 63(2), 411-423.
+    https://doi.org/10.1111/1467-9868.00293
 
     Examples
     --------
@@ -43,33 +78,35 @@ def split_marks(tests: Table) -> list[SplitMark]:
     >>> mark.verdict, mark.label
     ('made', '+2.0')
     """
-    check_table("tests", tests, _COLUMNS)
+    check_table("tests", tests, columns=_COLUMNS)
     columns = {name: np.asarray(column) for name, column in tests.items()}
-    beyond = np.asarray(columns["drop"] - columns["expected_drop"], dtype=np.float64)
+    difference = np.asarray(columns["drop"] - columns["expected_drop"], dtype=np.float64)
     error = np.asarray(columns["standard_error"], dtype=np.float64)
-    # Without spread in the reference samples any difference is infinitely many errors.
-    limit = np.where(beyond == 0, 0.0, np.copysign(np.inf, beyond))
-    excess = np.divide(beyond, error, out=limit, where=error > 0)
+    # If all reference samples agree the standard error is zero. The limit of the ratio, plus or
+    # minus infinity, avoids a division by zero.
+    limit = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
+    excess = np.divide(difference, error, out=limit, where=error > 0)
     return [
         SplitMark(
             node=int(columns["node"][i]),
-            verdict=_verdict(
+            verdict=_split_verdict(
                 supported=bool(columns["supported"][i]), split=bool(columns["split"][i])
             ),
             excess=float(excess[i]),
-            label=_signed(float(excess[i])),
+            label=_format_signed(float(excess[i])),
         )
         for i in np.lexsort((columns["node"], columns["height"]))[::-1]
     ]
 
 
-def _verdict(*, supported: bool, split: bool) -> Verdict:
+def _split_verdict(*, supported: bool, split: bool) -> Verdict:
     if split:
         return "made"
     return "supported, not made" if supported else "not supported"
 
 
-def _signed(value: float) -> str:
+def _format_signed(value: float) -> str:
+    """Return a number with its sign and one decimal; none from 100 on, to keep labels short."""
     if np.isinf(value):
         return ("+" if value > 0 else "-") + "\N{INFINITY}"
     return f"{value:+.1f}" if abs(value) < 100 else f"{value:+.0f}"

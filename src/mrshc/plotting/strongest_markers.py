@@ -1,4 +1,4 @@
-"""The strongest markers of each cluster, from the table of markers. No drawing."""
+"""The strongest markers of each cluster, from a table of markers. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -13,27 +13,48 @@ from mrshc.plotting.arguments import check_n_clusters, check_table, check_top
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MarkerPanel:
-    """The strongest markers of one cluster."""
+    """The strongest markers of one cluster.
+
+    Attributes
+    ----------
+    heading : str
+        Name of the cluster.
+    features : tuple of str, of length n_shown
+        Names of the markers, the largest absolute effect first.
+    effects : ndarray of shape (n_shown,)
+        Effect sizes; positive if the mean is higher in the cluster.
+    n_all : int
+        Number of all markers of the cluster.
+    """
 
     heading: str
-    features: tuple[str, ...]  # the largest effect first
-    effects: Float  # positive: higher in the cluster
+    features: tuple[str, ...]
+    effects: Float
     n_all: int
 
 
 def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]:
     """Return the strongest markers of each cluster.
 
-    With two clusters what marks one marks the other, so that one panel tells both.
-
     Parameters
     ----------
     table : DataFrame
-        Of `markers` of an estimator, whose clusters are counted from zero, or of a result.
+        Result of the method `markers` of an estimator, which numbers clusters from 0, or `markers`
+        of a result, which numbers them from 1.
     n_clusters : int
-        Number of clusters, also of those that nothing marks.
+        Number of clusters, including those without markers.
     top : int
-        Markers of a cluster, at most.
+        Largest number of markers of each cluster.
+
+    Returns
+    -------
+    panels : list of MarkerPanel
+        One for each cluster. With two clusters there is one panel: a marker of one cluster is a
+        marker of the other with the opposite sign.
+
+    See Also
+    --------
+    markers : Draw the panels.
 
     Examples
     --------
@@ -44,24 +65,27 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     >>> [(panel.heading, panel.features) for panel in marker_panels(table, 3, top=5)]
     [('cluster 1', ('gene 7',)), ('cluster 2', ()), ('cluster 3', ())]
     """
-    check_table("table", table, ("contrast", "inside", "effect_size"))
+    check_table("table", table, columns=("contrast", "inside", "effect_size"))
     if "name" not in table:
-        check_table("table", table, ("feature",))
+        check_table("table", table, columns=("feature",))
     n_clusters, top = check_n_clusters("n_clusters", n_clusters), check_top(top)
+    # Only the table of an estimator has a column "name"; its column "feature" holds indices.
     counts_from_zero = "name" in table
     names = table["name" if counts_from_zero else "feature"]
     effects = table["effect_size"].to_numpy(dtype=np.float64)
     panels = []
     for k in range(1 if n_clusters == 2 else n_clusters):
-        own = (table["contrast"] == "cluster") & (table["inside"] == str(k + 1 - counts_from_zero))
-        rows = np.flatnonzero(own & np.isfinite(effects))
-        first = rows[np.argsort(-np.abs(effects[rows]), kind="stable")[:top]]
+        label = str(k + 1 - counts_from_zero)
+        is_marker = (table["contrast"] == "cluster") & (table["inside"] == label)
+        # An effect size is not finite if the feature does not vary within the groups.
+        rows = np.flatnonzero(is_marker & np.isfinite(effects))
+        strongest = rows[np.argsort(-np.abs(effects[rows]), kind="stable")[:top]]
         panels.append(
             MarkerPanel(
                 heading="cluster 1 against cluster 2" if n_clusters == 2 else f"cluster {k + 1}",
-                features=tuple(str(names.iloc[i]) for i in first),
-                effects=effects[first],
-                n_all=int(own.sum()),
+                features=tuple(str(names.iloc[i]) for i in strongest),
+                effects=effects[strongest],
+                n_all=int(is_marker.sum()),
             )
         )
     return panels

@@ -1,4 +1,4 @@
-"""Pictures of trees: with what is known of the samples below, or with the tests of the splits."""
+"""Plots of trees: dendrograms with annotation bars, and gap tests of nodes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mrshc.core.selection.explanation import counted
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_axes, check_model, check_names, check_title
 from mrshc.plotting.colours import (
-    MISSING,
-    NEUTRAL,
+    MISSING_COLOUR,
+    NEUTRAL_COLOUR,
     AnnotationBar,
     annotation_bars,
     cluster_colours,
-    cluster_legend,
-    outlier_bar,
+    cluster_legend_entries,
+    outlier_bars,
 )
 from mrshc.plotting.dendrogram_layout import (
     CHARACTER_WIDTH,
@@ -32,25 +32,31 @@ from mrshc.plotting.dendrogram_layout import (
     clusters_of_merges,
     cut_height,
     dendrogram_lines,
+    estimate_text_width,
     fitting_labels,
     free_places,
-    in_order,
-    lone_branches,
+    order_by_leaves,
     shortened,
     shortened_names,
-    text_inches,
+    singleton_branches,
 )
 from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
 from mrshc.utils.sample_alignment import SampleNames, align_samples, align_square, sample_names
 
-# A sample needs this much width for a name that can be read.
+# Width of a leaf: a rotated name of 8 points and the space to the next.
 _INCHES_PER_LEAF = 0.16
+# Height of the tree and of an annotation bar. Not tuned: chosen by eye, results do not depend on
+# them.
 _TREE_INCHES = 3.4
 _BAR_INCHES = 0.17
-_MARK_POINTS = 8.0
-_MARKS: dict[Verdict, tuple[str, dict[str, Any]]] = {
+# Height of the axes as a multiple of the height of the tree: the root keeps clear of the border.
+_HEADROOM = 1.06
+# Diameter in points of the marker of a tested node: larger than the lines, smaller than a label.
+_MARK_SIZE = 8.0
+# Text of the legend and appearance of the marker of each verdict.
+_VERDICT_MARKERS: dict[Verdict, tuple[str, dict[str, Any]]] = {
     "made": (
-        "split: supported, and made",
+        "split: supported and made",
         {"marker": "o", "markerfacecolor": "#000000"},
     ),
     "not supported": (
@@ -58,13 +64,13 @@ _MARKS: dict[Verdict, tuple[str, dict[str, Any]]] = {
         {"marker": "o", "markerfacecolor": "#FFFFFF"},
     ),
     "supported, not made": (
-        "supported, not made:\nenough clusters already",
+        "no split: supported, but the\nnumber of clusters is reached",
         {"marker": "D", "markerfacecolor": "#E69F00"},
     ),
 }
-_NUMBERS = (
-    "Numbers: how far the split lowers the\ndispersion beyond what chance does,\n"
-    "in standard errors. Above 1 it is\nsupported."
+_EXCESS_NOTE = (
+    "Numbers: decrease of the log\ndispersion by the split, minus the\ndecrease expected without "
+    "clusters,\nin standard errors. A split is\nsupported if it exceeds 1."
 )
 
 
@@ -79,36 +85,42 @@ def dendrogram(
     distances: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the tree of a fitted estimator over what is known of its samples.
+    """Draw the tree of a fitted estimator, with annotations of the samples below the leaves.
 
     Parameters
     ----------
     model : fitted estimator
-        With `linkage_matrix_`, such as :class:`mrshc.MrSHC`, or a result that carries it. Samples
-        of its `outlier_samples_` are marked by a bar of their own.
-    annotations : mapping, DataFrame or None
-        Values for each sample by the annotation's name. A DataFrame or Series is matched by its
-        index to the index of the data that were fitted, or to `names`, and refused if it does not
-        match; anything else must be in the order of the samples. Each annotation makes a bar under
-        the leaves; names of samples take the colour of the first one with levels.
-    names : iterable or None
-        Names of the samples; their numbers by default. A Series is matched by its index, as
-        annotations are.
-    title : str or None
-        Heading of the picture.
-    colour_branches : bool
-        Colour branches inside a cluster of `labels_`, if the model has them.
-    cut : int or None
-        Show where the tree would be cut into so many clusters.
-    distances : array-like of shape (n_samples, n_samples) or None
-        Turn forks so that neighbouring leaves are as close as the tree allows. A DataFrame is
-        matched by its index and columns, as annotations are.
-    ax : matplotlib Axes or None
-        Where to draw; a new figure by default.
+        With `linkage_matrix_`, such as :class:`mrshc.MrSHC`, or a result. Samples in its attribute
+        `outlier_samples_`, if present, are marked in a bar of their own.
+    annotations : mapping, DataFrame or None, default=None
+        Values for each sample, by the name of the annotation. A DataFrame or Series is aligned by
+        its index with the index of the fitted data, or with `names`; an index that does not match
+        is an error. Other values must be in the order of the samples. Each annotation is drawn as a
+        bar below the leaves. Names of samples have the colour of the first categorical annotation.
+    names : iterable of length n_samples or None, default=None
+        Names of the samples; by default their numbers. A Series is aligned by its index.
+    title : str or None, default=None
+        Title of the plot.
+    colour_branches : bool, default=True
+        Whether branches inside a cluster have its colour, if the model has `labels_`.
+    cut : int or None, default=None
+        If given, draw a horizontal line that cuts the tree into this number of clusters.
+    distances : array-like of shape (n_samples, n_samples) or None, default=None
+        If given, the two branches of each merge are swapped where this brings neighbouring leaves
+        closer together. A DataFrame is aligned by its index and columns.
+    ax : matplotlib Axes or None, default=None
+        Axes to draw in; a new figure by default.
 
     Returns
     -------
     ax : matplotlib Axes
+        Axes with the tree; their figure is `ax.figure`.
+
+    See Also
+    --------
+    heatmap : Draw the tree with the values of the selected features.
+    dendrograms : Draw the trees of several methods.
+    gap_tests : Draw the tree with the tests of its splits.
 
     Examples
     --------
@@ -117,123 +129,178 @@ def dendrogram(
     >>> model = HighVarianceHC(1, n_clusters=2).fit([[0, 0], [0, 1], [9, 0], [9, 1]])
     >>> ax = dendrogram(model, annotations={"class": ["a", "a", "b", "b"]}, names="wxyz")
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['class', 'a', 'b', '', 'found clusters', 'cluster 1', 'cluster 2']
+    ['class', 'a', 'b', '', 'clusters', 'cluster 1', 'cluster 2']
     """
     check_model(model, "linkage_matrix_")
     ax, title = check_axes(ax), check_title(title)
-    known = sample_names(model)
-    distances = align_square(distances, known, what="distances")
+    fit_names = sample_names(model)
+    distances = align_square(distances, fit_names, what="distances")
     lines = dendrogram_lines(model.linkage_matrix_, distances=distances)
     n = lines.order.size
-    names = None if names is None else _listed_names(names, known)
+    names = None if names is None else _align_names(names, fit_names)
     samples = sample_names(model, names=names)
-    bars = (*outlier_bar(model, n), *annotation_bars(annotations, n, samples=samples))
+    bars = (*outlier_bars(model, n), *annotation_bars(annotations, n, samples=samples))
     labels = getattr(model, "labels_", None) if colour_branches else None
-    shown = in_order("names", range(n) if names is None else names, order=lines.order)
-    # Before anything is drawn: given axes stay as they are if an argument is refused.
+    shown = order_by_leaves("names", range(n) if names is None else names, order=lines.order)
+    # Computed before drawing, which refuses a wrong cut: axes of the caller then stay unchanged.
     height = None if cut is None else cut_height(model.linkage_matrix_, cut)
-    sections = tree_sections(bars, labels)
+    sections = tree_legend_sections(bars, labels)
     if ax is None:
-        ax = _new_axes(shown, n_bars=len(bars), sections=sections)
+        ax = _create_axes(shown, n_bars=len(bars), sections=sections)
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
-    _scale_heights(ax, lines)
-    draw_bars(ax, bars, lines=lines)
-    _name_leaves(ax, shown, bars=bars, order=lines.order)
+    _draw_height_axis(ax, lines)
+    draw_annotation_bars(ax, bars, lines=lines)
+    _label_leaves(ax, shown, bars=bars, order=lines.order)
     if cut is not None and height is not None:
         _draw_cut(ax, cut, height=height)
-    figure_parts.beside(ax, sections)
-    figure_parts.heading(ax, title)
+    figure_parts.draw_side_legend(ax, sections)
+    figure_parts.set_heading(ax, title)
     return ax
 
 
-def _listed_names(names: Any, known: SampleNames) -> list[Any]:
-    return list(align_samples(check_names("names", names), known, what="names"))
+def _align_names(names: Any, fit_names: SampleNames) -> list[Any]:
+    """Return the names to show, in the order of the samples of the fit."""
+    return list(align_samples(check_names("names", names), fit_names, what="names"))
 
 
-def tree_sections(bars: Sequence[AnnotationBar], labels: Any) -> list[figure_parts.Section]:
-    """Return what the legend says of annotations and of coloured branches."""
-    sections = [figure_parts.patches(shortened(bar.name, length=26), bar.legend) for bar in bars]
+def tree_legend_sections(
+    bars: Sequence[AnnotationBar], labels: Any
+) -> list[figure_parts.LegendSection]:
+    """Return the legend sections of annotation bars and of coloured branches.
+
+    Parameters
+    ----------
+    bars : sequence of AnnotationBar
+        Bars below the tree.
+    labels : array-like of shape (n_samples,) or None
+        Clusters whose branches are coloured; None if branches are not coloured.
+    """
+    sections = [
+        figure_parts.patch_section(shortened(bar.name, length=26), bar.legend) for bar in bars
+    ]
     if labels is not None:
-        entries = cluster_legend(int(np.max(labels)) + 1)
-        sections.append(figure_parts.strokes("found clusters", entries))
+        entries = cluster_legend_entries(int(np.max(labels)) + 1)
+        sections.append(figure_parts.line_section("clusters", entries))
     return sections
 
 
-def _new_axes(
-    names: Sequence[Any], *, n_bars: int, sections: Sequence[figure_parts.Section]
+def _create_axes(
+    names: Sequence[Any], *, n_bars: int, sections: Sequence[figure_parts.LegendSection]
 ) -> Axes:
-    wide = float(np.clip(len(names) * _INCHES_PER_LEAF, 4.5, 13.0)) + 1.0 + 1.8 * bool(sections)
-    room = text_inches(shortened_names(names), size=figure_parts.SMALL_TEXT)
-    high = _TREE_INCHES + 0.7 + n_bars * _BAR_INCHES + room
-    return figure_parts.new_figure(wide, max(high, figure_parts.legend_inches(sections))).subplots()
+    """Create axes with space for a tree, names below its leaves and a legend."""
+    # Beyond the leaves, one inch for the scale of heights and 1.8 for the legend.
+    leaves_width = float(np.clip(len(names) * _INCHES_PER_LEAF, 4.5, 13.0))
+    width = leaves_width + 1.0 + 1.8 * bool(sections)
+    # Names are rotated: their width is the height that they need.
+    names_height = estimate_text_width(shortened_names(names), size=figure_parts.SMALL_FONT)
+    height = _TREE_INCHES + 0.7 + n_bars * _BAR_INCHES + names_height
+    return figure_parts.new_figure(
+        width, max(height, figure_parts.estimate_legend_height(sections))
+    ).subplots()
 
 
 def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: Any) -> None:
-    """Draw the forks of a tree, those inside a cluster in its colour."""
+    """Draw the brackets of a tree, those inside a cluster in its colour.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw in.
+    lines : DendrogramLines
+        Coordinates of the brackets.
+    linkage_matrix : array-like of shape (n_samples - 1, 4)
+        The tree in scipy's format.
+    labels : array-like of shape (n_samples,) or None
+        Cluster of each sample; None to draw all brackets in the same colour.
+    """
     n_merges = len(lines.forks)
-    colours = [NEUTRAL] * n_merges
+    colours = [NEUTRAL_COLOUR] * n_merges
     segments = [*lines.forks]
     if labels is not None:
-        of_cluster = cluster_colours(int(np.max(labels)) + 1)
+        palette = cluster_colours(int(np.max(labels)) + 1)
         inside = clusters_of_merges(linkage_matrix, labels)
-        colours = [NEUTRAL if k < 0 else of_cluster[k] for k in inside]
-        for k, merge, side in lone_branches(linkage_matrix, labels):
+        colours = [NEUTRAL_COLOUR if k < 0 else palette[k] for k in inside]
+        for k, merge, side in singleton_branches(linkage_matrix, labels):
             segments.append(lines.forks[merge, 2 * side : 2 * side + 2])
-            colours.append(of_cluster[k])
+            colours.append(palette[k])
+    # From 200 merges on, wider lines would merge near the leaves.
     width = 1.2 if n_merges < 200 else 0.7
     ax.add_collection(LineCollection(segments, colors=colours, linewidths=width))
     ax.set_xlim(-0.7, n_merges + 0.7)
-    ax.set_ylim(0.0, 1.06 * lines.top)
+    ax.set_ylim(0.0, _HEADROOM * lines.top)
 
 
-def _scale_heights(ax: Axes, lines: DendrogramLines) -> None:
+def _draw_height_axis(ax: Axes, lines: DendrogramLines) -> None:
+    """Draw the scale of heights, which ends at the leaves: annotation bars are below zero."""
     ticks = MaxNLocator(nbins=5).tick_values(0.0, lines.top)
     ax.set_yticks([tick for tick in ticks if 0 <= tick <= lines.top])
-    ax.tick_params(axis="y", labelsize=figure_parts.SMALL_TEXT)
+    ax.tick_params(axis="y", labelsize=figure_parts.SMALL_FONT)
     ax.set_ylabel("height of merge", fontsize=9)
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     ax.spines["left"].set_bounds(0.0, lines.top)
 
 
-def draw_bars(ax: Axes, bars: Sequence[AnnotationBar], *, lines: DendrogramLines) -> None:
-    """Draw a bar for each annotation under the leaves, below zero in the tree's own axes."""
+def draw_annotation_bars(
+    ax: Axes, bars: Sequence[AnnotationBar], *, lines: DendrogramLines
+) -> None:
+    """Draw a bar for each annotation below the leaves.
+
+    Bars have negative heights in the axes of the tree: they stay aligned with the leaves when the
+    figure is resized.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes in which the tree has been drawn.
+    bars : sequence of AnnotationBar
+        Bars from top to bottom.
+    lines : DendrogramLines
+        Coordinates of the tree.
+    """
     if not bars:
         return
-    high = figure_parts.inches_of(ax)[1]
-    # Bars keep their thickness unless they would take most of the picture.
-    share = min(_BAR_INCHES / high, 0.6 / len(bars))
-    unit = 1.06 * lines.top * share / (1 - share * (len(bars) + 0.4))
+    height = figure_parts.size_in_inches(ax)[1]
+    # Share of the height for one bar; all bars together take at most 60 % of it.
+    share = min(_BAR_INCHES / height, 0.6 / len(bars))
+    # Height of a bar in data coordinates, after the axes are extended downwards by all bars and 0.4
+    # bars of space.
+    unit = _HEADROOM * lines.top * share / (1 - share * (len(bars) + 0.4))
     left = np.arange(lines.order.size) - 0.5
     middles = -unit * (np.arange(len(bars)) + 0.9)
     for bar, middle in zip(bars, middles, strict=True):
+        # 0.84 units high: the rest separates a bar from the next.
         low, up = middle - 0.42 * unit, middle + 0.42 * unit
         boxes = [[(x, low), (x, up), (x + 1, up), (x + 1, low)] for x in left]
         colours = [bar.colours[i] for i in lines.order]
         ax.add_collection(
             PolyCollection(boxes, facecolors=colours, edgecolors="face", linewidths=0.2)
         )
-    ax.set_ylim(-unit * (len(bars) + 0.4), 1.06 * lines.top)
+    ax.set_ylim(-unit * (len(bars) + 0.4), _HEADROOM * lines.top)
     names = shortened_names([bar.name for bar in bars])
+    # Minor ticks carry the names of bars, so that major ticks remain those of the heights.
     ax.set_yticks(middles, names, minor=True, parse_math=False)
-    ax.tick_params(axis="y", which="minor", length=0, labelsize=figure_parts.SMALL_TEXT)
+    ax.tick_params(axis="y", which="minor", length=0, labelsize=figure_parts.SMALL_FONT)
 
 
-def _name_leaves(
+def _label_leaves(
     ax: Axes, names: Sequence[Any], *, bars: Sequence[AnnotationBar], order: Index
 ) -> None:
-    fit = fitting_labels(len(names), inches=figure_parts.inches_of(ax)[0])
-    shown = figure_parts.name_ticks(ax.xaxis, names, fit=fit)
+    """Write the names of samples below the leaves, in the colours of the first levels."""
+    fit = fitting_labels(len(names), inches=figure_parts.size_in_inches(ax)[0])
+    shown = figure_parts.label_ticks(ax.xaxis, names, fit=fit)
     if fit.step > 1:
         ax.set_xlabel(
-            f"{len(names)} samples{figure_parts.every(fit.step)}", fontsize=figure_parts.SMALL_TEXT
+            f"{len(names)} samples{figure_parts.describe_step(fit.step)}",
+            fontsize=figure_parts.SMALL_FONT,
         )
     colours = next((bar.colours for bar in bars if bar.is_categorical), None)
     if colours is not None:
         for tick, i in zip(ax.get_xticklabels(), order[shown], strict=True):
-            tick.set_color(colours[i] if colours[i] != MISSING else NEUTRAL)
+            tick.set_color(colours[i] if colours[i] != MISSING_COLOUR else NEUTRAL_COLOUR)
 
 
 def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
+    """Draw a dashed line that cuts the tree into k clusters, with a label."""
     ax.axhline(height, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="cut")
     ax.annotate(
         f"cut into {counted(k, 'cluster')}",
@@ -242,28 +309,42 @@ def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
         xytext=(0, 4),
         textcoords="offset points",
         ha="right",
-        fontsize=figure_parts.SMALL_TEXT,
+        fontsize=figure_parts.SMALL_FONT,
         bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "alpha": 0.8, "pad": 1},
     )
 
 
 def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the tree with every node that the gap statistic tested, and its verdict.
+    """Draw the tree with the outcome of the gap test of each tested node.
+
+    A marker shows whether the split of a node is supported and was made. The number next to it is
+    the decrease of the log dispersion by the split, minus the decrease expected in samples without
+    clusters, in standard errors.
 
     Parameters
     ----------
     model : fitted estimator
         With `linkage_matrix_` and `split_tests_`, such as :class:`mrshc.MrSHC`.
-    title : str or None
-        Heading of the picture.
-    ax : matplotlib Axes or None
-        Where to draw; a new figure by default.
+    title : str or None, default=None
+        Title of the plot.
+    ax : matplotlib Axes or None, default=None
+        Axes to draw in; a new figure by default.
 
     Returns
     -------
     ax : matplotlib Axes
-        Beside each mark: how far the split lowers the log dispersion beyond what it does in
-        samples without clusters, in standard errors.
+        Axes with the tree. Numbers for which there is no space are left out.
+
+    See Also
+    --------
+    split_marks : The verdicts and numbers.
+    dendrogram : Draw the tree with annotations.
+
+    References
+    ----------
+    Tibshirani, R., Walther, G. and Hastie, T. (2001). Estimating the number of clusters in a data
+    set via the gap statistic. Journal of the Royal Statistical Society B 63(2), 411-423.
+    https://doi.org/10.1111/1467-9868.00293
 
     Examples
     --------
@@ -278,60 +359,66 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
     """
     if not hasattr(model, "split_tests_"):
         raise ValueError(
-            "gap_tests needs a model with split_tests_, as MrSHC has after fit, got "
-            f"{type(model).__name__}. Draw its dendrogram instead."
+            "gap_tests needs a model with split_tests_, such as a fitted MrSHC, got a "
+            f"{type(model).__name__} without it. Use dendrogram to draw the tree alone."
         )
     check_model(model, "linkage_matrix_")
     ax, title = check_axes(ax), check_title(title)
     lines = dendrogram_lines(model.linkage_matrix_)
     n = lines.order.size
     if ax is None:
-        wide = float(np.clip(n * 0.1, 6.0, 12.0))
-        ax = figure_parts.new_figure(wide + 3.0, _TREE_INCHES + 1.0).subplots()
+        # Leaves have no names here, so they may be closer; three inches for the legend.
+        width = float(np.clip(n * 0.1, 6.0, 12.0))
+        ax = figure_parts.new_figure(width + 3.0, _TREE_INCHES + 1.0).subplots()
     labels = getattr(model, "labels_", None)
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
-    _scale_heights(ax, lines)
-    # Marks at the root and at the leaves keep their numbers inside.
+    _draw_height_axis(ax, lines)
+    # A wider range than that of the tree keeps numbers at the root and the leaves inside the axes.
     ax.set_ylim(-0.06 * lines.top, 1.12 * lines.top)
     ax.set_xticks([])
-    ax.set_xlabel(f"{n} samples", fontsize=figure_parts.SMALL_TEXT)
+    ax.set_xlabel(f"{n} samples", fontsize=figure_parts.SMALL_FONT)
     marks = split_marks(model.split_tests_)
     _draw_marks(ax, marks, lines=lines)
-    figure_parts.beside(ax, [_mark_section(marks), *tree_sections((), labels)])
-    figure_parts.heading(ax, title)
+    figure_parts.draw_side_legend(
+        ax, [_mark_legend_section(marks), *tree_legend_sections((), labels)]
+    )
+    figure_parts.set_heading(ax, title)
     return ax
 
 
 def _draw_marks(ax: Axes, marks: Sequence[SplitMark], *, lines: DendrogramLines) -> None:
+    """Draw a marker at each tested node, and its number next to it."""
     tips = [lines.tip(mark.node) for mark in marks]
     for mark, (x, y) in zip(marks, tips, strict=True):
-        look = _MARKS[mark.verdict][1]
+        appearance = _VERDICT_MARKERS[mark.verdict][1]
         ax.plot(
             [x],
             [y],
-            markersize=_MARK_POINTS,
+            markersize=_MARK_SIZE,
             markeredgecolor="#000000",
             zorder=3,
             clip_on=False,
             label=mark.verdict,
             linestyle="",
-            **look,
+            **appearance,
         )
-    _number_marks(ax, marks, tips=tips)
+    _label_marks(ax, marks, tips=tips)
 
 
-def _number_marks(
+def _label_marks(
     ax: Axes, marks: Sequence[SplitMark], *, tips: Sequence[tuple[float, float]]
 ) -> None:
-    # Labels are placed in points, where both directions measure the same.
-    points = np.array(figure_parts.inches_of(ax)) * POINTS_PER_INCH
+    """Write the numbers of tested nodes where they overlap neither each other nor a marker."""
+    # Overlaps are computed in points: data coordinates have different units in x and y.
+    points = np.array(figure_parts.size_in_inches(ax)) * POINTS_PER_INCH
     low, high = ax.get_ylim()
     left, right = ax.get_xlim()
     scale = points / (right - left, high - low)
     anchors = [((x - left) * scale[0], (y - low) * scale[1]) for x, y in tips]
-    size = figure_parts.SMALL_TEXT
+    size = figure_parts.SMALL_FONT
+    # One point of padding on each side of a label.
     sizes = [(len(m.label) * size * CHARACTER_WIDTH + 2, size + 2) for m in marks]
-    places = free_places(anchors, sizes, width=points[0], marker=_MARK_POINTS / 2 + 1)
+    places = free_places(anchors, sizes, width=points[0], marker=_MARK_SIZE / 2 + 1)
     for mark, tip, anchor, place in zip(marks, tips, anchors, places, strict=True):
         if place is not None:
             ax.annotate(
@@ -346,12 +433,14 @@ def _number_marks(
             )
 
 
-def _mark_section(marks: Sequence[SplitMark]) -> figure_parts.Section:
+def _mark_legend_section(marks: Sequence[SplitMark]) -> figure_parts.LegendSection:
+    """Return the legend of the verdicts that occur, with an explanation of the numbers."""
     present = {mark.verdict for mark in marks}
+    marker = {"linestyle": "", "markeredgecolor": "#000000", "markersize": 7}
     entries = [
-        (words, Line2D([], [], linestyle="", markeredgecolor="#000000", markersize=7, **look))
-        for verdict, (words, look) in _MARKS.items()
+        (text, Line2D([], [], **marker, **appearance))
+        for verdict, (text, appearance) in _VERDICT_MARKERS.items()
         if verdict in present
     ]
-    entries.append((_NUMBERS if marks else "none was tested", Line2D([], [], linestyle="")))
-    return figure_parts.Section(title="tested nodes of the tree", entries=tuple(entries))
+    entries.append((_EXCESS_NOTE if marks else "no node was tested", Line2D([], [], linestyle="")))
+    return figure_parts.LegendSection(title="gap tests of nodes", entries=tuple(entries))

@@ -1,4 +1,4 @@
-"""The report: one HTML file that lets people look at a result."""
+"""The interactive report of a result or a comparison: one HTML file without external resources."""
 
 from mrshc.io.comparison_file_version import ABOUT_COMPARISON
 from mrshc.report.report_file import REPORT, comparison_report, result_report, write_report

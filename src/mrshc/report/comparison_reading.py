@@ -1,4 +1,4 @@
-"""Reads the file of a comparison of methods, and refuses one that is damaged."""
+"""Read and validate the file of a comparison of methods."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from mrshc.io.streams import FlawError
 
 
 def read_comparison(folder: Path) -> dict[str, Any]:
-    """Return the content of the file of a comparison, checked.
+    """Read the file of a comparison of methods and validate it.
 
     Parameters
     ----------
     folder : Path
-        Folder of a comparison.
+        Folder that holds the comparison.
 
     Returns
     -------
     about : dict
-        Content of comparison.json. It agrees with its schema and in itself.
+        Content of comparison.json. It conforms to its schema, and its entries are consistent with
+        each other.
 
     Raises
     ------
     UserError
-        If the file is damaged or in another version of the format.
+        If the file is damaged, or was written in another version of the format.
     """
     path = folder / ABOUT_COMPARISON
     try:
@@ -38,23 +39,24 @@ def read_comparison(folder: Path) -> dict[str, Any]:
         check_schema(about, load_schema(COMPARISON_SCHEMA))
         _check_comparison(about)
     except FlawError as flaw:
-        raise UserError(f"{path} is damaged: it {flaw}. Compare again.") from None
+        raise UserError(f"{path} is damaged: it {flaw}. Run the comparison again.") from None
     checked: dict[str, Any] = about
     return checked
 
 
 def _refuse_other_version(about: Any, folder: Path) -> None:
     version = about.get("format_version") if isinstance(about, dict) else None
-    # Other types are damage, not another version.
+    # Only a positive integer can be the version of a newer format; any other value is damage, which
+    # the schema reports. The limit of a million excludes numbers that no format will reach.
     if type(version) is int and 0 < version < 10**6 and version != COMPARISON_VERSION:
         raise UserError(
-            f"{folder} is written in version {version} of the format, this mrshc reads version "
-            f"{COMPARISON_VERSION}. Install a newer mrshc, or compare again."
+            f"{folder} is written in version {version} of the format, but this mrshc reads version "
+            f"{COMPARISON_VERSION}. Install a newer mrshc, or run the comparison again."
         )
 
 
 def _check_comparison(about: dict[str, Any]) -> None:
-    """Refuse entries of a comparison that do not agree with each other; its schema holds."""
+    """Refuse a comparison whose entries contradict each other; it must conform to its schema."""
     samples, annotations, scores = about["samples"], about["annotations"], about["scores"]
     n, k = about["data"]["n_samples"], about["n_clusters"]
     require(len(samples) == n, "names more or fewer samples than there are")
@@ -66,10 +68,13 @@ def _check_comparison(about: dict[str, Any]) -> None:
     require(all(row.keys() == scores[0].keys() for row in scores), "has incomplete scores")
     counts = {row["method"]: row["n_features"] for row in scores}
     require(len(counts) == len(scores), "has a method twice")
-    for name, method in about["methods"].items():  # a method that failed has scores and no tree
+    # The reverse is allowed: a method that failed has a row of scores and no tree.
+    for name, method in about["methods"].items():
         require(counts.get(name) is not None, "has a tree of a method without scores")
         check_candidates(method["search"])
-        require(all(i < n for i in method["outliers"]), "has an outlying sample too many")
+        require(
+            all(i < n for i in method["outliers"]), "has an outlying sample that does not exist"
+        )
         require(len(set(method["outliers"])) == len(method["outliers"]), "has an outlier twice")
         try:
             check_linkage(method["linkage"], n_samples=n)

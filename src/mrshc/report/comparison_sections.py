@@ -1,4 +1,4 @@
-"""Content of the sections of the page of a comparison, as plain data for its template."""
+"""Variables of the template comparison.html, as plain data."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures,
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """How well the trees agree with known classes."""
+    """Section "Scores": agreement of the trees with known classes."""
 
-    truth: str | None  # annotation that holds the classes
+    truth: str | None  # annotation that holds the known classes
     n_clusters: int | None
     table: Table
     notes: list[str]
@@ -22,7 +22,7 @@ class Scores:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodTree:
-    """The tree of a method, and the curves that explain its choice of features."""
+    """The tree of one method, and the curves that explain its choice of features."""
 
     name: str
     heading: str
@@ -31,17 +31,17 @@ class MethodTree:
 
 @dataclass(frozen=True, kw_only=True)
 class Trees:
-    """The trees of all methods, cut into the same number of clusters."""
+    """Section "Trees": the trees of all methods, cut into the same number of clusters."""
 
     n_samples: int
-    max_cut: int
-    cut: int
+    max_cut: int  # largest number of clusters of the slider
+    cut: int  # number of clusters when the page is opened
     methods: list[MethodTree]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRun:
-    """How a comparison was made, and how it can be repeated."""
+    """Section "Data and provenance": how the comparison was made, and how to repeat it."""
 
     reading_notes: str
     preprocessing: list[str]  # descriptions of the steps
@@ -56,20 +56,26 @@ def comparison_content(about: dict[str, Any]) -> dict[str, Any]:
     ----------
     about : dict
         Content of comparison.json.
+
+    Returns
+    -------
+    content : dict
+        Title, lead and sections of the page.
     """
     n_samples, n_methods = len(about["samples"]), len(about["methods"])
     return {
-        "title": f"{n_samples:,} samples, {n_methods} methods side by side",
+        "title": f"Comparison of {n_methods} methods on {n_samples:,} samples",
         "lead": about["data"]["source"],
-        "scores": _scores(about),
-        "trees": _trees(about),
-        "run": _run(about),
+        "scores": _scores_section(about),
+        "trees": _trees_section(about),
+        "run": _run_section(about),
     }
 
 
-def _scores(about: dict[str, Any]) -> Scores:
+def _scores_section(about: dict[str, Any]) -> Scores:
+    # All rows have the same columns: read_comparison has checked it.
     names = list(about["scores"][0])
-    rows = [[_score_text(row[name]) for name in names] for row in about["scores"]]
+    rows = [[_format_score(row[name]) for name in names] for row in about["scores"]]
     return Scores(
         truth=about["truth"],
         n_clusters=about["n_clusters"],
@@ -78,39 +84,43 @@ def _scores(about: dict[str, Any]) -> Scores:
     )
 
 
-def _score_text(value: Any) -> str:
+def _format_score(value: Any) -> str:
+    """Return a cell of the table of scores; empty if a score could not be computed."""
     if value is None:
         return ""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _trees(about: dict[str, Any]) -> Trees:
+def _trees_section(about: dict[str, Any]) -> Trees:
     n_samples = len(about["samples"])
     return Trees(
         n_samples=n_samples,
         max_cut=min(MOST_CUTS, n_samples),
+        # Without known classes there is no reference number of clusters: two is the first split.
         cut=about["n_clusters"] or 2,
-        methods=[_method_tree(about, name, m) for m, name in enumerate(about["methods"])],
+        methods=[_method_tree(about, name, position=m) for m, name in enumerate(about["methods"])],
     )
 
 
-def _method_tree(about: dict[str, Any], name: str, m: int) -> MethodTree:
+def _method_tree(about: dict[str, Any], name: str, *, position: int) -> MethodTree:
+    """Return the tree of a method; its position makes the ids of its figures unique."""
     search = columns(about["methods"][name]["search"])
     curves = search_story(search).curves if search else ()
     return MethodTree(
         name=name,
         heading=_method_heading(name, about),
-        curves=curve_figures(curves, prefix=f"curve-{m}-"),
+        curves=curve_figures(curves, prefix=f"curve-{position}-"),
     )
 
 
 def _method_heading(name: str, about: dict[str, Any]) -> str:
+    """Return the name of a method with its number of features and, if it has one, its rank."""
     row = next(row for row in about["scores"] if row["method"] == name)
     rank = "" if row.get("rank") is None else f", rank {row['rank']}"
     return f"{name}: {row['n_features']:,} features{rank}"
 
 
-def _run(about: dict[str, Any]) -> ComparisonRun:
+def _run_section(about: dict[str, Any]) -> ComparisonRun:
     return ComparisonRun(
         reading_notes=" ".join(about["data"]["notes"]),
         preprocessing=[step["description"] for step in about["preprocessing"]],

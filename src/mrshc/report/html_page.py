@@ -1,4 +1,4 @@
-"""The report as one HTML file: everything inside, nothing from any network."""
+"""Render a page as one HTML file that contains its scripts, styles and data."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _ASSETS = Path(__file__).with_name("assets")
 _TEMPLATES = Path(__file__).with_name("templates")
+# In the order of their dependencies: each file uses functions of the files before it.
 _SCRIPTS = (
     *("tree.js", "values.js", "tables.js", "figures.js"),
     *("result.js", "comparison.js", "main.js"),
@@ -34,7 +35,7 @@ def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
         Variables of the template, among them `title` and `lead`. Texts are escaped there. A
         variable that the template uses must be given.
     data : object
-        What the scripts of the page draw, as JSON holds it.
+        Data that the scripts of the page draw; must be serialisable as JSON.
 
     Returns
     -------
@@ -46,13 +47,13 @@ def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
     jinja2.UndefinedError
         If the template uses a variable that is not in `content`.
     """
-    return _environment().get_template(template).render({**content, **_layout(data)})
+    return _environment().get_template(template).render({**content, **_layout_variables(data)})
 
 
 @cache
 def _environment() -> Environment:
-    """Return the environment of the templates: it escapes every text and refuses unknown names."""
-    # Imported late, as Plotly is: commands that make no report start without them.
+    """Return the Jinja environment, which escapes all texts and refuses undefined variables."""
+    # Imported here, as Plotly is below, so that commands without a report start faster.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
@@ -65,46 +66,63 @@ def _environment() -> Environment:
     )
 
 
-def _layout(data: Any) -> dict[str, Any]:
-    """Return the variables of page.html that all pages share."""
+def _layout_variables(data: Any) -> dict[str, Any]:
+    """Return the variables of page.html that are the same for all pages, and the data."""
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
-    plotly, own = _inline(get_plotlyjs()), _inline("\n".join(map(asset, _SCRIPTS)))
-    style = _inline(asset("page.css"))
+    plotly, own = (
+        _normalise_line_endings(get_plotlyjs()),
+        _normalise_line_endings("\n".join(map(read_asset, _SCRIPTS))),
+    )
+    style = _normalise_line_endings(read_asset("page.css"))
     return {
-        "policy": policy(scripts=[plotly, own], style=style),
+        "policy": security_policy(scripts=[plotly, own], style=style),
         "mrshc_version": version("mrshc"),
         "unwanted_style_ids": _unwanted_style_ids(plotly),
-        # Browsers take the text of script and style as it is. Escaping would change the code, and
-        # the policy would refuse it, since its hash is that of the text here. All of it comes
-        # from this package and from Plotly; none from the data.
+        # Browsers do not decode entities inside script and style elements. Escaping would change
+        # the code, and the security policy, which holds the hash of the unescaped text, would
+        # refuse it. All of this text comes from this package and from Plotly, none from the data.
         "scripts": [Markup(plotly), Markup(own)],
         "style": Markup(style),
-        # Browsers do not undo escaping inside script either, and the page could not parse the
-        # JSON. `_json` has replaced all letters that mean something in HTML.
-        "json_data": Markup(_json(data)),
+        # For the same reason escaped JSON could not be parsed. It is safe without escaping:
+        # `_serialise_json` replaces all characters with a meaning in HTML.
+        "json_data": Markup(_serialise_json(data)),
     }
 
 
-def policy(*, scripts: Iterable[str], style: str) -> str:
-    """Return the content security policy of a page: what the browser lets it do.
+def security_policy(*, scripts: Iterable[str], style: str) -> str:
+    """Return the content security policy of a page.
 
-    Names of samples and features come from files of others. They are escaped; should one slip
-    through as markup nevertheless, the browser runs nothing but the scripts that the page was made
-    with, known by their SHA-256, and loads nothing from any network.
+    Names of samples and features come from files that the user did not necessarily write. They are
+    escaped. The policy is a second line of defence: even if a name were interpreted as markup, the
+    browser would run only the scripts of this package and of Plotly, identified by their SHA-256,
+    and would load nothing from a network.
+
+    Parameters
+    ----------
+    scripts : iterable of str
+        Texts of all script elements of the page.
+    style : str
+        Text of its style element.
+
+    Returns
+    -------
+    policy : str
+        Value of the header Content-Security-Policy.
     """
-    # Plotly makes a <style> without content and adds its rules one by one: no text, but a hash.
+    # Plotly inserts an empty style element and adds rules to it one by one. The browser checks the
+    # hash of its text, which is empty.
     styles = [style, ""]
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src {_hashes(scripts)}",
-            f"style-src-elem {_hashes(styles)}",
-            # Plotly sets attributes on what it draws (how cells of a heat map are smoothed). Text
-            # that it makes up as it runs has no hash; attributes can neither run nor load.
+            f"script-src {_csp_hashes(scripts)}",
+            f"style-src-elem {_csp_hashes(styles)}",
+            # Plotly sets style attributes on elements that it draws, with texts that are not known
+            # in advance and so have no hash. Attributes can neither run code nor load files.
             "style-src-attr 'unsafe-inline'",
-            # Heat maps are images in data: links, and so is the (empty) icon.
+            # Plotly draws heat maps as images with data: addresses; so is the empty page icon.
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -112,32 +130,37 @@ def policy(*, scripts: Iterable[str], style: str) -> str:
     )
 
 
-def _hashes(texts: Iterable[str]) -> str:
+def _csp_hashes(texts: Iterable[str]) -> str:
+    """Return the SHA-256 of each text, as sources of a content security policy."""
     digests = (b64encode(sha256(text.encode("utf-8")).digest()).decode("ascii") for text in texts)
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
-def _inline(text: str) -> str:
-    """Return the text of an element with the line endings that browsers make of others."""
+def _normalise_line_endings(text: str) -> str:
+    """Return text with line feeds only: browsers normalise line endings before they hash."""
     return re.sub("\r\n?", "\n", text)
 
 
 def _unwanted_style_ids(plotly: str) -> list[str]:
-    """Return ids of elements that keep Plotly from adding style sheets when it is loaded.
+    """Return ids of elements that keep Plotly from inserting style sheets when it is loaded.
 
-    It carries those of maps, which no report draws; the policy would refuse them, with an error
-    on the console. Each is added unless there is an element of its name, a SHA-256.
+    These style sheets belong to maps, which no report contains. The policy would refuse them, with
+    an error on the console. Plotly inserts each unless an element with its id, a SHA-256, exists.
     """
     return list(dict.fromkeys(re.findall(r'document\.getElementById\("([0-9a-f]{64})"\)', plotly)))
 
 
-def asset(name: str) -> str:
-    """Return a file of the page."""
+def read_asset(name: str) -> str:
+    """Return the text of a script or style sheet of the page."""
     return (_ASSETS / name).read_text(encoding="utf-8")
 
 
-def _json(data: Any) -> str:
-    """Return JSON that cannot end the element it stands in."""
+def _serialise_json(data: Any) -> str:
+    """Return data as JSON without characters that have a meaning in HTML.
+
+    A text such as "</script>" in a name would otherwise end the script element. U+2028 and U+2029
+    are line separators in older versions of JavaScript.
+    """
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")

@@ -1,4 +1,4 @@
-"""What the report shows, as plain data: prepared here, drawn in the browser."""
+"""Data of the page, which the scripts draw in the browser."""
 
 from __future__ import annotations
 
@@ -14,148 +14,200 @@ from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
 from mrshc.io.result import MOST_CUTS, Result, columns
 from mrshc.methods import METHODS
-from mrshc.plotting.colours import annotation_bars, cluster_colours, outlier_bar
+from mrshc.plotting.colours import annotation_bars, cluster_colours, outlier_bars
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
 from mrshc.plotting.search_explanation import search_story
-from mrshc.report.number_packing import encoded, pack
+from mrshc.report.number_packing import encode_base64, pack_values
 
-# Rows of the table of markers that do not make the page large.
-_MOST_MARKERS = 2000
+# Rows of the table of markers: about 300 kB of the page, which stays small enough for e-mail.
+_MAX_MARKERS = 2000
 
 
 def result_data(result: Result) -> dict[str, Any]:
-    """Return what the page of a result draws."""
-    selected, features = _drawn(result)
+    """Return the data that the scripts of the page of a result draw.
+
+    Parameters
+    ----------
+    result : Result
+        Result to show.
+
+    Returns
+    -------
+    data : dict
+        Plain data that JSON can hold. Matrices are encoded in base64.
+    """
+    selected, features = _selected_by_effect(result)
+    # Outlying samples would distort the correlations on which the tree of features is based.
     usual = usual_samples(selected, result.outlier_samples_)
-    tree, n = Tree(linkage_matrix=result.linkage_matrix_), len(result.samples)
     return {
         "kind": "result",
-        "samples": {
-            "names": [str(name) for name in result.samples.index],
-            "order": tree.leaf_order.tolist(),
-            "found": result.labels_.tolist(),
-            "silhouette": _numbers(result.samples["silhouette"]),
-            "silhouettes": encoded(result.silhouettes.to_numpy().T, "<f4"),
-            "outlying": result.outlier_samples_.tolist(),
-            "annotations": _columns(result.sample_annotations),
-            "bars": [
-                asdict(bar)
-                for bar in (
-                    *outlier_bar(result, n),
-                    *annotation_bars(result.shown_annotations, n),
-                )
-            ],
-        },
+        "samples": _sample_data(result),
         "features": {
             "names": [str(name) for name in features.index],
-            "annotations": _columns(
+            "annotations": _annotation_columns(
                 features[[entry["name"] for entry in result.about["annotations"]["features"]]]
             ),
-            "effect": _numbers(features["effect_size"]),
-            "loadings": [_numbers(features[name]) for name in result.loadings.columns],
+            "effect": _json_numbers(features["effect_size"]),
+            "loadings": [_json_numbers(features[name]) for name in result.loadings.columns],
             "means": [
-                _numbers(features[f"mean_cluster_{k}"]) for k in range(1, result.n_clusters_ + 1)
+                _json_numbers(features[f"mean_cluster_{k}"])
+                for k in range(1, result.n_clusters_ + 1)
             ],
-            "q_values": _numbers(features["q_value"]) if result.about["supported"] else None,
+            "q_values": _json_numbers(features["q_value"]) if result.about["supported"] else None,
+            # A single feature has no tree.
             "tree": feature_tree(usual).tolist() if usual.shape[1] > 1 else [],
         },
-        "values": _values(result, selected),
+        "values": _feature_values(result, selected),
         "linkage": result.linkage_matrix_.tolist(),
         "missing": result.n_missing > 0,
-        "markers": _markers(result),
+        "markers": _marker_data(result),
+        # Colours for the largest number of clusters that the slider offers.
         "colours": list(cluster_colours(MOST_CUTS)),
-        "curves": curves_of(result.search_results_),
+        "curves": curve_data(result.search_results_),
         "splits": result.about["splits"],
         "loading_name": METHODS[result.about["method"]].loading_name,
     }
 
 
-def _values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:
-    """Return the values of the features, and the cells that the fit saw otherwise."""
+def _sample_data(result: Result) -> dict[str, Any]:
+    """Return names, order, clusters, silhouette widths and annotations of the samples."""
+    n = len(result.samples)
+    bars = (*outlier_bars(result, n), *annotation_bars(result.shown_annotations, n))
+    return {
+        "names": [str(name) for name in result.samples.index],
+        "order": Tree(linkage_matrix=result.linkage_matrix_).leaf_order.tolist(),
+        "labels": result.labels_.tolist(),
+        "silhouette": _json_numbers(result.samples["silhouette"]),
+        # One row for each cut, from two clusters on.
+        "silhouettes": encode_base64(result.silhouettes.to_numpy().T, "<f4"),
+        "outlying": result.outlier_samples_.tolist(),
+        "annotations": _annotation_columns(result.sample_annotations),
+        "bars": [asdict(bar) for bar in bars],
+    }
+
+
+def _feature_values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:
+    """Return the packed values of the features, and the cells that the fit changed.
+
+    A robust fit winsorises cells and leaves outlying samples out. The page shows the data as they
+    were read, but recomputes means and effect sizes from the values of the fit. Few cells differ,
+    so only these are stored twice.
+    """
     X = selected.to_numpy(dtype=np.float64)
     outlying = result.outlier_samples_
-    packed = pack(X, outlying=outlying)
+    packed = pack_values(X, outlying=outlying)
     colours = standardised(X, outlying=outlying)
-    seen = _as_seen(result, X)
-    changed = (seen != X) & ~(np.isnan(seen) & np.isnan(X))
+    fitted = _values_of_fit(result, X)
+    # NaN differs from itself: cells that are missing in both are not changed.
+    changed = (fitted != X) & ~(np.isnan(fitted) & np.isnan(X))
     return {
-        "cells": encoded(packed.cells, "<f4"),
+        "cells": encode_base64(packed.cells, "<f4"),
         "centre": packed.centre.tolist(),
         "scale": packed.scale.tolist(),
-        # Features that differ by rounding errors only have no colours, as in other heat maps.
-        "flat": np.flatnonzero((np.nan_to_num(colours) == 0).all(axis=0)).tolist(),
+        # Features that vary only by rounding error are drawn as constant, as in heatmap.png.
+        "constant": np.flatnonzero((np.nan_to_num(colours) == 0).all(axis=0)).tolist(),
         "changed": {
-            "at": encoded(np.flatnonzero(changed), "<u4"),
-            "cells": encoded(((seen - packed.centre) / packed.scale)[changed], "<f4"),
+            "positions": encode_base64(np.flatnonzero(changed), "<u4"),
+            "cells": encode_base64(((fitted - packed.centre) / packed.scale)[changed], "<f4"),
         },
     }
 
 
-def _as_seen(result: Result, X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the values that effect sizes and means are computed from, as in features.csv."""
+def _values_of_fit(result: Result, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values from which effect sizes and means of features.csv are computed."""
     robust = result.about["parameters"].get("robust")
-    seen = winsorise(X, result.outlier_samples_) if robust else X.copy()
-    seen[result.outlier_samples_] = np.nan
-    return seen
+    fitted = winsorise(X, result.outlier_samples_) if robust else X.copy()
+    fitted[result.outlier_samples_] = np.nan
+    return fitted
 
 
-def _drawn(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return values and description of the selected features, those of largest effect first."""
+def _selected_by_effect(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the values and the table of the selected features, the largest effect first."""
     selected = set(result.selected.columns)
     names = [name for name in result.features.index if name in selected]
     return result.selected[names], result.features.loc[names]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MarkedContrast:
-    """What is told apart by some features."""
+class ContrastMarkers:
+    """The markers that distinguish two groups of samples.
 
-    kind: str  # "cluster" or "split"
-    inside: str  # clusters
+    Attributes
+    ----------
+    kind : {"cluster", "split"}
+        One cluster against all others, or the two branches of a split of the tree.
+    inside, outside : str
+        Numbers of the clusters of the two groups, separated by commas.
+    rows : DataFrame
+        Rows of the table of markers, the largest effect first.
+    """
+
+    kind: str
+    inside: str
     outside: str
-    rows: pd.DataFrame  # its markers, the largest effect first
+    rows: pd.DataFrame
 
 
-def contrasts(result: Result) -> list[MarkedContrast]:
-    """Return each cluster against all others, marked or not, and the splits that are marked."""
+def marker_contrasts(result: Result) -> list[ContrastMarkers]:
+    """Return all clusters, with or without markers, and all splits with markers.
+
+    Parameters
+    ----------
+    result : Result
+        Result with its table of markers.
+
+    Returns
+    -------
+    contrasts : list of ContrastMarkers
+        Clusters first, then splits.
+    """
+    # Clusters without markers are listed too, so that readers see that there are none. Splits
+    # without markers are numerous and left out.
     keys = ["contrast", "inside", "outside"]
-    found = dict(list(result.markers.groupby(keys, sort=False)))
+    rows_by_contrast = dict(list(result.markers.groupby(keys, sort=False)))
     numbers = [str(k) for k in range(1, result.n_clusters_ + 1)]
     clusters = [("cluster", k, ", ".join(n for n in numbers if n != k)) for k in numbers]
-    splits = [key for key in found if key[0] == "split"]
+    splits = [key for key in rows_by_contrast if key[0] == "split"]
     return [
-        MarkedContrast(
+        ContrastMarkers(
             kind=kind,
             inside=inside,
             outside=outside,
-            rows=found.get((kind, inside, outside), result.markers.iloc[:0]),
+            rows=rows_by_contrast.get((kind, inside, outside), result.markers.iloc[:0]),
         )
         for kind, inside, outside in [*clusters, *splits]
     ]
 
 
-def most_markers(n_contrasts: int) -> int:
-    """Return how many markers of each contrast the page holds."""
-    return max(5, _MOST_MARKERS // n_contrasts)
+def max_markers_per_contrast(n_contrasts: int) -> int:
+    """Return the largest number of markers of each contrast that the page holds."""
+    # At least five for each contrast, even if there are hundreds of clusters.
+    return max(5, _MAX_MARKERS // n_contrasts)
 
 
-def _markers(result: Result) -> dict[str, Any]:
-    """Return the strongest markers; `of` says to which contrast a row belongs."""
+def _marker_data(result: Result) -> dict[str, Any]:
+    """Return the columns of the strongest markers, and the contrast of each row."""
     if result.n_clusters_ == 1:
         return {}
-    told = contrasts(result)
-    heads = [contrast.rows.head(most_markers(len(told))) for contrast in told]
+    contrasts = marker_contrasts(result)
+    n_most = max_markers_per_contrast(len(contrasts))
+    heads = [contrast.rows.head(n_most) for contrast in contrasts]
     shown = pd.concat(heads)
     return {
-        "of": [i for i, head in enumerate(heads) for _ in range(len(head))],
+        "contrast_index": [i for i, head in enumerate(heads) for _ in range(len(head))],
         "columns": [
-            {"name": name, "numeric": numeric, "values": _cells(shown[name], numeric=numeric)}
+            {
+                "name": name,
+                "numeric": numeric,
+                "values": _marker_column_values(shown[name], numeric=numeric),
+            }
             for name, numeric in _MARKER_COLUMNS.items()
         ],
     }
 
 
-# In the order in which people read them, and whether they are numbers.
+# Columns of the table of markers from left to right, the most informative first, and whether they
+# are numeric.
 _MARKER_COLUMNS = {
     "feature": False,
     "effect_size": True,
@@ -173,15 +225,27 @@ _MARKER_COLUMNS = {
 }
 
 
-def _cells(values: pd.Series, *, numeric: bool) -> list[Any]:
+def _marker_column_values(values: pd.Series, *, numeric: bool) -> list[Any]:
+    """Return a column of the table of markers as JSON holds it."""
     if numeric:
-        return _numbers(values)
+        return _json_numbers(values)
     flags = {True: "yes", False: "no"}
     return [flags[bool(v)] if values.dtype == bool else str(v) for v in values]
 
 
 def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
-    """Return what the page of a comparison draws."""
+    """Return the data that the scripts of the page of a comparison draw.
+
+    Parameters
+    ----------
+    about : dict
+        Content of comparison.json.
+
+    Returns
+    -------
+    data : dict
+        Plain data that JSON can hold.
+    """
     n = len(about["samples"])
     bars = annotation_bars(about["annotations"], n)
     return {
@@ -189,18 +253,21 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
         "samples": {
             "names": about["samples"],
             "bars": [asdict(bar) for bar in bars],
-            "annotations": [{"name": n, "values": v} for n, v in about["annotations"].items()],
+            "annotations": [
+                {"name": name, "values": values} for name, values in about["annotations"].items()
+            ],
         },
         "methods": [
             {
                 "name": name,
                 "linkage": method["linkage"],
-                "order": _leaf_order(method["linkage"]),
+                "order": _linkage_leaf_order(method["linkage"]),
+                # outlier_bars expects a model: only its attribute is needed here.
                 "bars": [
                     asdict(bar)
-                    for bar in outlier_bar(SimpleNamespace(outlier_samples_=method["outliers"]), n)
+                    for bar in outlier_bars(SimpleNamespace(outlier_samples_=method["outliers"]), n)
                 ],
-                "curves": curves_of(columns(method["search"])),
+                "curves": curve_data(columns(method["search"])),
             }
             for name, method in about["methods"].items()
         ],
@@ -209,24 +276,32 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _leaf_order(linkage: list[list[float]]) -> list[int]:
+def _linkage_leaf_order(linkage: list[list[float]]) -> list[int]:
     return Tree(linkage_matrix=np.array(linkage)).leaf_order.tolist()
 
 
-def curves_of(search: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
-    """Return the curves that tell why a candidate was chosen; none if nothing was tried."""
+def curve_data(search: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    """Return the curves that explain the choice of a search; none if there was no search.
+
+    Parameters
+    ----------
+    search : dict of str to ndarray
+        Table of candidates; empty for methods without a search.
+    """
     return [
-        asdict(curve) | {"values": _numbers(curve.values), "errors": _numbers_or_none(curve.errors)}
+        asdict(curve)
+        | {"values": _json_numbers(curve.values), "errors": _json_numbers_or_none(curve.errors)}
         for curve in (search_story(search).curves if search else ())
     ]
 
 
-def _columns(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _annotation_columns(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return name, type and values of each column; missing values are None."""
     return [
         {
             "name": str(name),
             "numeric": frame[name].dtype.kind in "fi",
-            "values": _numbers(frame[name])
+            "values": _json_numbers(frame[name])
             if frame[name].dtype.kind in "fi"
             else [None if pd.isna(value) else str(value) for value in frame[name]],
         }
@@ -234,10 +309,10 @@ def _columns(frame: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _numbers(values: Any) -> list[float | None]:
-    """Return numbers as JSON holds them, with all their digits; None where there is none."""
+def _json_numbers(values: Any) -> list[float | None]:
+    """Return numbers with all their digits; None where not finite, since JSON has no NaN."""
     return [float(v) if np.isfinite(v) else None for v in np.asarray(values, dtype=np.float64)]
 
 
-def _numbers_or_none(values: Any) -> list[float | None] | None:
-    return None if values is None else _numbers(values)
+def _json_numbers_or_none(values: Any) -> list[float | None] | None:
+    return None if values is None else _json_numbers(values)

@@ -1,4 +1,4 @@
-"""Makes the report of a result or of a comparison, and writes it to its folder."""
+"""Build the report of a result or of a comparison, and write it to its folder."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ REPORT = "report.html"
 
 
 def write_report(folder: Path) -> Path:
-    """Write the report of a folder that holds a result or a comparison.
+    """Write the report of a result or a comparison to its folder.
 
     Parameters
     ----------
     folder : Path
-        Folder of a result or of a comparison.
+        Folder that holds a result or a comparison.
 
     Returns
     -------
     path : Path
-        The file of the report, in the same folder.
+        File of the report, in the same folder.
 
     Raises
     ------
     UserError
-        If the folder holds neither, or files of it are damaged. An earlier report is kept.
+        If the folder holds neither, or one of its files is damaged. An earlier report is kept.
     """
+    # Only the folder of a comparison has this file; load_result reports all other problems.
     if (folder / ABOUT_COMPARISON).exists():
         html = comparison_report(read_comparison(folder))
     else:
@@ -49,9 +50,15 @@ def result_report(result: Result) -> str:
     Parameters
     ----------
     result : Result
-        What to show.
+        Result to show.
+
+    Returns
+    -------
+    html : str
+        The whole page.
     """
     data = result_data(result)
+    # The page states the precision of its values, which follows from how they are packed.
     content = result_content(result, values=data["values"])
     return render_page("result.html", content=content, data=data)
 
@@ -63,6 +70,11 @@ def comparison_report(about: dict[str, Any]) -> str:
     ----------
     about : dict
         Content of comparison.json; see :func:`mrshc.report.comparison_reading.read_comparison`.
+
+    Returns
+    -------
+    html : str
+        The whole page.
     """
     content = comparison_content(about)
     return render_page("comparison.html", content=content, data=comparison_data(about))

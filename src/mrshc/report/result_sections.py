@@ -1,4 +1,4 @@
-"""Content of the sections of the page of a result, as plain data for its template."""
+"""Variables of the template result.html, as plain data."""
 
 from __future__ import annotations
 
@@ -9,62 +9,63 @@ from mrshc.io.result import MOST_CUTS, Result
 from mrshc.methods import METHODS
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report import sentences
-from mrshc.report.page_data import contrasts, most_markers
+from mrshc.report.page_data import marker_contrasts, max_markers_per_contrast
 from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures, provenance
 
-# Cells of the table of classes and clusters that a reader can still take in.
-_MOST_CELLS = 150
+# Cells of the table of classes and clusters. A larger table, such as one of 50 classes, would fill
+# the summary; not tuned: results do not depend on it.
+_MAX_TABLE_CELLS = 150
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The result in numbers and sentences."""
+    """Section "Summary": the result in numbers and sentences."""
 
     facts: list[tuple[str, Any]]
     sentences: list[str]
-    classes: Table | None  # samples of each class in each cluster
+    classes: Table | None  # number of samples of each known class in each cluster
     warnings: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap:
-    """What the tree and the heat map show, and the range of their controls."""
+    """Section "Tree and heat map": sizes of the figures and ranges of the controls."""
 
     n_samples: int
     n_features: int
     n_clusters: int
-    max_cut: int
-    cut: int
-    loading_name: str
+    max_cut: int  # largest number of clusters of the slider
+    cut: int  # number of clusters when the page is opened
+    loading_name: str  # "loading" or "weight", depending on the method
     n_annotations: int
     n_annotations_shown: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Why this many features and clusters."""
+    """Section "Choice of features and clusters"."""
 
     verdict: str
     curves: list[Figure]  # empty for a single candidate
     legend: str
-    cut_by_silhouette: bool
-    n_split_tests: int
-    n_splits: int
-    n_components: int
+    cut_by_silhouette: bool  # whether the number of clusters was chosen by the silhouette
+    n_split_tests: int  # nodes of the tree that the gap statistic tested
+    n_splits: int  # nodes that were split
+    n_components: int  # columns of loadings or weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class Markers:
-    """The contrasts among which a reader chooses."""
+    """Section "Markers": the contrasts among which the reader can choose."""
 
     contrasts: list[str]
-    first: int  # the one that is shown at first
-    omission: str  # sentence on markers that the page leaves out; empty if it has all
+    first: int  # the contrast that is shown when the page is opened
+    omission: str  # sentence on markers that the page omits; empty if it has all
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultRun:
-    """How a result was made, and how it can be repeated."""
+    """Section "Data and provenance": how the result was made, and how to repeat it."""
 
     reading_notes: str
     preprocessing: Table | None
@@ -76,7 +77,7 @@ class ResultRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """Ranges of the centres and scales that the values of the page are relative to."""
+    """Ranges of the centres and scales of the packed values."""
 
     centres: str
     scales: str
@@ -88,47 +89,53 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     result : Result
-        What to show.
+        Result to show.
     values : dict
-        Values of the selected features as the page holds them, with their `centre` and `scale`.
+        Packed values of the selected features, with their `centre` and `scale`.
+
+    Returns
+    -------
+    content : dict
+        Title, lead and sections of the page.
     """
     about = result.about
     return {
-        "title": sentences.title(result),
+        "title": sentences.page_title(result),
         "lead": f"{METHODS[about['method']].name} of {about['data']['source']}",
         "refined": bool(about["supported"]),
         "robust": bool(about["parameters"].get("robust")),
         "has_outliers": bool(about["outliers"]),
-        "answer": _answer(result),
-        "heat_map": _heat_map(result),
-        "search": _search(result),
-        "markers": _markers(result) if result.n_clusters_ > 1 else None,
-        "run": _run(result),
-        "precision": _precision(values),
+        "answer": _answer_section(result),
+        "heat_map": _heat_map_section(result),
+        "search": _search_section(result),
+        "markers": _markers_section(result) if result.n_clusters_ > 1 else None,
+        "run": _run_section(result),
+        "precision": _value_precision(values),
     }
 
 
-def _answer(result: Result) -> Answer:
+def _answer_section(result: Result) -> Answer:
     return Answer(
         facts=sentences.facts(result),
-        sentences=sentences.answer(result),
-        classes=_classes(result),
+        sentences=sentences.answer_sentences(result),
+        classes=_class_table(result),
         warnings=result.concerns,
     )
 
 
-def _classes(result: Result) -> Table | None:
+def _class_table(result: Result) -> Table | None:
+    """Return the numbers of samples of each class in each cluster, unless there are too many."""
     counts = sentences.classes_in_clusters(result)
-    if counts is None or counts.size > _MOST_CELLS:
+    if counts is None or counts.size > _MAX_TABLE_CELLS:
         return None
     return Table(
         headings=[str(counts.index.name), *counts.columns],
         rows=[[name, *row] for name, row in zip(counts.index, counts.to_numpy(), strict=True)],
-        caption="Samples of each class in each cluster",
+        caption="Number of samples of each class in each cluster",
     )
 
 
-def _heat_map(result: Result) -> HeatMap:
+def _heat_map_section(result: Result) -> HeatMap:
     n_samples, n_clusters = len(result.samples), result.n_clusters_
     max_cut = min(MOST_CUTS, n_samples)
     return HeatMap(
@@ -143,8 +150,10 @@ def _heat_map(result: Result) -> HeatMap:
     )
 
 
-def _search(result: Result) -> Search:
+def _search_section(result: Result) -> Search:
     about, story = result.about, search_story(result.search_results_)
+    # Methods that find the number of clusters themselves do so by split tests; the trees of others
+    # are cut, by the silhouette unless the user gave the number.
     finds_clusters = METHODS[about["method"]].finds_number_of_clusters
     return Search(
         verdict=story.verdict,
@@ -157,51 +166,60 @@ def _search(result: Result) -> Search:
     )
 
 
-def _markers(result: Result) -> Markers:
-    marked = contrasts(result)
-    counts, most = [len(contrast.rows) for contrast in marked], most_markers(len(marked))
-    omits = max(counts) > most
+def _markers_section(result: Result) -> Markers:
+    marked = marker_contrasts(result)
+    counts = [len(contrast.rows) for contrast in marked]
+    n_most = max_markers_per_contrast(len(marked))
+    is_truncated = max(counts) > n_most
     return Markers(
         contrasts=[sentences.contrast_name(contrast) for contrast in marked],
+        # The first contrast with markers: an empty table would look like an error.
         first=next((i for i, count in enumerate(counts) if count), 0),
-        omission=sentences.omitted_markers(most, n_all=len(result.markers)) if omits else "",
+        omission=sentences.omitted_markers_sentence(n_most, n_all=len(result.markers))
+        if is_truncated
+        else "",
     )
 
 
-def _run(result: Result) -> ResultRun:
+def _run_section(result: Result) -> ResultRun:
     about = result.about
-    parameters = [[name, _parameter_text(value)] for name, value in about["parameters"].items()]
+    parameters = [[name, _format_parameter(value)] for name, value in about["parameters"].items()]
     return ResultRun(
         reading_notes=" ".join(about["data"]["notes"]),
-        preprocessing=_preprocessing(about["preprocessing"]),
+        preprocessing=_preprocessing_table(about["preprocessing"]),
         parameters=Table(headings=["parameter", "value"], rows=parameters, caption="Parameters"),
         command=about["command"],
-        python=sentences.snippet(result),
+        python=sentences.python_code(result),
         provenance=provenance(about),
     )
 
 
-def _preprocessing(steps: list[dict[str, Any]]) -> Table | None:
+def _preprocessing_table(steps: list[dict[str, Any]]) -> Table | None:
+    """Return the numbers of features before and after each step; None without steps."""
     if not steps:
         return None
     rows = [
         [s["description"], f"{s['n_features_before']:,}", f"{s['n_features_after']:,}"]
         for s in steps
     ]
-    headings = ["step", "features before", "after"]
+    headings = ["step", "features before", "features after"]
     return Table(headings=headings, rows=rows, caption="Preprocessing")
 
 
-def _parameter_text(value: Any) -> str:
+def _format_parameter(value: Any) -> str:
+    """Return the value of a parameter as text; four digits are enough to recognise it."""
     if value is None:
         return "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _precision(values: dict[str, Any]) -> Precision:
-    # Centres with more digits, since they may be equal but for the last ones.
-    return Precision(centres=_range(values["centre"], 12), scales=_range(values["scale"], 4))
+def _value_precision(values: dict[str, Any]) -> Precision:
+    # Twelve digits for centres: those of features with a common offset differ in the last digits.
+    # Scales are powers of two, for which four digits are enough.
+    return Precision(
+        centres=_format_range(values["centre"], 12), scales=_format_range(values["scale"], 4)
+    )
 
 
-def _range(values: list[float], digits: int) -> str:
+def _format_range(values: list[float], digits: int) -> str:
     return f"{min(values):.{digits}g} to {max(values):.{digits}g}"

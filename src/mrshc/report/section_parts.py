@@ -1,4 +1,4 @@
-"""Tables, figures and provenance: parts of the sections of both pages, as plain data."""
+"""Parts that the pages of results and comparisons share: tables, figures, provenance."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from mrshc.report.sentences import CITATION
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A small table; its cells are shown by `str`."""
+    """A small table that is part of the HTML; cells are converted with `str`."""
 
-    headings: Sequence[str]  # (m,)
-    rows: Sequence[Sequence[Any]]  # (any, m)
-    caption: str
+    headings: Sequence[str]  # (n_columns,)
+    rows: Sequence[Sequence[Any]]  # (n_rows, n_columns)
+    caption: str  # describes the table to screen readers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """An element in which the scripts of the page draw a figure."""
+    """An HTML element in which the scripts of the page draw a figure."""
 
     id: str
     heading: str
-    label: str  # its description for screen readers
+    label: str  # describes the figure to screen readers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """The data and the software that a result was made with."""
+    """The data and the software with which a result was made."""
 
     fingerprint: str
     versions: str
@@ -44,6 +44,11 @@ def provenance(about: dict[str, Any]) -> Provenance:
     ----------
     about : dict
         Content of result.json or comparison.json.
+
+    Returns
+    -------
+    provenance : Provenance
+        Fingerprint of the data, versions of packages and the citation.
     """
     versions = about["versions"]
     return Provenance(
@@ -54,14 +59,14 @@ def provenance(about: dict[str, Any]) -> Provenance:
 
 
 def curve_figures(curves: Iterable[Curve], *, prefix: str) -> list[Figure]:
-    """Return the figures of the curves that explain a choice.
+    """Return an element for each curve that explains a choice.
 
     Parameters
     ----------
     curves : iterable of Curve
         Curves, in the order of the data of the page.
     prefix : str
-        Begin of their ids; the number of the curve follows.
+        First part of the id of each element; the number of the curve follows.
     """
     return [
         Figure(id=f"{prefix}{i}", heading=curve.heading, label=_curve_label(curve))
@@ -71,4 +76,4 @@ def curve_figures(curves: Iterable[Curve], *, prefix: str) -> list[Figure]:
 
 def _curve_label(curve: Curve) -> str:
     chosen = f"{curve.x_name} {curve.ticks[curve.chosen]}"
-    return f"{curve.y_name} over {curve.x_name}; chosen: {chosen}"
+    return f"{curve.y_name} against {curve.x_name}; chosen: {chosen}"

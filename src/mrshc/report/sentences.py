@@ -1,4 +1,4 @@
-"""What the report says in sentences, and how the run can be repeated."""
+"""Sentences of the report and of the summary, and code that repeats the fit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pandas as pd
 from mrshc.core.selection import SearchStory, SelectionRule
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
-from mrshc.report.page_data import MarkedContrast
+from mrshc.report.page_data import ContrastMarkers
 
-# Features that a sentence names; all are in the table.
-_NAMED = 10
+# Features that a sentence names; a longer list would be hard to read, and the table has all.
+_MAX_NAMED_FEATURES = 10
 
 CITATION = (
     "Zhang, H. and Zamar, R. H. Multi-rank sparse hierarchical clustering. "
@@ -20,97 +20,109 @@ CITATION = (
 )
 
 
-def title(result: Result) -> str:
+def page_title(result: Result) -> str:
     """Return the number of samples and clusters as the title of the page."""
     n, k = result.about["data"]["n_samples"], result.n_clusters_
     return f"{n:,} samples in {k} {'cluster' if k == 1 else 'clusters'}"
 
 
-def answer(result: Result) -> list[str]:
-    """Say which clusters were found, how well they separate, and by which features."""
-    sentences = [how_sure(result), score_sentence(result), refined(result)]
+def answer_sentences(result: Result) -> list[str]:
+    """Return sentences on the clusters, their separation and the features that separate them."""
+    sentences = [separation_sentence(result), score_sentence(result), refined(result)]
     if result.n_clusters_ > 1:
-        sentences.insert(0, _cluster_sizes(result))
-        best = map(str, result.features.index[: min(_NAMED, result.n_features_selected_)])
-        sentences.append(f"The features that separate them most: {', '.join(best)}.")
-    return [text for text in [*sentences, _agreement(result)] if text is not None]
+        sentences.insert(0, _cluster_sizes_sentence(result))
+        # The table of features lists selected features first, the largest effect size on top.
+        best = map(
+            str, result.features.index[: min(_MAX_NAMED_FEATURES, result.n_features_selected_)]
+        )
+        sentences.append(f"The features that separate the clusters best are {', '.join(best)}.")
+    return [text for text in [*sentences, _agreement_sentence(result)] if text is not None]
 
 
-def _cluster_sizes(result: Result) -> str:
+def _cluster_sizes_sentence(result: Result) -> str:
+    """Return a sentence on the number of samples of each cluster."""
     sizes = enumerate(result.about["cluster_sizes"], start=1)
-    clusters = ", ".join(f"cluster {k} with {_counted(size, 'sample')}" for k, size in sizes)
-    return f"Found: {clusters}."
+    clusters = ", ".join(f"cluster {k} with {_format_count(size, 'sample')}" for k, size in sizes)
+    return f"The clusters: {clusters}."
 
 
-def _agreement(result: Result) -> str | None:
-    """Say how well clusters agree with known classes; None without them."""
+def _agreement_sentence(result: Result) -> str | None:
+    """Return a sentence on the agreement with known classes; None if none were given."""
     scores = result.about["scores"]
     if not scores:
         return None
     return (
-        f"Against the known {scores['truth']}, the classification error rate (share of pairs "
-        f"of samples on which clusters and classes disagree, also where one class is found in "
-        f"several clusters) is {scores['cer']:.3f}; {scores['purity']:.1%} of the samples lie "
-        "with the majority of their cluster."
+        f"Compared with the known classes ({scores['truth']}), the classification error rate is "
+        f"{scores['cer']:.3f}: the share of pairs of samples that are together in a cluster but "
+        "not in a class, or the reverse. A class that is divided into several clusters therefore "
+        f"counts as an error. {scores['purity']:.1%} of the samples belong to the most frequent "
+        "class of their cluster (purity)."
     )
 
 
 def curve_legend(story: SearchStory) -> str:
-    """Say what the symbols in the curves of a search mean, and the rule that chose."""
+    """Return sentences that explain the symbols of search curves, and the rule of the choice."""
     states = {state for curve in story.curves for state in curve.states}
     symbols = {
-        "removed": "Hollow: removed, since both neighbours separate better.",
-        "screened out": f"Cross: set aside, {story.screened_out}.",
+        "removed": "Hollow circle: removed from the comparison as a local minimum.",
+        "screened out": f"Cross: excluded ({story.screened_out}).",
     }
     shown = [text for state, text in symbols.items() if state in states]
-    return " ".join(["Star: chosen.", *shown, story.rule])
+    return " ".join(["Star: the chosen candidate.", *shown, story.rule])
 
 
-def contrast_name(contrast: MarkedContrast) -> str:
-    """Return the name of a cluster or a split, and its number of markers."""
+def contrast_name(contrast: ContrastMarkers) -> str:
+    """Return the name of a cluster or a split with its number of markers, for a list of choices."""
     name = (
         f"cluster {contrast.inside}"
         if contrast.kind == "cluster"
-        else f"split {contrast.inside} | {contrast.outside}"
+        else f"split between clusters {contrast.inside} and {contrast.outside}"
     )
-    return f"{name}: {_counted(len(contrast.rows), 'marker')}"
+    return f"{name}: {_format_count(len(contrast.rows), 'marker')}"
 
 
-def omitted_markers(n_shown: int, *, n_all: int) -> str:
-    """Say that the page has the strongest markers only, and where the others are."""
-    return f"Here are the {n_shown} strongest of each; the file markers.csv has all {n_all:,}."
+def omitted_markers_sentence(n_shown: int, *, n_all: int) -> str:
+    """Return a sentence on the markers that the page omits, and where to find them."""
+    return (
+        f"The table shows the {n_shown} strongest markers of each cluster or split; the file "
+        f"markers.csv has all {n_all:,}."
+    )
 
 
-def how_sure(result: Result) -> str:
-    """Say how well the clusters separate, and how close the next best choice came."""
+def separation_sentence(result: Result) -> str:
+    """Return sentences on the separation of the clusters and on the next best choice."""
     if result.n_clusters_ == 1:
-        return f"No groups were found: {_why_none(result)}."
+        return f"No groups were found: {_no_clusters_reason(result)}."
     width = result.about["chosen"]["silhouette"]
-    words = "clearly apart" if width >= 0.5 else "apart" if width >= 0.25 else "hardly apart"
+    # 0.5 and 0.25 are the limits of a reasonable and of a weak structure that Kaufman and Rousseeuw
+    # (1990) suggest.
+    degree = "clearly" if width >= 0.5 else "moderately" if width >= 0.25 else "weakly"
     sentence = (
-        f"The average silhouette is {width:.2f}: the clusters are {words} (1 would be far apart, "
-        "0 or less not separate)."
+        f"The average silhouette width is {width:.2f}: the clusters are {degree} separated (1 is "
+        "the largest possible value; at 0 or below, clusters are not separated)."
     )
-    return f"{sentence} {_next_best(result)}".strip()
+    return f"{sentence} {_next_best_sentence(result)}".strip()
 
 
-def _why_none(result: Result) -> str:
+def _no_clusters_reason(result: Result) -> str:
+    """Return why there is a single cluster; it completes a sentence."""
     if result.about["supported"] is False:
         return "there is no structure that other features support"
     rule = result.selection_rule
     return SelectionRule.no_clusters if rule is None else rule.no_clusters
 
 
-def _next_best(result: Result) -> str:
-    """Say which other candidate came closest."""
+def _next_best_sentence(result: Result) -> str:
+    """Return a sentence on the second best candidate; empty if it has no meaning."""
     rule = result.selection_rule
+    # After a refinement the clusters are no longer those of any candidate.
     if rule is None or result.about["supported"]:
         return ""
     return rule.next_best(result.search_results_, result.n_clusters_)
 
 
 def classes_in_clusters(result: Result) -> pd.DataFrame | None:
-    """Count the samples of each true class in each cluster; None without known classes."""
+    """Return the number of samples of each known class in each cluster; None without classes."""
     scores = result.about["scores"]
     if scores is None:
         return None
@@ -119,9 +131,20 @@ def classes_in_clusters(result: Result) -> pd.DataFrame | None:
 
 
 def associated(n_associated: int, *, n_used: int) -> str:
-    """Say what refining the features found; none are associated if nothing supports them."""
+    """Return a sentence on the outcome of the refinement of the features.
+
+    Parameters
+    ----------
+    n_associated : int
+        Number of features associated with the clusters; 0 if other features do not support them.
+    n_used : int
+        Number of these features on which the tree is built.
+    """
     if not n_associated:
-        return "No features are associated with what others show: the structure has no support."
+        return (
+            "No features are associated with the structure that other features show: it has no "
+            "support."
+        )
     used = "on them" if n_associated == n_used else f"on the {n_used:,} strongest"
     return (
         f"{n_associated:,} features are associated with the structure, at a false discovery rate "
@@ -130,30 +153,34 @@ def associated(n_associated: int, *, n_used: int) -> str:
 
 
 def refined(result: Result) -> str | None:
-    """Say what refining the features found; None if it was not asked for, or found nothing."""
-    found = result.about["n_associated"]
-    return associated(found, n_used=result.n_features_selected_) if found else None
+    """Return a sentence on the refinement; None if it was not requested or found no features."""
+    n_associated = result.about["n_associated"]
+    if not n_associated:
+        return None
+    return associated(n_associated, n_used=result.n_features_selected_)
 
 
 def score_sentence(result: Result) -> str | None:
-    """Say how the selection rule scored the chosen candidate; None if it has no such sentence."""
+    """Return the sentence of the selection rule on the chosen candidate; None if it has none."""
     rule = result.selection_rule
     return None if rule is None else rule.score_sentence(result.chosen_row)
 
 
-def snippet(result: Result) -> str:
-    """Return Python code that repeats the fit."""
+def python_code(result: Result) -> str:
+    """Return Python code that repeats reading, preprocessing and fit."""
     about = result.about
     method = METHODS[about["method"]]
-    kind = method.load().__name__
+    estimator = method.load().__name__
     parameters = about["parameters"]
+    # The number of clusters of these methods was chosen after the fit.
     if not method.finds_number_of_clusters:
         parameters = parameters | {"n_clusters": about["chosen"]["n_clusters"]}
     given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
     reading = "".join(f", {name}={value!r}" for name, value in about["data"]["reading"].items())
-    lines = [f"from mrshc import {kind}", "from mrshc.io import read_table"]
+    lines = [f"from mrshc import {estimator}", "from mrshc.io import read_table"]
     if about["preprocessing"]:
         steps = [step["step"] for step in about["preprocessing"]]
+        # A step is stored as the call of its class, such as "Log2()".
         names = sorted({step.partition("(")[0] for step in steps})
         lines.append(f"from mrshc.preprocessing import {', '.join(names)}, prepare")
     lines += ["", f"table = read_table({about['data']['source']!r}{reading})"]
@@ -161,16 +188,16 @@ def snippet(result: Result) -> str:
     if about["preprocessing"]:
         lines += [f"prepared = prepare(table.X, [{', '.join(steps)}])"]
         data = "prepared.X"
-    return "\n".join([*lines, f"model = {kind}({given}).fit({data})"])
+    return "\n".join([*lines, f"model = {estimator}({given}).fit({data})"])
 
 
 def facts(result: Result) -> list[tuple[str, Any]]:
-    """Return the numbers that matter most."""
+    """Return the most important numbers of a result, with their names."""
     about, chosen = result.about, result.about["chosen"]
     associated, missing = about["n_associated"], about["data"]["n_missing"]
     cells = about["data"]["n_samples"] * about["data"]["n_features"]
     rule = result.selection_rule
-    found = [
+    numbers = [
         ("samples", f"{about['data']['n_samples']:,}"),
         ("features", f"{about['data']['n_features']:,}"),
         ("selected features (q)", f"{chosen['n_features']:,}"),
@@ -183,9 +210,12 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("missing values", f"{missing / cells:.1%}" if missing else None),
     ]
     if scores := about["scores"]:
-        found.append((f"error rate against {scores['truth']}", f"{scores['cer']:.3f}"))
-    return [(name, value) for name, value in found if value is not None]
+        name = f"classification error rate ({scores['truth']})"
+        numbers.append((name, f"{scores['cer']:.3f}"))
+    # Entries without a value do not apply to this result.
+    return [(name, value) for name, value in numbers if value is not None]
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
+def _format_count(count: int, noun: str) -> str:
+    """Return a number with the noun that it counts: 1 marker, 2,000 markers."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -1,15 +1,19 @@
 "use strict";
-// Figures, drawn by Plotly: colours follow the page, text of users stays text.
+// Figures, drawn with Plotly in the colours of the page.
 
-const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
-const HEAT = [
+const PLOTLY_CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
+// Diverging scale from blue over white to red (ColorBrewer RdBu), as in heatmap.png.
+const HEAT_SCALE = [
   [0, "#053061"], [0.1, "#2166ac"], [0.2, "#4393c3"], [0.3, "#92c5de"], [0.4, "#d1e5f0"],
   [0.5, "#f7f7f7"], [0.6, "#fddbc7"], [0.7, "#f4a582"], [0.8, "#d6604d"], [0.9, "#b2182b"],
   [1, "#67001f"],
 ];
-const FAR = 3; // standard deviations at which colours end
+// Standard deviations at which the colour scale ends: a single outlier would otherwise make all
+// other cells pale. The same value as in heatmap.png.
+const COLOUR_LIMIT = 3;
 
-function theme() {
+// Colours of the style sheet, which differ between light and dark mode.
+function themeColours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();
   return {
@@ -18,34 +22,38 @@ function theme() {
   };
 }
 
-// Paper is light, whatever the screen.
+// Whether the page is dark. Printed pages are light.
 function isDark() {
   const printing = document.documentElement.classList.contains("printing");
   return window.matchMedia("(prefers-color-scheme: dark)").matches && !printing;
 }
 
-// Dark colours are lightened on a dark page.
-function adapted(colour) {
+// Colour for the current mode: dark colours are lightened on a dark page.
+function adaptColour(colour) {
   if (!isDark()) return colour;
   const channels = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  // Share of white, from the perceived brightness of red, green and blue. Colours with a brightness
+  // of 0.75 or more are not changed. Constants chosen by eye.
   const share = Math.max(0, 0.45 - (0.6 * (0.3 * channels[0] + 0.59 * channels[1] + 0.11 * channels[2])) / 255);
   return `#${channels.map((c) => Math.round(c + (255 - c) * share).toString(16).padStart(2, "0")).join("")}`;
 }
 
-// Plotly reads some markup in labels; what users wrote is not markup.
-function literal(text) {
+// Text in which Plotly finds no markup and no formula: names come from files of users.
+function escapeMarkup(text) {
   return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("$", "&#36;");
 }
 
-function shortened(text, length = 16) {
+// Text with its middle replaced by an ellipsis if it is too long, as in the plots of Python.
+function shorten(text, length = 16) {
   const letters = [...String(text)];
   if (letters.length <= length) return letters.join("");
   const half = Math.floor((length - 1) / 2);
   return `${letters.slice(0, length - 1 - half).join("")}…${letters.slice(-half).join("")}`;
 }
 
+// Layout that all figures share.
 function baseLayout(more) {
-  const t = theme();
+  const t = themeColours();
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: "system-ui, sans-serif", size: 12, color: t.ink },
@@ -53,13 +61,14 @@ function baseLayout(more) {
   };
 }
 
-function axis(more) {
-  const t = theme();
+// Layout that all axes share.
+function axisLayout(more) {
+  const t = themeColours();
   return { showgrid: false, zeroline: false, automargin: true, linecolor: t.soft, tickcolor: t.soft, ...more };
 }
 
-// Words beside the mouse.
-function showTip(event, text) {
+// Show a text next to the mouse pointer, inside the window.
+function showTooltip(event, text) {
   const tip = document.getElementById("tip");
   tip.textContent = text;
   tip.style.display = "block";
@@ -67,7 +76,7 @@ function showTip(event, text) {
   tip.style.top = `${Math.min(event.clientY + 14, window.innerHeight - tip.offsetHeight - 8)}px`;
 }
 
-// A line of a legend: what colours (or ramps of colours) mean.
+// A line of the legend: a title, then texts with the colour (or gradient) before each.
 function legendLine(title, entries) {
   const line = document.createElement("div"), heading = document.createElement("b");
   line.className = "legend";
@@ -87,13 +96,15 @@ function legendLine(title, entries) {
   return line;
 }
 
+// Legend of an annotation bar.
 function barLegend(bar) {
-  return legendLine(bar.name, bar.legend.map(([text, colour]) => [text, colour && adapted(colour)]));
+  return legendLine(bar.name, bar.legend.map(([text, colour]) => [text, colour && adaptColour(colour)]));
 }
 
-// One row of colours, as a trace; "none" leaves a gap.
+// A row of colours as a trace; the colour "none" leaves a gap. Plotly has no plot of given colours:
+// a heat map whose scale has one step for each colour serves instead.
 function barTrace(colours, order, row, yaxis) {
-  colours = colours.map((colour) => (colour === "none" ? null : adapted(colour)));
+  colours = colours.map((colour) => (colour === "none" ? null : adaptColour(colour)));
   const levels = [...new Set(colours)].filter((colour) => colour !== null);
   const scale = levels.flatMap((colour, i) => [[i / levels.length, colour], [(i + 1) / levels.length, colour]]);
   return {
@@ -103,17 +114,18 @@ function barTrace(colours, order, row, yaxis) {
   };
 }
 
-// Labels that fit: every so many, none closer than a line of text.
-function thinned(names, from, to, pixels, { space, length }) {
+// Tick labels that fit: every step-th name of the visible range, at least `space` pixels apart.
+function fittingTicks(names, from, to, pixels, { space, length }) {
   const first = Math.max(0, Math.ceil(from)), last = Math.min(names.length - 1, Math.floor(to));
   const step = Math.max(1, Math.ceil((space * Math.max(1, to - from)) / Math.max(1, pixels)));
   const places = [];
   for (let at = Math.ceil(first / step) * step; at <= last; at += step) places.push(at);
-  return { tickvals: places, ticktext: places.map((at) => literal(shortened(names[at], length))) };
+  return { tickvals: places, ticktext: places.map((at) => escapeMarkup(shorten(names[at], length))) };
 }
 
-function curveFigure(id, curve) {
-  const t = theme();
+// Candidates of a search, with the chosen one highlighted.
+function drawCurve(id, curve) {
+  const t = themeColours();
   const looks = {
     kept: { symbol: "circle", color: t.accent },
     removed: { symbol: "circle-open", color: t.accent },
@@ -133,27 +145,29 @@ function curveFigure(id, curve) {
     {
       type: "scatter", mode: "markers", x: at, y: curve.values, marker,
       error_y: curve.errors ? { array: curve.errors, color: t.soft } : undefined,
-      text: at.map((i) => literal(`${curve.x_name} ${curve.ticks[i]}${curve.notes[i] ? `, ${curve.notes[i]}` : ""}\u2003${i === curve.chosen ? "chosen" : curve.states[i]}`)),
-      hovertemplate: "%{text}<br>" + literal(curve.y_name) + " %{y:.3f}<extra></extra>",
+      text: at.map((i) => escapeMarkup(`${curve.x_name} ${curve.ticks[i]}${curve.notes[i] ? `, ${curve.notes[i]}` : ""}\u2003${i === curve.chosen ? "chosen" : curve.states[i]}`)),
+      hovertemplate: "%{text}<br>" + escapeMarkup(curve.y_name) + " %{y:.3f}<extra></extra>",
     },
   ];
   Plotly.react(id, traces, baseLayout({
     height: 300, margin: { l: 55, r: 15, t: 10, b: 50 },
-    xaxis: axis({ tickvals: at, ticktext: curve.ticks.map(literal), title: { text: literal(curve.x_name) } }),
-    yaxis: axis({ title: { text: literal(curve.y_name) }, showline: true }),
-  }), CONFIG);
+    xaxis: axisLayout({ tickvals: at, ticktext: curve.ticks.map(escapeMarkup), title: { text: escapeMarkup(curve.x_name) } }),
+    yaxis: axisLayout({ title: { text: escapeMarkup(curve.y_name) }, showline: true }),
+  }), PLOTLY_CONFIG);
 }
 
-// Each tested node: what splitting it gains, beside what it gains in data without clusters.
-function splitsFigure(id, splits) {
-  const t = theme();
+// Gap test of each node: decrease of the log dispersion by the split, in the data and in reference
+// samples without clusters.
+function drawSplits(id, splits) {
+  const t = themeColours();
   const rows = splits.map((_, i) => splits.length - 1 - i);
   const reference = { x: [], y: [] };
   splits.forEach((split, i) => split.reference_drops.forEach((drop, j) => {
     reference.x.push(drop);
+    // Spread vertically in a fixed pattern, so that dots do not cover each other.
     reference.y.push(rows[i] + (((j * 7) % 11) / 11 - 0.5) * 0.5);
   }));
-  const verdict = (s) => (s.split ? "split" : s.supported ? "supported, not made: enough clusters" : "not split");
+  const verdict = (s) => (s.split ? "split" : s.supported ? "supported, but not split: the number of clusters is reached" : "not split");
   Plotly.react(id, [
     { type: "scatter", mode: "markers", x: reference.x, y: reference.y, name: "without clusters", hoverinfo: "skip", marker: { size: 4, color: t.soft, opacity: 0.5 } },
     { type: "scatter", mode: "markers", x: splits.map((s) => s.expected_drop + s.standard_error), y: rows, hoverinfo: "skip", marker: { symbol: "line-ns-open", size: 22, color: t.ink, line: { width: 2 } } },
@@ -161,27 +175,28 @@ function splitsFigure(id, splits) {
       type: "scatter", mode: "markers", x: splits.map((s) => s.drop), y: rows,
       marker: { size: 12, symbol: splits.map((s) => (s.split ? "diamond" : "diamond-open")), color: t.mark, line: { width: 2, color: t.mark } },
       text: splits.map((s) => `${s.n_samples} samples: ${verdict(s)}`),
-      hovertemplate: "%{text}<br>gain %{x:.3f}<extra></extra>",
+      hovertemplate: "%{text}<br>decrease %{x:.3f}<extra></extra>",
     },
   ], baseLayout({
     height: Math.max(160, 70 + 34 * splits.length), margin: { l: 120, r: 15, t: 10, b: 50 },
-    xaxis: axis({ title: { text: "gain of the split (drop of the log dispersion)" }, showline: true }),
-    yaxis: axis({ tickvals: rows, ticktext: splits.map((s) => `${s.n_samples} samples`), range: [-0.7, splits.length - 0.3] }),
-  }), CONFIG);
+    xaxis: axisLayout({ title: { text: "decrease of the log dispersion by the split" }, showline: true }),
+    yaxis: axisLayout({ tickvals: rows, ticktext: splits.map((s) => `${s.n_samples} samples`), range: [-0.7, splits.length - 0.3] }),
+  }), PLOTLY_CONFIG);
 }
 
-function loadingsFigure(id, loadings, names, title) {
-  const t = theme();
+// The 25 largest loadings of a component: more would not fit on a screen.
+function drawLoadings(id, loadings, names, title) {
+  const t = themeColours();
   const top = loadings.map((value, i) => [value, i]).filter(([value]) => value !== 0 && value !== null)
     .sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 25).reverse();
   Plotly.react(id, [{
     type: "bar", orientation: "h", x: top.map(([value]) => value), y: top.map((_, at) => at),
     marker: { color: top.map(([value]) => (value > 0 ? t.accent : t.mark)) },
-    text: top.map(([, i]) => literal(names[i])), textposition: "none",
+    text: top.map(([, i]) => escapeMarkup(names[i])), textposition: "none",
     hovertemplate: "%{text}: %{x:.3f}<extra></extra>",
   }], baseLayout({
     height: 60 + 19 * Math.max(4, top.length), margin: { l: 150, r: 10, t: 10, b: 45 },
-    xaxis: axis({ title: { text: title }, showline: true }),
-    yaxis: axis({ tickvals: top.map((_, at) => at), ticktext: top.map(([, i]) => literal(shortened(names[i], 20))) }),
-  }), CONFIG);
+    xaxis: axisLayout({ title: { text: title }, showline: true }),
+    yaxis: axisLayout({ tickvals: top.map((_, at) => at), ticktext: top.map(([, i]) => escapeMarkup(shorten(names[i], 20))) }),
+  }), PLOTLY_CONFIG);
 }

@@ -1,52 +1,60 @@
 "use strict";
-// Tables that sort, filter, copy and download.
+// Tables that can be sorted, filtered, copied and downloaded.
 
-// Four digits, and more where values are large beside their spread: they would all look equal.
-function shown(value, spread = 0) {
+// Text of a value: four significant digits, and more if values are large compared with their spread,
+// since they would all look equal.
+function formatValue(value, spread = 0) {
   if (value === null || value === undefined || Number.isNaN(value)) return "";
   if (typeof value !== "number") return String(value);
   if (Number.isSafeInteger(value)) return value.toLocaleString("en");
   const size = Math.abs(value);
+  // Leading digits that all values of the feature share.
   const common = spread > 0 && size > spread ? Math.ceil(Math.log10(size / spread)) : 0;
-  const digits = Math.min(4 + common, 16); // of which double precision has no more
-  // Long numbers are written out while all of their whole part is shown.
+  const digits = Math.min(4 + common, 16); // double precision has no more
+  // Large numbers are written without an exponent only if all digits of their integer part are shown.
   const plain = size >= 0.001 && (size < 1e6 || (common > 0 && size < 10 ** Math.min(digits, 15)));
   return plain ? value.toLocaleString("en", { maximumSignificantDigits: digits })
     : value.toExponential(spread > 0 ? digits - 1 : 2);
 }
 
-// As guard_formula of mrshc.utils.text_cleaning: an apostrophe is put in front of text that a
-// spreadsheet would run as a formula, or that is guarded already. Numbers and single signs stay.
+// Whether a spreadsheet would execute a text as a formula. Such text gets an apostrophe in front, as
+// in guard_formula of mrshc.utils.text_cleaning; so does text that already has one, so that it can
+// be restored. Numbers and single signs are left unchanged.
 function isFormula(text) {
   const number = /^[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)(e[+-]?\d+(_\d+)*)?$|^[+-]?(inf(inity)?|nan)$/i;
   return text.length > 1 && /^'*[=+\-@\t\r]/.test(text) && !number.test(text.trim());
 }
 
-function csvCell(value) {
+// A value as a field of a CSV file.
+function formatCsvCell(value) {
   let text = value === null || value === undefined || Number.isNaN(value) ? "" : String(value);
   if (typeof value === "string" && isFormula(text)) text = `'${text}`;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
+// Text of a cell of a table.
 function cellText(column, row) {
-  return shown(column.value(row), column.spread ? column.spread(row) : 0);
+  return formatValue(column.value(row), column.spread ? column.spread(row) : 0);
 }
 
-const MOST_ROWS = 1000; // more would make the page slow; filters and downloads see all
+// Rows of a table in the page. Browsers become slow with more; filters and downloads include all
+// rows. Not tuned: results do not depend on it.
+const MAX_ROWS = 1000;
 
 class DataTable {
-  // columns: [{ title, numeric, value(row), spread(row)?, draw(cell, row)? }]; rows are numbers 0..n-1.
-  // A choice elsewhere on the page may keep some of the rows only.
+  // columns: [{ title, numeric, value(row), spread(row)?, draw(cell, row)? }]. Rows are numbered
+  // 0..n-1. `keep(row)` returns whether a row passes a filter elsewhere on the page.
   constructor(id, { columns, n, onPick, fileName, keep = () => true }) {
     this.id = id;
     this.n = n;
     this.keep = keep;
     this.columns = columns;
     this.onPick = onPick;
-    this.sorted = { title: null, down: false };
-    this.marked = null;
+    // By title, since the positions of columns change with the number of clusters.
+    this.sorting = { title: null, descending: false };
+    this.highlightedRow = null;
     this.table = document.querySelector(`#${id} table`);
-    this.said = document.querySelector(`#${id} .said`);
+    this.status = document.querySelector(`#${id} .status`);
     this.filter = document.querySelector(`#${id} input`);
     this.filter.addEventListener("input", () => this.render());
     document.querySelector(`#${id} .copy`).addEventListener("click", () => this.copy());
@@ -54,20 +62,22 @@ class DataTable {
     this.render();
   }
 
-  rows() {
+  // Rows that pass the filters, in the chosen order.
+  visibleRows() {
     const wanted = this.filter.value.trim().toLowerCase();
     let rows = [...Array(this.n).keys()].filter(this.keep);
     if (wanted) {
       rows = rows.filter((row) => this.columns.some(
         (c) => !c.draw && cellText(c, row).toLowerCase().includes(wanted)));
     }
-    const { title, down } = this.sorted, column = this.columns.find((c) => c.title === title);
+    const { title, descending } = this.sorting, column = this.columns.find((c) => c.title === title);
     if (column) {
-      const value = column.value, sign = down ? -1 : 1;
-      const empty = (v) => v === null || v === undefined || Number.isNaN(v);
+      const value = column.value, sign = descending ? -1 : 1;
+      const isMissing = (v) => v === null || v === undefined || Number.isNaN(v);
       rows.sort((a, b) => {
         const [x, y] = [value(a), value(b)];
-        if (empty(x) || empty(y)) return empty(x) - empty(y) || a - b;
+        // Missing values come last in both directions.
+        if (isMissing(x) || isMissing(y)) return isMissing(x) - isMissing(y) || a - b;
         const order = typeof x === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
         return sign * order || a - b;
       });
@@ -75,11 +85,13 @@ class DataTable {
     return rows;
   }
 
-  sort(at) {
-    const { title, numeric } = this.columns[at], same = this.sorted.title === title;
-    // Numbers are most often wanted from the largest.
-    this.sorted = { title, down: same ? !this.sorted.down : numeric };
+  sortBy(at) {
+    const { title, numeric } = this.columns[at], isSame = this.sorting.title === title;
+    // The first click on a numeric column shows the largest values first, which are most often of
+    // interest.
+    this.sorting = { title, descending: isSame ? !this.sorting.descending : numeric };
     this.render();
+    // The button was replaced: keyboard users would lose their position.
     this.table.querySelectorAll("thead button")[at].focus();
   }
 
@@ -89,29 +101,29 @@ class DataTable {
       const cell = document.createElement("th");
       cell.scope = "col";
       cell.className = column.numeric ? "number" : "";
-      const here = this.sorted.title === column.title;
-      cell.setAttribute("aria-sort", here ? (this.sorted.down ? "descending" : "ascending") : "none");
+      const isSorted = this.sorting.title === column.title, { descending } = this.sorting;
+      cell.setAttribute("aria-sort", isSorted ? (descending ? "descending" : "ascending") : "none");
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = column.title + (here ? (this.sorted.down ? " ▾" : " ▴") : "");
-      button.addEventListener("click", () => this.sort(at));
+      button.textContent = column.title + (isSorted ? (descending ? " ▾" : " ▴") : "");
+      button.addEventListener("click", () => this.sortBy(at));
       cell.append(button);
       head.append(cell);
     });
     this.table.tHead.replaceChildren(head);
     const body = document.createDocumentFragment();
-    const rows = this.rows();
-    rows.slice(0, MOST_ROWS).forEach((row) => body.append(this.line(row)));
+    const rows = this.visibleRows();
+    rows.slice(0, MAX_ROWS).forEach((row) => body.append(this.createRow(row)));
     this.table.tBodies[0].replaceChildren(body);
     const all = this.n.toLocaleString("en"), left = rows.length.toLocaleString("en");
-    this.said.textContent = (rows.length === this.n ? `${all} rows` : `${left} of ${all} rows`)
-      + (rows.length > MOST_ROWS ? `, the first ${MOST_ROWS.toLocaleString("en")} shown` : "");
+    this.status.textContent = (rows.length === this.n ? `${all} rows` : `${left} of ${all} rows`)
+      + (rows.length > MAX_ROWS ? `, the first ${MAX_ROWS.toLocaleString("en")} shown` : "");
   }
 
-  line(row) {
+  createRow(row) {
     const line = document.createElement("tr");
     line.dataset.row = row;
-    if (row === this.marked) line.className = "marked";
+    if (row === this.highlightedRow) line.className = "highlighted";
     this.columns.forEach((column, at) => {
       const cell = document.createElement(at === 0 ? "th" : "td");
       if (at === 0) cell.scope = "row";
@@ -127,21 +139,23 @@ class DataTable {
     return line;
   }
 
-  mark(row) {
-    this.marked = row;
-    this.table.querySelectorAll("tr.marked").forEach((line) => line.classList.remove("marked"));
+  // Highlight one row, or none if it is null, and scroll to it.
+  highlight(row) {
+    this.highlightedRow = row;
+    this.table.querySelectorAll("tr.highlighted").forEach((line) => line.classList.remove("highlighted"));
     const line = this.table.querySelector(`tbody tr[data-row="${row}"]`);
     if (line) {
-      line.classList.add("marked");
+      line.classList.add("highlighted");
       const box = line.closest(".scroll");
       box.scrollTop = line.offsetTop - box.clientHeight / 2;
     }
   }
 
+  // All visible rows as CSV, also those beyond the rows in the page. Drawn columns have no values.
   csv() {
     const columns = this.columns.filter((column) => !column.draw);
-    const lines = [columns.map((column) => csvCell(column.title))];
-    this.rows().forEach((row) => lines.push(columns.map((column) => csvCell(column.value(row)))));
+    const lines = [columns.map((column) => formatCsvCell(column.title))];
+    this.visibleRows().forEach((row) => lines.push(columns.map((column) => formatCsvCell(column.value(row)))));
     return lines.map((cells) => cells.join(",")).join("\n") + "\n";
   }
 
@@ -150,7 +164,7 @@ class DataTable {
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      // A page opened from disk may not use the clipboard: the old way still works.
+      // Browsers refuse the clipboard to pages opened from disk; the older command still works.
       const area = document.createElement("textarea");
       area.value = text;
       document.body.append(area);
@@ -158,7 +172,7 @@ class DataTable {
       document.execCommand("copy");
       area.remove();
     }
-    this.said.textContent = "Copied.";
+    this.status.textContent = "Copied to the clipboard.";
   }
 
   download(fileName) {
@@ -166,7 +180,8 @@ class DataTable {
     link.href = URL.createObjectURL(new Blob([this.csv()], { type: "text/csv" }));
     link.download = fileName;
     link.click();
+    // Later: the download has to start before its address is revoked.
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    this.said.textContent = `Saved as ${fileName}.`;
+    this.status.textContent = `Saved as ${fileName}.`;
   }
 }

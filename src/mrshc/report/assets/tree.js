@@ -1,20 +1,22 @@
 "use strict";
-// Trees: cuts, colours of branches, where lines run. Nodes are numbered as in scipy.
+// Trees: cuts, positions of nodes, lines of branches. Nodes are numbered as in scipy: samples are
+// 0..n-1, merges n..2n-2.
 
 class Tree {
   constructor(linkage, order) {
     this.linkage = linkage;
     this.n = linkage.length + 1;
     this.root = 2 * this.n - 2;
-    this.order = order;
-    this.place = new Array(2 * this.n - 1);
-    order.forEach((sample, at) => { this.place[sample] = at; });
-    this.span = [];
-    for (let i = 0; i < this.n; i++) this.span[i] = [this.place[i], this.place[i]];
+    this.order = order; // samples from left to right
+    this.position = new Array(2 * this.n - 1); // horizontal position of each node
+    order.forEach((sample, at) => { this.position[sample] = at; });
+    this.span = []; // first and last leaf below each node
+    for (let i = 0; i < this.n; i++) this.span[i] = [this.position[i], this.position[i]];
     this.parent = new Array(2 * this.n - 1).fill(null);
+    // Children precede their parent, so one pass computes all positions.
     linkage.forEach(([left, right], merge) => {
       const node = this.n + merge;
-      this.place[node] = (this.place[left] + this.place[right]) / 2;
+      this.position[node] = (this.position[left] + this.position[right]) / 2;
       this.span[node] = [
         Math.min(this.span[left][0], this.span[right][0]),
         Math.max(this.span[left][1], this.span[right][1]),
@@ -27,13 +29,14 @@ class Tree {
 
   children(node) { return node < this.n ? [] : this.linkage[node - this.n].slice(0, 2); }
 
-  // Samples below a node are neighbours in the order of the leaves.
+  // Samples below a node. They are neighbours in the order of the leaves.
   members(node) {
     const [from, to] = this.span[node];
     return this.order.slice(from, to + 1);
   }
 
-  // Undo the last k - 1 merges; clusters are numbered by their first sample.
+  // Cluster labels after undoing the last k - 1 merges. Clusters are numbered by their first sample,
+  // as in Python.
   cut(k) {
     const nodes = [this.root];
     while (nodes.length < k) {
@@ -47,38 +50,40 @@ class Tree {
     return labels;
   }
 
-  // The cluster of every node; null above the clusters.
-  clusters(labels) {
-    const found = labels.slice();
+  // Cluster of each node; null for merges that join several clusters.
+  nodeClusters(labels) {
+    const clusters = labels.slice();
     this.linkage.forEach(([left, right], merge) => {
-      found[this.n + merge] = found[left] === found[right] ? found[left] : null;
+      clusters[this.n + merge] = clusters[left] === clusters[right] ? clusters[left] : null;
     });
-    return found;
+    return clusters;
   }
 
-  // Corners of the fork of one merge.
-  fork(node) {
+  // Corners of the bracket of a merge. The final null ends the line, so that the brackets of many
+  // merges can be drawn as one trace.
+  bracket(node) {
     const [left, right] = this.children(node);
     const top = this.height(node);
     return {
-      x: [this.place[left], this.place[left], this.place[right], this.place[right], null],
+      x: [this.position[left], this.position[left], this.position[right], this.position[right], null],
       y: [this.height(left), top, top, this.height(right), null],
     };
   }
 
-  below(node) {
-    const found = [], waiting = [node];
-    while (waiting.length) {
-      const next = waiting.pop();
+  // The node itself and all merges below it. A loop: recursion could exceed the call stack.
+  mergesBelow(node) {
+    const merges = [], pending = [node];
+    while (pending.length) {
+      const next = pending.pop();
       if (next < this.n) continue;
-      found.push(next);
-      waiting.push(...this.children(next));
+      merges.push(next);
+      pending.push(...this.children(next));
     }
-    return found;
+    return merges;
   }
 }
 
-// Leaves from left to right.
+// Leaves of a tree from left to right: the left child of each merge comes first.
 function leafOrder(linkage) {
   const n = linkage.length + 1, starts = new Array(2 * n - 1), sizes = new Array(2 * n - 1).fill(1);
   linkage.forEach(([left, right], merge) => { sizes[n + merge] = sizes[left] + sizes[right]; });
@@ -93,24 +98,25 @@ function leafOrder(linkage) {
   return order;
 }
 
-// Lines of a tree, one trace for each colour.
-function branchTraces(tree, labels, colours, plainColour) {
-  const clusters = tree.clusters(labels);
+// Lines of a tree: one trace for each colour, since a trace has a single colour.
+function branchTraces(tree, labels, colours, neutralColour) {
+  const clusters = tree.nodeClusters(labels);
   const lines = new Map();
   for (let node = tree.n; node <= tree.root; node++) {
     const key = clusters[node] === null ? -1 : clusters[node];
     if (!lines.has(key)) lines.set(key, { x: [], y: [] });
-    const fork = tree.fork(node), line = lines.get(key);
-    line.x.push(...fork.x);
-    line.y.push(...fork.y);
+    const bracket = tree.bracket(node), line = lines.get(key);
+    line.x.push(...bracket.x);
+    line.y.push(...bracket.y);
   }
   return [...lines].sort((a, b) => a[0] - b[0]).map(([key, line]) => ({
     type: "scatter", mode: "lines", x: line.x, y: line.y, hoverinfo: "skip", showlegend: false,
-    line: { width: 1.4, color: key < 0 ? plainColour : adapted(colours[key % colours.length]) },
+    line: { width: 1.4, color: key < 0 ? neutralColour : adaptColour(colours[key % colours.length]) },
   }));
 }
 
-function groupSizes(labels) {
+// Number of samples of each cluster.
+function clusterSizes(labels) {
   const sizes = [];
   labels.forEach((label) => { sizes[label] = (sizes[label] || 0) + 1; });
   return sizes;
