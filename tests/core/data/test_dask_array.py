@@ -132,7 +132,7 @@ def test_few_tasks_are_under_way(A, tmp_path):
     sweep = stored_matrix(X).map_blocks(seen)
     next(sweep)
     time.sleep(0.5)
-    assert len(list(tmp_path.iterdir())) <= 2 * chunked._BATCH
+    assert len(list(tmp_path.iterdir())) <= 2 * chunked._MIN_BATCH_SIZE
     sweep.close()
 
 
