@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from mrshc.core.inference.association import cauchy_combination, q_values, rank_p_values
+from mrshc.core.inference.association import benjamini_hochberg, cauchy_combination, rank_p_values
 from mrshc.core.kernels.k_means import lloyd_iterations
 from mrshc.core.trees.tree import pairwise_distances
 from storage_backends import matrix_at, tables
@@ -11,7 +11,7 @@ from storage_backends import matrix_at, tables
 
 def p_values_of(X, *partitions):
     matrix = matrix_at(X)
-    return rank_p_values(matrix, [np.asarray(p) for p in partitions], np.arange(X.shape[1]))
+    return rank_p_values(matrix, [np.asarray(p) for p in partitions], indices=np.arange(X.shape[1]))
 
 
 def plain_p_value(x, labels):
@@ -103,12 +103,12 @@ def test_p_values_do_not_depend_on_the_company_or_its_order():
     X = np.random.default_rng(5).normal(size=(300, 4000))  # more than one block
     labels = np.arange(300) % 4
     matrix = matrix_at(X)
-    every = rank_p_values(matrix, [labels], np.arange(4000))
+    every = rank_p_values(matrix, [labels], indices=np.arange(4000))
     some = np.array([3999, 17, 0, 2500])
-    np.testing.assert_array_equal(rank_p_values(matrix, [labels], some), every[some])
-    fewer = rank_p_values(matrix, [np.arange(300) % 6, labels], some)
+    np.testing.assert_array_equal(rank_p_values(matrix, [labels], indices=some), every[some])
+    fewer = rank_p_values(matrix, [np.arange(300) % 6, labels], indices=some)
     np.testing.assert_array_equal(fewer[:, 1:], every[some])
-    assert rank_p_values(matrix, [labels], some[:0]).shape == (0, 1)
+    assert rank_p_values(matrix, [labels], indices=some[:0]).shape == (0, 1)
 
 
 def test_p_values_do_not_depend_on_where_the_data_live(implementation):
@@ -117,9 +117,11 @@ def test_p_values_do_not_depend_on_where_the_data_live(implementation):
     for A in tables(implementation):
         expected = p_values_of(implementation.in_memory(A), *partitions)
         matrix = matrix_at(implementation(A))
-        every = rank_p_values(matrix, partitions, np.arange(400))
+        every = rank_p_values(matrix, partitions, indices=np.arange(400))
         np.testing.assert_array_equal(every, expected)
-        np.testing.assert_array_equal(rank_p_values(matrix, partitions, some), expected[some])
+        np.testing.assert_array_equal(
+            rank_p_values(matrix, partitions, indices=some), expected[some]
+        )
 
 
 def test_the_combination_is_the_plain_formula():
@@ -151,7 +153,9 @@ def test_q_values_are_those_of_scipy():
     rng = np.random.default_rng(7)
     for size in (1, 2, 50, 1000):
         p_values = np.round(rng.random(size) ** 3, 3)  # with ties and zeros
-        np.testing.assert_allclose(q_values(p_values), stats.false_discovery_control(p_values))
+        np.testing.assert_allclose(
+            benjamini_hochberg(p_values), stats.false_discovery_control(p_values)
+        )
 
 
 def lloyd(X, labels, max_iter):

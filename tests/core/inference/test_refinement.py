@@ -5,7 +5,12 @@ from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import cdist, pdist
 
-from mrshc.core.inference.refinement import RefineSettings, association, folds, refine
+from mrshc.core.inference.refinement import (
+    RefineSettings,
+    association_p_values,
+    refine,
+    split_into_folds,
+)
 from mrshc.core.trees.tree import LINKAGES
 from mrshc.datasets import (
     make_noise,
@@ -72,7 +77,7 @@ def plain_association(X, present, linkage):
 def test_every_feature_is_tested_as_in_plain_words(linkage, size):
     X = make_simulation_1(size, mu=1.2, sizes=(10, 9, 8)).X[:, 35:75]
     present = np.sort(np.random.default_rng(size).choice(40, size, replace=False))
-    found = association(matrix_at(X), present, RefineSettings(linkage=linkage))
+    found = association_p_values(matrix_at(X), present, settings=RefineSettings(linkage=linkage))
     expected = plain_association(X, present, linkage)
     plain = np.isfinite(expected)
     assert plain.sum() > 25
@@ -83,20 +88,20 @@ def test_a_feature_never_helps_to_make_the_trees_it_is_tested_against():
     X = np.random.default_rng(0).normal(size=(30, 40))
     present = np.arange(25)
     X[:, 3] *= 10  # first of all folds, and stays so
-    before = association(matrix_at(X), present, RefineSettings())
+    before = association_p_values(matrix_at(X), present, settings=RefineSettings())
     changed = X.copy()
     changed[:, 3] = np.sign(X[:, 3]) * X[:, 3] ** 2
-    after = association(matrix_at(changed), present, RefineSettings())
+    after = association_p_values(matrix_at(changed), present, settings=RefineSettings())
     assert after[3] == before[3]
     assert np.mean(after != before) > 0.5, "it does help to make those of the others"
 
 
 def test_folds_deal_every_feature_once_by_decreasing_variance():
     variances = np.array([5.0, 1, 9, 3, 7, 2, 8, 4, 6, 0, 11, 10])
-    dealt = folds(variances)
+    dealt = split_into_folds(variances)
     assert [fold.tolist() for fold in dealt[:3]] == [[10, 1], [11, 9], [2]]
     assert sorted(np.concatenate(dealt)) == list(range(12))
-    assert len(folds(variances[:3])) == 3
+    assert len(split_into_folds(variances[:3])) == 3
 
 
 # What it finds ------------------------------------------------------------------------------

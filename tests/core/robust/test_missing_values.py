@@ -4,7 +4,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from mrshc.core.data.centred_array import centred_array
 from mrshc.core.data.statistics import column_variances
-from mrshc.core.robust.missing_values import Samples, completed
+from mrshc.core.robust.missing_values import CompletedSamples, completed
 from mrshc.core.trees.tree import METRICS, agglomerate
 from mrshc.datasets import make_simulation_1
 from mrshc.metrics import classification_error_rate
@@ -127,7 +127,7 @@ def test_expected_distances_are_those_of_drawn_samples():
     rng = np.random.default_rng(6)
     values, missing = rng.normal(size=(6, 3)), rng.random((6, 3)) < 0.5
     variances = missing * np.array([0.5, 2.0, 0.0])
-    samples = Samples(values=values, variances=variances)
+    samples = CompletedSamples(values=values, variances=variances)
     draws = values + np.sqrt(variances) * rng.normal(size=(20_000, 6, 3))
     apart = draws[:, :, None] - draws[:, None, :]
     for metric, lengths in (("cityblock", np.abs(apart)), ("sqeuclidean", apart**2)):
