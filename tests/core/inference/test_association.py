@@ -77,7 +77,7 @@ def test_p_values_of_noise_are_uniform():
         assert stats.kstest(p_values, "uniform").pvalue > 1e-3
 
 
-def test_what_cannot_be_compared_has_a_p_value_of_one():
+def test_features_without_comparable_groups_have_a_p_value_of_one():
     X = np.random.default_rng(3).normal(size=(6, 4))
     X[:, 0] = 5.0
     X[:, 1] = np.nan
@@ -99,7 +99,7 @@ def test_monotone_transformations_change_nothing():
         np.testing.assert_allclose(p_values_of(other, labels), found, rtol=1e-9)
 
 
-def test_p_values_do_not_depend_on_the_company_or_its_order():
+def test_p_values_do_not_depend_on_the_other_features_or_their_order():
     X = np.random.default_rng(5).normal(size=(300, 4000))  # more than one block
     labels = np.arange(300) % 4
     matrix = matrix_at(X)
@@ -111,7 +111,7 @@ def test_p_values_do_not_depend_on_the_company_or_its_order():
     assert rank_p_values(matrix, [labels], indices=some[:0]).shape == (0, 1)
 
 
-def test_p_values_do_not_depend_on_where_the_data_live(implementation):
+def test_p_values_do_not_depend_on_the_storage(implementation):
     partitions = [np.arange(24) % 2, np.arange(24) // 8 - 1]
     some = np.array([399, 17, 0, 250])
     for A in tables(implementation):
@@ -124,7 +124,7 @@ def test_p_values_do_not_depend_on_where_the_data_live(implementation):
         )
 
 
-def test_the_combination_is_the_plain_formula():
+def test_the_combination_follows_the_formula_of_the_paper():
     p_values = np.random.default_rng(6).random((200, 5)) ** [1, 2, 3, 4, 5]
     expected = stats.cauchy.sf(np.mean(np.tan((0.5 - p_values) * np.pi), axis=1))
     np.testing.assert_allclose(cauchy_combination(p_values), expected, rtol=1e-5)
@@ -135,7 +135,7 @@ def test_the_combination_of_equal_p_values_is_theirs():
         assert cauchy_combination(np.full((1, 4), p))[0] == pytest.approx(p, rel=1e-7)
 
 
-def test_one_tiny_p_value_among_many_costs_their_number():
+def test_a_tiny_p_value_is_multiplied_by_the_number_of_p_values():
     for p in (1e-300, 1e-16, 1e-15, 1e-14, 1e-10):
         rows = np.array([[p, 0.3, 0.5, 0.7]])
         assert cauchy_combination(rows)[0] == pytest.approx(4 * p, rel=1e-2)
@@ -183,7 +183,7 @@ def test_consolidation_is_plain_k_means_without_centres(k):
         assert not np.array_equal(found, start)
 
 
-def test_a_cluster_that_loses_all_its_samples_is_gone():
+def test_a_cluster_that_loses_all_its_samples_is_dropped():
     X = np.array([[-10.0], [-10.1], [10.0], [10.1], [-10.2], [10.2]])
     start = np.array([0, 0, 1, 1, 2, 2])
     found = lloyd_iterations(pairwise_distances(X, "sqeuclidean"), start, 20)
