@@ -69,7 +69,7 @@ def fitted(X, n_jobs):
     model = MrSHC(max_rank=3, random_state=0, n_jobs=n_jobs)
     with (
         timed(spent, DataMatrix, "summary", "statistics"),
-        timed(spent, CentredBlocks, "_gram_of", "inner products"),
+        timed(spent, CentredBlocks, "_sum_gram", "inner products"),
         timed(spent, l1_path, "initial_pass", "starts"),
         timed(spent, certificate_checking, "_violations", "proofs"),
         timed(spent, CertificateBatch, "check", "of them tests"),

@@ -407,7 +407,7 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
     file = in_zarr(folder / "x.zarr")
     assert main("cluster", file, "--out-of-core", *QUICK, "--out", "out")[0] == 0
     before = {f.name: f.read_bytes() for f in Path("out").iterdir()}
-    read, calls = FileMatrix._read, []
+    read, calls = FileMatrix._read_columns, []
 
     def fails_late(self, start, stop):
         calls.append(start)
@@ -415,15 +415,15 @@ def test_a_file_that_breaks_during_the_run_leaves_the_old_result(main, folder, m
             raise RuntimeError("the disk is gone")
         return read(self, start, stop)
 
-    monkeypatch.setattr(FileMatrix, "_read", fails_late)
+    monkeypatch.setattr(FileMatrix, "_read_columns", fails_late)
     command = ("cluster", file, "--out-of-core", *QUICK, "--out", "out", "--overwrite")
     code, _, said = main(*command)
     assert (code, "Traceback" in said) == (2, False)
-    assert "cannot be read: the disk is gone. Check that the file is whole" in said
+    assert "cannot be read: the disk is gone. Check that the file is complete" in said
     assert {f.name: f.read_bytes() for f in Path("out").iterdir()} == before
     left = Path("out.partial")
     assert {f.name for f in left.iterdir()} == {"lock", "search.jsonl"} if left.exists() else True
-    monkeypatch.setattr(FileMatrix, "_read", read)
+    monkeypatch.setattr(FileMatrix, "_read_columns", read)
     assert main(*command)[0] == 0
     assert {f.name for f in folder.iterdir()} == {"x.zarr", "out"}
 

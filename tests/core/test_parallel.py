@@ -26,7 +26,7 @@ def squares(count, **options):
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 5, -1])
 @pytest.mark.parametrize("share_memory", [True, False])
-def test_results_come_in_order(n_jobs, share_memory):
+def test_results_are_yielded_in_order(n_jobs, share_memory):
     assert squares(40, n_jobs=n_jobs, share_memory=share_memory) == [k * k for k in range(40)]
 
 
@@ -39,7 +39,7 @@ def test_another_backend_may_be_configured(backend):
     assert found == [complex(k, 1) for k in range(10)]
 
 
-def test_workers_inside_workers_do_not_multiply():
+def test_nested_calls_run_on_one_worker():
     def names(_):
         return set(results_of(lambda: threading.current_thread().name, [{}] * 4, n_jobs=None))
 
@@ -48,7 +48,7 @@ def test_workers_inside_workers_do_not_multiply():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_error_ends_the_work(n_jobs):
+def test_an_error_cancels_the_remaining_tasks(n_jobs):
     begun = []
 
     def fail(k):
@@ -62,7 +62,7 @@ def test_an_error_ends_the_work(n_jobs):
     assert len(begun) < 50
 
 
-def test_few_arguments_are_made_ahead():
+def test_few_arguments_are_generated_ahead():
     made = []
 
     def arguments():
@@ -87,10 +87,10 @@ def test_blas_runs_on_one_thread_in_tasks_and_as_before_afterwards():
     assert threads() == before
 
 
-def test_ctrl_c_during_a_compiled_loop_is_ctrl_c():
+def test_ctrl_c_interrupts_a_compiled_loop():
     code = (
         "import signal, warnings, numpy as np\n"
-        # Where the tests run in the background, the shell has it ignored.
+        # A shell ignores the signal for processes in the background.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from mrshc import MrSHC\n"
         "warnings.simplefilter('ignore')\n"
@@ -112,7 +112,7 @@ def test_ctrl_c_during_a_compiled_loop_is_ctrl_c():
     assert process.returncode != 0
 
 
-def test_nothing_runs_on_after_an_error_of_the_caller():
+def test_no_task_continues_after_an_error_of_the_caller():
     def stop(done, total):
         raise OSError(f"enough after {done} of {total}")
 

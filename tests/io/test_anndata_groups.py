@@ -110,7 +110,7 @@ def test_an_index_that_is_not_there(root, kind, index, in_memory):
     indices = group["indices"][:]
     indices[3] = index
     replace(group, "indices", indices)
-    with pytest.raises((TableError, UnreadableError), match=r"x\.(h5ad|zarr).* must lie in 0 to"):
+    with pytest.raises((TableError, UnreadableError), match=r"x\.(h5ad|zarr).* must be between"):
         read_table(path_of(root), in_memory=in_memory).to_frame()
 
 
@@ -125,7 +125,7 @@ def test_the_command_line_says_it_in_one_sentence(tmp_path, capsys, monkeypatch)
         said = capsys.readouterr().err
         assert ended.value.code == 2
         assert "x.h5ad" in said
-        assert "must lie in 0 to 5, but one of them is -1" in said
+        assert "must be between 0 and 5, but one of them is -1" in said
         assert "Traceback" not in said
 
 
@@ -156,7 +156,7 @@ def test_a_sparse_matrix_that_is_damaged(root, name, in_memory):
 
 def test_a_column_count_that_no_file_holds(root):
     annotate(root, "csc")["X"].attrs["shape"] = [10**12, P]
-    refused(root, r"its shape must be one that its values fill, but is \(1000000000000, 9\)")
+    refused(root, r"its shape must fit the number of its values, but is \(1000000000000, 9\)")
 
 
 def test_cells_that_are_given_twice_are_added_up_alike(root):

@@ -1,4 +1,4 @@
-"""Spreads independent tasks over workers, and counts what is done."""
+"""Parallel execution of independent tasks, with progress and a fixed number of BLAS threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from joblib import Parallel, cpu_count, delayed
 from joblib.parallel import ThreadingBackend, get_active_backend
 from threadpoolctl import ThreadpoolController
 
-Progress = Callable[[int, int], None]  # steps done, steps in all
+# Called with the number of steps done and the total number of steps.
+Progress = Callable[[int, int], None]
+
+# Tasks that are submitted ahead for each thread: enough that no thread waits for the consumer of
+# the results, few enough that little memory is needed for arguments. Not tuned: results do not
+# depend on it.
+_TASKS_PER_THREAD = 4
 
 
 def results_of(
@@ -24,99 +30,125 @@ def results_of(
     n_jobs: int | None,
     share_memory: bool = False,
 ) -> Generator[Any, None, None]:
-    """Yield function(**kwargs) for each of the arguments, in their order.
+    """Yield function(**kwargs) for all arguments in order, computed in parallel.
 
-    Threads, since compiled code releases the interpreter, unless the caller configured another
-    backend of joblib and the tasks need not `share_memory`. Close the generator (`closing`) to be
-    sure that no task runs on after an error of your own.
+    Tasks run in threads, since compiled code releases the global interpreter lock, unless the
+    caller has configured another backend of joblib. BLAS uses one thread in each task. Close the
+    generator (`contextlib.closing`) to make sure that no task continues after an error in the
+    calling code.
+
+    Parameters
+    ----------
+    function : callable
+        Function of one task.
+    arguments : iterable of dict
+        Keyword arguments of each task.
+    n_jobs : int or None
+        Number of workers, as in joblib; None for the configured number or one.
+    share_memory : bool, default=False
+        Whether tasks change objects of this process, so that they must run in threads.
     """
     backend, configured = get_active_backend(prefer="threads")
     n_jobs = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
     if n_jobs == 1:
-        return (_on_one_blas_thread(function, kwargs) for kwargs in arguments)
+        return (_call_on_one_blas_thread(function, kwargs) for kwargs in arguments)
     if isinstance(backend, ThreadingBackend):
-        return _in_threads(function, arguments, n_jobs)
-    if share_memory:  # the workers of the backend may be many, and elsewhere
-        return _in_threads(function, arguments, min(n_jobs, cpu_count()))
-    tasks = (delayed(_on_one_blas_thread)(function, kwargs) for kwargs in arguments)
-    one_by_one = getattr(backend, "supports_return_generator", False)
-    found = Parallel(n_jobs=n_jobs, return_as="generator" if one_by_one else "list")(tasks)
-    return (result for result in found)
+        return _run_in_threads(function, arguments, n_jobs=n_jobs)
+    if share_memory:
+        # The backend may have workers on other machines, more than this one has cores.
+        return _run_in_threads(function, arguments, n_jobs=min(n_jobs, cpu_count()))
+    tasks = (delayed(_call_on_one_blas_thread)(function, kwargs) for kwargs in arguments)
+    # Some backends, such as multiprocessing, can return only a list of all results.
+    can_generate = getattr(backend, "supports_return_generator", False)
+    results = Parallel(n_jobs=n_jobs, return_as="generator" if can_generate else "list")(tasks)
+    return (result for result in results)
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads that work in this process may use."""
+    """Return the number of threads of this process for a number of jobs, at most one per core."""
     backend, configured = get_active_backend(prefer="threads")
-    wanted = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
-    return int(min(wanted, cpu_count()))
+    n_workers = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
+    return int(min(n_workers, cpu_count()))
 
 
-def _in_threads(
-    function: Callable[..., Any], arguments: Iterable[dict[str, Any]], n_jobs: int
+def _run_in_threads(
+    function: Callable[..., Any], arguments: Iterable[dict[str, Any]], *, n_jobs: int
 ) -> Generator[Any, None, None]:
-    """Spread tasks over threads of our own: joblib takes longer to begin than a small search."""
+    """Yield function(**kwargs) for all arguments in order, computed in a pool of threads."""
+    # Not joblib's threads, which take longer to start than a small search takes in all.
     pool = ThreadPoolExecutor(n_jobs)
-    # Few tasks wait at a time, so that few arguments are held.
-    waiting: deque[Future[Any]] = deque()
+    pending: deque[Future[Any]] = deque()
     try:
         for kwargs in arguments:
-            waiting.append(pool.submit(_on_one_blas_thread, function, kwargs))
-            if len(waiting) > 4 * n_jobs:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            pending.append(pool.submit(_call_on_one_blas_thread, function, kwargs))
+            if len(pending) > _TASKS_PER_THREAD * n_jobs:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _on_one_blas_thread(function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+def _call_on_one_blas_thread(function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     with one_blas_thread():
         return function(**kwargs)
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread: its sums, and so our results, depend on the number of threads.
+    """Limit BLAS to one thread, because its sums, and so the results, depend on the number.
 
-    The limit is one for the whole process. It is set by the first who asks and lifted by the last,
-    so that fits in concurrent threads neither lift it too early nor leave it behind.
+    The limit holds for the whole process. The first of several concurrent contexts sets it and the
+    last one restores the original number, so that fits in concurrent threads neither lift the limit
+    too early nor leave it set.
     """
-    global _holders, _limit
+    global _n_contexts, _blas_limit
     with _lock:
-        _holders += 1
-        if _holders == 1:
-            _limit = _controller().limit(limits=1, user_api="blas")
+        _n_contexts += 1
+        if _n_contexts == 1:
+            _blas_limit = _blas_controller().limit(limits=1, user_api="blas")
     try:
         yield
     finally:
         with _lock:
-            _holders -= 1
-            if _holders == 0:
-                _limit.restore_original_limits()
+            _n_contexts -= 1
+            if _n_contexts == 0:
+                _blas_limit.restore_original_limits()
 
 
+# State of `one_blas_thread`: number of active contexts, and the limit that the first one has set.
 _lock = Lock()
-_holders = 0
-_limit: Any = None
+_n_contexts = 0
+_blas_limit: Any = None
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    import scipy.linalg  # noqa: F401 - its BLAS must be there to be found
+def _blas_controller() -> ThreadpoolController:
+    """Return the controller of the BLAS libraries of numpy and scipy."""
+    # The controller finds only libraries that are loaded, and scipy may have a BLAS of its own.
+    import scipy.linalg  # noqa: F401
 
     return ThreadpoolController()
 
 
 class Steps:
-    """Counts finished steps and reports them."""
+    """Counter of finished steps that reports each change.
+
+    Parameters
+    ----------
+    total : int
+        Total number of steps.
+    report : callable
+        Called with the number of steps done and the total number.
+    """
 
     def __init__(self, *, total: int, report: Progress) -> None:
-        self._done = 0
+        self._n_done = 0
         self._total = total
         self._report = report
 
     def advance(self, count: int) -> None:
-        """Count some steps as done."""
-        self._done += count
+        """Add a number of finished steps."""
+        self._n_done += count
         if count:
-            self._report(self._done, self._total)
+            self._report(self._n_done, self._total)

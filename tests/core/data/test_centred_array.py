@@ -48,7 +48,7 @@ def test_float32_data_are_neither_copied_nor_widened():
     assert centred_array(X, center="columns", drop_constant=True).values is X
 
 
-def test_a_large_offset_costs_no_digits_even_in_float32():
+def test_a_large_offset_does_not_reduce_the_accuracy_in_float32():
     rng = np.random.default_rng(1)
     X = (rng.integers(-50, 50, size=(6, 40)) + 10_000.0).astype(np.float32)  # exact in float32
     u = rng.normal(size=6)
@@ -77,10 +77,10 @@ def test_missing_cells_are_filled_with_the_mean_of_the_observed_ones(center):
     filled = np.where(np.isnan(X), np.nanmean(centred), centred)
     matrix = centred_array(X, center=center, drop_constant=False)
     np.testing.assert_allclose(matrix.values - matrix.offsets, filled, atol=1e-12)
-    assert np.isnan(X).sum() == 3, "the caller's array must stay as it is"
+    assert np.isnan(X).sum() == 3, "the array of the caller must not change"
 
 
-def test_missing_cells_far_from_zero_cost_no_digits_in_float32():
+def test_missing_cells_at_a_large_offset_do_not_reduce_the_accuracy_in_float32():
     rng = np.random.default_rng(4)
     X = (rng.normal(size=(20, 50)) + 1000.0).astype(np.float32)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -102,11 +102,11 @@ def test_variances_are_numpys_and_exactly_zero_for_constants():
     assert variances[1] == 0.0
 
 
-# Wherever it lives --------------------------------------------------------------------------
+# All storage backends --------------------------------------------------------------------------
 
 
 def assert_close(found, expected):
-    """Up to what rounding does to the largest of the numbers."""
+    """Compare up to rounding errors of the largest number."""
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
@@ -114,38 +114,38 @@ def assert_close(found, expected):
 def test_products_and_statistics_are_those_of_the_array(backend, center):
     some = np.array([399, 3, 17, 250])
     for A in tables(backend):
-        near = matrix_at(backend.in_memory(A), center=center)
+        in_memory = matrix_at(backend.in_memory(A), center=center)
         matrix = matrix_at(backend(A), center=center)
-        assert matrix.shape == near.shape
-        assert matrix.n_observed == near.n_observed
-        assert_close(matrix.offsets, near.offsets)
-        assert matrix.fill == pytest.approx(near.fill, abs=1e-12 * np.nanmax(A))
-        assert_close(matrix.gram, near.gram)
-        assert_close(matrix.gram_without(some), near.gram_without(some))
+        assert matrix.shape == in_memory.shape
+        assert matrix.n_observed == in_memory.n_observed
+        assert_close(matrix.offsets, in_memory.offsets)
+        assert matrix.fill == pytest.approx(in_memory.fill, abs=1e-12 * np.nanmax(A))
+        assert_close(matrix.gram, in_memory.gram)
+        assert_close(matrix.gram_without(some), in_memory.gram_without(some))
 
 
 def largest(columns):
     return np.nanmax(columns, axis=0)
 
 
-def test_columns_come_as_they_are_and_each_is_visited_once(backend):
+def test_columns_are_returned_as_given_and_each_is_mapped_once(backend):
     rng = np.random.default_rng(0)
     few, many = np.array([399, 3, 17, 250]), rng.permutation(400)[:300]
     for A in tables(backend):
-        near, matrix = backend.in_memory(A), matrix_at(backend(A))
+        in_memory, matrix = backend.in_memory(A), matrix_at(backend(A))
         for indices in (few, many, few[:0]):
             columns = matrix.columns(indices)
             assert columns.dtype == np.float64
-            np.testing.assert_array_equal(columns, near[:, indices])
+            np.testing.assert_array_equal(columns, in_memory[:, indices])
             found = np.full(indices.size, np.nan)
             for which, values in matrix.map_columns(indices, largest):
                 assert np.isnan(found[which]).all()
                 found[which] = values
-            np.testing.assert_array_equal(found, largest(near[:, indices]))
+            np.testing.assert_array_equal(found, largest(in_memory[:, indices]))
 
 
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
-def test_constant_columns_vanish_there_too(backend, center):
+def test_constant_columns_vanish_in_every_storage(backend, center):
     A = np.random.default_rng(2).normal(size=(9, 40))
     A[:, 2] = 0.1
     A[:, 30] = np.float32(1e6)

@@ -1,4 +1,4 @@
-"""A dask array on workers: the function goes to the chunks, and a worker may be lost."""
+"""Dask arrays on the workers of a cluster, which may be lost."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ N, WIDTH, P = 10, 4, 120
 @pytest.fixture(scope="module")
 def client():
     with (
-        # Who asks a worker that was just killed gives up sooner than after the usual 30 seconds.
+        # A request to a killed worker fails after 5 seconds instead of 30.
         dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
@@ -49,18 +49,18 @@ def matrix():
     return A
 
 
-def chunks_of(A, width=WIDTH):
+def in_chunks_of_columns(A, width=WIDTH):
     return dask.array.from_array(A, chunks=(N, width))
 
 
-def seen(block, start, _xp):
+def describe_block(block, start, _xp):
     return start, np.array(block), os.getpid()
 
 
-def assert_swept(X, A):
-    """Check that a sweep sees A, elsewhere and in order, and that columns come out of it."""
+def assert_passes_read(X, A):
+    """Check that a pass reads A in order in other processes, and that columns are those of A."""
     source = stored_matrix(X)
-    starts, blocks, processes = zip(*source.map_blocks(seen), strict=True)
+    starts, blocks, processes = zip(*source.map_blocks(describe_block), strict=True)
     assert list(starts) == sorted(starts)
     assert os.getpid() not in processes
     np.testing.assert_array_equal(np.concatenate(blocks, axis=1), A)
@@ -70,26 +70,26 @@ def assert_swept(X, A):
 
 @pytest.mark.usefixtures("client")
 def test_lazy_arrays(A):
-    assert_swept(chunks_of(A), A)
-    assert_swept(chunks_of(A) * 2, A * 2)
+    assert_passes_read(in_chunks_of_columns(A), A)
+    assert_passes_read(in_chunks_of_columns(A) * 2, A * 2)
 
 
 @pytest.mark.usefixtures("client")
 def test_arrays_that_are_chunked_over_samples(A):
     with dask.config.set({"array.chunk-size": "1 kiB"}):
         for chunks in ((3, 7), (3, P)):
-            assert_swept(dask.array.from_array(A, chunks=chunks), A)
+            assert_passes_read(dask.array.from_array(A, chunks=chunks), A)
 
 
 @pytest.mark.usefixtures("client")
 def test_persisted_arrays(A):
-    X = chunks_of(A).persist()
-    assert_swept(X, A)
-    assert_swept(X + 1, A + 1)
+    X = in_chunks_of_columns(A).persist()
+    assert_passes_read(X, A)
+    assert_passes_read(X + 1, A + 1)
 
 
 def count_calls(folder, fails=0):
-    """Return a function of a block that writes down each call, and fails in the first ones."""
+    """Return a function of a block that records each call and fails at the first ones."""
 
     def count(block, block_info=None):
         start = block_info[0]["array-location"][1][0]
@@ -106,38 +106,38 @@ def count_calls(folder, fails=0):
 
 @pytest.mark.usefixtures("client")
 def test_persisted_chunks_are_used_as_they_are(A, tmp_path):
-    X = chunks_of(A).map_blocks(count_calls(tmp_path), dtype=float).persist()
+    X = in_chunks_of_columns(A).map_blocks(count_calls(tmp_path), dtype=float).persist()
     distributed.wait(X)
     source = stored_matrix(X)
     for _ in range(2):
-        list(source.map_blocks(seen))
+        list(source.map_blocks(describe_block))
     assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}
 
 
 @pytest.mark.usefixtures("client")
-def test_what_all_chunks_need_is_made_once_in_a_sweep(A, tmp_path):
+def test_common_tasks_of_all_chunks_run_once_in_a_pass(A, tmp_path):
     A = np.nan_to_num(A)
-    X = chunks_of(A).map_blocks(count_calls(tmp_path), dtype=float)
+    X = in_chunks_of_columns(A).map_blocks(count_calls(tmp_path), dtype=float)
     X = X - X.mean(axis=1, keepdims=True)
     source = stored_matrix(X)
     assert source.columns(np.array([], dtype=np.intp)).shape == (N, 0)
-    blocks = [block for _, block, _ in source.map_blocks(seen)]
+    blocks = [block for _, block, _ in source.map_blocks(describe_block)]
     np.testing.assert_allclose(np.concatenate(blocks, axis=1), A - A.mean(axis=1, keepdims=True))
     assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}
 
 
 @pytest.mark.usefixtures("client")
-def test_few_tasks_are_under_way(A, tmp_path):
-    X = chunks_of(A, 1).map_blocks(count_calls(tmp_path), dtype=float)
-    sweep = stored_matrix(X).map_blocks(seen)
-    next(sweep)
+def test_few_tasks_are_submitted_ahead(A, tmp_path):
+    X = in_chunks_of_columns(A, 1).map_blocks(count_calls(tmp_path), dtype=float)
+    pass_ = stored_matrix(X).map_blocks(describe_block)
+    next(pass_)
     time.sleep(0.5)
-    assert len(list(tmp_path.iterdir())) <= 2 * chunked._BATCH
-    sweep.close()
+    assert len(list(tmp_path.iterdir())) <= 2 * chunked._MIN_BATCH_SIZE
+    pass_.close()
 
 
 @pytest.mark.usefixtures("client")
-def test_large_functions_are_sent_without_ado(A):
+def test_large_functions_are_submitted_without_a_warning(A):
     class Large:
         def __init__(self):
             self.values = np.arange(2_000_000.0)
@@ -145,7 +145,9 @@ def test_large_functions_are_sent_without_ado(A):
         def __call__(self, _block, start, _xp):
             return self.values[start]
 
-    assert list(stored_matrix(chunks_of(A)).map_blocks(Large())) == list(range(0, P, WIDTH))
+    assert list(stored_matrix(in_chunks_of_columns(A)).map_blocks(Large())) == list(
+        range(0, P, WIDTH)
+    )
 
 
 def kill_one(client):
@@ -153,17 +155,17 @@ def kill_one(client):
 
 
 @pytest.mark.parametrize("persisted", [False, True])
-def test_a_worker_that_dies_costs_no_more_than_time(client, A, persisted):
-    X = chunks_of(A).persist() if persisted else chunks_of(A)
+def test_tasks_of_a_lost_worker_are_run_again(client, A, persisted):
+    X = in_chunks_of_columns(A).persist() if persisted else in_chunks_of_columns(A)
 
     def slow(block, start, _xp):
         time.sleep(0.05)
         return start, np.array(block)
 
-    sweep = stored_matrix(X).map_blocks(slow)
-    results = [next(sweep)]
+    pass_ = stored_matrix(X).map_blocks(slow)
+    results = [next(pass_)]
     kill_one(client)
-    results += sweep
+    results += pass_
     assert [start for start, _ in results] == list(range(0, P, WIDTH))
     np.testing.assert_array_equal(np.concatenate([block for _, block in results], axis=1), A)
     client.wait_for_workers(2, timeout=300)
@@ -171,37 +173,37 @@ def test_a_worker_that_dies_costs_no_more_than_time(client, A, persisted):
 
 @pytest.mark.usefixtures("client")
 def test_a_chunk_that_fails_at_first_is_tried_again(A, tmp_path):
-    X = chunks_of(A).map_blocks(count_calls(tmp_path, fails=2), dtype=float)
-    assert_swept(X, A)
+    X = in_chunks_of_columns(A).map_blocks(count_calls(tmp_path, fails=2), dtype=float)
+    assert_passes_read(X, A)
 
 
 @pytest.mark.usefixtures("client")
 def test_a_chunk_that_fails_for_good(A, tmp_path):
-    X = chunks_of(A).map_blocks(count_calls(tmp_path, fails=100), dtype=float)
+    X = in_chunks_of_columns(A).map_blocks(count_calls(tmp_path, fails=100), dtype=float)
     source = stored_matrix(X)
-    said = "^Columns 12 to 15 of the dask array cannot be read: the network is down. Check"
-    with pytest.raises(UnreadableError, match=said):
-        list(source.map_blocks(seen))
-    with pytest.raises(UnreadableError, match=said):
+    message = "^Columns 12 to 15 of the dask array cannot be read: the network is down. Check"
+    with pytest.raises(UnreadableError, match=message):
+        list(source.map_blocks(describe_block))
+    with pytest.raises(UnreadableError, match=message):
         source.columns(np.array([80, 13]))
     np.testing.assert_array_equal(source.columns(np.array([80, 3])), A[:, [80, 3]])
 
 
 @pytest.mark.usefixtures("client")
-def test_errors_of_the_function_are_its_own(A, tmp_path):
+def test_errors_of_the_function_are_raised_unchanged(A, tmp_path):
     def fails(_block, start, _xp):
         with (tmp_path / str(start)).open("a") as file:
             file.write("x")
         raise OSError("ours")
 
     with pytest.raises(OSError, match="ours") as caught:
-        list(stored_matrix(chunks_of(A)).map_blocks(fails))
+        list(stored_matrix(in_chunks_of_columns(A)).map_blocks(fails))
     assert type(caught.value) is OSError
-    assert "in fails" in caught.value.__notes__[0]  # where it was raised
-    assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}  # and not tried again
+    assert "in fails" in caught.value.__notes__[0]  # the traceback on the worker
+    assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}  # without a second attempt
 
 
-class Foreign:
+class Unloadable:
     """A function that workers cannot load."""
 
     def __call__(self, _block, start, _xp):
@@ -214,7 +216,7 @@ class Foreign:
 @pytest.mark.usefixtures("client")
 def test_workers_that_lack_a_package(A):
     with pytest.raises(UnreadableError, match=r"No module named 'only_here'\. Install the same"):
-        list(stored_matrix(chunks_of(A)).map_blocks(Foreign()))
+        list(stored_matrix(in_chunks_of_columns(A)).map_blocks(Unloadable()))
 
 
 # Fits ---------------------------------------------------------------------------------------
@@ -223,7 +225,7 @@ TABLE = clustered(20, 400)
 TABLE[3, 7] = np.nan
 
 
-def search(**options):
+def make_search(**options):
     options = {"max_rank": 2, "n_references": 10, "n_clusters": 3, "random_state": 0, **options}
     return MrSHC([10, 20], **options)
 
@@ -236,7 +238,7 @@ def assert_same_fit(model, expected):
 
 
 def in_chunks(folder=None):
-    """Return the table in chunks that take a moment, and are counted if there is a folder."""
+    """Return the table in chunks, whose computations are recorded if there is a folder."""
     X = dask.array.from_array(TABLE, chunks=(20, 50))
     return X if folder is None else X.map_blocks(count_and_wait(folder), dtype=float)
 
@@ -251,8 +253,8 @@ def count_and_wait(folder):
 
 
 @contextmanager
-def one_killed(client, is_time):
-    """Kill a worker as soon as it is time, and see that this was before the end."""
+def one_worker_killed(client, is_time):
+    """Kill a worker as soon as `is_time()`, and check that this was before the end."""
     over, killed = threading.Event(), threading.Event()
 
     def kill():
@@ -266,16 +268,16 @@ def one_killed(client, is_time):
     thread.start()
     try:
         yield
-        assert killed.is_set(), "it was over before"
+        assert killed.is_set(), "the work had ended before"
     finally:
         over.set()
         thread.join()
         client.wait_for_workers(2, timeout=300)
 
 
-@pytest.mark.parametrize("model", [search(), SHC(20, n_clusters=3, max_iter=3)])
+@pytest.mark.parametrize("model", [make_search(), SHC(20, n_clusters=3, max_iter=3)])
 @pytest.mark.usefixtures("client")
-def test_a_fit_to_chunks_is_that_to_the_array(model):
+def test_a_fit_to_a_dask_array_equals_the_fit_to_the_array(model):
     expected = clone(model).fit(TABLE)
     found = clone(model).fit(in_chunks().persist())
     assert_same_fit(found, expected)
@@ -283,35 +285,35 @@ def test_a_fit_to_chunks_is_that_to_the_array(model):
 
 
 @pytest.mark.parametrize("persisted", [False, True])
-def test_a_worker_that_dies_during_a_fit_changes_nothing(client, tmp_path, persisted):
-    expected = search().fit(TABLE)
+def test_a_worker_lost_during_a_fit_does_not_change_the_result(client, tmp_path, persisted):
+    expected = make_search().fit(TABLE)
     X, n_calls = in_chunks(tmp_path), 20
     if persisted:
         X = X.persist()
         distributed.wait(X)
         n_calls = len(list(tmp_path.iterdir()))  # as the fit begins
-    with one_killed(client, lambda: len(list(tmp_path.iterdir())) >= n_calls):
-        model = search().fit(X)
+    with one_worker_killed(client, lambda: len(list(tmp_path.iterdir())) >= n_calls):
+        model = make_search().fit(X)
     assert_same_fit(model, expected)
 
 
 @pytest.mark.usefixtures("client")
-def test_workers_may_make_the_trees():
+def test_trees_can_be_built_on_workers():
     with joblib.parallel_config("dask"):
-        model = search().fit(TABLE)
-    assert_same_fit(model, search().fit(TABLE))
+        model = make_search().fit(TABLE)
+    assert_same_fit(model, make_search().fit(TABLE))
 
 
 def n_tasks(dask_scheduler):
     return len(dask_scheduler.tasks)
 
 
-def test_a_worker_that_dies_while_it_makes_trees_changes_nothing(client):
+def test_a_worker_lost_while_building_trees_does_not_change_the_result(client):
     options = {"n_references": 200, "stop_early": False}
-    expected = search(**options).fit(TABLE)
+    expected = make_search(**options).fit(TABLE)
     with (
-        one_killed(client, partial(client.run_on_scheduler, n_tasks)),
+        one_worker_killed(client, partial(client.run_on_scheduler, n_tasks)),
         joblib.parallel_config("dask"),
     ):
-        model = search(**options).fit(TABLE)
+        model = make_search(**options).fit(TABLE)
     assert_same_fit(model, expected)

@@ -1,4 +1,4 @@
-"""A sparse matrix whose parts do not agree is refused before any of them is used."""
+"""Sparse matrices with inconsistent parts are refused before any part is used."""
 
 import dask.array
 import h5py
@@ -14,7 +14,7 @@ from storage_backends import hdf5_group, in_group, zarr_group
 N, P = 6, 9
 
 
-def numbers():
+def make_table():
     rng = np.random.default_rng(0)
     return rng.normal(size=(N, P)).round(2) * (rng.random((N, P)) < 0.6)
 
@@ -25,45 +25,77 @@ def read_in_blocks(X):
     )
 
 
-def put(array, at, value):
+def with_value(array, at, value):
     changed = array.copy()
     changed[at] = value
     return changed
 
 
-# What is done to the parts of a CSR or CSC matrix, and what is said of it.
+# Name of a damaged part of a CSR or CSC matrix, the damage, and the message.
 DAMAGE = {
-    "index too large": ("indices", lambda a: put(a, 3, 1000), "indices must lie in 0 to"),
-    "index just too large": ("indices", lambda a: put(a, 3, P), "indices must lie in 0 to"),
-    "index below zero": ("indices", lambda a: put(a, 3, -1), "indices must lie in 0 to"),
-    "index far below zero": ("indices", lambda a: put(a, 0, -(2**31)), "indices must lie in"),
+    "index too large": (
+        "indices",
+        lambda a: with_value(a, 3, 1000),
+        "indices must be between 0 and",
+    ),
+    "index just too large": (
+        "indices",
+        lambda a: with_value(a, 3, P),
+        "indices must be between 0 and",
+    ),
+    "index below zero": (
+        "indices",
+        lambda a: with_value(a, 3, -1),
+        "indices must be between 0 and",
+    ),
+    "index far below zero": (
+        "indices",
+        lambda a: with_value(a, 0, -(2**31)),
+        "indices must be between",
+    ),
     "indices that are no whole numbers": ("indices", lambda a: a + 0.5, "indices must be whole"),
     "indices as text": ("indices", lambda a: a.astype("S3"), "indices must be whole"),
-    "too few indices": ("indices", lambda a: a[:-1], r"indices must be .* as data"),
+    "too few indices": ("indices", lambda a: a[:-1], r"indices must be .* as its data"),
     "indices in a matrix": ("indices", lambda a: a.reshape(-1, 1), "indices must be a vector"),
-    "pointers that fall": ("indptr", lambda a: put(a, 2, 0), "indptr must not decrease"),
-    "a pointer below zero": ("indptr", lambda a: put(a, 2, -5), "indptr must not decrease"),
-    "a pointer beyond the end": ("indptr", lambda a: put(a, 2, 10**6), "indptr must not decrease"),
-    "pointers that begin late": ("indptr", lambda a: put(a, 0, 1), "indptr must run from 0 to"),
-    "pointers that end early": ("indptr", lambda a: put(a, -1, a[-1] - 1), "must run from 0 to"),
-    "pointers that end late": ("indptr", lambda a: put(a, -1, a[-1] + 99), "must run from 0 to"),
+    "pointers that fall": ("indptr", lambda a: with_value(a, 2, 0), "indptr must not decrease"),
+    "a pointer below zero": ("indptr", lambda a: with_value(a, 2, -5), "indptr must not decrease"),
+    "a pointer beyond the end": (
+        "indptr",
+        lambda a: with_value(a, 2, 10**6),
+        "indptr must not decrease",
+    ),
+    "pointers that begin late": (
+        "indptr",
+        lambda a: with_value(a, 0, 1),
+        "indptr must run from 0 to",
+    ),
+    "pointers that end early": (
+        "indptr",
+        lambda a: with_value(a, -1, a[-1] - 1),
+        "must run from 0 to",
+    ),
+    "pointers that end late": (
+        "indptr",
+        lambda a: with_value(a, -1, a[-1] + 99),
+        "must run from 0 to",
+    ),
     "too few pointers": ("indptr", lambda a: a[1:], "indptr must have length"),
     "too many pointers": ("indptr", lambda a: np.append(a, a[-1]), "indptr must have length"),
     "no pointers": ("indptr", lambda a: a[:0], "indptr must have length"),
     "pointers that are no whole numbers": ("indptr", lambda a: a * 1.0, "indptr must be whole"),
-    "too few values": ("data", lambda a: a[1:], r"indices must be .* as data"),
+    "too few values": ("data", lambda a: a[1:], r"indices must be .* as its data"),
 }
-damage = pytest.mark.parametrize(("part", "change", "said"), DAMAGE.values(), ids=DAMAGE)
+damage = pytest.mark.parametrize(("part", "change", "message"), DAMAGE.values(), ids=DAMAGE)
 formats = pytest.mark.parametrize("kind", ["csr", "csc"])
 
 
 @damage
 @formats
-def test_a_matrix_whose_parts_do_not_agree(kind, part, change, said):
-    X = getattr(sparse, f"{kind}_array")(numbers())
+def test_a_matrix_with_inconsistent_parts(kind, part, change, message):
+    X = getattr(sparse, f"{kind}_array")(make_table())
     setattr(X, part, change(getattr(X, part)))
     with pytest.raises(
-        ValueError, match=rf"^X must be a sparse matrix .*the sparse matrix.*{said}"
+        ValueError, match=rf"^X must be a sparse matrix .*the sparse matrix.*{message}"
     ):
         stored_matrix(X)
     with pytest.raises(ValueError, match="the sparse matrix"):
@@ -74,81 +106,81 @@ def test_a_matrix_whose_parts_do_not_agree(kind, part, change, said):
 @formats
 @pytest.mark.parametrize("group_of", [hdf5_group, zarr_group])
 @pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
-def test_a_group_whose_parts_do_not_agree(tmp_path, group_of, kind, part, change, said):
-    matrix = getattr(sparse, f"{kind}_array")(numbers())
-    group = in_group(numbers(), group_of(tmp_path), f"{kind}_matrix")
+def test_a_group_with_inconsistent_parts(tmp_path, group_of, kind, part, change, message):
+    matrix = getattr(sparse, f"{kind}_array")(make_table())
+    group = in_group(make_table(), group_of(tmp_path), f"{kind}_matrix")
     del group[part]
     values = change(getattr(matrix, part))
     if group_of is zarr_group:
         group.create_array(part, data=values)
     else:
         group[part] = values
-    with pytest.raises(UnreadableError, match=rf"^Columns 0 to .*/X cannot be read: .*{said}"):
+    with pytest.raises(UnreadableError, match=rf"^Columns 0 to .*/X cannot be read: .*{message}"):
         read_in_blocks(group)
 
 
 @pytest.mark.parametrize("shape", [None, [6], [6, 9, 1], [-6, 9], [6.0, 9.5], "6, 9", [10**9] * 2])
 @formats
 def test_a_group_without_a_shape_of_two_numbers(tmp_path, kind, shape):
-    group = in_group(numbers(), hdf5_group(tmp_path), f"{kind}_matrix")
+    group = in_group(make_table(), hdf5_group(tmp_path), f"{kind}_matrix")
     del group.attrs["shape"]
     if shape is not None:
         group.attrs["shape"] = shape
-    said = "indptr must have length" if shape == [10**9] * 2 else "attribute 'shape' must be two"
-    with pytest.raises(UnreadableError, match=rf"/X cannot be read: its {said}"):
+    message = "indptr must have length" if shape == [10**9] * 2 else "attribute 'shape' must be two"
+    with pytest.raises(UnreadableError, match=rf"/X cannot be read: its {message}"):
         stored_matrix(group)
 
 
-def test_a_shape_that_no_values_fill(tmp_path):
-    group = in_group(numbers(), hdf5_group(tmp_path), "csc_matrix")
+def test_a_shape_far_larger_than_the_number_of_values(tmp_path):
+    group = in_group(make_table(), hdf5_group(tmp_path), "csc_matrix")
     group.attrs["shape"] = [10**9, P]
-    with pytest.raises(UnreadableError, match="its shape must be one that its values fill"):
+    with pytest.raises(UnreadableError, match="its shape must fit the number of its values"):
         stored_matrix(group)
-    with pytest.raises(ValueError, match=r"its shape must be one .* is \(1000000000, 1000000000\)"):
+    with pytest.raises(ValueError, match=r"its shape must fit .* is \(1000000000, 1000000000\)"):
         stored_matrix(sparse.coo_array((10**9, 10**9)))
 
 
 def coo(**changes):
-    X = sparse.coo_array(numbers())
+    X = sparse.coo_array(make_table())
     for part, value in changes.items():
         setattr(X, part, value(getattr(X, part)))
     return X
 
 
 def bsr(part, change):
-    X = sparse.bsr_array(numbers(), blocksize=(2, 3))
+    X = sparse.bsr_array(make_table(), blocksize=(2, 3))
     setattr(X, part, change(getattr(X, part)))
     return X
 
 
 def lil(change):
-    X = sparse.lil_array(numbers())
+    X = sparse.lil_array(make_table())
     change(X)
     return X
 
 
 def dia(**changes):
-    X = sparse.dia_array(numbers())
+    X = sparse.dia_array(make_table())
     for part, value in changes.items():
         setattr(X, part, value(getattr(X, part)))
     return X
 
 
 def dok(key):
-    X = sparse.dok_array(numbers())
+    X = sparse.dok_array(make_table())
     X._dict[key] = 1.0
     return X
 
 
-OTHERS = {
-    "COO, row too large": lambda: coo(row=lambda a: put(a, 0, N)),
-    "COO, row below zero": lambda: coo(row=lambda a: put(a, 0, -1)),
-    "COO, column too large": lambda: coo(col=lambda a: put(a, 0, 10**6)),
-    "COO, column below zero": lambda: coo(col=lambda a: put(a, 0, -7)),
+OTHER_FORMATS = {
+    "COO, row too large": lambda: coo(row=lambda a: with_value(a, 0, N)),
+    "COO, row below zero": lambda: coo(row=lambda a: with_value(a, 0, -1)),
+    "COO, column too large": lambda: coo(col=lambda a: with_value(a, 0, 10**6)),
+    "COO, column below zero": lambda: coo(col=lambda a: with_value(a, 0, -7)),
     "COO, too few values": lambda: coo(data=lambda a: a[1:]),
-    "BSR, index too large": lambda: bsr("indices", lambda a: put(a, 0, 3)),
-    "BSR, index below zero": lambda: bsr("indices", lambda a: put(a, 0, -1)),
-    "BSR, pointers that fall": lambda: bsr("indptr", lambda a: put(a, 1, 90)),
+    "BSR, index too large": lambda: bsr("indices", lambda a: with_value(a, 0, 3)),
+    "BSR, index below zero": lambda: bsr("indices", lambda a: with_value(a, 0, -1)),
+    "BSR, pointers that fall": lambda: bsr("indptr", lambda a: with_value(a, 1, 90)),
     "BSR, too few blocks": lambda: bsr("data", lambda a: a[1:]),
     "BSR, blocks of another size": lambda: bsr("data", lambda a: a[:, :, :2]),
     "LIL, column too large": lambda: lil(lambda X: X.rows[0].__setitem__(0, 99)),
@@ -157,32 +189,32 @@ OTHERS = {
     "LIL, too many values": lambda: lil(lambda X: X.data[0].extend([1.0] * 99)),
     "LIL, too few rows": lambda: lil(lambda X: setattr(X, "rows", X.rows[1:])),
     "DIA, too few diagonals": lambda: dia(data=lambda a: a[1:]),
-    "DIA, a diagonal twice": lambda: dia(offsets=lambda a: put(a, 0, a[1])),
+    "DIA, a diagonal twice": lambda: dia(offsets=lambda a: with_value(a, 0, a[1])),
     "DIA, offsets that are no whole numbers": lambda: dia(offsets=lambda a: a + 0.5),
     "DOK, row too large": lambda: dok((N, 0)),
     "DOK, column below zero": lambda: dok((0, -1)),
 }
 
 
-@pytest.mark.parametrize("made", OTHERS.values(), ids=OTHERS)
-def test_matrices_of_other_formats_whose_parts_do_not_agree(made):
+@pytest.mark.parametrize("make", OTHER_FORMATS.values(), ids=OTHER_FORMATS)
+def test_matrices_of_other_formats_with_inconsistent_parts(make):
     with pytest.raises(ValueError, match=r"^X must be a sparse matrix .*the sparse matrix"):
-        stored_matrix(made())
+        stored_matrix(make())
 
 
 @pytest.mark.parametrize("kind", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
 @pytest.mark.parametrize("family", ["array", "matrix"])
-def test_whole_matrices_of_every_format(kind, family):
-    X = getattr(sparse, f"{kind}_{family}")(numbers())
-    np.testing.assert_array_equal(read_in_blocks(X), numbers())
+def test_valid_matrices_of_every_format(kind, family):
+    X = getattr(sparse, f"{kind}_{family}")(make_table())
+    np.testing.assert_array_equal(read_in_blocks(X), make_table())
 
 
 @pytest.mark.parametrize("dtype", [float, np.float32, np.int8, bool])
 @pytest.mark.parametrize("kind", ["coo", "csc", "csr"])
-def test_cells_that_are_given_twice_are_added_up_unsorted_or_not(kind, dtype):
+def test_values_of_the_same_cell_are_summed(kind, dtype):
     rows, columns = [4, 0, 4, 4, 1], [2, 8, 2, 0, 2]
     X = sparse.coo_array((np.full(5, 100).astype(dtype), (rows, columns)), shape=(N, P))
-    if kind != "coo":  # made by hand: scipy would add them up in its own type
+    if kind != "coo":  # built by hand: scipy would sum them in its own type
         major, minor = (columns, rows) if kind == "csc" else (rows, columns)
         order = np.argsort(major, kind="stable")
         ends = np.searchsorted(np.array(major)[order], np.arange((P if kind == "csc" else N) + 1))
@@ -197,7 +229,7 @@ def test_cells_that_are_given_twice_are_added_up_unsorted_or_not(kind, dtype):
 @pytest.mark.parametrize("dtype", [np.float16, ">f4", ">i2", np.uint64, bool])
 @formats
 def test_values_of_every_type_of_a_group(tmp_path, kind, dtype):
-    A = np.abs(numbers() * 10).round().astype(dtype)
+    A = np.abs(make_table() * 10).round().astype(dtype)
     matrix = getattr(sparse, f"{kind}_array")(A.astype(float))
     group = in_group(A.astype(float), hdf5_group(tmp_path), f"{kind}_matrix")
     for part in ("data", "indices"):
@@ -220,27 +252,27 @@ def test_a_group_of_other_values_than_numbers(tmp_path, kind, values):
 
 def damaged_chunk(block):
     chunk = sparse.csc_array(block)
-    chunk.indices = put(chunk.indices, 0, 10**6)
+    chunk.indices = with_value(chunk.indices, 0, 10**6)
     return chunk
 
 
 @pytest.mark.parametrize("chunks", [(N, 3), (2, P)], ids=["by columns", "by samples"])
-def test_a_dask_chunk_whose_parts_do_not_agree(chunks):
-    X = dask.array.from_array(numbers() + 1, chunks=chunks)
+def test_a_dask_chunk_with_inconsistent_parts(chunks):
+    X = dask.array.from_array(make_table() + 1, chunks=chunks)
     X = X.map_blocks(damaged_chunk, dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(UnreadableError, match=r"of the dask array cannot be read: .*must lie in 0"):
+    with pytest.raises(UnreadableError, match=r"dask array cannot be read: .*must be between 0"):
         read_in_blocks(X)
 
 
 def test_sparse_dask_chunks_over_samples():
-    X = dask.array.from_array(numbers(), chunks=(2, 4))
+    X = dask.array.from_array(make_table(), chunks=(2, 4))
     X = X.map_blocks(sparse.csr_array, dtype=float, meta=np.empty((0, 0)))
-    np.testing.assert_array_equal(read_in_blocks(X), numbers())
+    np.testing.assert_array_equal(read_in_blocks(X), make_table())
 
 
-@pytest.mark.parametrize("made", [lambda b: b * 1j, lambda b: b.astype("S8")])
-def test_a_dask_chunk_of_other_values_than_it_says(made):
-    X = dask.array.from_array(numbers(), chunks=(N, 3)).map_blocks(made, dtype=float)
+@pytest.mark.parametrize("make", [lambda b: b * 1j, lambda b: b.astype("S8")])
+def test_a_dask_chunk_of_another_type_than_declared(make):
+    X = dask.array.from_array(make_table(), chunks=(N, 3)).map_blocks(make, dtype=float)
     with pytest.raises(UnreadableError, match=r"the dask array cannot be read: .*real numbers"):
         read_in_blocks(X)
 
@@ -268,7 +300,7 @@ def test_datasets_that_refer_to_other_files_are_refused(tmp_path, other):
 
 
 def test_a_sparse_group_with_a_part_in_another_file(tmp_path, other):
-    group = in_group(numbers(), hdf5_group(tmp_path), "csc_matrix")
+    group = in_group(make_table(), hdf5_group(tmp_path), "csc_matrix")
     del group["data"]
     group["data"] = h5py.ExternalLink(str(other), "/X")
     with pytest.raises(ValueError, match=r"X\.h5ad.* external link to .*other\.h5"):

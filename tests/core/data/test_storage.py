@@ -1,4 +1,4 @@
-"""X is the same wherever it lives: swept in blocks, and columns picked out of it."""
+"""All storage backends yield the same blocks and columns of X, and refuse damaged data."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ from storage_backends import (
 N, P = 12, 53
 
 
-def numbers(dtype=np.float64):
+def make_table(dtype=np.float64):
     rng = np.random.default_rng(0)
     A = rng.normal(size=(N, P)).clip(-3, 3) * 40 * (rng.random((N, P)) < 0.5)
     A = A.astype(dtype)
@@ -49,7 +49,7 @@ def small_blocks(monkeypatch):
     use_small_blocks(monkeypatch, 7 * N)
 
 
-HOMES = {
+STORAGES = {
     "map": mapped,
     "map, Fortran order": lambda A, folder: mapped(A, folder, "F"),
     "HDF5, contiguous": in_hdf5,
@@ -80,28 +80,28 @@ HOMES = {
 }
 
 
-class Home:
-    """A place where a matrix may live."""
+class Storage:
+    """A storage backend with a folder for its files."""
 
     def __init__(self, name, folder):
         self.name, self.folder = name, folder
 
     def __call__(self, A):
-        return stored_matrix(HOMES[self.name](A, self.folder))
+        return stored_matrix(STORAGES[self.name](A, self.folder))
 
     def expected(self, A):
         return np.nan_to_num(A) if self.name == "dask, shared" else A
 
 
 @pytest.fixture
-def home(request, tmp_path):
-    return Home(request.param, tmp_path)
+def storage(request, tmp_path):
+    return Storage(request.param, tmp_path)
 
 
-everywhere = pytest.mark.parametrize("home", HOMES, indirect=True)
+all_storages = pytest.mark.parametrize("storage", STORAGES, indirect=True)
 
 
-def starts(_block, start, _xp):
+def block_start(_block, start, _xp):
     return start
 
 
@@ -109,8 +109,8 @@ def to_numpy(block):
     return np.array(block.numpy() if isinstance(block, torch.Tensor) else block)
 
 
-def swept(source):
-    """Return what a sweep sees, and check that blocks come in order and are of their namespace."""
+def read_in_pass(source):
+    """Return the table that a pass reads and its number of blocks, and check the blocks."""
     end, blocks = 0, []
     for start, block, ours in source.map_blocks(
         lambda b, start, xp: (start, to_numpy(b), xp.sum(xp.zeros(3)) == 0)
@@ -123,30 +123,30 @@ def swept(source):
     return np.concatenate(blocks, axis=1), len(blocks)
 
 
-@everywhere
-def test_a_sweep_sees_every_column_once_in_order(home):
-    A = numbers()
-    source = home(A)
+@all_storages
+def test_a_pass_reads_every_column_once_in_order(storage):
+    A = make_table()
+    source = storage(A)
     assert source.shape == (N, P)
     assert source.dtype == np.float64
-    seen, n_blocks = swept(source)
-    np.testing.assert_array_equal(seen, home.expected(A))
-    assert n_blocks > 1 or "dask" in home.name
-    np.testing.assert_array_equal(swept(source)[0], seen)  # and once more
+    seen, n_blocks = read_in_pass(source)
+    np.testing.assert_array_equal(seen, storage.expected(A))
+    assert n_blocks > 1 or "dask" in storage.name
+    np.testing.assert_array_equal(read_in_pass(source)[0], seen)  # and once more
 
 
-@everywhere
+@all_storages
 @pytest.mark.parametrize("indices", [[3], [50, 2, 2, 20, 1, 52, 2], [], range(P)])
-def test_columns_come_in_the_order_that_is_asked_for(home, indices):
-    A = numbers()
+def test_columns_are_returned_in_the_requested_order(storage, indices):
+    A = make_table()
     indices = np.array(indices, dtype=np.intp)
-    columns = home(A).columns(indices)
+    columns = storage(A).columns(indices)
     assert type(columns) is np.ndarray
     assert columns.dtype == np.float64
-    np.testing.assert_array_equal(columns, home.expected(A)[:, indices])
+    np.testing.assert_array_equal(columns, storage.expected(A)[:, indices])
 
 
-def holds(name, dtype):
+def can_hold(name, dtype):
     if dtype == np.float16:  # not for sparse matrices, not in the array API
         return not any(word in name for word in ("C", "group", "sparse", "API", "shared"))
     if np.dtype(dtype).itemsize == 1 and "big-endian" in name:
@@ -155,10 +155,10 @@ def holds(name, dtype):
 
 
 @pytest.mark.parametrize(
-    ("home", "dtype", "wanted"),
+    ("storage", "dtype", "wanted"),
     [
         (name, dtype, wanted)
-        for name in HOMES
+        for name in STORAGES
         for dtype, wanted in (
             (np.float32, np.float32),
             (np.float16, np.float32),
@@ -166,31 +166,31 @@ def holds(name, dtype):
             (np.int8, np.float64),
             (bool, np.float64),
         )
-        if holds(name, dtype)
+        if can_hold(name, dtype)
     ],
-    indirect=["home"],
+    indirect=["storage"],
 )
-def test_blocks_are_floats(home, dtype, wanted):
-    A = numbers(dtype)
-    source = home(A)
+def test_blocks_are_floats(storage, dtype, wanted):
+    A = make_table(dtype)
+    source = storage(A)
     assert source.dtype == wanted
-    np.testing.assert_array_equal(swept(source)[0], home.expected(A).astype(wanted))
+    np.testing.assert_array_equal(read_in_pass(source)[0], storage.expected(A).astype(wanted))
     columns = source.columns(np.array([4, 1]))
     assert columns.dtype == wanted
-    np.testing.assert_array_equal(columns, home.expected(A)[:, [4, 1]].astype(wanted))
+    np.testing.assert_array_equal(columns, storage.expected(A)[:, [4, 1]].astype(wanted))
 
 
-@everywhere
-def test_errors_of_the_function_are_its_own(home):
+@all_storages
+def test_errors_of_the_function_are_raised_unchanged(storage):
     def fails(_block, _start, _xp):
         raise KeyError("ours")
 
     with pytest.raises(KeyError, match="ours"):
-        list(home(numbers()).map_blocks(fails))
+        list(storage(make_table()).map_blocks(fails))
 
 
-def test_what_numpy_takes_has_no_source():
-    A = numbers()
+def test_arrays_and_tables_in_memory_are_not_stored_matrices():
+    A = make_table()
     for X in (A, A.tolist(), pd.DataFrame(A), np.float64(3), None, "text", np.ma.masked_invalid(A)):
         assert stored_matrix(X) is None
     assert stored_matrix(SimpleNamespace(X=A, isbacked=False)) is None
@@ -198,7 +198,7 @@ def test_what_numpy_takes_has_no_source():
     assert stored_matrix(source) is source
 
 
-def test_nothing_is_imported_for_it():
+def test_optional_packages_are_not_imported():
     code = (
         "import sys, numpy as np, pandas as pd\n"
         "from mrshc.core.data.conversion import stored_matrix\n"
@@ -209,11 +209,11 @@ def test_nothing_is_imported_for_it():
     assert not heavy & set(done.stdout.split())
 
 
-# ---- what is refused
+# ---- refused data
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         (np.ones((3, 4), dtype=complex), "complex numbers. Take their real parts"),
         (np.full((3, 4), "a"), "text. Drop or encode it"),
@@ -222,14 +222,16 @@ def test_nothing_is_imported_for_it():
         (np.zeros((3, 4), dtype=[("a", float)]), "records. Pass one field of them"),
     ],
 )
-def test_other_values_than_real_numbers_are_refused(tmp_path, values, said):
-    with pytest.raises(ValueError, match=rf"X must hold real numbers, but .*X\.npy holds {said}"):
+def test_other_values_than_real_numbers_are_refused(tmp_path, values, message):
+    with pytest.raises(
+        ValueError, match=rf"X must hold real numbers, but .*X\.npy holds {message}"
+    ):
         stored_matrix(mapped(values, tmp_path))
-    with pytest.raises(ValueError, match=f"the dask array holds {said}"):
+    with pytest.raises(ValueError, match=f"the dask array holds {message}"):
         stored_matrix(dask.array.from_array(values, chunks=(3, 2)))
 
 
-def test_text_and_complex_numbers_are_refused_elsewhere(tmp_path):
+def test_text_and_complex_numbers_are_refused_in_other_storages(tmp_path):
     with pytest.raises(ValueError, match=r"X\.h5/X holds text or other objects"):
         stored_matrix(in_hdf5(np.full((3, 4), "a", dtype=object), tmp_path))
     with pytest.raises(ValueError, match="the sparse matrix holds complex numbers"):
@@ -239,7 +241,7 @@ def test_text_and_complex_numbers_are_refused_elsewhere(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 4)])
-def test_only_matrices_are_taken(tmp_path, shape):
+def test_arrays_of_other_dimensions_are_refused(tmp_path, shape):
     A = np.ones(shape)
     makers = (
         mapped,
@@ -255,41 +257,41 @@ def test_only_matrices_are_taken(tmp_path, shape):
 
 def test_other_groups_are_refused(tmp_path):
     for group in (hdf5_group(tmp_path), zarr_group(tmp_path)):
-        with pytest.raises(ValueError, match=r"/X is a group of others. Pass one of them, such as"):
+        with pytest.raises(ValueError, match=r"/X is a group of other objects. Pass one of them"):
             stored_matrix(group)
 
 
 def test_a_closed_file_is_refused(tmp_path):
-    dataset = in_hdf5(numbers(), tmp_path)
+    dataset = in_hdf5(make_table(), tmp_path)
     dataset.file.close()
-    with pytest.raises(ValueError, match=r"HDF5 file that is closed\. Keep it open"):
+    with pytest.raises(ValueError, match=r"HDF5 file is closed\. Keep the file open"):
         stored_matrix(dataset)
 
 
 def test_dask_arrays_of_unknown_size_are_refused():
-    X = dask.array.from_array(numbers(), chunks=(N, 5))
+    X = dask.array.from_array(make_table(), chunks=(N, 5))
     with pytest.raises(ValueError, match=r"Call X\.compute_chunk_sizes\(\) first"):
         stored_matrix(X[X[:, 0] > 0])
 
 
-def test_the_extra_is_named_where_it_is_missing(monkeypatch):
+def test_a_missing_optional_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "array_api_compat", None)
     with pytest.raises(ImportError, match=r"array of torch, .* pip install 'mrshc\[gpu\]'"):
         stored_matrix(torch.ones((3, 4)))
 
 
-# ---- what cannot be read
+# ---- unreadable data
 
 
-def unreadable(source, said):
-    """Check that a sweep ends in a sentence, and so does the picking of columns."""
-    with pytest.raises(UnreadableError, match=said):
-        list(source.map_blocks(starts))
+def assert_unreadable(source, message):
+    """Check the error of a pass over unreadable data, and of a selection of columns."""
+    with pytest.raises(UnreadableError, match=message):
+        list(source.map_blocks(block_start))
     with pytest.raises(UnreadableError, match=r"^Columns \d+ to \d+ of .* cannot be read: "):
         source.columns(np.arange(P))
 
 
-def test_a_cut_hdf5_file(tmp_path):
+def test_a_truncated_hdf5_file(tmp_path):
     A = np.random.default_rng(0).normal(size=(N, P))
     in_hdf5(A, tmp_path, chunks=(N, 7), compression="gzip").file.close()
     path = tmp_path / "X.h5"
@@ -297,7 +299,9 @@ def test_a_cut_hdf5_file(tmp_path):
         dataset = file["X"]
         source = stored_matrix(dataset)
         os.truncate(path, dataset.id.get_chunk_info(5).byte_offset)
-        unreadable(source, r"^Columns \d+ to \d+ of .*X\.h5/X cannot be read: .*file is whole")
+        assert_unreadable(
+            source, r"^Columns \d+ to \d+ of .*X\.h5/X cannot be read: .*file is complete"
+        )
         assert next(source.map_blocks(lambda block, _start, _xp: block.shape)) == (N, 7)
 
 
@@ -310,40 +314,44 @@ def test_a_damaged_hdf5_file(tmp_path):
         file.seek(offset)
         file.write(b"\xff" * 50)
     with h5py.File(tmp_path / "X.h5") as file:
-        unreadable(stored_matrix(file["X"]), "^Columns 7 to 13 of")
+        assert_unreadable(stored_matrix(file["X"]), "^Columns 7 to 13 of")
 
 
 def test_a_damaged_zarr_chunk(tmp_path):
-    array = in_zarr(numbers(), tmp_path, chunks=(N, 7))
+    array = in_zarr(make_table(), tmp_path, chunks=(N, 7))
     (tmp_path / "X.zarr" / "c" / "0" / "2").write_bytes(b"nonsense")
-    unreadable(stored_matrix(array), r"^Columns 14 to 20 of file://.*X\.zarr.* cannot be read: ")
+    assert_unreadable(
+        stored_matrix(array), r"^Columns 14 to 20 of file://.*X\.zarr.* cannot be read: "
+    )
 
 
-def test_a_cut_map(tmp_path):
+def test_a_truncated_memory_map(tmp_path):
     A = np.zeros((N, 4096))
     source = stored_matrix(mapped(A, tmp_path))
     os.truncate(tmp_path / "X.npy", 10_000)
-    unreadable(source, r"X\.npy cannot be read: the file has 10000 bytes of \d+\. Check that")
+    assert_unreadable(
+        source, r"X\.npy cannot be read: the file has 10000 bytes, but \d+ are expected\. C"
+    )
 
 
 @pytest.mark.parametrize("kind", ["csc_matrix", "csr_matrix"])
 @pytest.mark.parametrize("part", ["data", "indices", "indptr"])
 def test_a_sparse_group_that_lacks_a_part(tmp_path, kind, part):
-    group = in_group(numbers(), hdf5_group(tmp_path), kind)
+    group = in_group(make_table(), hdf5_group(tmp_path), kind)
     del group[part]
     with pytest.raises(UnreadableError, match=rf"^Columns 0 to {P - 1} of .*/X cannot be read: "):
         stored_matrix(group)
 
 
 @pytest.mark.parametrize("kind", ["csc_matrix", "csr_matrix"])
-def test_a_sparse_group_that_points_outside(tmp_path, kind):
-    group = in_group(numbers(), hdf5_group(tmp_path), kind)
+def test_a_sparse_group_with_an_index_out_of_range(tmp_path, kind):
+    group = in_group(make_table(), hdf5_group(tmp_path), kind)
     group["indices"][3] = 1000
     with pytest.raises(UnreadableError, match=r"^Columns 0 to .*/X cannot be read: "):
-        list(stored_matrix(group).map_blocks(starts))
+        list(stored_matrix(group).map_blocks(block_start))
 
 
-def broken(A, start, error):
+def with_failing_chunk(A, start, error):
     """Return a dask array of which the chunk at a column raises an error."""
 
     def chunk(block, block_info=None):
@@ -355,32 +363,32 @@ def broken(A, start, error):
 
 
 def test_a_dask_chunk_that_raises():
-    X = broken(numbers(), 20, RuntimeError("the disk is gone. Really"))
-    unreadable(
+    X = with_failing_chunk(make_table(), 20, RuntimeError("the disk is gone. Really"))
+    assert_unreadable(
         stored_matrix(X),
         "^Columns 20 to 24 of the dask array cannot be read: the disk is gone. Check",
     )
 
 
-def test_a_dask_chunk_that_is_not_what_it_says():
-    X = dask.array.from_array(numbers(), chunks=(N, 5))
+def test_a_dask_chunk_of_another_shape_than_declared():
+    X = dask.array.from_array(make_table(), chunks=(N, 5))
     X = X.map_blocks(lambda block: block[:, :1], dtype=float, chunks=X.chunks)
-    unreadable(
+    assert_unreadable(
         stored_matrix(X), r"^Columns 0 to 4 of .* the chunk has shape \(12, 1\), not \(12, 5\)"
     )
 
 
 def test_masked_and_sparse_dask_chunks():
-    A = numbers()
+    A = make_table()
     X = dask.array.from_array(A, chunks=(N, 5))
     masked = X.map_blocks(lambda b: np.ma.masked_array(np.nan_to_num(b), np.isnan(b)), dtype=float)
-    np.testing.assert_array_equal(swept(stored_matrix(masked))[0], A)
+    np.testing.assert_array_equal(read_in_pass(stored_matrix(masked))[0], A)
     thin = X.map_blocks(sparse.csc_array, dtype=float, meta=np.empty((0, 0)))
-    np.testing.assert_array_equal(swept(stored_matrix(thin))[0], A)
+    np.testing.assert_array_equal(read_in_pass(stored_matrix(thin))[0], A)
 
 
 class Dataset:
-    """Stands for a file, and lets the test see what is read of it."""
+    """Stand-in for an array in a file that records which columns are read."""
 
     def __init__(self, A, chunks):
         self.A, self.chunks = A, chunks
@@ -396,14 +404,14 @@ class Dataset:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
-def test_who_stops_it_is_heard(error):
-    dataset = Dataset(numbers(), (N, 5))
+def test_interrupts_and_memory_errors_are_not_translated(error):
+    dataset = Dataset(make_table(), (N, 5))
     dataset.error = error
     with pytest.raises(type(error)):
-        list(FileMatrix(dataset).map_blocks(starts))
+        list(FileMatrix(dataset).map_blocks(block_start))
 
 
-# ---- how it is read
+# ---- order and size of the reads
 
 
 @pytest.mark.parametrize(
@@ -411,17 +419,17 @@ def test_who_stops_it_is_heard(error):
     [
         (1, [7, 14, 21, 28, 35, 42, 49, 53]),
         (3, [6, 12, 18, 24, 30, 36, 42, 48, 53]),  # two chunks fit into a block
-        (20, [20, 40, 53]),  # a chunk may be larger than a block is wished
-        (30, [28, 30, 53]),  # but not beyond measure
+        (20, [20, 40, 53]),  # a chunk may be larger than a block
+        (30, [28, 30, 53]),  # but not larger than the largest block
     ],
 )
 def test_blocks_end_where_chunks_end(width, ends):
-    dataset = Dataset(numbers(), (N, width))
-    swept(FileMatrix(dataset))
+    dataset = Dataset(make_table(), (N, width))
+    read_in_pass(FileMatrix(dataset))
     assert dataset.reads == list(zip([0, *ends[:-1]], ends, strict=True))
 
 
-def test_columns_that_lie_together_are_read_together():
+def test_adjacent_columns_are_read_together():
     dataset = Dataset(np.random.default_rng(0).normal(size=(2, 3000)), (2, 500))
     indices = np.array([2900, 10, 600, 20, 10, 2999])
     columns = FileMatrix(dataset).columns(indices)
@@ -429,14 +437,14 @@ def test_columns_that_lie_together_are_read_together():
     assert dataset.reads == [(10, 21), (600, 601), (2900, 3000)]
 
 
-def test_not_all_columns_are_read_together():
-    dataset = Dataset(numbers(), (1, P))
+def test_columns_are_read_in_parts_of_limited_size():
+    dataset = Dataset(make_table(), (1, P))
     np.testing.assert_array_equal(FileMatrix(dataset).columns(np.arange(P)), dataset.A)
     assert dataset.reads == [(0, 28), (28, P)]
 
 
-def test_the_next_block_is_read_meanwhile():
-    dataset = Dataset(numbers(), (N, 7))
+def test_the_next_block_is_read_during_the_call_of_the_function():
+    dataset = Dataset(make_table(), (N, 7))
     read = threading.Event()
 
     def function(_block, start, _xp):
@@ -452,37 +460,39 @@ def test_the_next_block_is_read_meanwhile():
     assert list(FileMatrix(dataset).map_blocks(function)) == list(range(0, P, 7))
 
 
-def test_a_sweep_that_is_left_leaves_no_thread():
+def test_an_abandoned_pass_leaves_no_thread():
     before = threading.active_count()
-    sweep = FileMatrix(Dataset(numbers(), (N, 7))).map_blocks(starts)
-    assert next(sweep) == 0
-    sweep.close()
+    pass_ = FileMatrix(Dataset(make_table(), (N, 7))).map_blocks(block_start)
+    assert next(pass_) == 0
+    pass_.close()
     assert threading.active_count() == before
 
 
-def own_memory():
-    """Return the bytes that the process holds, without files that are mapped."""
+def anonymous_memory():
+    """Return the bytes that the process has allocated, without mapped files."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.partition("RssAnon:")[2].split()[0]) * 1024
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the memory")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="needs the memory statistics of Linux"
+)
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_a_map_stays_in_its_file(tmp_path, monkeypatch, order):
+def test_a_memory_map_is_not_loaded_as_a_whole(tmp_path, monkeypatch, order):
     for limit in ("_BLOCK_CELLS", "_LARGEST_BLOCK"):
         monkeypatch.setattr(block_reading, limit, 1 << 17)  # 512 kB
     n, p = 100, 1 << 18  # 100 MB
     array = np.memmap(tmp_path / "X", np.float32, "w+", shape=(n, p), order=order)
     source = stored_matrix(array)
-    before = own_memory()
-    held = max(source.map_blocks(lambda _block, _start, _xp: own_memory()))
+    before = anonymous_memory()
+    held = max(source.map_blocks(lambda _block, _start, _xp: anonymous_memory()))
     assert held - before < 10 << 20
 
 
-def test_tensors_that_are_trained_and_short_ones():
-    A = numbers(np.float32)
+def test_tensors_with_gradients_and_of_type_bfloat16():
+    A = make_table(np.float32)
     source = stored_matrix(torch.from_numpy(A).requires_grad_())
-    np.testing.assert_array_equal(swept(source)[0], A)
+    np.testing.assert_array_equal(read_in_pass(source)[0], A)
     np.testing.assert_array_equal(source.columns(np.array([3, 1])), A[:, [3, 1]])
     rounded = torch.from_numpy(A).to(torch.bfloat16)
     source = stored_matrix(rounded)

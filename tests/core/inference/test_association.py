@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from mrshc.core.inference.association import cauchy_combination, q_values, rank_p_values
+from mrshc.core.inference.association import benjamini_hochberg, cauchy_combination, rank_p_values
 from mrshc.core.kernels.k_means import lloyd_iterations
 from mrshc.core.trees.tree import pairwise_distances
 from storage_backends import matrix_at, tables
@@ -11,7 +11,7 @@ from storage_backends import matrix_at, tables
 
 def p_values_of(X, *partitions):
     matrix = matrix_at(X)
-    return rank_p_values(matrix, [np.asarray(p) for p in partitions], np.arange(X.shape[1]))
+    return rank_p_values(matrix, [np.asarray(p) for p in partitions], indices=np.arange(X.shape[1]))
 
 
 def plain_p_value(x, labels):
@@ -77,7 +77,7 @@ def test_p_values_of_noise_are_uniform():
         assert stats.kstest(p_values, "uniform").pvalue > 1e-3
 
 
-def test_what_cannot_be_compared_has_a_p_value_of_one():
+def test_features_without_comparable_groups_have_a_p_value_of_one():
     X = np.random.default_rng(3).normal(size=(6, 4))
     X[:, 0] = 5.0
     X[:, 1] = np.nan
@@ -99,30 +99,32 @@ def test_monotone_transformations_change_nothing():
         np.testing.assert_allclose(p_values_of(other, labels), found, rtol=1e-9)
 
 
-def test_p_values_do_not_depend_on_the_company_or_its_order():
+def test_p_values_do_not_depend_on_the_other_features_or_their_order():
     X = np.random.default_rng(5).normal(size=(300, 4000))  # more than one block
     labels = np.arange(300) % 4
     matrix = matrix_at(X)
-    every = rank_p_values(matrix, [labels], np.arange(4000))
+    every = rank_p_values(matrix, [labels], indices=np.arange(4000))
     some = np.array([3999, 17, 0, 2500])
-    np.testing.assert_array_equal(rank_p_values(matrix, [labels], some), every[some])
-    fewer = rank_p_values(matrix, [np.arange(300) % 6, labels], some)
+    np.testing.assert_array_equal(rank_p_values(matrix, [labels], indices=some), every[some])
+    fewer = rank_p_values(matrix, [np.arange(300) % 6, labels], indices=some)
     np.testing.assert_array_equal(fewer[:, 1:], every[some])
-    assert rank_p_values(matrix, [labels], some[:0]).shape == (0, 1)
+    assert rank_p_values(matrix, [labels], indices=some[:0]).shape == (0, 1)
 
 
-def test_p_values_do_not_depend_on_where_the_data_live(implementation):
+def test_p_values_do_not_depend_on_the_storage(implementation):
     partitions = [np.arange(24) % 2, np.arange(24) // 8 - 1]
     some = np.array([399, 17, 0, 250])
     for A in tables(implementation):
         expected = p_values_of(implementation.in_memory(A), *partitions)
         matrix = matrix_at(implementation(A))
-        every = rank_p_values(matrix, partitions, np.arange(400))
+        every = rank_p_values(matrix, partitions, indices=np.arange(400))
         np.testing.assert_array_equal(every, expected)
-        np.testing.assert_array_equal(rank_p_values(matrix, partitions, some), expected[some])
+        np.testing.assert_array_equal(
+            rank_p_values(matrix, partitions, indices=some), expected[some]
+        )
 
 
-def test_the_combination_is_the_plain_formula():
+def test_the_combination_follows_the_formula_of_the_paper():
     p_values = np.random.default_rng(6).random((200, 5)) ** [1, 2, 3, 4, 5]
     expected = stats.cauchy.sf(np.mean(np.tan((0.5 - p_values) * np.pi), axis=1))
     np.testing.assert_allclose(cauchy_combination(p_values), expected, rtol=1e-5)
@@ -133,7 +135,7 @@ def test_the_combination_of_equal_p_values_is_theirs():
         assert cauchy_combination(np.full((1, 4), p))[0] == pytest.approx(p, rel=1e-7)
 
 
-def test_one_tiny_p_value_among_many_costs_their_number():
+def test_a_tiny_p_value_is_multiplied_by_the_number_of_p_values():
     for p in (1e-300, 1e-16, 1e-15, 1e-14, 1e-10):
         rows = np.array([[p, 0.3, 0.5, 0.7]])
         assert cauchy_combination(rows)[0] == pytest.approx(4 * p, rel=1e-2)
@@ -151,7 +153,9 @@ def test_q_values_are_those_of_scipy():
     rng = np.random.default_rng(7)
     for size in (1, 2, 50, 1000):
         p_values = np.round(rng.random(size) ** 3, 3)  # with ties and zeros
-        np.testing.assert_allclose(q_values(p_values), stats.false_discovery_control(p_values))
+        np.testing.assert_allclose(
+            benjamini_hochberg(p_values), stats.false_discovery_control(p_values)
+        )
 
 
 def lloyd(X, labels, max_iter):
@@ -179,7 +183,7 @@ def test_consolidation_is_plain_k_means_without_centres(k):
         assert not np.array_equal(found, start)
 
 
-def test_a_cluster_that_loses_all_its_samples_is_gone():
+def test_a_cluster_that_loses_all_its_samples_is_dropped():
     X = np.array([[-10.0], [-10.1], [10.0], [10.1], [-10.2], [10.2]])
     start = np.array([0, 0, 1, 1, 2, 2])
     found = lloyd_iterations(pairwise_distances(X, "sqeuclidean"), start, 20)

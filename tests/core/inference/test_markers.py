@@ -16,7 +16,7 @@ def contrasts_of(labels):
     ]
 
 
-def marked(X, features, labels, *, linkage="complete", metric="sqeuclidean", weights=None):
+def compute_markers(X, features, labels, *, linkage="complete", metric="sqeuclidean", weights=None):
     return marks(
         matrix_at(X),
         np.asarray(features),
@@ -42,7 +42,9 @@ def test_features_outside_the_tree_are_tested_against_the_clusters_themselves():
     features = np.arange(0, 50, 3)
     labels = tree_of(X, features).cut(3)
     outside = np.setdiff1d(np.arange(50), features)
-    for contrast, found in zip(contrasts_of(labels), marked(X, features, labels), strict=True):
+    for contrast, found in zip(
+        contrasts_of(labels), compute_markers(X, features, labels), strict=True
+    ):
         np.testing.assert_allclose(
             found.p_values[outside], naive_p_values(X[:, outside], contrast), rtol=1e-8
         )
@@ -55,7 +57,7 @@ def test_a_feature_of_the_tree_is_tested_against_the_branch_that_trees_without_i
     X = make_simulation_1(1, mu=1.5).X[:, 40:60]
     features = np.arange(8)  # one in each fold
     labels = tree_of(X, features).cut(3)
-    found = marked(X, features, labels)
+    found = compute_markers(X, features, labels)
     for j in features:
         tree = tree_of(X, np.delete(features, j))
         branches = [tree.members(node) for node in range(tree.root + 1)]
@@ -77,7 +79,9 @@ def test_in_noise_features_of_the_tree_do_not_mark_its_clusters():
         X = make_noise(seed, n_features=150).X
         features = np.arange(15)
         labels = tree_of(X, features).cut(3)
-        for contrast, found in zip(contrasts_of(labels), marked(X, features, labels), strict=True):
+        for contrast, found in zip(
+            contrasts_of(labels), compute_markers(X, features, labels), strict=True
+        ):
             total += 1
             flagged += np.any(found.q_values[features] <= 0.05)
             plain = stats.false_discovery_control(naive_p_values(X, contrast))
@@ -90,7 +94,9 @@ def test_in_noise_features_of_the_tree_do_not_mark_its_clusters():
 def test_true_markers_are_found(make):
     data = make(0, mu=1.5)
     features = np.flatnonzero(data.support)
-    found = marked(data.X, features, tree_of(data.X, features, "ward").cut(4), linkage="ward")
+    found = compute_markers(
+        data.X, features, tree_of(data.X, features, "ward").cut(4), linkage="ward"
+    )
     passed = np.any([mark.q_values <= 0.05 for mark in found], axis=0)
     assert passed[data.support].sum() >= 45
     assert passed[~data.support].sum() <= 20  # of 450, in up to four contrasts
@@ -101,7 +107,7 @@ def test_means_and_effect_sizes_are_those_of_the_groups():
     X = rng.normal(size=(20, 6)) + 100.0
     X[rng.random(X.shape) < 0.2] = np.nan
     labels = np.repeat([0, 1], [8, 12])
-    found = marked(X, [0, 1], labels)
+    found = compute_markers(X, [0, 1], labels)
     for x, j in zip(X.T, range(6), strict=True):
         inside, outside = (x[labels == k][~np.isnan(x[labels == k])] for k in (0, 1))
         assert found[0].mean_inside[j] == pytest.approx(inside.mean())
@@ -113,13 +119,13 @@ def test_means_and_effect_sizes_are_those_of_the_groups():
         assert found[1].effect_size[j] == pytest.approx(-effect)
 
 
-def test_what_does_not_vary_or_was_not_seen_marks_nothing():
+def test_constant_and_unobserved_features_are_no_markers():
     X = np.random.default_rng(1).normal(size=(12, 5))
     labels = np.repeat([0, 1], 6)
     X[:, 0] = 3.0
     X[:6, 1] = np.nan  # nothing inside
     X[:, 2] = labels  # constant within
-    found = marked(X, [3, 4], labels)[0]
+    found = compute_markers(X, [3, 4], labels)[0]
     assert found.p_values[0] == found.p_values[1] == 1.0
     assert np.isnan(found.effect_size[:3]).all()
     assert found.mean_inside[0] == 3.0
@@ -128,39 +134,43 @@ def test_what_does_not_vary_or_was_not_seen_marks_nothing():
     assert (found.mean_inside[2], found.mean_outside[2]) == (0.0, 1.0)
 
 
-def test_one_feature_and_one_sample_are_taken():
+def test_a_single_feature_and_a_group_of_one_sample_are_accepted():
     X = np.random.default_rng(2).normal(size=(10, 4))
     labels = np.array([0] * 9 + [1])
     for features in ([1], [0, 1, 2, 3]):
-        for mark in marked(X, features, labels):
+        for mark in compute_markers(X, features, labels):
             assert np.all((mark.p_values >= 0) & (mark.p_values <= 1))
             assert np.isfinite(mark.effect_size).all()
-    assert marked(X, [1], labels)[0].p_values[1] == 1.0, "no tree is left to test it against"
+    assert compute_markers(X, [1], labels)[0].p_values[1] == 1.0, (
+        "no tree is left to test it against"
+    )
 
 
 def test_weights_count_as_they_do_in_the_distances():
     X = make_simulation_1(2).X[:, 40:60]
     features, weights = np.arange(12), np.linspace(0.1, 1.0, 12)
     labels = tree_of(X, features).cut(2)
-    weighted = marked(X, features, labels, weights=weights)
+    weighted = compute_markers(X, features, labels, weights=weights)
     scaled = X.copy()
     scaled[:, features] *= np.sqrt(weights)
-    for mark, other in zip(weighted, marked(scaled, features, labels), strict=True):
+    for mark, other in zip(weighted, compute_markers(scaled, features, labels), strict=True):
         np.testing.assert_allclose(mark.p_values, other.p_values)
         np.testing.assert_allclose(mark.effect_size, other.effect_size)
-    blocks = marked(X, features, labels, weights=weights, metric="cityblock")
+    blocks = compute_markers(X, features, labels, weights=weights, metric="cityblock")
     scaled[:, features] *= np.sqrt(weights)
-    others = marked(scaled, features, labels, metric="cityblock")
+    others = compute_markers(scaled, features, labels, metric="cityblock")
     np.testing.assert_allclose(blocks[0].p_values, others[0].p_values)
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
-def test_marks_are_the_same_wherever_the_data_live(implementation, metric):
+def test_markers_do_not_depend_on_the_storage(implementation, metric):
     features, weights = np.arange(5, 45), np.linspace(0.1, 1.0, 40)
     labels = np.repeat([0, 1, 2], 8)
     for A in tables(implementation):
-        near = marked(implementation.in_memory(A), features, labels, metric=metric, weights=weights)
-        found = marked(implementation(A), features, labels, metric=metric, weights=weights)
+        near = compute_markers(
+            implementation.in_memory(A), features, labels, metric=metric, weights=weights
+        )
+        found = compute_markers(implementation(A), features, labels, metric=metric, weights=weights)
         for mark, expected in zip(found, near, strict=True):
             for name in ("mean_inside", "mean_outside", "effect_size", "p_values", "q_values"):
                 np.testing.assert_array_equal(getattr(mark, name), getattr(expected, name))

@@ -5,7 +5,12 @@ from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import cdist, pdist
 
-from mrshc.core.inference.refinement import RefineSettings, association, folds, refine
+from mrshc.core.inference.refinement import (
+    RefineSettings,
+    association_p_values,
+    refine,
+    split_into_folds,
+)
 from mrshc.core.trees.tree import LINKAGES
 from mrshc.datasets import (
     make_noise,
@@ -16,19 +21,19 @@ from mrshc.datasets import (
 from storage_backends import matrix_at, path_on, tables
 
 
-def refined(X, start, **settings):
+def run_refinement(X, start, **settings):
     return refine(matrix_at(X), np.asarray(start), RefineSettings(**settings))
 
 
 def refined_after_search(X, *, q=20, rank=1, **settings):
-    """Refine what sparse components choose, which agrees with itself as well as it can."""
+    """Refine the features of sparse components, which agree with each other by selection."""
     matrix = matrix_at(X)
     path = path_on(matrix, n_components=rank)
     start = path.search(q=q, rank=rank, tolerance=0).indices
     return refine(matrix, start, RefineSettings(**settings))
 
 
-# Against a plain twin -----------------------------------------------------------------------
+# Comparison with a simple implementation -------------------------------------------------------
 
 
 def plain_labels(X, k, linkage):
@@ -69,10 +74,10 @@ def plain_association(X, present, linkage):
 
 @pytest.mark.parametrize("linkage", ["complete", "average", "ward"])
 @pytest.mark.parametrize("size", [2, 7, 25])
-def test_every_feature_is_tested_as_in_plain_words(linkage, size):
+def test_p_values_equal_those_of_a_simple_implementation(linkage, size):
     X = make_simulation_1(size, mu=1.2, sizes=(10, 9, 8)).X[:, 35:75]
     present = np.sort(np.random.default_rng(size).choice(40, size, replace=False))
-    found = association(matrix_at(X), present, RefineSettings(linkage=linkage))
+    found = association_p_values(matrix_at(X), present, settings=RefineSettings(linkage=linkage))
     expected = plain_association(X, present, linkage)
     plain = np.isfinite(expected)
     assert plain.sum() > 25
@@ -83,23 +88,23 @@ def test_a_feature_never_helps_to_make_the_trees_it_is_tested_against():
     X = np.random.default_rng(0).normal(size=(30, 40))
     present = np.arange(25)
     X[:, 3] *= 10  # first of all folds, and stays so
-    before = association(matrix_at(X), present, RefineSettings())
+    before = association_p_values(matrix_at(X), present, settings=RefineSettings())
     changed = X.copy()
     changed[:, 3] = np.sign(X[:, 3]) * X[:, 3] ** 2
-    after = association(matrix_at(changed), present, RefineSettings())
+    after = association_p_values(matrix_at(changed), present, settings=RefineSettings())
     assert after[3] == before[3]
     assert np.mean(after != before) > 0.5, "it does help to make those of the others"
 
 
 def test_folds_deal_every_feature_once_by_decreasing_variance():
     variances = np.array([5.0, 1, 9, 3, 7, 2, 8, 4, 6, 0, 11, 10])
-    dealt = folds(variances)
-    assert [fold.tolist() for fold in dealt[:3]] == [[10, 1], [11, 9], [2]]
-    assert sorted(np.concatenate(dealt)) == list(range(12))
-    assert len(folds(variances[:3])) == 3
+    parts = split_into_folds(variances)
+    assert [fold.tolist() for fold in parts[:3]] == [[10, 1], [11, 9], [2]]
+    assert sorted(np.concatenate(parts)) == list(range(12))
+    assert len(split_into_folds(variances[:3])) == 3
 
 
-# What it finds ------------------------------------------------------------------------------
+# Associated features ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -136,14 +141,14 @@ def test_noise_of_zeros_and_ones_supports_nothing(n, share):
         assert not refined_after_search(X).supported
 
 
-def test_features_that_are_independent_of_each_other_are_left_alone():
+def test_independent_features_are_not_replaced():
     data = make_section2_example(1)
-    found = refined(data.X, [0, 1, 2, 3])
+    found = run_refinement(data.X, [0, 1, 2, 3])
     assert not found.supported
     np.testing.assert_array_equal(found.features, [0, 1, 2, 3])
 
 
-def test_a_fifth_of_the_cells_missing_costs_little():
+def test_few_features_are_lost_with_a_fifth_of_the_cells_missing():
     data = make_simulation_1(0)
     X = np.where(np.random.default_rng(0).random(data.X.shape) < 0.2, np.nan, data.X)
     found = refined_after_search(X)
@@ -159,15 +164,15 @@ def test_a_feature_is_not_lost_because_it_is_missing_in_one_odd_sample():
     X = np.where(rng.random(data.X.shape) < 0.1, np.nan, data.X)
     X[0] = 8 * rng.normal(size=500)
     X[0, :25] = np.nan
-    found = refined(X, np.arange(15, 35))
+    found = run_refinement(X, np.arange(15, 35))
     assert np.isin(np.arange(25, 50), found.associated).sum() >= 22
     assert np.isin(np.arange(25), found.associated).sum() >= 22
 
 
 def test_only_the_strongest_features_make_the_tree():
     data = make_simulation_1(1)
-    every = refined(data.X, np.arange(20))
-    capped = refined(data.X, np.arange(20), max_features=15)
+    every = run_refinement(data.X, np.arange(20))
+    capped = run_refinement(data.X, np.arange(20), max_features=15)
     assert capped.features.size == 15
     assert capped.associated.size > 40
     assert np.isin(capped.features, capped.associated).all()
@@ -177,9 +182,9 @@ def test_only_the_strongest_features_make_the_tree():
     assert every.features.size > 40
 
 
-def test_a_start_that_holds_noise_is_purged():
+def test_noise_features_of_the_start_set_are_removed():
     data = make_simulation_1(2, mu=1.5)
-    found = refined(data.X, np.concatenate([np.arange(20), np.arange(100, 120)]))
+    found = run_refinement(data.X, np.concatenate([np.arange(20), np.arange(100, 120)]))
     assert data.support[found.associated].mean() > 0.85
     assert data.support[found.associated].sum() >= 48
 
@@ -187,12 +192,12 @@ def test_a_start_that_holds_noise_is_purged():
 def test_fewer_than_the_fewest_features_support_nothing():
     X = np.random.default_rng(0).normal(size=(40, 50))
     X[:20, :4] += 5.0
-    few = refined(X, [0, 1, 2, 3])
+    few = run_refinement(X, [0, 1, 2, 3])
     assert not few.supported
-    assert refined(X, [0, 1, 2, 3], fewest=4).associated[:4].tolist() == [0, 1, 2, 3]
+    assert run_refinement(X, [0, 1, 2, 3], fewest=4).associated[:4].tolist() == [0, 1, 2, 3]
 
 
-# The same answer ----------------------------------------------------------------------------
+# Invariance ------------------------------------------------------------------------------------
 
 
 def assert_same(one, other, order=None):
@@ -203,57 +208,58 @@ def assert_same(one, other, order=None):
     np.testing.assert_allclose(one.q_values[order], other.q_values, rtol=1e-6)
 
 
-def test_order_of_the_columns_is_of_no_consequence():
+def test_order_of_the_columns_does_not_matter():
     X = make_simulation_1(3).X[:, :200]
     order = np.random.default_rng(0).permutation(200)
     start = np.flatnonzero(np.isin(order, np.arange(20)))
-    assert_same(refined(X, np.arange(20)), refined(X[:, order], start), order)
+    assert_same(run_refinement(X, np.arange(20)), run_refinement(X[:, order], start), order)
 
 
-def test_order_of_the_start_set_is_of_no_consequence():
+def test_order_of_the_start_set_does_not_matter():
     X = make_simulation_1(3).X[:, :200]
     start = np.random.default_rng(0).permutation(20)
-    assert_same(refined(X, np.arange(20)), refined(X, start))
+    assert_same(run_refinement(X, np.arange(20)), run_refinement(X, start))
 
 
-def test_order_of_the_samples_is_of_no_consequence():
+def test_order_of_the_samples_does_not_matter():
     X = make_simulation_1(4).X[:, :200]
     order = np.random.default_rng(0).permutation(60)
-    assert_same(refined(X, np.arange(20)), refined(X[order], np.arange(20)))
+    assert_same(run_refinement(X, np.arange(20)), run_refinement(X[order], np.arange(20)))
 
 
-def test_layout_precision_and_unit_of_the_data_are_of_no_consequence():
+def test_layout_precision_and_unit_of_the_data_do_not_matter():
     X = make_simulation_1(5).X[:, :100].astype(np.float32)
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
-    narrow = refined(X, np.arange(20))
+    narrow = run_refinement(X, np.arange(20))
     for other in (X.astype(float), np.asfortranarray(X), 1e100 * X.astype(float)):
-        assert_same(narrow, refined(other, np.arange(20)))
+        assert_same(narrow, run_refinement(other, np.arange(20)))
 
 
-def test_where_the_data_live_is_of_no_consequence(implementation):
+def test_the_storage_does_not_matter(implementation):
     for A in tables(implementation):
         for start in (np.arange(20), [5]):
             assert_same(
-                refined(implementation.in_memory(A), start), refined(implementation(A), start)
+                run_refinement(implementation.in_memory(A), start),
+                run_refinement(implementation(A), start),
             )
 
 
-# Odd but honest data ------------------------------------------------------------------------
+# Degenerate data -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_a_small_start_grows(size):
     data = make_simulation_1(0, mu=3.0)
-    found = refined(data.X[:, :100], np.arange(size))
+    found = run_refinement(data.X[:, :100], np.arange(size))
     assert data.support[found.associated].sum() >= 48
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 8])
 @pytest.mark.parametrize("p", [2, 9])
-def test_few_samples_and_features_are_taken(n, p):
+def test_few_samples_and_features_are_accepted(n, p):
     X = np.random.default_rng(n * p).normal(size=(n, p))
     for start in ([0], [0, 1], np.arange(p)):
-        found = refined(X, start)
+        found = run_refinement(X, start)
         np.testing.assert_array_equal(found.features, start)
         assert not found.supported
         assert np.isfinite(found.q_values).all()
@@ -262,13 +268,13 @@ def test_few_samples_and_features_are_taken(n, p):
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_every_linkage_refines(linkage):
     data = make_simulation_1(0, mu=2.0)
-    found = refined(data.X[:, :150], np.arange(20), linkage=linkage)
+    found = run_refinement(data.X[:, :150], np.arange(20), linkage=linkage)
     assert data.support[found.associated].sum() >= 45
 
 
 def test_city_blocks_refine():
     data = make_simulation_1(0, mu=2.0)
-    found = refined(data.X[:, :150], np.arange(20), metric="cityblock")
+    found = run_refinement(data.X[:, :150], np.arange(20), metric="cityblock")
     assert data.support[found.associated].sum() >= 45
 
 
@@ -276,7 +282,7 @@ def test_constant_columns_and_copies_of_samples_do_no_harm():
     data = make_simulation_1(1, mu=2.0)
     X = np.repeat(data.X[:, :120], 2, axis=0)
     X[:, [0, 60]] = 7.0
-    found = refined(X, np.arange(20))
+    found = run_refinement(X, np.arange(20))
     assert not np.isin([0, 60], found.associated).any()
     np.testing.assert_array_equal(found.q_values[[0, 60]], 1.0)
     assert data.support[found.associated].sum() >= 48
@@ -285,4 +291,4 @@ def test_constant_columns_and_copies_of_samples_do_no_harm():
 def test_samples_that_are_all_the_same_support_nothing():
     X = np.zeros((12, 20))
     X[:, 10:] = np.random.default_rng(0).normal(size=(12, 10))
-    assert not refined(X, np.arange(10)).supported
+    assert not run_refinement(X, np.arange(10)).supported

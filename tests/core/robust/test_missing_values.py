@@ -4,7 +4,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from mrshc.core.data.centred_array import centred_array
 from mrshc.core.data.statistics import column_variances
-from mrshc.core.robust.missing_values import Samples, completed
+from mrshc.core.robust.missing_values import CompletedSamples, completed
 from mrshc.core.trees.tree import METRICS, agglomerate
 from mrshc.datasets import make_simulation_1
 from mrshc.metrics import classification_error_rate
@@ -15,13 +15,13 @@ def low_rank(rng, n=60, q=20, *, rank=2, sd=1.0):
     return signal + sd * rng.normal(size=(n, q))
 
 
-def holes(rng, X, share=0.2):
+def with_missing_cells(rng, X, share=0.2):
     missing = rng.random(X.shape) < share
     missing[:, missing.all(axis=0)] = False
     return np.where(missing, np.nan, X)
 
 
-def plain(X, metric):
+def scipy_distances(X, metric):
     return squareform(pdist(X, metric))
 
 
@@ -33,16 +33,16 @@ def assert_distances(distances):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_complete_data_are_left_alone(metric):
+def test_complete_data_are_not_changed(metric):
     X = np.random.default_rng(0).normal(size=(10, 4))
     samples = completed(X)
     assert samples.values is X
-    np.testing.assert_array_equal(samples.distances(metric), plain(X, metric))
+    np.testing.assert_array_equal(samples.distances(metric), scipy_distances(X, metric))
 
 
-def test_observed_cells_stay_and_the_callers_array_too():
+def test_observed_cells_and_the_array_of_the_caller_do_not_change():
     rng = np.random.default_rng(1)
-    X = holes(rng, low_rank(rng))
+    X = with_missing_cells(rng, low_rank(rng))
     before = X.copy()
     samples = completed(X)
     np.testing.assert_array_equal(X, before)
@@ -52,29 +52,29 @@ def test_observed_cells_stay_and_the_callers_array_too():
     assert np.isfinite(samples.values).all()
 
 
-def test_missing_cells_are_put_where_the_others_of_their_sample_are():
+def test_missing_cells_are_predicted_from_the_other_cells_of_their_sample():
     rng = np.random.default_rng(2)
     truth = low_rank(rng, sd=0.2)
-    X = holes(rng, truth)
+    X = with_missing_cells(rng, truth)
     missing = np.isnan(X)
     error = (completed(X).values - truth)[missing]
     from_means = (np.nanmean(X, axis=0) - truth)[missing]
     assert np.mean(error**2) < 0.1 * np.mean(from_means**2)
 
 
-def test_the_variance_is_of_the_size_of_the_squared_errors():
+def test_the_variance_estimates_the_squared_error():
     rng = np.random.default_rng(3)
-    errors, claims = [], []
+    errors, variances = [], []
     for _ in range(20):
         truth = low_rank(rng, sd=0.5)
-        X = holes(rng, truth)
+        X = with_missing_cells(rng, truth)
         samples, missing = completed(X), np.isnan(X)
         errors.append(np.mean((samples.values - truth)[missing] ** 2))
-        claims.append(np.mean(samples.variances[missing]))
-    assert 0.7 < np.mean(claims) / np.mean(errors) < 1.2
+        variances.append(np.mean(samples.variances[missing]))
+    assert 0.7 < np.mean(variances) / np.mean(errors) < 1.2
 
 
-def test_a_sample_without_a_cell_may_lie_wherever_samples_do():
+def test_a_sample_without_observed_cells_has_average_distances():
     rng = np.random.default_rng(8)
     ratios = []
     for _ in range(20):
@@ -82,16 +82,16 @@ def test_a_sample_without_a_cell_may_lie_wherever_samples_do():
         X = truth.copy()
         X[0] = np.nan
         far = completed(X).distances("sqeuclidean")[0, 1:].mean()
-        ratios.append(far / plain(truth, "sqeuclidean")[1:, 1:].mean())
+        ratios.append(far / scipy_distances(truth, "sqeuclidean")[1:, 1:].mean())
     assert np.mean(ratios) == pytest.approx(1, abs=0.15)
 
 
-def test_samples_that_stand_apart_change_nothing_for_the_others():
+def test_excluded_samples_do_not_change_the_others():
     rng = np.random.default_rng(9)
-    X = holes(rng, low_rank(rng, n=30))
-    with_stranger = np.vstack([np.full(X.shape[1], 50.0), X])
-    with_stranger[0, :3] = np.nan
-    apart = completed(with_stranger, apart=np.array([0])).distances("sqeuclidean")
+    X = with_missing_cells(rng, low_rank(rng, n=30))
+    with_excluded = np.vstack([np.full(X.shape[1], 50.0), X])
+    with_excluded[0, :3] = np.nan
+    apart = completed(with_excluded, apart=np.array([0])).distances("sqeuclidean")
     assert_distances(apart)
     np.testing.assert_array_equal(apart[1:, 1:], completed(X).distances("sqeuclidean"))
 
@@ -103,20 +103,22 @@ def test_expected_distances_are_those_of_the_true_samples_on_average(metric, q, 
     ratios, filled = [], []
     for _ in range(10):
         truth = low_rank(rng, q=q, rank=rank, sd=sd)
-        X = holes(rng, truth)
-        true = plain(truth, metric).sum()
+        X = with_missing_cells(rng, truth)
+        true = scipy_distances(truth, metric).sum()
         ratios.append(completed(X).distances(metric).sum() / true)
         means = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
-        filled.append(plain(means, metric).sum() / true)
+        filled.append(scipy_distances(means, metric).sum() / true)
     assert np.mean(ratios) == pytest.approx(1, abs=0.03)
-    assert np.mean(filled) < 0.9, "means in their places would draw samples together"
+    assert np.mean(filled) < 0.9, "filling in means would make distances too small"
 
 
 @pytest.mark.parametrize("share", [0.2, 0.6])
 def test_completed_samples_are_points_in_euclidean_space(share):
-    """So that Ward's linkage and k-means, which see distances only, mean what they say."""
+    """Ward's linkage and k-means on distances are valid only for Euclidean distances."""
     rng = np.random.default_rng(5)
-    distances = completed(holes(rng, low_rank(rng, n=30), share)).distances("sqeuclidean")
+    distances = completed(with_missing_cells(rng, low_rank(rng, n=30), share)).distances(
+        "sqeuclidean"
+    )
     assert_distances(distances)
     centring = np.eye(30) - 1 / 30
     gram = -0.5 * centring @ distances @ centring
@@ -127,7 +129,7 @@ def test_expected_distances_are_those_of_drawn_samples():
     rng = np.random.default_rng(6)
     values, missing = rng.normal(size=(6, 3)), rng.random((6, 3)) < 0.5
     variances = missing * np.array([0.5, 2.0, 0.0])
-    samples = Samples(values=values, variances=variances)
+    samples = CompletedSamples(values=values, variances=variances)
     draws = values + np.sqrt(variances) * rng.normal(size=(20_000, 6, 3))
     apart = draws[:, :, None] - draws[:, None, :]
     for metric, lengths in (("cityblock", np.abs(apart)), ("sqeuclidean", apart**2)):
@@ -141,7 +143,7 @@ def test_expected_distances_are_those_of_drawn_samples():
 @pytest.mark.parametrize("scale", [1e140, 1e-140])
 def test_unit_of_the_data_does_not_matter(metric, scale):
     rng = np.random.default_rng(7)
-    X = holes(rng, low_rank(rng, n=12, q=6))
+    X = with_missing_cells(rng, low_rank(rng, n=12, q=6))
     power = 2 if metric == "sqeuclidean" else 1
     scaled = completed(X * scale).distances(metric)
     np.testing.assert_allclose(scaled / scale**power, completed(X).distances(metric), rtol=1e-9)
@@ -149,7 +151,7 @@ def test_unit_of_the_data_does_not_matter(metric, scale):
 
 def test_shifts_of_the_features_and_order_of_rows_and_columns_do_not_matter():
     rng = np.random.default_rng(8)
-    X = holes(rng, low_rank(rng, n=20, q=8))
+    X = with_missing_cells(rng, low_rank(rng, n=20, q=8))
     expected = completed(X).distances("sqeuclidean")
     rows, columns = rng.permutation(20), rng.permutation(8)
     for other in (X + 100 * rng.normal(size=8), X[:, columns]):
@@ -159,7 +161,7 @@ def test_shifts_of_the_features_and_order_of_rows_and_columns_do_not_matter():
     )
 
 
-def odd_tables():
+def degenerate_tables():
     rng = np.random.default_rng(9)
 
     def table(n, q, *cells):
@@ -185,21 +187,23 @@ def odd_tables():
         "nothing varies": constant,
         "a constant feature": some_constant,
         "copies": copies,
-        "more features than samples": holes(rng, rng.normal(size=(5, 50)), 0.4),
-        "mostly missing": holes(rng, rng.normal(size=(20, 10)), 0.9),
+        "more features than samples": with_missing_cells(rng, rng.normal(size=(5, 50)), 0.4),
+        "mostly missing": with_missing_cells(rng, rng.normal(size=(20, 10)), 0.9),
     }
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("name", odd_tables())
-def test_odd_tables_have_distances_too(name, metric):
-    X = odd_tables()[name]
+@pytest.mark.parametrize("name", degenerate_tables())
+def test_degenerate_tables_have_distances(name, metric):
+    X = degenerate_tables()[name]
     distances = completed(X).distances(metric)
     assert_distances(distances)
     agglomerate(distances, "ward" if metric == "sqeuclidean" else "average")
     whole = ~np.isnan(X).any(axis=1)
     both = np.ix_(whole, whole)
-    np.testing.assert_allclose(distances[both], plain(X, metric)[both], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        distances[both], scipy_distances(X, metric)[both], rtol=1e-9, atol=1e-12
+    )
 
 
 def test_a_sample_of_which_nothing_is_known_is_as_far_as_any():
@@ -212,7 +216,7 @@ def test_a_sample_of_which_nothing_is_known_is_as_far_as_any():
         X[0] = np.nan
         ratios.append(
             completed(X).distances("sqeuclidean")[0].sum()
-            / plain(truth, "sqeuclidean")[1:, 1:].sum(axis=1).mean()
+            / scipy_distances(truth, "sqeuclidean")[1:, 1:].sum(axis=1).mean()
         )
     assert np.mean(ratios) == pytest.approx(1, abs=0.2)
 
@@ -223,14 +227,16 @@ def test_a_fifth_of_the_cells_missing_hardly_blurs_the_clusters():
         data = make_simulation_1(seed)
         rng = np.random.default_rng(seed)
         X = data.X[:, data.support]
-        both = [completed(table).distances("sqeuclidean") for table in (X, holes(rng, X))]
+        both = [
+            completed(table).distances("sqeuclidean") for table in (X, with_missing_cells(rng, X))
+        ]
         cuts = [agglomerate(distances, "ward").cut(3) for distances in both]
         errors.append([classification_error_rate(data.labels, cut) for cut in cuts])
     complete, missing = np.mean(errors, axis=0)
     assert missing < complete + 0.05
 
 
-# What the matrix says of missing cells -------------------------------------------------------
+# Missing cells of a centred matrix -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

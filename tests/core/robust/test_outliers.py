@@ -19,7 +19,7 @@ MONOTONE = [linkage for linkage in LINKAGES if linkage not in ("centroid", "medi
 # Cells --------------------------------------------------------------------------------------
 
 
-def test_unusual_cells_are_pulled_in_or_taken_out():
+def test_outlying_cells_are_winsorised_or_removed():
     X = np.random.default_rng(0).normal(size=(101, 3))
     X[0, 0], X[1, 1] = 50.0, -50.0  # spikes
     X[:10, 2] = 40.0  # ten samples are no spike
@@ -37,16 +37,16 @@ def test_unusual_cells_are_pulled_in_or_taken_out():
 
 
 @pytest.mark.parametrize("n", [9, 60])
-def test_some_features_alone_are_seen_as_among_all(n):
+def test_winsorising_some_features_equals_winsorising_all(n):
     X = np.random.default_rng(2).standard_t(2, size=(n, 40))
     X[3] *= 50.0
     found = detect_outliers(X, "sqeuclidean")
-    assert found.outlying.tolist() == ([3] if n == 60 else [])  # of nine, nobody is outlying
+    assert found.outlying.tolist() == ([3] if n == 60 else [])  # of nine samples, none is outlying
     some = [4, 17, 30]
     np.testing.assert_array_equal(winsorise(X[:, some], found.outlying), found.data.values[:, some])
 
 
-def test_a_feature_with_one_value_in_most_samples_is_left_as_it_is():
+def test_a_feature_with_one_value_in_most_samples_is_not_winsorised():
     X = np.random.default_rng(1).normal(size=(30, 3))
     X[:20, 1] = 0.0
     X[25, 1] = 1e6
@@ -54,7 +54,7 @@ def test_a_feature_with_one_value_in_most_samples_is_left_as_it_is():
 
 
 @pytest.mark.parametrize("n", [60, 200, 500])
-def test_the_cells_of_a_small_cluster_are_not_taken_out(n):
+def test_the_cells_of_a_small_cluster_are_not_removed(n):
     """Four samples are a cluster, however many others there are."""
     X = np.random.default_rng(2).normal(size=(n, 40))
     X[:8, :20] += 8.0
@@ -63,7 +63,7 @@ def test_the_cells_of_a_small_cluster_are_not_taken_out(n):
     assert not np.isnan(found.data.values[:8, :20]).any()
 
 
-def test_order_type_and_unit_of_the_data_stay():
+def test_memory_order_type_and_unit_of_the_data_are_kept():
     X = np.random.default_rng(3).standard_t(2, size=(40, 12)).astype(np.float32)
     X[4] *= 30
     found = detect_outliers(np.asfortranarray(X), "sqeuclidean")
@@ -103,7 +103,7 @@ def test_samples_of_normal_data_are_hardly_ever_outlying(metric, n, p):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_samples_that_are_alone_are_outlying_and_four_together_are_not(metric):
+def test_isolated_samples_are_outlying_and_four_together_are_not(metric):
     rng = np.random.default_rng(5)
     X = make_simulation_1(0).X.copy()
     X[7] = 6 * rng.normal(size=500)
@@ -144,14 +144,14 @@ def test_copies_of_samples_are_not_outlying(times, metric):
     assert detect_outliers(X, metric).outlying.size == 0
 
 
-def test_a_feature_that_only_an_outlying_sample_has_does_no_harm():
+def test_a_feature_observed_only_in_an_outlying_sample():
     X = np.random.default_rng(9).normal(size=(30, 12))
     X[3] = 50.0
     X[np.arange(30) != 3, 5] = np.nan
     np.testing.assert_array_equal(detect_outliers(X, "sqeuclidean").outlying, [3])
 
 
-def test_samples_with_hardly_anything_in_common_do_no_harm():
+def test_samples_with_few_common_features():
     rng = np.random.default_rng(10)
     for share in (0.6, 0.8, 0.9):
         X = np.where(rng.random((30, 6)) < share, np.nan, rng.normal(size=(30, 6)))
@@ -202,7 +202,7 @@ def test_attached_trees_are_valid_and_cut_the_others_as_before(linkage, metric, 
 
 
 @pytest.mark.parametrize("linkage", LINKAGES)
-def test_cuts_of_a_pruned_tree_do_not_fall_on_outliers_either(linkage):
+def test_clusters_of_a_pruned_tree_are_not_changed_by_outliers(linkage):
     """Pruning may split a low branch and leave a higher one whole."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -220,7 +220,7 @@ def test_cuts_of_a_pruned_tree_do_not_fall_on_outliers_either(linkage):
 
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_the_tree_of_the_others_is_inside_the_new_one(linkage):
-    """Taking the outlying samples out again leaves the old tree, its heights included."""
+    """Without the outlying samples, it is the old tree, heights included."""
     rng = np.random.default_rng(1)
     distances, outlying, kept, tree = with_outliers(rng, linkage, "sqeuclidean", n_outlying=3)
     whole = attached(cut_tree(tree, 3), distances, outlying, n_clusters=3, linkage=linkage).tree
@@ -275,7 +275,7 @@ def test_outlying_samples_at_the_same_place_stay_together_with_their_branch():
     np.testing.assert_array_equal(whole.tree.cut(2), [0] * 6 + [1] * 6)
 
 
-def test_the_tests_of_the_nodes_go_with_them():
+def test_the_gap_tests_are_kept_for_their_nodes():
     rng = np.random.default_rng(3)
     distances, outlying, kept, tree = with_outliers(rng, "complete", "sqeuclidean", n_outlying=2)
     curves = {tree.root: "of the root", tree.root - 1: "of the next"}
@@ -289,7 +289,7 @@ def test_the_tests_of_the_nodes_go_with_them():
         assert whole.tree.height(new) == tree.height(old)
 
 
-def test_a_loose_cluster_is_a_cluster():
+def test_samples_of_a_dispersed_cluster_are_not_outlying():
     """Its samples are far from each other, but no farther than their neighbours are."""
     X = np.random.default_rng(0).normal(size=(60, 500))
     X[45:] *= 1.3
@@ -298,7 +298,7 @@ def test_a_loose_cluster_is_a_cluster():
     assert detect_outliers(X, "sqeuclidean").outlying.size <= 1  # of 15
 
 
-def test_a_sample_of_which_little_would_be_left_is_outlying():
+def test_a_sample_with_mostly_removed_cells_is_outlying():
     rng = np.random.default_rng(1)
     for _ in range(20):
         X = rng.normal(size=(60, 3))

@@ -1,1 +1,1 @@
-"""One interface to the data: `DataMatrix`, with an implementation for each kind of storage."""
+"""The interface to the data, `DataMatrix`, and one implementation for each storage backend."""

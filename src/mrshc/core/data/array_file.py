@@ -1,4 +1,4 @@
-"""Dense matrices in files: maps of numpy, HDF5, Zarr."""
+"""Dense matrices in files: memory maps of numpy, HDF5 datasets and Zarr arrays."""
 
 from __future__ import annotations
 
@@ -9,56 +9,77 @@ from numpy.typing import NDArray
 
 from mrshc.core.array_types import Index
 from mrshc.core.data.block_reading import BlockReader
-from mrshc.core.data.hdf5_zarr_safe_access import in_one_file, refuse_outside
-from mrshc.core.data.shape_and_dtype import are_integers, block_dtype, in_range, matrix_shape
+from mrshc.core.data.hdf5_zarr_safe_access import refuse_outside, refuse_unsafe_content
+from mrshc.core.data.shape_and_dtype import (
+    are_integers,
+    block_dtype,
+    check_matrix_shape,
+    in_range,
+)
 
 
 class MappedMatrix(BlockReader):
-    """A memory map of numpy, in either order.
+    """A memory map of numpy, in C or Fortran order.
 
     Blocks are copied out of the map, so that the system may drop its pages at any time.
+
+    Parameters
+    ----------
+    array : memmap of shape (n, p)
+        The memory map.
     """
 
     def __init__(self, array: np.memmap[Any, Any]) -> None:
         name = str(array.filename or "the memory map")
         super().__init__(
             name=name,
-            shape=matrix_shape(array.shape, name),
+            shape=check_matrix_shape(array.shape, name),
             dtype=block_dtype(array.dtype, name),
         )
         self._array = array
         self.holds_integers = are_integers(array.dtype)
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return some columns. They are picked row by row: a page is visited once."""
+        """Return the columns at m indices, (n, m)."""
         first, last = int(np.min(indices, initial=0)), int(np.max(indices, initial=0))
-        with self._reading(first, last + 1), in_range():
+        with self._translate_errors(first, last + 1), in_range():
             self._check_length()
+            # numpy picks them row by row, so that each page of a map in C order is loaded once.
             return np.asarray(self._array[:, indices], dtype=self.dtype)
 
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
+    def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
         self._check_length()
         return np.array(self._array[:, start:stop], dtype=self.dtype)
 
     def _check_length(self) -> None:
-        """Refuse a file that was cut: to touch what is gone would end the process."""
+        """Refuse a file that has been truncated since it was mapped."""
+        # Access beyond the end of the file would end the process with a bus error.
         mapped = getattr(self._array, "_mmap", None)
         if mapped is not None and mapped.size() < len(mapped):
-            raise EOFError(f"the file has {mapped.size()} bytes of {len(mapped)}")
+            raise EOFError(f"the file has {mapped.size()} bytes, but {len(mapped)} are expected")
 
 
 class FileMatrix(BlockReader):
-    """A dataset of h5py or an array of Zarr; `transposed` if it holds features in rows.
+    """A dataset of h5py or an array of Zarr.
 
-    Blocks end where chunks end, so that a pass reads a chunk once. Only where a chunk is so wide
-    that all samples of it would be a large part of the memory, it is read for several blocks.
+    Blocks end at the ends of chunks, so that a pass reads each chunk once. Only a chunk with so
+    many columns that all samples of them would take a large part of the memory is read for several
+    blocks.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset or zarr.Array
+        The array in the file, of shape (n, p).
+    transposed : bool, default=False
+        Whether the array has features in rows, that is, shape (p, n).
     """
 
     def __init__(self, dataset: Any, *, transposed: bool = False) -> None:
-        name = file_name(dataset)
-        with in_one_file(name):
+        name = describe_location(dataset)
+        with refuse_unsafe_content(name):
             refuse_outside(dataset)
-        shape = matrix_shape(dataset.shape, name)
+        shape = check_matrix_shape(dataset.shape, name)
+        # A contiguous dataset has no chunks: blocks may end at any column.
         chunks = dataset.chunks or (1, 1)
         super().__init__(
             name=name,
@@ -70,7 +91,7 @@ class FileMatrix(BlockReader):
         self.holds_integers = are_integers(dataset.dtype)
         self._transposed = transposed
 
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
+    def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
         if self._transposed:
             return np.asarray(self._dataset[start:stop, :]).T
         return np.asarray(self._dataset[:, start:stop])
@@ -83,10 +104,14 @@ def open_array(node: Any, *, transposed: bool = False) -> BlockReader:
     return FileMatrix(node, transposed=transposed)
 
 
-def file_name(dataset: Any) -> str:
-    """Return what to call a dataset or a group in a sentence: where it lies."""
+def describe_location(dataset: Any) -> str:
+    """Return the file and the path inside it of a dataset or a group, for messages."""
     if hasattr(dataset, "store_path"):  # Zarr
         return str(dataset.store_path)
-    if not dataset:  # what h5py says of one whose file is closed
-        raise ValueError("X lies in an HDF5 file that is closed. Keep it open while X is used.")
+    # An object of h5py is false if its file has been closed.
+    if not dataset:
+        raise ValueError(
+            "X must be in an open file, but its HDF5 file is closed. Keep the file open while X is "
+            "used."
+        )
     return f"{dataset.file.filename}{dataset.name}"

@@ -1,4 +1,4 @@
-"""Matrices that are read into this process a block of columns at a time."""
+"""Matrices that are read into this process one block of columns at a time."""
 
 from __future__ import annotations
 
@@ -14,28 +14,43 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Index
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.passes import BlockFunction
-from mrshc.core.data.read_errors import WHOLE_FILE, reading
+from mrshc.core.data.read_errors import CHECK_FILE_ADVICE, translate_read_errors
 from mrshc.core.data.shape_and_dtype import in_range
 
 T = TypeVar("T")
 
-# Blocks have about this many cells: 32 MB in single precision.
+# Approximate number of cells of a block: 32 MB in single precision, large enough for sequential
+# reading, small enough that several blocks fit into memory. Not tuned.
 _BLOCK_CELLS = 1 << 23
 
-# Where the chunks of a file are wide, blocks may grow to this before chunks are read twice.
+# Blocks of files with wide chunks may grow to 128 MB in single precision before a chunk is read
+# more than once. Not tuned.
 _LARGEST_BLOCK = 4 * _BLOCK_CELLS
 
-# Columns that are wanted out of this many are read together.
-_NEAR = 256
+# Requested columns within a range of this width are read together, since one request for a range
+# costs less than several small ones. Not tuned: results do not depend on it.
+_COLUMNS_READ_TOGETHER = 256
 
 
 class BlockReader(DataMatrix):
-    """A matrix whose subclass says how columns are read.
+    """Base class of matrices whose columns are read from their storage.
 
-    One thread reads the next block while the function works on the present one: two are held.
+    A subclass implements `_read_columns`. A thread reads the next block while the function works on
+    the present one, so that two blocks are in memory.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data in messages.
+    shape : tuple of int
+        Numbers of samples and features.
+    dtype : dtype
+        Type that blocks are converted to.
+    chunk : int, default=1
+        Number of adjacent columns that are stored together.
     """
 
-    _advice = WHOLE_FILE
+    _advice = CHECK_FILE_ADVICE
 
     def __init__(
         self, *, name: str, shape: tuple[int, int], dtype: np.dtype[Any], chunk: int = 1
@@ -43,47 +58,57 @@ class BlockReader(DataMatrix):
         self._name = name
         self.shape = shape
         self.dtype = dtype
-        self._chunk = chunk  # columns that are stored together
+        self._chunk = chunk
 
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, numpy) for blocks of columns."""
+        """Yield function(block, start, numpy) for all blocks of columns in order."""
         blocks = aligned_blocks(*self.shape, self._chunk)
         with ThreadPoolExecutor(max_workers=1) as thread:
-            coming = [thread.submit(self._block, block) for block in blocks[:1]]
+            pending = [thread.submit(self._block, block) for block in blocks[:1]]
             for i, block in enumerate(blocks, start=1):
-                values = coming.pop().result()
-                coming += [thread.submit(self._block, after) for after in blocks[i : i + 1]]
+                values = pending.pop().result()
+                # The next block is requested before the function starts, to overlap the two.
+                pending += [thread.submit(self._block, upcoming) for upcoming in blocks[i : i + 1]]
                 yield function(values, block.start, np)
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return some columns. Those that are stored together are read together."""
+        """Return the columns at m indices, (n, m); adjacent ones are read together."""
         order = np.argsort(indices, kind="stable")
-        largest = max(_LARGEST_BLOCK // max(self.shape[0], 1), 1)
-        near = min(self._chunk * max(_NEAR // self._chunk, 1), largest)
-        groups = indices[order] // near
+        max_width = max(_LARGEST_BLOCK // max(self.shape[0], 1), 1)
+        # A multiple of the chunk width, so that no chunk is split between two requests.
+        whole_chunks = self._chunk * max(_COLUMNS_READ_TOGETHER // self._chunk, 1)
+        groups = indices[order] // min(whole_chunks, max_width)
         out = np.empty((self.shape[0], order.size), dtype=self.dtype)
-        for places in np.split(order, np.flatnonzero(np.diff(groups)) + 1):
-            if places.size:
-                first, last = int(indices[places[0]]), int(indices[places[-1]])
-                out[:, places] = self._block(slice(first, last + 1))[:, indices[places] - first]
+        for positions in np.split(order, np.flatnonzero(np.diff(groups)) + 1):
+            if positions.size:
+                first, last = int(indices[positions[0]]), int(indices[positions[-1]])
+                block = self._block(slice(first, last + 1))
+                out[:, positions] = block[:, indices[positions] - first]
         return out
 
     def _block(self, block: slice) -> NDArray[Any]:
-        with self._reading(block.start, block.stop), in_range():
-            return self._read(block.start, block.stop).astype(self.dtype, copy=False)
+        """Return a range of columns, converted to the type of the blocks."""
+        with self._translate_errors(block.start, block.stop), in_range():
+            return self._read_columns(block.start, block.stop).astype(self.dtype, copy=False)
 
-    def _reading(self, start: int, stop: int) -> AbstractContextManager[None]:
-        return reading(self._name, start, stop, self._advice)
+    def _translate_errors(self, start: int, stop: int) -> AbstractContextManager[None]:
+        return translate_read_errors(self._name, start=start, stop=stop, advice=self._advice)
 
     @abstractmethod
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return columns start..stop-1 as an array in memory, of any type of numbers."""
+    def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
+        """Return columns start to stop - 1 as an array in memory of any numeric type."""
 
 
 def aligned_blocks(n: int, p: int, chunk: int) -> Sequence[slice]:
-    """Return slices of p columns, of a size that is worth a visit, that end where chunks end.
+    """Return slices of p columns that are as large as a block and end at the ends of chunks.
 
-    Only chunks that are too wide to be read in one go, all samples of them, are cut.
+    Parameters
+    ----------
+    n, p : int
+        Numbers of samples and features.
+    chunk : int
+        Number of adjacent columns that are stored together. Only a chunk of more than
+        `_LARGEST_BLOCK` cells is divided into several slices.
     """
     n = max(n, 1)
     step = max(_BLOCK_CELLS // n // chunk, 1) * chunk

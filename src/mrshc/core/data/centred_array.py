@@ -1,7 +1,7 @@
-"""Centred data in memory: products for the sparse components, column statistics, some columns.
+"""Centred data in memory: products for the sparse components, Gram matrix, selected columns.
 
-The array is never centred in place and never copied. Products subtract the offsets on the fly and
-add up in double precision, so float32 data stay float32 and lose nothing to the centring.
+The array is neither centred in place nor copied. Products subtract the offsets on the fly and add
+up in double precision, so that float32 data remain float32 without a loss of accuracy by centring.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from mrshc.core.kernels.products import column_norms, multiply, multiply_transpo
 
 T = TypeVar("T")
 
-# The products X'X are added up over this many cells at a time, 4 MB in double precision.
+# X'X is added up over this many cells at a time, so that the centred copy of a block takes 4 MB in
+# double precision. Not tuned.
 _BLOCK_CELLS = 1 << 19
 
 
@@ -36,11 +37,11 @@ class CentredArray(CentredMatrix):
     offsets : ndarray of shape (p,)
         Subtracted from every row.
     missing : sparse array of shape (n, p) or None
-        The missing cells, which `values` holds filled; None: all were observed.
+        The missing cells, which are filled in `values`; None if no cell is missing.
     fill : float
-        Value of missing cells after the offset is subtracted.
+        Value of missing cells after centring.
     n_observed : int
-        Cells that are not missing, of all columns of the data.
+        Number of cells that are not missing, in all columns of the data.
     """
 
     certification = "not needed"
@@ -64,15 +65,15 @@ class CentredArray(CentredMatrix):
 
     @property
     def n_passes(self) -> None:
-        """There are no passes over data in memory."""
+        """None: data in memory need no passes."""
         return None
 
     def times(self, indices: Index, weights: Float) -> Float:
-        """Return X v for the v that is `weights` at `indices` and zero elsewhere."""
+        """Return X v, (n,), for the vector v with `weights` at `indices` and zeros elsewhere."""
         return multiply(*self.layout, indices, weights)
 
     def transposed_times(self, u: Float) -> Float:
-        """Return X'u, a number for each feature."""
+        """Return X'u, (p,), for a vector u of shape (n,)."""
         out = multiply_transposed(*self.layout, u)
         if self.fill_error is not None:
             rows, columns = self.missing_cells
@@ -81,19 +82,25 @@ class CentredArray(CentredMatrix):
 
     @property
     def layout(self) -> tuple[NDArray[Any], bool, Float]:
-        """The data as compiled loops take them: rows or columns, which of them, offsets."""
+        """The first three arguments of the compiled products.
+
+        They are the array or its transpose, whichever is C-contiguous; whether it is the transpose;
+        and the offsets.
+        """
         by_columns = not self.values.flags.c_contiguous
         values = self.values.T if by_columns else self.values.view()
-        values.flags.writeable = False  # one kind of array: the loops are compiled once for both
+        # numba distinguishes writeable from read-only arrays. If all are read-only, the loops are
+        # compiled once, also for data that the user has protected.
+        values.flags.writeable = False
         return values, by_columns, self.offsets
 
     @cached_property
     def lengths(self) -> Float:
-        """Length of each column."""
+        """Euclidean norm of each centred column, (p,)."""
         return column_norms(*self.layout)
 
     def columns(self, indices: Index) -> Float:
-        """Return some columns as given, not centred, in double precision, NaN if missing."""
+        """Return the columns at m indices as given, (n, m), in float64, NaN where missing."""
         out = np.ascontiguousarray(self.values[:, indices], dtype=np.float64)
         if self.missing is not None:
             cells = self._missing_by_column[:, indices].tocoo()
@@ -103,25 +110,30 @@ class CentredArray(CentredMatrix):
     def map_columns(
         self, indices: Index, function: Callable[[Float], T]
     ) -> Iterator[tuple[slice | Index, T]]:
-        """Yield positions and function(columns) for some columns as given, a block at a time."""
+        """Yield positions in `indices` and function(columns) for blocks of columns as given."""
         for block in column_blocks(self.shape[0], indices.size):
             yield block, function(self.columns(indices[block]))
 
     @cached_property
     def missing_cells(self) -> tuple[Index, Index]:
-        """Row and column of each missing cell."""
-        assert self.missing is not None  # who asks has looked
+        """Row and column of each missing cell; only for data with missing cells."""
+        assert self.missing is not None
         rows, columns = (axis.astype(np.intp) for axis in self.missing.coords)
         return rows, columns
 
     @cached_property
     def _missing_by_column(self) -> sparse.csc_array:
-        assert self.missing is not None  # who asks has looked
+        # Columns of a CSC array are selected in time proportional to their missing cells.
+        assert self.missing is not None
         return self.missing.tocsc()
 
     @cached_property
     def fill_error(self) -> Float | None:
-        """What the fill of each missing cell lost to single precision; None: nothing."""
+        """Rounding error of the filled value of each missing cell; None if there is none.
+
+        Single precision rounds offset + fill. At a large offset the error is large compared with
+        the centred value, so that products have to be corrected for it.
+        """
         if self.missing is None or self.values.dtype == np.float64:
             return None
         rows, columns = self.missing_cells
@@ -130,34 +142,31 @@ class CentredArray(CentredMatrix):
 
     @cached_property
     def gram(self) -> Float:
-        """The inner products of the samples, X X', (n, n)."""
+        """The Gram matrix X X' of the samples, (n, n)."""
         n = self.shape[0]
         total = np.zeros((n, n))
         for block in column_blocks(*self.shape):
-            part = self._centred(block)
+            part = self._centred_columns(block)
             total += part @ part.T
         return total
 
-    def _centred(self, which: slice | Index) -> Float:
-        """Return some columns, less their offsets, in double precision."""
-        part: Float = self.values[:, which] - self.offsets[which]
+    def _centred_columns(self, indices: slice | Index) -> Float:
+        # Offsets are float64, so that single-precision values are subtracted in double precision.
+        part: Float = self.values[:, indices] - self.offsets[indices]
         if self.fill_error is not None:
-            part[self._missing_by_column[:, which].tocoo().coords] = self.fill
+            part[self._missing_by_column[:, indices].tocoo().coords] = self.fill
         return part
 
-    def _centred_columns(self, indices: Index) -> Float:
-        return self._centred(indices)
-
-    def _gram_of_others(self, indices: Index) -> Float:
+    def _recompute_gram_without(self, indices: Index) -> Float:
         others = np.setdiff1d(np.arange(self.shape[1]), indices, assume_unique=True)
         total = np.zeros((self.shape[0], self.shape[0]))
         for block in column_blocks(self.shape[0], others.size):
-            part = self._centred(others[block])
+            part = self._centred_columns(others[block])
             total += part @ part.T
         return total
 
     def cross_product(self) -> Float:
-        """Return X'X, (p, p). Only for p <= n."""
+        """Return X'X, (p, p); only for p <= n, where it is the smaller of the two products."""
         n, p = self.shape
         total = np.zeros((p, p))
         step = max(1, _BLOCK_CELLS // p)
@@ -174,28 +183,39 @@ def centred_array(
     drop_constant: bool,
     statistics: ColumnSummary | None = None,
 ) -> CentredArray:
-    """Wrap an array so that products see it centred.
+    """Return a view of an array whose products are those of the centred data.
 
-    With `drop_constant` a constant column is offset by its own value, whatever the centring: its
-    residual is exactly zero and no component can load on it. The statistics of the columns are
-    computed unless they are given.
+    X is copied only if it has missing cells or is not contiguous. Missing cells (NaN) are filled
+    with the mean of all observed cells after centring, as in the R package PMA.
 
-    Missing cells (NaN) are filled with the mean of all observed cells after centring, as PMA does;
-    only then is X copied.
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        float32 or float64, NaN where missing.
+    center : {"columns", "grand", "none"}
+        Offset of a column: its mean, the mean of all observed cells, or zero.
+    drop_constant : bool
+        Whether the offset of a constant column is its value for every `center`. Its centred values
+        are then exactly zero, and no component can load on it.
+    statistics : ColumnSummary or None, default=None
+        Statistics of the columns; None to compute them.
+
+    Returns
+    -------
+    CentredArray
     """
+    # The compiled products need rows or columns that are contiguous.
     if not (X.flags.c_contiguous or X.flags.f_contiguous):
         X = np.ascontiguousarray(X)
-    means, counts, constant = column_summary(X) if statistics is None else statistics
-    n_observed = int(counts.sum())
-    offsets, fill = offsets_and_fill(
-        means, counts, constant, center=center, drop_constant=drop_constant
-    )
+    summary = column_summary(X) if statistics is None else statistics
+    n_observed = int(summary.counts.sum())
+    offsets, fill = offsets_and_fill(summary, center=center, drop_constant=drop_constant)
     missing = None
     if n_observed < X.size:
-        rows, cols = np.nonzero(np.isnan(X))
+        rows, columns = np.nonzero(np.isnan(X))
         X = X.copy(order="K")
-        X[rows, cols] = offsets[cols] + fill
-        missing = sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=X.shape)
+        X[rows, columns] = offsets[columns] + fill
+        missing = sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=X.shape)
     return CentredArray(
         values=X, offsets=offsets, missing=missing, fill=fill, n_observed=n_observed
     )

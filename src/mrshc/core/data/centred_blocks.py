@@ -1,4 +1,4 @@
-"""Centred data that are read in blocks of columns; columns that were read once can be kept."""
+"""Centred data that are read in blocks of columns; selected columns can be kept in memory."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from mrshc.core.data.statistics import column_blocks
 
 T = TypeVar("T")
 
-# More than this share of the columns is read in a pass over all of them, not one by one. Not
-# tuned: results do not depend on it.
-_MANY_COLUMNS = 1 / 8
+# A larger share of the columns is read in a pass over all of them, since reading selected columns
+# costs more per column. Not tuned: results do not depend on it.
+_MAX_SHARE_OF_SELECTED_COLUMNS = 1 / 8
 
 
 class CentredBlocks(CentredMatrix):
@@ -35,9 +35,11 @@ class CentredBlocks(CentredMatrix):
     data : DataMatrix
         The data as given.
     passes : Passes
-        How to pass over them.
-    center, drop_constant
-        As for :meth:`DataMatrix.centred`.
+        Passes over the data, with their number of threads and their progress.
+    center : {"columns", "grand", "none"}
+        Offset of a column: its mean, the mean of all observed cells, or zero.
+    drop_constant : bool
+        Whether the offset of a constant column is its value for every `center`.
     """
 
     def __init__(
@@ -50,14 +52,10 @@ class CentredBlocks(CentredMatrix):
         self.certification = data.certification
         self.n_observed = summary.n_observed
         self.offsets, self.fill = offsets_and_fill(
-            summary.means,
-            summary.counts,
-            summary.constant,
-            center=center,
-            drop_constant=drop_constant,
+            summary.columns, center=center, drop_constant=drop_constant
         )
         self._has_missing = summary.has_missing
-        self._stored = ColumnCache(data.shape, data.dtype)
+        self._cache = ColumnCache(data.shape, data.dtype)
 
     @property
     def n_passes(self) -> int:
@@ -70,40 +68,41 @@ class CentredBlocks(CentredMatrix):
 
     @property
     def centring(self) -> Centring:
-        """What turns a block of columns as given into a centred one without missing cells."""
+        """Function that centres a block of columns as given and fills its missing cells."""
+        # Without missing cells, blocks need not be searched for them.
         return Centring(offsets=self.offsets, fill=self.fill if self._has_missing else None)
 
     @property
     def is_stored(self) -> Mask:
-        """Which columns are kept in memory."""
-        return self._stored.is_stored
+        """Whether each column is kept in memory, (p,)."""
+        return self._cache.is_stored
 
     def store(self, indices: Index, columns: NDArray[Any]) -> None:
-        """Keep some columns, (n, m), that are not kept yet."""
-        self._stored.add(indices, columns)
+        """Keep the columns, (n, m), at m indices that are not kept yet."""
+        self._cache.add(indices, columns)
 
     def stored_columns(self, indices: Index) -> CentredArray:
-        """Return the centred matrix of some columns that are kept in memory."""
-        offsets, cells = self.offsets[indices], None
-        # By rows, products take a third of the time.
-        values = np.ascontiguousarray(self._stored.take(indices).T)
+        """Return the centred array of columns that are kept in memory."""
+        offsets, missing = self.offsets[indices], None
+        # Products take a third of the time if the rows are contiguous.
+        values = np.ascontiguousarray(self._cache.take(indices).T)
         if self._has_missing:
             rows, columns = np.nonzero(np.isnan(values))
             values[rows, columns] = offsets[columns] + self.fill
-            cells = sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=values.shape)
+            missing = sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=values.shape)
         return CentredArray(
             values=values,
             offsets=offsets,
-            missing=cells,
+            missing=missing,
             fill=self.fill,
             n_observed=self.n_observed,
         )
 
     def columns(self, indices: Index) -> Float:
-        """Return some columns as given, not centred, in double precision, NaN if missing."""
+        """Return the columns at m indices as given, (n, m), in float64, NaN where missing."""
         out = np.empty((self.shape[0], indices.size))
         stored = self.is_stored[indices]
-        out[:, stored] = self._stored.take(indices[stored]).T
+        out[:, stored] = self._cache.take(indices[stored]).T
         if not stored.all():
             out[:, ~stored] = self._data.columns(indices[~stored])
         return out
@@ -111,63 +110,68 @@ class CentredBlocks(CentredMatrix):
     def map_columns(
         self, indices: Index, function: Callable[[Float], T]
     ) -> Iterator[tuple[slice | Index, T]]:
-        """Yield positions and function(columns) for some columns as given, a block at a time."""
-        if indices.size < _MANY_COLUMNS * self.shape[1]:
+        """Yield positions in `indices` and function(columns) for blocks of columns as given."""
+        if indices.size < _MAX_SHARE_OF_SELECTED_COLUMNS * self.shape[1]:
             for block in column_blocks(self.shape[0], indices.size):
                 yield block, function(self.columns(indices[block]))
             return
-        wanted = np.zeros(self.shape[1], dtype=bool)
-        wanted[indices] = True
-        # Blocks come in the order of the columns; the results belong in the order of the indices.
+        selected = np.zeros(self.shape[1], dtype=bool)
+        selected[indices] = True
+        # A pass yields the columns in increasing order; `order` maps them to their positions.
         order = np.argsort(indices, kind="stable")
-        done = 0
-        for results in self.map_blocks(partial(_map_wanted, wanted=wanted, function=function)):
+        n_done = 0
+        map_block = partial(_map_selected_columns, selected=selected, function=function)
+        for results in self.map_blocks(map_block):
             for count, result in results:
-                yield order[done : done + count], result
-                done += count
+                yield order[n_done : n_done + count], result
+                n_done += count
 
     @cached_property
     def gram(self) -> Float:
-        """The inner products of the samples, X X', (n, n)."""
-        return self._gram_of(np.ones(self.shape[1], dtype=bool))
+        """The Gram matrix X X' of the samples, (n, n)."""
+        return self._sum_gram(np.ones(self.shape[1], dtype=bool))
 
     @cached_property
     def typical_length(self) -> float:
-        """Root mean square length of the columns."""
+        """Root mean square of the Euclidean norms of the columns; one if all are zero."""
         return float(np.sqrt(np.trace(self.gram) / self.shape[1])) or 1.0
 
     def _centred_columns(self, indices: Index) -> Float:
         return np.nan_to_num(self.columns(indices) - self.offsets[indices], nan=self.fill)
 
-    def _gram_of_others(self, indices: Index) -> Float:
+    def _recompute_gram_without(self, indices: Index) -> Float:
         others = np.ones(self.shape[1], dtype=bool)
         others[indices] = False
-        return self._gram_of(others)
+        return self._sum_gram(others)
 
-    def _gram_of(self, wanted: Mask) -> Float:
-        gram_of_block = partial(_gram_of_block, centring=self.centring, wanted=wanted)
+    def _sum_gram(self, selected: Mask) -> Float:
+        """Return the Gram matrix of the selected columns, summed over the blocks of a pass."""
+        block_gram = partial(_block_gram, centring=self.centring, selected=selected)
         total = np.zeros((self.shape[0], self.shape[0]))
-        for part in self.map_blocks(gram_of_block):
+        for part in self.map_blocks(block_gram):
             total += part
         return total
 
 
-def _gram_of_block(block: Any, start: int, xp: Any, *, centring: Centring, wanted: Mask) -> Float:
+def _block_gram(block: Any, start: int, xp: Any, *, centring: Centring, selected: Mask) -> Float:
+    """Return the Gram matrix of the selected columns of a block, (n, n)."""
     part = centring(block, start, xp)
-    mask = wanted[start : start + block.shape[1]]
+    mask = selected[start : start + block.shape[1]]
     if not mask.all():
+        # Multiplied by zeros, since the array API standard has no boolean index for one axis.
         part = part * to_device_of(block, mask.astype(np.float64), xp)
     return to_host(part @ part.T)
 
 
-def _map_wanted(
-    block: Any, start: int, _: Any, *, wanted: Mask, function: Callable[[Float], T]
+def _map_selected_columns(
+    block: Any, start: int, _: Any, *, selected: Mask, function: Callable[[Float], T]
 ) -> list[tuple[int, T]]:
-    """Return numbers of columns and function(columns) for the wanted columns of a block."""
-    columns = np.flatnonzero(wanted[start : start + block.shape[1]])
+    """Return numbers of columns and function(columns) for the selected columns of a block."""
+    columns = np.flatnonzero(selected[start : start + block.shape[1]])
     values = to_host(block)
     results = []
+    # In small parts, since the function makes temporaries in double precision.
     for part in column_blocks(block.shape[0], columns.size):
-        some = columns[part]
-        results.append((some.size, function(values[:, some].astype(np.float64))))
+        chosen = columns[part]
+        results.append((chosen.size, function(values[:, chosen].astype(np.float64))))
     return results

@@ -1,4 +1,4 @@
-"""The data as the algorithms use them: minus one offset per column, missing cells filled."""
+"""Centred data as the algorithms use them: minus one offset per column, missing cells filled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mrshc.core.data.data_matrix import Certification
 T = TypeVar("T")
 
 # Recompute when cancellation would leave fewer than ten of the sixteen digits of a double.
-_SHARE_LEFT = 1e-6
+_MIN_TRACE_RATIO = 1e-6
 
 
 class CentredMatrix(ABC):
@@ -27,13 +27,13 @@ class CentredMatrix(ABC):
     offsets : ndarray of shape (n_features,)
         Subtracted from every row.
     fill : float
-        Value of missing cells after the offset is subtracted: the mean of the others.
+        Value of missing cells after centring: the mean of the observed cells after centring.
     n_observed : int
-        Cells that are not missing, in all columns of the data.
+        Number of cells that are not missing, in all columns of the data.
     n_passes : int or None
-        Passes over all columns so far; None for data in memory that need none.
-    certification : str
-        When sparse components found on some columns are certified for all of them.
+        Passes over all columns so far; None for data in memory, which need no passes.
+    certification : {"not needed", "deferred", "immediate"}
+        When sparse components that were computed on a working set are certified for all columns.
     """
 
     shape: tuple[int, int]
@@ -45,36 +45,37 @@ class CentredMatrix(ABC):
     @property
     @abstractmethod
     def n_passes(self) -> int | None:
-        """Passes over all columns so far; None for data in memory that need none."""
+        """Passes over all columns so far; None for data in memory, which need no passes."""
 
     @abstractmethod
     def columns(self, indices: Index) -> Float:
-        """Return some columns as given, not centred, in double precision, NaN if missing."""
+        """Return the columns at m indices as given, (n, m), in float64, NaN where missing."""
 
     @abstractmethod
     def map_columns(
         self, indices: Index, function: Callable[[Float], T]
     ) -> Iterator[tuple[slice | Index, T]]:
-        """Yield positions and function(columns) for some columns as given, a block at a time."""
+        """Yield positions in `indices` and function(columns) for blocks of columns as given."""
 
     @property
     @abstractmethod
     def gram(self) -> Float:
-        """The inner products of the samples, X X', (n, n)."""
+        """The Gram matrix X X' of the samples, (n, n)."""
 
     @abstractmethod
     def _centred_columns(self, indices: Index) -> Float:
-        """Return some columns, centred, in double precision."""
+        """Return the columns at m indices, (n, m), centred, in double precision."""
 
     @abstractmethod
-    def _gram_of_others(self, indices: Index) -> Float:
-        """Return the inner products of the samples in all columns but some, added up anew."""
+    def _recompute_gram_without(self, indices: Index) -> Float:
+        """Return the Gram matrix of all columns except those at the indices, by summation."""
 
     def gram_without(self, indices: Index) -> Float:
-        """Return the inner products of the samples in all columns but some."""
+        """Return the Gram matrix, (n, n), of all columns except those at the indices."""
         part = self._centred_columns(indices)
         rest = self.gram - part @ part.T
-        if np.trace(rest) > _SHARE_LEFT * np.trace(self.gram):
+        if np.trace(rest) > _MIN_TRACE_RATIO * np.trace(self.gram):
             return rest
-        # Next to columns of huge variance, the difference would be rounding errors.
-        return self._gram_of_others(indices)
+        # If the excluded columns have nearly all of the variance, the difference consists of
+        # rounding errors.
+        return self._recompute_gram_without(indices)

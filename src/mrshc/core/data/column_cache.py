@@ -1,4 +1,4 @@
-"""Columns of a matrix that are kept in memory once they were read."""
+"""Cache in memory for columns of a matrix that have been read."""
 
 from __future__ import annotations
 
@@ -11,35 +11,44 @@ from mrshc.core.array_types import Index, Mask
 
 
 class ColumnCache:
-    """Some columns of a matrix, to which others can be added.
+    """Selected columns of a matrix, to which further columns can be added.
 
-    One thread may add while others read what is there: an array that is too small is replaced, and
-    columns are listed after they were written.
+    One thread may add columns while others read stored ones: an array that is too small is replaced
+    rather than resized, and a column is marked as stored only after it has been written.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape (n, p) of the matrix.
+    dtype : dtype
+        Type of the stored columns.
     """
 
     def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
         n, p = shape
         self._n_stored = 0
-        self._columns = np.empty((0, n), dtype)  # in rows, so that others can be added
-        self._position = np.full(p, -1)  # of each column of the matrix; -1: not stored
+        # One row for each column of the matrix, so that columns can be appended contiguously.
+        self._columns = np.empty((0, n), dtype)
+        self._position = np.full(p, -1)  # row of each column of the matrix; -1 if not stored
 
     @property
     def is_stored(self) -> Mask:
-        """Which columns are stored."""
+        """Whether each column of the matrix is stored, (p,)."""
         return self._position >= 0
 
     def add(self, indices: Index, columns: NDArray[Any]) -> None:
-        """Store some columns, (n, m), that are not stored yet."""
-        size, more = self._n_stored, indices.size
-        if size + more > self._columns.shape[0]:
+        """Store the columns, (n, m), at m indices that are not stored yet."""
+        size, n_added = self._n_stored, indices.size
+        if size + n_added > self._columns.shape[0]:
             n = self._columns.shape[1]
-            larger = np.empty((max(2 * size, size + more), n), self._columns.dtype)
+            # Doubling keeps the total cost of copies proportional to the number of columns.
+            larger = np.empty((max(2 * size, size + n_added), n), self._columns.dtype)
             larger[:size] = self._columns[:size]
             self._columns = larger
-        self._columns[size : size + more] = columns.T
-        self._position[indices] = np.arange(size, size + more)
-        self._n_stored += more
+        self._columns[size : size + n_added] = columns.T
+        self._position[indices] = np.arange(size, size + n_added)
+        self._n_stored += n_added
 
     def take(self, indices: Index) -> NDArray[Any]:
-        """Return some columns that are stored, (m, n): a row for each."""
+        """Return the stored columns at m indices, (m, n): one row for each column."""
         return self._columns.take(self._position[indices], axis=0)

@@ -1,6 +1,7 @@
-"""From what users pass as X to a DataMatrix.
+"""Conversion of the X that a user passes into a `DataMatrix`.
 
-Packages that define kinds of arrays are never imported here: who has such an X has imported them.
+Optional packages that define array types are never imported here: an X of such a type exists only
+if its package has been imported already.
 """
 
 from __future__ import annotations
@@ -13,92 +14,104 @@ from typing import Any
 import numpy as np
 
 from mrshc.core.data.absent_chunks import absent_chunks
-from mrshc.core.data.array_file import FileMatrix, MappedMatrix, file_name
+from mrshc.core.data.array_file import FileMatrix, MappedMatrix, describe_location
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.dask_array import DaskMatrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.device_array import DeviceMatrix, is_device_array
 from mrshc.core.data.hdf5_zarr_safe_access import member
-from mrshc.core.data.read_errors import WHOLE_FILE, reading
+from mrshc.core.data.read_errors import CHECK_FILE_ADVICE, translate_read_errors
 from mrshc.core.data.sparse_matrix import SparseMatrix, open_sparse_group
 
 
-def _is(*types: str) -> Callable[[Any], bool]:
-    """Return a test whether X is of one of some types, whose modules are not imported for it."""
-    names = [name.rpartition(".") for name in types]
+def _make_type_test(*type_names: str) -> Callable[[Any], bool]:
+    """Return a function that tells whether X is of one of the types, without importing them."""
+    names = [name.rpartition(".") for name in type_names]
 
-    def test(X: Any) -> bool:
-        kinds = [getattr(sys.modules.get(module), name, ()) for module, _, name in names]
-        return any(isinstance(X, kind) for kind in kinds)
+    def is_instance(X: Any) -> bool:
+        # A type whose module is not loaded becomes the empty tuple, which has no instances.
+        types = [getattr(sys.modules.get(module), name, ()) for module, _, name in names]
+        return any(isinstance(X, kind) for kind in types)
 
-    return test
+    return is_instance
 
 
-_is_file_array = _is("h5py.Dataset", "zarr.Array")
-_is_file_group = _is("h5py.Group", "zarr.Group")
+_is_file_array = _make_type_test("h5py.Dataset", "zarr.Array")
+_is_file_group = _make_type_test("h5py.Group", "zarr.Group")
 
 
 def _is_anndata(X: Any) -> bool:
+    # The attribute is specific to AnnData and, unlike its class, needs no import.
     return hasattr(X, "isbacked")
 
 
-def _node_of_anndata(X: Any) -> Any:
-    """Return where an AnnData object has its matrix: an array or a sparse matrix, or their node."""
-    # AnnData covers a sparse X in a file by an object whose attribute is the group.
+def _anndata_matrix_node(X: Any) -> Any:
+    """Return the matrix of an AnnData object: an array, a sparse matrix, or a node of its file."""
+    # AnnData wraps a sparse X in a file by an object with the HDF5 group as its attribute.
     return getattr(X.X, "group", X.X)
 
 
-# What can be left where it is stored: a test, and the matrix that reads it. The first that applies
-# is taken.
-_STORAGE: tuple[tuple[Callable[[Any], bool], Callable[[Any], DataMatrix | None]], ...] = (
+# Pairs of a type test and the conversion to a matrix that reads X from its storage. The first test
+# that holds decides, so that general tests (`is_device_array`) come after specific ones. The result
+# None stands for an array or a sequence in memory.
+_CONVERSIONS: tuple[tuple[Callable[[Any], bool], Callable[[Any], DataMatrix | None]], ...] = (
     (lambda X: isinstance(X, DataMatrix), lambda X: X),
     (lambda X: isinstance(X, np.memmap), MappedMatrix),
     (lambda X: isinstance(X, np.ndarray | np.generic | list | tuple), lambda _: None),
-    (_is("scipy.sparse.sparray", "scipy.sparse.spmatrix"), SparseMatrix),
+    (_make_type_test("scipy.sparse.sparray", "scipy.sparse.spmatrix"), SparseMatrix),
     (_is_file_array, FileMatrix),
     (_is_file_group, open_sparse_group),
-    (_is("dask.array.Array"), DaskMatrix),
-    (_is_anndata, lambda X: stored_matrix(_node_of_anndata(X))),
+    (_make_type_test("dask.array.Array"), DaskMatrix),
+    (_is_anndata, lambda X: stored_matrix(_anndata_matrix_node(X))),
     (is_device_array, DeviceMatrix),
 )
 
 
 def stored_matrix(X: Any, *, report_absent_chunks: bool = False) -> DataMatrix | None:
-    """Return X as a matrix that is read where it is stored; None if X is an array or a table.
+    """Return X as a matrix that is read from its storage; None if X is an array or a table.
 
-    Known are memory maps of numpy, HDF5 and Zarr arrays, sparse groups of AnnData's files, AnnData
-    objects, sparse matrices of scipy, dask arrays, and arrays on a device (torch, CuPy, JAX, others
-    of the array API).
+    Parameters
+    ----------
+    X : object
+        Recognised are memory maps of numpy, HDF5 and Zarr arrays, sparse groups of AnnData files,
+        AnnData objects, sparse matrices of scipy, Dask arrays, and arrays of the array API (torch,
+        CuPy, JAX and others).
+    report_absent_chunks : bool, default=False
+        Whether to warn about chunks of HDF5 and Zarr arrays that their file does not contain.
+
+    Returns
+    -------
+    DataMatrix or None
     """
     if report_absent_chunks:
         warn_of_absent_chunks(X)
-    return next((wrap(X) for applies, wrap in _STORAGE if applies(X)), None)
+    return next((convert(X) for applies, convert in _CONVERSIONS if applies(X)), None)
 
 
 def warn_of_absent_chunks(X: Any) -> None:
-    """Warn of each array of HDF5 or Zarr in X of which chunks are absent.
+    """Warn about each HDF5 or Zarr array of X with chunks that its file does not contain.
 
-    Absent chunks are read as if they held values. A matrix that was opened before, by
-    `stored_matrix`, is not examined.
+    Absent chunks are read as if they held the fill value. A matrix that `stored_matrix` has
+    converted before is not examined.
     """
-    node = _node_of_anndata(X) if _is_anndata(X) else X
+    node = _anndata_matrix_node(X) if _is_anndata(X) else X
     arrays = [node] if _is_file_array(node) else []
     if _is_file_group(node):
         arrays = [member(node, part) for part in ("data", "indices", "indptr")]
     for array in arrays:
-        name = file_name(array)
-        with reading(name, 0, array.shape[-1], WHOLE_FILE):
+        name = describe_location(array)
+        with translate_read_errors(name, start=0, stop=array.shape[-1], advice=CHECK_FILE_ADVICE):
             messages = absent_chunks(array, name)
         for message in messages:
             warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def data_matrix(X: Any) -> DataMatrix:
-    """Return an array, or anything that `stored_matrix` knows, as a matrix."""
+    """Return X, an array or any type that `stored_matrix` recognises, as a matrix."""
     stored = stored_matrix(X)
     return ArrayMatrix(np.asarray(X)) if stored is None else stored
 
 
 def table_in_memory(X: Any) -> Any:
-    """Return the array of an AnnData object in memory; anything else as it is."""
+    """Return the matrix of an AnnData object in memory; any other X unchanged."""
     return X.X if _is_anndata(X) else X

@@ -1,9 +1,9 @@
-"""Members of groups in HDF5 and Zarr, taken from the file that was named and from no other.
+"""Safe access to members of HDF5 and Zarr groups: only values of the file that the user named.
 
-HDF5 can refer to other files: by links, by storage outside of the file, by virtual datasets.
-Results are made to be passed on, and a prepared file could bring the values of any file that its
-reader may open into them; and what is missing there is read as zeros. All such references are
-refused.
+HDF5 can refer to other files by external links, external storage and virtual datasets. A
+manipulated file could thus copy values of any file that its reader may open into the results, which
+are often passed on; and HDF5 reads values of a file that does not exist as zeros. All such
+references are refused.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# As many as HDF5 itself follows before it takes them for a circle.
-_MOST_LINKS = 16
+# HDF5's own limit for nested soft links, beyond which it assumes a cycle.
+_MAX_LINKS = 16
 
 _ADVICE = "Read it with the library that wrote it, and write all values into one file"
 
 
 class OutsideError(ValueError):
-    """A file that refers to others: the rest of a sentence that begins with its name."""
+    """A file refers to other files or contains code; the message continues its name."""
 
 
 def is_zarr(node: Any) -> bool:
-    """Tell whether an array or a group is of Zarr, not of HDF5."""
+    """Tell whether an array or a group belongs to Zarr and not to HDF5."""
     return hasattr(node, "store_path")
 
 
 @contextmanager
-def in_one_file(name: str) -> Iterator[None]:
-    """Refuse references to other files in a sentence about X, by its name."""
+def refuse_unsafe_content(name: str) -> Iterator[None]:
+    """Turn an OutsideError into a ValueError about X with the name of the file."""
     try:
         yield
     except OutsideError as error:
@@ -37,14 +37,15 @@ def in_one_file(name: str) -> Iterator[None]:
 
 
 def encoding_of(node: Any) -> str:
-    """Return what AnnData says that an array or a group is; nothing for what others wrote."""
+    """Return AnnData's type of an array or a group; an empty string if AnnData did not write it."""
     return str(attribute(node, "encoding-type") or "")
 
 
 def attribute(node: Any, name: str) -> Any:
-    """Return an attribute of an array or a group, None if it has none; bytes as text."""
+    """Return an attribute of an array or a group; bytes as text, None if it does not exist."""
     if name not in node.attrs:
         return None
+    # The type is checked before the value is read, because HDF5 may crash on a damaged value.
     if not is_zarr(node) and not is_plain(node.attrs.get_id(name)):
         raise ValueError(f"the attribute {name!r} of {node.name} is neither numbers nor text")
     value = node.attrs[name]
@@ -52,37 +53,38 @@ def attribute(node: Any, name: str) -> Any:
 
 
 def is_plain(node: Any) -> bool:
-    """Tell whether an array holds numbers or text, by its type.
+    """Tell whether the type of an array is numeric or text.
 
-    HDF5 has vectors and references as values too, and ends the process if those are damaged.
+    HDF5 has variable-length vectors and references, too, and ends the process if those are damaged.
     """
     dtype = node.dtype
     if dtype.kind == "O" and not is_zarr(node):
+        # h5py represents variable-length text by objects with this entry.
         return (dtype.metadata or {}).get("vlen") in (str, bytes)
     return dtype.kind in "biufcSUTO"
 
 
 def has_member(group: Any, name: str) -> bool:
-    """Tell whether a group has a member; a link is not followed for that."""
+    """Tell whether a group has a member of a name; links are not followed."""
     if is_zarr(group):
         return name in group
-    return bool(group.id.links.exists(_bytes(name)))
+    return bool(group.id.links.exists(_encode_name(name)))
 
 
 def member(group: Any, name: str) -> Any:
-    """Return a member of a group; refuse one that is not in the same file."""
-    node = group[name] if is_zarr(group) else _followed(group, name, n_links=_MOST_LINKS)
+    """Return a member of a group; refuse one whose values are in another file."""
+    node = group[name] if is_zarr(group) else _resolve_path(group, name, n_links=_MAX_LINKS)
     refuse_outside(node)
     return node
 
 
 def refuse_outside(node: Any) -> None:
-    """Refuse a dataset whose values are not in its own file."""
+    """Refuse an array whose values are in another file or are pickled objects."""
     if is_zarr(node):
-        _refuse_pickles(node)
-    elif outside := getattr(node, "external", None):
+        _refuse_pickled_objects(node)
+    elif files := getattr(node, "external", None):
         raise OutsideError(
-            f"keeps the values of {node.name} in another file, {outside[0][0]!r}. {_ADVICE}"
+            f"keeps the values of {node.name} in another file, {files[0][0]!r}. {_ADVICE}"
         )
     elif getattr(node, "is_virtual", False):
         raise OutsideError(
@@ -91,8 +93,8 @@ def refuse_outside(node: Any) -> None:
         )
 
 
-def _refuse_pickles(node: Any) -> None:
-    """Refuse an array of Zarr that would run a program when it is read."""
+def _refuse_pickled_objects(node: Any) -> None:
+    """Refuse an array of Zarr whose values are pickled, since unpickling can run any code."""
     codecs = (*getattr(node, "filters", ()), *getattr(node, "compressors", ()))
     if any("pickle" in str(getattr(codec, "codec_id", "")) for codec in codecs):
         raise OutsideError(
@@ -101,19 +103,32 @@ def _refuse_pickles(node: Any) -> None:
         )
 
 
-def _followed(group: Any, name: str, *, n_links: int) -> Any:
-    """Return what a path leads to, part by part, so that no link is followed unseen."""
+def _resolve_path(group: Any, name: str, *, n_links: int) -> Any:
+    """Return the object at a path in an HDF5 file; refuse links to other files.
+
+    Parameters
+    ----------
+    group : h5py.Group
+        Group that a relative path starts from.
+    name : str
+        The path.
+    n_links : int
+        Number of soft links that may still be followed.
+    """
+    # h5py would follow all links of a path at once, external ones included, so that the path is
+    # resolved part by part.
     node = group.file["/"] if name.startswith("/") else group
     for part in name.split("/"):
         if part not in ("", "."):
-            node = _child(node, part, n_links=n_links)
+            node = _resolve_child(node, part, n_links=n_links)
     return node
 
 
-def _child(node: Any, name: str, *, n_links: int) -> Any:
+def _resolve_child(node: Any, name: str, *, n_links: int) -> Any:
+    """Return a direct member of a group, following soft links; refuse links to other files."""
     from h5py import h5l
 
-    links, key = getattr(node.id, "links", None), _bytes(name)
+    links, key = getattr(node.id, "links", None), _encode_name(name)
     if links is None or not links.exists(key):
         raise KeyError(f"{node.name} has no member {name!r}")
     kind = links.get_info(key).type
@@ -121,14 +136,16 @@ def _child(node: Any, name: str, *, n_links: int) -> Any:
         return node[name]
     if kind == h5l.TYPE_SOFT and n_links > 0:
         target = links.get_val(key).decode("utf-8", "surrogateescape")
-        return _followed(node, target, n_links=n_links - 1)
+        return _resolve_path(node, target, n_links=n_links - 1)
     if kind == h5l.TYPE_SOFT:
         raise OutsideError(f"holds {name!r} as a link that leads to itself. {_ADVICE}")
-    where = ""
+    # The remaining types are external links and those that an application has defined.
+    target = ""
     if kind == h5l.TYPE_EXTERNAL:
-        where = f" to {links.get_val(key)[0].decode('utf-8', 'replace')!r}"
-    raise OutsideError(f"refers to another file: {name!r} is an external link{where}. {_ADVICE}")
+        target = f" to {links.get_val(key)[0].decode('utf-8', 'replace')!r}"
+    raise OutsideError(f"refers to another file: {name!r} is an external link{target}. {_ADVICE}")
 
 
-def _bytes(name: str) -> bytes:
+def _encode_name(name: str) -> bytes:
+    # h5py decodes names that are not UTF-8 in the same way.
     return name.encode("utf-8", "surrogateescape")

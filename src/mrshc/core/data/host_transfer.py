@@ -1,4 +1,4 @@
-"""Arrays of other namespaces than numpy's (the array API): to the host and back."""
+"""Transfer of arrays of the array API from a device to the host and back."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 
 
 def to_host(array: Any) -> NDArray[Any]:
-    """Return an array of any namespace as one of numpy's."""
+    """Return an array of any namespace as an array of numpy."""
     if isinstance(array, np.ndarray):
         return array
-    if hasattr(array, "get"):  # CuPy copies to the host in no other way
+    # CuPy and torch copy to the host only by these methods of their own.
+    if hasattr(array, "get"):
         array = array.get()
-    elif hasattr(array, "cpu"):  # nor torch
+    elif hasattr(array, "cpu"):
         array = array.cpu()
     return np.asarray(array) if isinstance(array, np.ndarray) else np.from_dlpack(array)
 
 
 def to_device_of(block: Any, array: NDArray[Any], xp: Any) -> Any:
-    """Return a numpy array as one of the block's namespace, on the block's device."""
+    """Return an array of numpy as one of the namespace `xp` on the device of the block."""
     return array if xp is np else xp.asarray(array, device=block.device)

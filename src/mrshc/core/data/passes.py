@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
-# Called with a block, the number of its first column, and the namespace of its array.
+# Called with a block, the index of its first column, and the namespace of its array.
 BlockFunction = Callable[[Any, int, Any], T]
-# Called during a pass with its number and the number of columns done.
-OnBlock = Callable[[int, int], None]
+# Called during a pass with the number of the pass and the number of columns done.
+BlockCallback = Callable[[int, int], None]
 
 
 def ignore_progress(_: int, __: int) -> None:
@@ -21,28 +21,41 @@ def ignore_progress(_: int, __: int) -> None:
 
 
 class BlockSource(Protocol):
-    """What a pass needs to know of a matrix."""
+    """The part of the interface of a matrix that a pass needs.
+
+    Attributes
+    ----------
+    has_local_blocks : bool
+        Whether blocks are numpy arrays of this process, so that its threads can share the work
+        on them.
+    """
 
     has_local_blocks: bool
 
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, xp) for blocks of columns, in their order."""
+        """Yield function(block, start, xp) for all blocks of columns in order."""
         ...
 
 
 class Passes:
-    """Passes over one matrix, each counted.
+    """Counted passes over one matrix.
 
     Parameters
     ----------
-    data : DataMatrix, or another source of blocks
-        What to pass over.
-    n_threads : int
-        Threads that work on blocks which come into this process; elsewhere one thread waits.
+    data : DataMatrix or another BlockSource
+        The matrix.
+    n_threads : int, default=1
+        Threads that work on blocks of this process. Blocks of other processes or of a device are
+        processed there, whatever the number of threads.
+    n_passes : int, default=0
+        Number of passes that have been made before.
+    on_block : callable, default=ignore_progress
+        Called after each block with the number of the pass and the number of columns done.
+
+    Attributes
+    ----------
     n_passes : int
-        Passes that were made before.
-    on_block : callable
-        Called after each block with the number of the pass and of the columns that are done.
+        Number of passes so far.
     """
 
     def __init__(
@@ -51,7 +64,7 @@ class Passes:
         *,
         n_threads: int = 1,
         n_passes: int = 0,
-        on_block: OnBlock = ignore_progress,
+        on_block: BlockCallback = ignore_progress,
     ) -> None:
         self.n_passes = n_passes
         self._data = data
@@ -59,31 +72,35 @@ class Passes:
         self._on_block = on_block
 
     def map(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, xp) for all blocks, in their order."""
+        """Yield function(block, start, xp) for all blocks of columns in order: one pass."""
         self.n_passes += 1
-        done = 0
-        for width, result in self._results(partial(_with_width, function)):
-            done += width
-            self._on_block(self.n_passes, done)
+        n_done = 0
+        # Results carry the width of their block, which may be in another process by then.
+        for width, result in self._map_blocks(partial(_call_with_width, function)):
+            n_done += width
+            self._on_block(self.n_passes, n_done)
             yield result
 
-    def _results(self, function: BlockFunction[T]) -> Iterator[T]:
+    def _map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
+        """Yield function(block, start, xp) for all blocks in order, computed in threads."""
         if self._n_threads == 1 or not self._data.has_local_blocks:
             yield from self._data.map_blocks(function)
             return
-        waiting: deque[Future[T]] = deque()
+        pending: deque[Future[T]] = deque()
         with ThreadPoolExecutor(self._n_threads) as pool:
-            for block in self._data.map_blocks(_return_block):
-                waiting.append(pool.submit(function, *block))
-                if len(waiting) > self._n_threads:  # few blocks are held at a time
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            for arguments in self._data.map_blocks(_return_arguments):
+                pending.append(pool.submit(function, *arguments))
+                # One result is awaited for each further block, to hold few blocks in memory.
+                if len(pending) > self._n_threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
 
 
-def _with_width(function: BlockFunction[T], block: Any, start: int, xp: Any) -> tuple[int, T]:
+def _call_with_width(function: BlockFunction[T], block: Any, start: int, xp: Any) -> tuple[int, T]:
+    """Return the number of columns of a block and the result of the function."""
     return block.shape[1], function(block, start, xp)
 
 
-def _return_block(block: Any, start: int, xp: Any) -> tuple[Any, int, Any]:
+def _return_arguments(block: Any, start: int, xp: Any) -> tuple[Any, int, Any]:
     return block, start, xp

@@ -1,4 +1,4 @@
-"""Sparse matrices, in memory or in a file: a block at a time is made dense, never the whole."""
+"""Sparse matrices in memory or in a file, of which one block at a time is made dense."""
 
 from __future__ import annotations
 
@@ -12,117 +12,137 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mrshc.core.array_types import Index
-from mrshc.core.data.array_file import file_name
+from mrshc.core.data.array_file import describe_location
 from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.data.hdf5_zarr_safe_access import (
     attribute,
     encoding_of,
     has_member,
-    in_one_file,
     member,
+    refuse_unsafe_content,
 )
-from mrshc.core.data.read_errors import WHOLE_FILE, reading
+from mrshc.core.data.read_errors import CHECK_FILE_ADVICE, translate_read_errors
 from mrshc.core.data.shape_and_dtype import (
     OutOfRangeError,
     are_integers,
     block_dtype,
+    check_matrix_shape,
     in_range,
-    matrix_shape,
 )
 from mrshc.core.data.sparse_structure import (
     StructureError,
-    check_arrays,
     check_extent,
     check_indices,
+    check_part_types,
     check_pointers,
     check_shape,
     check_sizes,
-    check_sparse,
+    check_sparse_structure,
 )
 
-# The sparse formats of AnnData's files, and what is compressed in them.
+# AnnData's sparse encodings, and whether each compresses rows or columns.
 SPARSE = {"csr_matrix": "rows", "csc_matrix": "columns"}
 
 
 class SparseMatrix(BlockReader):
-    """A sparse matrix of scipy. What is not in CSC format is converted once.
+    """A sparse matrix of scipy. A matrix of another format than CSC is converted once.
 
-    Cells that are given more than once are added up as floats, as scikit-learn adds them up.
+    Values of the same cell are summed as floats, as scikit-learn does.
+
+    Parameters
+    ----------
+    matrix : sparse matrix or array of scipy, of shape (n, p)
+        The data, in any format.
+    name : str, default="the sparse matrix"
+        Name of the data in messages.
     """
 
     _advice = "Check it with its method check_format()."
 
     def __init__(self, matrix: Any, *, name: str = "the sparse matrix") -> None:
-        with _parts_agree(name):
-            check_arrays(matrix)
+        with _refuse_inconsistent_parts(name):
+            check_part_types(matrix)
         super().__init__(
             name=name,
-            shape=matrix_shape(matrix.shape, name),
+            shape=check_matrix_shape(matrix.shape, name),
             dtype=block_dtype(matrix.dtype, name),
         )
-        with _parts_agree(name), in_range():
-            check_sparse(matrix)
-            self._matrix = _by_columns(matrix, self.dtype)
+        with _refuse_inconsistent_parts(name), in_range():
+            check_sparse_structure(matrix)
+            self._matrix = _to_csc(matrix, self.dtype)
         self.holds_integers = are_integers(matrix.dtype)
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return some columns."""
+        """Return the columns at m indices, (n, m)."""
         with in_range():
             return self._matrix[:, indices].astype(self.dtype).toarray()
 
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
+    def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
+        # Converted before toarray() sums values of the same cell, which could overflow as integers.
         return self._matrix[:, start:stop].astype(self.dtype).toarray()
 
 
 @contextmanager
-def _parts_agree(name: str) -> Iterator[None]:
-    """Turn what is wrong with the parts of a sparse matrix into one sentence."""
+def _refuse_inconsistent_parts(name: str) -> Iterator[None]:
+    """Turn errors about the parts of a sparse matrix into a ValueError about X."""
     try:
         yield
     except OutOfRangeError:
         raise
-    except (TypeError, ValueError) as error:  # ours is one of them
+    except (TypeError, ValueError) as error:  # StructureError is a ValueError
         raise ValueError(
-            f"X must be a sparse matrix whose parts agree, but {name} is damaged: {error}. "
-            "Make it anew from its rows, columns and values."
+            f"X must be a sparse matrix whose parts are consistent, but {name} is damaged: "
+            f"{error}. Create it again from its row indices, column indices and values."
         ) from error
 
 
-def _by_columns(matrix: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a sparse matrix in CSC format; the given one stays as it is.
+def _to_csc(matrix: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a sparse matrix in CSC format; the given one is not changed.
 
-    CSR keeps its dtype, which may be shorter: its conversion adds nothing up.
+    A CSR matrix keeps its type, which may need less memory: its conversion sums no values.
     """
     if matrix.format not in ("csr", "csc"):
         return matrix.tocoo(copy=False).astype(dtype).tocsc()
-    parts = (_known_to_scipy(matrix.data), matrix.indices, matrix.indptr)
-    return _compressed(parts, matrix.shape, by_rows=matrix.format == "csr").tocsc()
+    parts = (_to_supported_dtype(matrix.data), matrix.indices, matrix.indptr)
+    return _compressed_array(parts, matrix.shape, by_rows=matrix.format == "csr").tocsc()
 
 
-def _compressed(parts: tuple[Any, Any, Any], shape: tuple[int, int], *, by_rows: bool) -> Any:
+def _compressed_array(parts: tuple[Any, Any, Any], shape: tuple[int, int], *, by_rows: bool) -> Any:
+    """Return the CSR or CSC array of data, indices and pointers."""
     return (sparse.csr_array if by_rows else sparse.csc_array)(parts, shape=shape)
 
 
-def _known_to_scipy(data: NDArray[Any]) -> NDArray[Any]:
-    """Return values in a type for which scipy has loops: not of float16, of no other byte order."""
+def _to_supported_dtype(data: NDArray[Any]) -> NDArray[Any]:
+    """Return values in a type that scipy's sparse arrays support."""
+    # The compiled loops of scipy support neither float16 nor a byte order other than the native.
     native = np.float32 if data.dtype == np.float16 else data.dtype.newbyteorder("=")
     return data.astype(native, copy=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Compressed:
-    """The parts of a sparse matrix in a file; their sizes and types agree, none is read yet."""
+    """The parts of a sparse matrix in a file, with consistent sizes and types, not read yet.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the matrix.
+    by : {"rows", "columns"}
+        The compressed axis.
+    data, indices, indptr : h5py.Dataset or zarr.Array
+        Values, indices along the other axis, and pointers of the CSR or CSC format.
+    """
 
     shape: tuple[int, int]
-    by: str  # "rows" or "columns": what is compressed
-    data: Any  # datasets of h5py or arrays of Zarr
+    by: str
+    data: Any
     indices: Any
     indptr: Any
 
     @classmethod
     def of(cls, group: Any) -> Compressed:
-        """Return the parts in a group; raise a StructureError where they do not agree."""
+        """Return the parts in a group; raise a StructureError if they are inconsistent."""
         by = SPARSE[encoding_of(group)]
         shape = check_shape(attribute(group, "shape"))
         parts = {}
@@ -138,61 +158,77 @@ class Compressed:
         return cls(shape=shape, by=by, **parts)
 
     def pointers(self) -> NDArray[np.int64]:
-        """Read where rows or columns begin and end."""
+        """Read the positions in `data` at which rows or columns start and end."""
         indptr = self.indptr[:]
         check_pointers(indptr, self.data.shape[0])
         return indptr.astype(np.int64)
 
     def part(self, pointers: NDArray[np.int64]) -> Any:
-        """Read the rows or columns between pointers, as a sparse matrix of scipy."""
+        """Read consecutive rows or columns, given their pointers, as a sparse array of scipy."""
         cells = slice(int(pointers[0]), int(pointers[-1]))
         n_major, n_minor = len(pointers) - 1, self.shape[1 if self.by == "rows" else 0]
         data, indices = self.data[cells], self.indices[cells]
         check_indices(indices, n_minor)
-        parts = (_known_to_scipy(data), indices, pointers - pointers[0])
+        # The pointers of a part are relative to its first cell.
+        parts = (_to_supported_dtype(data), indices, pointers - pointers[0])
         if self.by == "rows":
-            return _compressed(parts, (n_major, n_minor), by_rows=True)
-        return _compressed(parts, (n_minor, n_major), by_rows=False)
+            return _compressed_array(parts, (n_major, n_minor), by_rows=True)
+        return _compressed_array(parts, (n_minor, n_major), by_rows=False)
 
 
-class CompressedColumns(BlockReader):
-    """A group in AnnData's format csc_matrix, of which a block's columns are read as they lie."""
+class CompressedColumnsMatrix(BlockReader):
+    """A group of AnnData's encoding csc_matrix, of which the columns of a block are read.
+
+    Parameters
+    ----------
+    parts : Compressed
+        The parts of the matrix.
+    name : str
+        Name of the data in messages.
+    """
 
     def __init__(self, parts: Compressed, *, name: str) -> None:
         super().__init__(name=name, shape=parts.shape, dtype=block_dtype(parts.data.dtype, name))
         self.holds_integers = are_integers(parts.data.dtype)
         self._parts = parts
-        with self._reading(0, self.shape[1]):
-            self._ends = parts.pointers()
+        # All pointers are read once: they are few compared with the values.
+        with self._translate_errors(0, self.shape[1]):
+            self._pointers = parts.pointers()
 
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
-        return self._parts.part(self._ends[start : stop + 1]).astype(self.dtype).toarray()
+    def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
+        return self._parts.part(self._pointers[start : stop + 1]).astype(self.dtype).toarray()
 
 
 def open_sparse_group(group: Any) -> BlockReader:
-    """Return a sparse matrix that AnnData wrote to HDF5 or Zarr.
+    """Return the matrix of a sparse group that AnnData has written to HDF5 or Zarr.
 
-    Columns are what is asked for. Where a file has compressed rows (csr_matrix), all of it is read
-    once and kept as a sparse matrix of columns: no larger than in the file without compression.
+    Passes read columns. A matrix of compressed rows (csr_matrix) is therefore read once as a whole
+    and kept in memory as compressed columns, which take as much memory as the uncompressed file.
     """
-    name = file_name(group)
+    name = describe_location(group)
     if encoding_of(group) not in SPARSE:
         raise ValueError(
-            f"X must be a dataset or a sparse matrix in AnnData's format, but {name} is a group of "
-            "others. Pass one of them, such as file['X']."
+            "X must be a dataset or a sparse matrix in AnnData's format, but "
+            f"{name} is a group of other objects. Pass one of them, such as file['X']."
         )
-    with in_one_file(name), reading(name, 0, _shape(group, name)[1], WHOLE_FILE):
+    n_columns = _read_shape(group, name)[1]
+    with (
+        refuse_unsafe_content(name),
+        translate_read_errors(name, start=0, stop=n_columns, advice=CHECK_FILE_ADVICE),
+    ):
         parts = Compressed.of(group)
     if parts.by == "columns":
-        return CompressedColumns(parts, name=name)
-    block_dtype(parts.data.dtype, name)  # refuses other than numbers before they are read
-    with reading(name, 0, parts.shape[1], WHOLE_FILE):
+        return CompressedColumnsMatrix(parts, name=name)
+    # Refuse values that are not numbers before all of them are read.
+    block_dtype(parts.data.dtype, name)
+    with translate_read_errors(name, start=0, stop=parts.shape[1], advice=CHECK_FILE_ADVICE):
         matrix = parts.part(parts.pointers())
     return SparseMatrix(matrix, name=name)
 
 
-def _shape(group: Any, name: str) -> tuple[int, int]:
+def _read_shape(group: Any, name: str) -> tuple[int, int]:
+    """Return the shape of the sparse matrix in a group; refuse an invalid one."""
     try:
         return check_shape(attribute(group, "shape"))
     except StructureError as error:
-        raise UnreadableError(f"{name} cannot be read: {error}. {WHOLE_FILE}") from error
+        raise UnreadableError(f"{name} cannot be read: {error}. {CHECK_FILE_ADVICE}") from error

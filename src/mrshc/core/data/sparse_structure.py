@@ -1,7 +1,8 @@
-"""Whether the parts of a sparse matrix agree.
+"""Checks that the parts of a sparse matrix are consistent.
 
-The compiled loops of scipy write to wherever an index points, so that every index is checked before
-one of them is used. The check copies and changes nothing, other than scipy's `check_format`.
+The compiled loops of scipy write to any address that an index points to, so that all indices are
+checked before the first one is used. Unlike scipy's `check_format`, the checks neither copy nor
+change the matrix.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Rows or columns for each value, and a number of them that is no harm: not tuned, data have less
-# than one.
-_MOST_EMPTY, _SMALL = 1000, 10**6
+# Largest number of rows or columns for each value: real data have less than one, so that 1000 is
+# reached only by a wrong shape. Not tuned.
+_MAX_EXTENT_PER_VALUE = 1000
+
+# Number of rows or columns that needs so little memory (8 MB for one double each) that it is
+# accepted for any number of values. Not tuned.
+_HARMLESS_EXTENT = 10**6
 
 
 class StructureError(ValueError):
-    """Parts of a sparse matrix that do not agree: a clause that follows a colon."""
+    """The parts of a sparse matrix are inconsistent; the message is a clause for after a colon."""
 
 
-# The parts of each format of scipy that must be arrays; the others are made of them.
-_ARRAYS = {
+# The parts of each format of scipy that must be arrays; its other attributes derive from them.
+_ARRAY_PARTS = {
     "bsr": ("data", "indices", "indptr"),
     "coo": ("data", "row", "col"),
     "csc": ("data", "indices", "indptr"),
@@ -31,16 +36,19 @@ _ARRAYS = {
 }
 
 
-def check_arrays(matrix: Any) -> None:
-    """Refuse a sparse matrix of scipy of which a part is no array, before any of it is used."""
-    for name in _ARRAYS.get(matrix.format, ()):
+def check_part_types(matrix: Any) -> None:
+    """Refuse a sparse matrix of scipy with a part that is not an array.
+
+    This comes before all other checks, since even `matrix.dtype` and `matrix.nnz` use the parts.
+    """
+    for name in _ARRAY_PARTS.get(matrix.format, ()):
         part = getattr(matrix, name, None)
         if not isinstance(part, np.ndarray):
             raise StructureError(f"its {name} must be an array, but is a {type(part).__name__}")
 
 
-def check_sparse(matrix: Any) -> None:
-    """Refuse a sparse matrix of scipy, of any format, whose parts do not agree."""
+def check_sparse_structure(matrix: Any) -> None:
+    """Refuse a sparse matrix of scipy, of any format, whose parts are inconsistent."""
     check = _CHECKS.get(matrix.format)
     if check is not None:
         check(matrix)
@@ -49,11 +57,11 @@ def check_sparse(matrix: Any) -> None:
 
 
 def check_shape(shape: Any) -> tuple[int, int]:
-    """Return a shape that a file gives, as two whole numbers."""
+    """Return the shape that a file declares as two integers of Python; refuse anything else."""
     sizes = np.asarray(shape if isinstance(shape, list | tuple | np.ndarray) else ())
-    # Numbers too large for numpy come as objects.
-    whole = sizes.shape == (2,) and all(isinstance(size, int) for size in sizes.tolist())
-    if not whole or min(sizes.tolist()) < 0 or sizes.dtype.kind == "b":
+    # numpy keeps integers of more than 64 bits as objects, so that the dtype cannot be tested.
+    are_two_integers = sizes.shape == (2,) and all(isinstance(n, int) for n in sizes.tolist())
+    if not are_two_integers or min(sizes.tolist()) < 0 or sizes.dtype.kind == "b":
         given = "is missing" if shape is None else f"is {str(shape)[:60]!r}"
         raise StructureError(f"its attribute 'shape' must be two whole numbers, but {given}")
     n, p = sizes.tolist()
@@ -61,18 +69,34 @@ def check_shape(shape: Any) -> tuple[int, int]:
 
 
 def check_extent(shape: tuple[int, int], *, n_cells: int, n_listed: int) -> None:
-    """Refuse a shape of which nearly all rows or columns are empty: it may ask for any memory.
+    """Refuse a shape with far more rows or columns than values, for which no memory may suffice.
 
-    Those that have a pointer or a list of their own (`n_listed`) are there already.
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the matrix.
+    n_cells : int
+        Number of stored values.
+    n_listed : int
+        Number of rows or columns with a pointer or a list of their own, which are in memory or in
+        the file already.
     """
-    if max(shape) > max(_MOST_EMPTY * (n_cells + n_listed), _SMALL):
+    if max(shape) > max(_MAX_EXTENT_PER_VALUE * (n_cells + n_listed), _HARMLESS_EXTENT):
         raise StructureError(
-            f"its shape must be one that its values fill, but is {shape} for {n_cells:,} values"
+            f"its shape must fit the number of its values, but is {shape} for {n_cells:,} values"
         )
 
 
 def check_sizes(data: Any, indices: Any, indptr: Any, *, n_major: int) -> None:
-    """Refuse parts of a compressed matrix whose sizes or types do not agree; none is read."""
+    """Refuse parts of a compressed matrix with inconsistent sizes or types, without reading them.
+
+    Parameters
+    ----------
+    data, indices, indptr : array, h5py.Dataset or zarr.Array
+        The parts of the CSR or CSC format.
+    n_major : int
+        Size of the compressed axis: number of rows of CSR, number of columns of CSC.
+    """
     for name, part in (("data", data), ("indices", indices), ("indptr", indptr)):
         if len(part.shape) != 1:
             raise StructureError(f"its {name} must be a vector, but has shape {part.shape}")
@@ -80,7 +104,7 @@ def check_sizes(data: Any, indices: Any, indptr: Any, *, n_major: int) -> None:
             raise StructureError(f"its {name} must be whole numbers, but are of type {part.dtype}")
     if indices.shape != data.shape:
         raise StructureError(
-            f"its indices must be as many as data, but are {indices.shape[0]:,} for "
+            f"its indices must be as many as its data, but there are {indices.shape[0]:,} for "
             f"{data.shape[0]:,} values"
         )
     if indptr.shape != (n_major + 1,):
@@ -90,10 +114,10 @@ def check_sizes(data: Any, indices: Any, indptr: Any, *, n_major: int) -> None:
 
 
 def check_pointers(indptr: NDArray[Any], n_cells: int) -> None:
-    """Refuse pointers that do not divide the cells into rows or columns."""
-    # Compared, not subtracted: differences of unsigned numbers are never below zero.
+    """Refuse pointers that do not divide `n_cells` values into consecutive rows or columns."""
+    # Compared instead of subtracted: differences of unsigned integers are never negative.
     if np.any(indptr[1:] < indptr[:-1]):
-        raise StructureError("its indptr must not decrease, but does")
+        raise StructureError("its indptr must not decrease, but it does")
     if indptr[0] != 0 or indptr[-1] != n_cells:
         raise StructureError(
             f"its indptr must run from 0 to {n_cells:,}, but runs from {indptr[0]} to {indptr[-1]}"
@@ -101,7 +125,7 @@ def check_pointers(indptr: NDArray[Any], n_cells: int) -> None:
 
 
 def check_indices(indices: NDArray[Any], size: int, *, name: str = "indices") -> None:
-    """Refuse indices of rows or columns that are not there."""
+    """Refuse indices outside of an axis of a given size; `name` stands for them in the message."""
     if indices.size == 0:
         return
     if indices.dtype.kind not in "iu":
@@ -109,11 +133,13 @@ def check_indices(indices: NDArray[Any], size: int, *, name: str = "indices") ->
     low, high = indices.min(), indices.max()
     if low < 0 or high >= size:
         raise StructureError(
-            f"its {name} must lie in 0 to {size - 1}, but one of them is {low if low < 0 else high}"
+            f"its {name} must be between 0 and {size - 1}, but one of them is "
+            f"{low if low < 0 else high}"
         )
 
 
 def _check_compressed(matrix: Any) -> None:
+    """Check a matrix in CSR or CSC format."""
     n_major, n_minor = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
     check_sizes(matrix.data, matrix.indices, matrix.indptr, n_major=n_major)
     check_pointers(matrix.indptr, matrix.data.size)
@@ -121,34 +147,38 @@ def _check_compressed(matrix: Any) -> None:
 
 
 def _check_blocks(matrix: Any) -> None:
+    """Check a matrix in BSR format, whose values are dense blocks of equal size."""
     blocks, sizes = matrix.data, matrix.blocksize
     if blocks.ndim != 3 or min(sizes) < 1 or any(np.remainder(matrix.shape, sizes)):
         raise StructureError(
-            f"its data must be blocks that fill the shape {matrix.shape}, but have shape "
+            f"its data must be blocks that divide the shape {matrix.shape}, but have shape "
             f"{blocks.shape}"
         )
     n_major, n_minor = (size // step for size, step in zip(matrix.shape, sizes, strict=True))
+    # One value of each block stands for the block: BSR is CSR on blocks.
     check_sizes(blocks[:, 0, 0], matrix.indices, matrix.indptr, n_major=n_major)
     check_pointers(matrix.indptr, len(blocks))
     check_indices(matrix.indices, n_minor)
 
 
 def _check_coordinates(matrix: Any) -> None:
+    """Check a matrix in COO format."""
     coordinates = (matrix.row, matrix.col)
     for name, part, size in zip(("rows", "columns"), coordinates, matrix.shape, strict=True):
         if part.shape != matrix.data.shape or part.ndim != 1:
             raise StructureError(
-                f"its {name} must be as many as data, but have shape {part.shape} for "
+                f"its {name} must be as many as its data, but have shape {part.shape} for "
                 f"{matrix.data.shape}"
             )
         check_indices(part, size, name=name)
 
 
 def _check_diagonals(matrix: Any) -> None:
+    """Check a matrix in DIA format; offsets of diagonals outside of the matrix are valid there."""
     data, offsets = matrix.data, matrix.offsets
     if data.ndim != 2 or offsets.shape != (len(data),):
         raise StructureError(
-            f"its offsets must be as many as diagonals, but have shape {offsets.shape} for "
+            f"its offsets must be as many as its diagonals, but have shape {offsets.shape} for "
             f"{data.shape}"
         )
     if offsets.dtype.kind not in "iu":
@@ -158,6 +188,7 @@ def _check_diagonals(matrix: Any) -> None:
 
 
 def _check_lists(matrix: Any) -> None:
+    """Check a matrix in LIL format, which has a list of columns and of values for each row."""
     n, p = matrix.shape
     if matrix.rows.shape != (n,) or matrix.data.shape != (n,):
         raise StructureError(
@@ -167,18 +198,21 @@ def _check_lists(matrix: Any) -> None:
     for columns, values in zip(matrix.rows, matrix.data, strict=True):
         if len(columns) != len(values):
             raise StructureError(
-                f"its indices must be as many as data, but are {len(columns):,} for "
+                f"its indices must be as many as its data, but there are {len(columns):,} for "
                 f"{len(values):,} values in a row"
             )
         check_indices(np.asarray(columns), p, name="columns")
 
 
 def _check_keys(matrix: Any) -> None:
+    """Check a matrix in DOK format, a dictionary with pairs of row and column as keys."""
+    # Without keys, the list would become an array of one dimension.
     keys = np.array(list(matrix.keys())).reshape(-1, 2)
     for name, size, part in zip(("rows", "columns"), matrix.shape, keys.T, strict=True):
         check_indices(part, size, name=name)
 
 
+# All formats of scipy. Another one, of a future version, is checked by its extent only.
 _CHECKS = {
     "bsr": _check_blocks,
     "coo": _check_coordinates,

@@ -1,1 +1,1 @@
-"""Missing values and outliers."""
+"""Robustness against missing values and outliers."""

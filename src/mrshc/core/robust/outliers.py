@@ -1,8 +1,8 @@
-"""Outlying cells and outlying samples: the first are winsorised, the second set apart.
+"""Outlying cells, which are winsorised, and outlying samples, which are excluded from the fit.
 
-A cell is moved to the nearest value that is not unusual for its feature. A sample is outlying if
-it is isolated: farther from its neighbours than they are from theirs. A small cluster is no
-outlier, however far it is from the rest and however loose it is.
+An outlying cell is moved to the nearest value that is not unusual for its feature. A sample is
+outlying if it is isolated: farther from its neighbours than they are from theirs. A small cluster
+is not outlying, however far from the other samples and however dispersed it is.
 """
 
 from __future__ import annotations
@@ -21,15 +21,29 @@ from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 from mrshc.core.trees.tree import Linkage, Metric, Tree
 
-# Median absolute deviations times this estimate the standard deviation of a normal feature.
+# The median absolute deviation of a normal distribution times this factor, one over the upper
+# quartile of the standard normal distribution, is its standard deviation.
 _MAD_TO_SD = 1.4826
-_USUAL = 2.5  # standard deviations from the median
-_FAR = 3.5
 
-# A sample is alone if its third neighbour is unusually far: four samples are a cluster.
-_NEIGHBOUR = 3
-_ALONE = 4.0  # standard deviations of the logarithm of that distance, from the median
-_FEWEST = 10  # of fewer samples, nobody can say what is usual
+# Cells are winsorised at this number of standard deviations from the median: 1.2 % of the values of
+# a normal distribution are farther away.
+_WINSORISE_SDS = 2.5
+
+# Cells beyond this number of standard deviations are removed if they are few: 0.05 % of the values
+# of a normal distribution are farther away, so that such a cell is an error rather than a tail.
+_REMOVE_SDS = 3.5
+
+# A sample is isolated if its third nearest neighbour is unusually far away: four samples count as a
+# cluster.
+_N_NEIGHBOURS = 3
+
+# An isolated sample exceeds the median of the logarithm of that distance by this number of standard
+# deviations. In normal data, at most 15 of 10,000 samples do.
+_ISOLATION_SDS = 4.0
+
+# Below this number of samples, the median and the median absolute deviation of the distances are
+# too uncertain to call a sample outlying.
+_MIN_SAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,154 +51,259 @@ class RobustData:
     """Winsorised data, and the samples that are outlying as a whole."""
 
     data: DataMatrix  # (n, p)
-    outlying: Index  # increasing
+    outlying: Index  # outlying samples, in increasing order
 
     def usual_samples(self) -> DataMatrix:
-        """Return the data of the other samples."""
-        every = np.arange(self.data.shape[0])
-        return self.data.select_samples(np.setdiff1d(every, self.outlying, assume_unique=True))
+        """Return the data of the samples that are not outlying."""
+        samples = np.arange(self.data.shape[0])
+        return self.data.select_samples(np.setdiff1d(samples, self.outlying, assume_unique=True))
 
 
 def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
-    """Winsorise unusual cells, and find the samples that are outlying.
+    """Winsorise outlying cells and detect outlying samples.
 
-    In the other samples, cells that are far out and alone on their side of a feature are taken
-    out, to be completed like missing ones; what is usual is learnt from these samples only, so
-    that an outlying sample changes nothing for them.
+    In samples that are not outlying, extreme cells that at most two others accompany on their side
+    of a feature are removed, to be completed like missing cells. Limits are estimated from these
+    samples only, so that an outlying sample has no influence on the others.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        The data, NaN where missing.
+    metric : {"sqeuclidean", "cityblock"}
+        Metric of the distances between samples.
+
+    Returns
+    -------
+    RobustData
     """
-    everyone = np.arange(X.shape[0])
-    if everyone.size < _FEWEST:
-        X = _winsorise(X, everyone, take_out=False)
+    samples = np.arange(X.shape[0])
+    if samples.size < _MIN_SAMPLES:
+        X = _winsorise_cells(X, samples, remove_extremes=False)
         return RobustData(data=ArrayMatrix(X), outlying=np.empty(0, np.intp))
-    outlying = _isolated(_winsorise(X, everyone, take_out=False), metric)
+    outlying = _isolated_samples(_winsorise_cells(X, samples, remove_extremes=False), metric)
+    # Each iteration adds outlying samples or ends, so that there are at most n of them.
     while True:
-        others = np.setdiff1d(everyone, outlying, assume_unique=True)
-        winsorised = _winsorise(X, others, take_out=True)
-        # Few features may not show that a sample is alone; that nothing is left of it, they do.
-        gaps = np.isnan(winsorised[others]).sum(axis=1) - np.isnan(X[others]).sum(axis=1)
-        erased = others[2 * gaps > (~np.isnan(X[others])).sum(axis=1)]
-        if not erased.size:
+        usual = np.setdiff1d(samples, outlying, assume_unique=True)
+        winsorised = _winsorise_cells(X, usual, remove_extremes=True)
+        # With few features a sample may not be isolated, although most of its cells are extreme.
+        n_removed = np.isnan(winsorised[usual]).sum(axis=1) - np.isnan(X[usual]).sum(axis=1)
+        mostly_removed = usual[2 * n_removed > (~np.isnan(X[usual])).sum(axis=1)]
+        if not mostly_removed.size:
             return RobustData(data=ArrayMatrix(winsorised), outlying=outlying)
-        outlying = np.union1d(outlying, erased)
+        outlying = np.union1d(outlying, mostly_removed)
 
 
 def winsorise(X: NDArray[Any], outlying: Index) -> NDArray[Any]:
-    """Winsorise features as a robust fit does that found these samples to be outlying.
+    """Winsorise features as in a robust fit with given outlying samples.
 
-    The limits are estimated from each feature alone, so X may hold some features of the data.
+    Parameters
+    ----------
+    X : ndarray of shape (n, m)
+        Some or all features of the data: limits are estimated for each feature separately.
+    outlying : ndarray of int
+        Samples that the robust fit has found to be outlying.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        A copy of X with winsorised cells, NaN for removed cells.
     """
     usual = np.setdiff1d(np.arange(X.shape[0]), outlying)
-    return _winsorise(X, usual, take_out=X.shape[0] >= _FEWEST)
+    return _winsorise_cells(X, usual, remove_extremes=X.shape[0] >= _MIN_SAMPLES)
 
 
-def _winsorise(X: NDArray[Any], usual: Index, *, take_out: bool) -> NDArray[Any]:
-    """Return a copy in which cells are within bounds that are learnt from the usual samples.
+def _winsorise_cells(X: NDArray[Any], usual: Index, *, remove_extremes: bool) -> NDArray[Any]:
+    """Return a copy of X with all cells within limits that are estimated from usual samples.
 
-    Cells of these that are far out, and alone in that, are taken out.
-
-    A feature that has the same value in more than half of the samples is left as it is: its median
-    absolute deviation is zero, and says nothing.
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        The data, NaN where missing.
+    usual : ndarray of int
+        Samples that are not outlying.
+    remove_extremes : bool
+        Whether extreme cells of usual samples become NaN if there are at most three of them on
+        their side of the feature.
     """
     out = X.copy(order="K")
     for block in column_blocks(*X.shape):
         part = X[:, block].astype(np.float64)
-        known = part[usual]
-        known[:, np.isnan(known).all(axis=0)] = 0.0  # observed in outlying samples only
-        median = np.nanmedian(known, axis=0)
-        deviation = _MAD_TO_SD * np.nanmedian(np.abs(known - median), axis=0)
+        reference = part[usual]
+        # A feature that is observed only in outlying samples has no median.
+        reference[:, np.isnan(reference).all(axis=0)] = 0.0
+        median = np.nanmedian(reference, axis=0)
+        deviation = _MAD_TO_SD * np.nanmedian(np.abs(reference - median), axis=0)
+        # The deviation is zero if more than half of the samples have the same value. It is then no
+        # estimate of the spread, and the feature is not winsorised.
         unit = np.where(deviation > 0, deviation, np.inf)
-        np.clip(part, median - _USUAL * unit, median + _USUAL * unit, out=part)
-        if take_out:
-            for far in (known > median + _FAR * unit, known < median - _FAR * unit):
-                alone = far & (far.sum(axis=0) <= _NEIGHBOUR)
-                rows, columns = np.nonzero(alone)
+        np.clip(part, median - _WINSORISE_SDS * unit, median + _WINSORISE_SDS * unit, out=part)
+        if remove_extremes:
+            above = reference > median + _REMOVE_SDS * unit
+            below = reference < median - _REMOVE_SDS * unit
+            for extreme in (above, below):
+                # More extreme cells on one side may be those of a small cluster.
+                is_removed = extreme & (extreme.sum(axis=0) <= _N_NEIGHBOURS)
+                rows, columns = np.nonzero(is_removed)
                 part[usual[rows], columns] = np.nan
         out[:, block] = part
     return out
 
 
-def _isolated(X: NDArray[Any], metric: Metric) -> Index:
-    """Return the samples that are isolated, by the distances in all features."""
+def _isolated_samples(X: NDArray[Any], metric: Metric) -> Index:
+    """Return the samples that are isolated, by their distances in all features of X, (n, p)."""
     p = X.shape[1]
     pairs = PairDistances(ArrayMatrix(X), metric)
     distances = pairs.weighted(np.arange(p), np.ones(p))
     np.fill_diagonal(distances, np.inf)
+    # The distance between samples without a common observed feature is unknown.
     if pairs.shared is not None:
         distances[pairs.shared == 0] = np.inf
-    near = np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOUR]
-    third = np.take_along_axis(distances, near[:, -1:], axis=1)[:, 0]
+    neighbours = np.argsort(distances, axis=1, kind="stable")[:, :_N_NEIGHBOURS]
+    third = np.take_along_axis(distances, neighbours[:, -1:], axis=1)[:, 0]
     if not third.any() or np.isinf(np.median(third)):
         return np.empty(0, np.intp)
-    # Copies have no distance: the smallest that there is stands for none.
+    # The distance between copies is zero and has no logarithm: the smallest positive one replaces
+    # it.
     logs = np.log(np.maximum(third, third[third > 0].min()))
     median = np.median(logs)
     spread = _MAD_TO_SD * np.median(np.abs(logs - median))
-    # Far for a sample of these data, and far for one of its neighbours.
-    usual = np.maximum(median, logs[near].min(axis=1))
-    return np.flatnonzero(logs - usual > _ALONE * spread) if spread > 0 else np.empty(0, np.intp)
+    # The distance must be large compared with all samples and with one of the neighbours: within a
+    # dispersed cluster, the neighbours are isolated to the same degree.
+    expected = np.maximum(median, logs[neighbours].min(axis=1))
+    if spread > 0:
+        return np.flatnonzero(logs - expected > _ISOLATION_SDS * spread)
+    return np.empty(0, np.intp)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an outlying sample joins the tree."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attachment:
+    """A merge that adds an outlying sample to a tree."""
 
-    node: int  # becomes its sibling
+    sample: int
+    node: int  # of the old tree, which becomes the sibling of the sample
     height: float
-    before: int  # the merge of the old tree that comes next
+    position: int  # index of the merge of the old tree before which this one is inserted
 
 
 def attached(
     pruned: PrunedTree, distances: Float, outlying: Index, *, n_clusters: int, linkage: Linkage
 ) -> PrunedTree:
-    """Return the tree of all samples: outlying ones join the branch of their nearest neighbour.
+    """Return the tree of all samples, with outlying ones attached to their nearest neighbours.
 
-    `distances` are those of all samples; the tree is that of the others. An outlying sample joins
-    where its distance to the branch fits between the heights of the tree, at most on top of the
-    cluster that the branch belongs to: no cut into `n_clusters` or fewer falls on it.
+    An outlying sample joins the branch of its nearest neighbour at the height that its distance to
+    the branch demands, at most at the top of the cluster of the branch. No cut into `n_clusters` or
+    fewer clusters thus separates an outlying sample.
+
+    Parameters
+    ----------
+    pruned : PrunedTree
+        Tree of the samples that are not outlying.
+    distances : ndarray of shape (n, n)
+        Distances between all samples.
+    outlying : ndarray of int
+        Outlying samples, in increasing order.
+    n_clusters : int
+        Number of clusters.
+    linkage : str
+        Linkage of the tree.
+
+    Returns
+    -------
+    PrunedTree
     """
     n = distances.shape[0]
-    kept = np.setdiff1d(np.arange(n), outlying, assume_unique=True)
+    usual = np.setdiff1d(np.arange(n), outlying, assume_unique=True)
     tree = pruned.tree
-    parents = _parents(tree)
-    # Pruning may split a low branch and leave a higher one whole, so a cut is not the pruned tree.
+    # Pruning may split a low branch and leave a higher one whole, so that its clusters differ from
+    # those of a cut. No sample is attached above either of them.
     clusters = {*pruned.nodes(n_clusters), *tree.nodes_at(n_clusters)}
     undone = [*pruned.splits[: n_clusters - 1], *cut_tree(tree, n_clusters).splits]
-    lid = min((tree.height(node) for node in undone), default=np.inf)
-    places = dict[int, list[tuple[_Place, int]]]()
-    for sample in outlying:
-        near = distances[sample, kept]
-        place = _place(tree, parents, clusters, near, distances[np.ix_(kept, kept)], lid, linkage)
-        places.setdefault(place.before, []).append((place, int(sample)))
-    return _rebuilt(pruned, places, kept)
+    max_height = min((tree.height(node) for node in undone), default=np.inf)
+    parents = _parent_nodes(tree)
+    attachments = [
+        _find_attachment(
+            tree,
+            int(sample),
+            parents=parents,
+            clusters=clusters,
+            to_tree=distances[sample, usual],
+            within_tree=distances[np.ix_(usual, usual)],
+            max_height=max_height,
+            linkage=linkage,
+        )
+        for sample in outlying
+    ]
+    return _insert_attachments(pruned, attachments, usual=usual)
 
 
-def _place(
+def _find_attachment(
     tree: Tree,
+    sample: int,
+    *,
     parents: Index,
     clusters: set[int],
-    near: Float,
-    among: Float,
-    lid: float,
+    to_tree: Float,
+    within_tree: Float,
+    max_height: float,
     linkage: Linkage,
-) -> _Place:
-    node = int(near.argmin())
-    apart = _linkage_distance(near, among, tree.members(node), linkage)
-    while node not in clusters and tree.height(int(parents[node])) < apart:
+) -> _Attachment:
+    """Return the merge that attaches an outlying sample to a tree of n samples.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    sample : int
+        The outlying sample.
+    parents : ndarray of shape (2 n - 1,)
+        Parent of each node.
+    clusters : set of int
+        Nodes above which the sample must not be attached.
+    to_tree : ndarray of shape (n,)
+        Distances between the outlying sample and those of the tree.
+    within_tree : ndarray of shape (n, n)
+        Distances between the samples of the tree.
+    max_height : float
+        Largest height of the merge.
+    linkage : str
+        Linkage of the tree.
+    """
+    node = int(to_tree.argmin())
+    distance = _linkage_distance(to_tree, within_tree, members=tree.members(node), linkage=linkage)
+    while node not in clusters and tree.height(int(parents[node])) < distance:
         node = int(parents[node])
-        apart = _linkage_distance(near, among, tree.members(node), linkage)
-    height = max(tree.height(node), min(apart, lid))
-    # Merges are undone from the last to the first, so this one goes where its height belongs,
-    # after those below it and before the one above.
+        distance = _linkage_distance(
+            to_tree, within_tree, members=tree.members(node), linkage=linkage
+        )
+    height = max(tree.height(node), min(distance, max_height))
+    # A cut undoes merges from the last to the first, so that this merge is inserted by its height,
+    # after the merge of the node and before the merge of its parent.
     first = max(node - tree.n_samples + 1, 0)
     last = parents[node] - tree.n_samples if node != tree.root else tree.n_samples - 1
     heights = tree.linkage_matrix[first:last, 2]
     higher = np.flatnonzero(heights >= height)
-    return _Place(node, height, int(first + higher[0]) if higher.size else int(last))
+    position = int(first + higher[0]) if higher.size else int(last)
+    return _Attachment(sample=sample, node=node, height=height, position=position)
 
 
-def _linkage_distance(near: Float, among: Float, members: Index, linkage: Linkage) -> float:
-    """Return the height at which a sample would join the samples of a node."""
-    to_members = near[members]
+def _linkage_distance(
+    to_tree: Float, within_tree: Float, *, members: Index, linkage: Linkage
+) -> float:
+    """Return the height at which a sample would be merged with the samples of a node.
+
+    Parameters
+    ----------
+    to_tree : ndarray of shape (n,)
+        Distances between the sample and those of the tree.
+    within_tree : ndarray of shape (n, n)
+        Distances between the samples of the tree.
+    members : ndarray of int
+        Samples of the node.
+    linkage : str
+        Linkage of the tree.
+    """
+    to_members = to_tree[members]
     if linkage == "single":
         return float(to_members.min())
     if linkage == "complete":
@@ -192,11 +311,15 @@ def _linkage_distance(near: Float, among: Float, members: Index, linkage: Linkag
     if linkage in ("average", "weighted"):
         return float(to_members.mean())
     m = members.size
-    squared = max(float(to_members.mean() - among[np.ix_(members, members)].mean() / 2), 0.0)
+    # The squared distance to the centroid of m points is the mean squared distance to them minus
+    # half of their mean squared distance from each other.
+    mean_within = within_tree[np.ix_(members, members)].mean()
+    squared = max(float(to_members.mean() - mean_within / 2), 0.0)
     return float(np.sqrt(squared * 2 * m / (m + 1) if linkage == "ward" else squared))
 
 
-def _parents(tree: Tree) -> Index:
+def _parent_nodes(tree: Tree) -> Index:
+    """Return the parent of each node of a tree of n samples, (2 n - 1,); -1 for the root."""
     parents = np.full(2 * tree.n_samples - 1, -1)
     parents[tree.linkage_matrix[:, :2].astype(np.intp)] = (
         tree.n_samples + np.arange(tree.n_samples - 1)
@@ -204,37 +327,50 @@ def _parents(tree: Tree) -> Index:
     return parents
 
 
-def _rebuilt(
-    pruned: PrunedTree, places: dict[int, list[tuple[_Place, int]]], kept: Index
+def _insert_attachments(
+    pruned: PrunedTree, attachments: list[_Attachment], *, usual: Index
 ) -> PrunedTree:
-    """Return the tree with all merges numbered anew, the new ones in their places."""
-    tree = pruned.tree
-    old = tree.linkage_matrix
-    n = kept.size + sum(map(len, places.values()))
-    merges = list[tuple[int, int, float, int]]()
-    # The node of the new tree that stands for a node of the old one, as it grows.
-    stands_for = {i: int(sample) for i, sample in enumerate(kept)}
-    made = dict[int, int]()  # where the old merge itself went
+    """Return the tree with additional merges; all merges are numbered again.
 
-    def size(node: int) -> int:
+    Parameters
+    ----------
+    pruned : PrunedTree
+        Tree of the samples that are not outlying.
+    attachments : list of _Attachment
+        Merges of the outlying samples.
+    usual : ndarray of int
+        The samples of the tree, as indices among all samples.
+    """
+    old = pruned.tree.linkage_matrix
+    n = usual.size + len(attachments)
+    merges = list[tuple[int, int, float, int]]()
+    # Node of the new tree that a later merge with a node of the old tree refers to. It changes
+    # whenever a sample is attached to the node.
+    current = {i: int(sample) for i, sample in enumerate(usual)}
+    # Node of the new tree for each merge of the old one, without attached samples.
+    renumbered = dict[int, int]()
+
+    def node_size(node: int) -> int:
         return 1 if node < n else merges[node - n][3]
 
-    def merge(a: int, b: int, height: float) -> int:
-        merges.append((min(a, b), max(a, b), height, size(a) + size(b)))
+    def append_merge(a: int, b: int, height: float) -> int:
+        merges.append((min(a, b), max(a, b), height, node_size(a) + node_size(b)))
         return n + len(merges) - 1
 
-    for position in range(kept.size):
-        for place, sample in sorted(
-            places.get(position, ()), key=lambda entry: (entry[0].height, entry[1])
-        ):
-            stands_for[place.node] = merge(stands_for[place.node], sample, place.height)
+    by_position = dict[int, list[_Attachment]]()
+    for attachment in attachments:
+        by_position.setdefault(attachment.position, []).append(attachment)
+    for position in range(usual.size):
+        # Lower merges come first; the sample decides ties, so that the result is unique.
+        for new in sorted(by_position.get(position, ()), key=lambda a: (a.height, a.sample)):
+            current[new.node] = append_merge(current[new.node], new.sample, new.height)
         if position < old.shape[0]:
-            a, b = (stands_for[int(child)] for child in old[position, :2])
-            node = kept.size + position
-            stands_for[node] = made[node] = merge(a, b, float(old[position, 2]))
+            a, b = (current[int(child)] for child in old[position, :2])
+            node = usual.size + position
+            current[node] = renumbered[node] = append_merge(a, b, float(old[position, 2]))
     return replace(
         pruned,
         tree=Tree(linkage_matrix=np.array(merges, dtype=np.float64)),
-        splits=tuple(made[node] for node in pruned.splits),
-        tests={made[node]: curve for node, curve in pruned.tests.items()},
+        splits=tuple(renumbered[node] for node in pruned.splits),
+        tests={renumbered[node]: curve for node, curve in pruned.tests.items()},
     )
