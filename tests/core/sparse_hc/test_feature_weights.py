@@ -136,7 +136,9 @@ def test_operator_is_the_matrix(metric, share_missing):
         squareform(pairs.weighted(np.arange(9), w), checks=False), D @ w, rtol=1e-9
     )
     np.testing.assert_allclose(pairs.slopes(squareform(u)), D.T @ u, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(pairs.columns(slice(2, 7)), D[:, 2:7].T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        pairs.feature_distances(slice(2, 7)), D[:, 2:7].T, rtol=1e-9, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
@@ -192,7 +194,7 @@ def test_permuted_criteria_are_those_of_a_permuted_matrix(monkeypatch):
     D = np.random.default_rng(seed).permuted(explicit_pairs(X, "sqeuclidean").T, axis=1).T
     expected = [explicit_solution(D, bound, **AS_IN_R)[2] for bound in bounds]
     np.testing.assert_allclose(together, expected, rtol=1e-9)
-    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._KEPT_CELLS", 0)
+    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._MAX_KEPT_DISTANCES", 0)
     again = permuted_criteria(pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **AS_IN_R)
     np.testing.assert_array_equal(again, together)
 
@@ -233,7 +235,9 @@ def test_operator_is_that_of_the_array(implementation, metric):
             assert_close(found, near.weighted(indices, w[indices]))
             assert np.all(np.diag(found) == 0.0)
         assert_close(pairs.slopes(u + u.T), near.slopes(u + u.T))
-        assert_close(pairs.columns(slice(100, 200)), near.columns(slice(100, 200)))
+        assert_close(
+            pairs.feature_distances(slice(100, 200)), near.feature_distances(slice(100, 200))
+        )
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
@@ -263,7 +267,7 @@ def test_permuted_criteria_are_those_of_the_array(implementation, monkeypatch):
     )
     expected = permuted_criteria(pairs=near, **bounds)
     np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)
-    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._KEPT_CELLS", 0)
+    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._MAX_KEPT_DISTANCES", 0)
     np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)
 
 

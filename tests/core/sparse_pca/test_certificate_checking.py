@@ -46,9 +46,9 @@ def one_thread():
 @pytest.fixture
 def starved(monkeypatch):
     """Working sets begin with five columns, and grow by few."""
-    monkeypatch.setattr(working_sets, "_MULTIPLE", 0.0)
+    monkeypatch.setattr(working_sets, "_COLUMNS_PER_SQUARED_BOUND", 0.0)
     for module in (working_sets, solvers):
-        monkeypatch.setattr(module, "MORE_COLUMNS", 5)
+        monkeypatch.setattr(module, "EXTRA_COLUMNS", 5)
 
 
 PLACES = {"blocks": ArrayInBlocks, "device": array_api_strict.asarray}
@@ -175,7 +175,7 @@ def test_columns_that_tie_for_the_first_list_are_at_hand(center, monkeypatch):
     initial = initial_pass(
         matrix_at(ArrayInBlocks(X), center=center), n_components=4, max_features=20
     )
-    assert matrix.is_stored[initial.working_sets.columns_for([], 10.0)].all()
+    assert matrix.is_stored[initial.working_sets.initial_set([], 10.0)].all()
     expected = searched(near, (1, 5, 20), (1, 2, 3, 4))
     assert_same_features(expected, searched(path, (1, 5, 20), (1, 2, 3, 4)))
 
@@ -260,7 +260,7 @@ def assert_complete(found, made, X, gaps):
 def violations(made, X, gaps, xp, *, step):
     """Check certificates in blocks of columns."""
     unit = float(np.sqrt(np.mean(np.sum(X**2, axis=0))))
-    batch = CertificateBatch.of(made, unit=unit)
+    batch = CertificateBatch.from_certificates(made, unit=unit)
     parts = []
     for start in range(0, X.shape[1], step):
         block, roots = X[:, start : start + step], gaps[start : start + step]
@@ -288,7 +288,7 @@ TIGHTNESS = (
 @pytest.mark.parametrize("share_missing", [0.0, 0.2])
 @pytest.mark.parametrize("scale", [1.0, 1e120, 1e-120])
 def test_no_column_that_comes_near_is_missed(xp, share_missing, scale, monkeypatch):
-    monkeypatch.setattr(certificates, "_DEVICE_CELLS", 5000)
+    monkeypatch.setattr(certificates, "_MAX_DEVICE_PRODUCTS", 5000)
     rng = np.random.default_rng(0)
     X = rng.standard_t(3, size=(20, 700)) * scale
     missing = rng.random(X.shape) < share_missing
@@ -499,7 +499,7 @@ def test_a_set_is_called_too_large_only_if_it_is(make, center):
         for bound in np.linspace(1.0, np.sqrt(X.shape[1]), 12):
             for rank in (1, 2, 4):
                 size = path.features(bound, rank).size
-                assert size == path.features(bound, rank, enough=size + 1).size
-                for enough in {1, size - 1, size, size + 1, size + 2, 2 * size, X.shape[1]}:
-                    found = path.features(bound, rank, enough=enough)
-                    assert (found is None) == (size >= enough)
+                assert size == path.features(bound, rank, stop_at=size + 1).size
+                for stop_at in {1, size - 1, size, size + 1, size + 2, 2 * size, X.shape[1]}:
+                    found = path.features(bound, rank, stop_at=stop_at)
+                    assert (found is None) == (size >= stop_at)

@@ -6,7 +6,7 @@ import pytest
 import reference
 from mrshc.core.sparse_pca import l1_path, solvers
 from mrshc.core.sparse_pca.certificate_checking import NullCertifier
-from mrshc.core.sparse_pca.l1_path import ComponentPath, bisected_bound
+from mrshc.core.sparse_pca.l1_path import ComponentPath, bisect_l1_bound
 from mrshc.core.sparse_pca.next_component import leading_starts, next_component
 from mrshc.core.sparse_pca.solvers import AlternationLimits, FullSolver
 from storage_backends import (
@@ -58,9 +58,9 @@ def test_stored_sets_of_higher_rank_there_rest_on_stray_loadings(monkeypatch):
     assert [s.indices.size for s in exact] == [3, 4, 5]
     assert [s.l1_bound for s in exact] == [1.0, 1.0, 1.0]
     monkeypatch.setattr(solvers, "next_component", reference.component_with_searched_direction)
-    monkeypatch.setattr(l1_path, "_NARROWEST_BRACKET", 3e-12)
+    monkeypatch.setattr(l1_path, "_MIN_BRACKET_WIDTH", 3e-12)
     path = path_of(X)
-    path._bounds[1.0] = path._solved(1 + 1e-12, 5)  # R never looks at the end itself
+    path._bounds[1.0] = path._solve_up_to(1 + 1e-12, 5)  # R never looks at the end itself
     for rank, features, _ in list(stored_sets("A"))[2:]:
         np.testing.assert_array_equal(path.search(4, rank=rank).indices, features)
 
@@ -135,10 +135,10 @@ def test_leaving_components_unsolved_changes_nothing(rank):
     X = reference.matrix("input_B")
     lazy, thorough = path_of(X), path_of(X)
     for q in range(1, 200, 13):
-        bound, indices = bisected_bound(
+        bound, indices = bisect_l1_bound(
             lambda bound, _: thorough.features(bound, rank),
             q,
-            largest=np.sqrt(X.shape[1]),
+            max_bound=np.sqrt(X.shape[1]),
             tolerance=0,
         )
         found = lazy.search(q, rank=rank)
