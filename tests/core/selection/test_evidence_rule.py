@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrshc.core.data.centred_array import centred_array
-from mrshc.core.selection.evidence_rule import shuffle_scores
+from mrshc.core.selection.evidence_rule import permutation_scores
 from storage_backends import matrix_at
 
 
@@ -22,7 +22,7 @@ def enumerated_score(X, labels):
 
 
 def scores_of(X, *partitions):
-    return shuffle_scores([np.asarray(p) for p in partitions], X @ X.T)
+    return permutation_scores([np.asarray(p) for p in partitions], X @ X.T)
 
 
 @pytest.mark.parametrize("n", [4, 5, 6, 7])
@@ -107,9 +107,9 @@ def test_inner_products_without_some_columns_are_those_of_the_others(implementat
 def test_the_unit_does_not_matter(scale):
     X = np.random.default_rng(8).normal(size=(20, 10))
     labels = np.arange(20) % 3
-    expected = shuffle_scores([labels], X @ X.T)
+    expected = permutation_scores([labels], X @ X.T)
     scaled = X * scale
-    np.testing.assert_allclose(shuffle_scores([labels], scaled @ scaled.T), expected, rtol=1e-9)
+    np.testing.assert_allclose(permutation_scores([labels], scaled @ scaled.T), expected, rtol=1e-9)
 
 
 def test_columns_of_huge_variance_leave_the_others_their_digits(implementation):

@@ -8,7 +8,7 @@ from mrshc.core.trees.gap_statistic import (
     GAP_RULES,
     GapSettings,
     gap_curve,
-    preferred_number,
+    preferred_n_clusters,
 )
 from mrshc.core.trees.tree import LINKAGES, agglomerate, pairwise_distances
 
@@ -71,7 +71,7 @@ def test_rules_solve_all_stored_cases():
     for case in cases.itertuples():
         curve = np.array(case.f.split(";"), dtype=float)
         error = np.array(case.se.split(";"), dtype=float)
-        assert preferred_number(curve, error, case.method) == case.k, case
+        assert preferred_n_clusters(curve, error, case.method) == case.k, case
 
 
 @pytest.mark.parametrize("rule", GAP_RULES)
@@ -81,7 +81,7 @@ def test_rules_choose_as_maxse_does_on_the_stored_curves(rule):
         curve = GAPS.query(
             "set == @row.set and d_power == @row.d_power and spaceH0 == @row.spaceH0"
         )
-        found = preferred_number(curve["gap"].to_numpy(), curve["SE_sim"].to_numpy(), rule)
+        found = preferred_n_clusters(curve["gap"].to_numpy(), curve["SE_sim"].to_numpy(), rule)
         assert found == row.k
 
 

@@ -107,7 +107,7 @@ def test_every_tree_of_scipy_passes():
 
 
 @pytest.mark.parametrize(
-    ("matrix", "sentence"),
+    ("matrix", "message"),
     [
         (FOUR[:2], r"must have the shape \(3, 4\) for 4 samples, got \(2, 4\)"),
         ([], r"must have the shape \(3, 4\) for 4 samples, got \(0,\)"),
@@ -115,22 +115,22 @@ def test_every_tree_of_scipy_passes():
         ([["a"] * 4] * 3, "must be an array of numbers"),
         (np.array(FOUR) + 1j, "must be an array of numbers"),
         ([[10**400] * 4] * 3, "must be an array of numbers"),
-        (edited(1, 2, np.nan), "must be finite, but holds NaN or infinity in row 1"),
-        (edited(2, 0, np.inf), "must be finite, but holds NaN or infinity in row 2"),
-        (edited(0, 0, 0.5), "row 0 joins node 0.5, but nodes have whole numbers"),
+        (edited(1, 2, np.nan), "must be finite, but row 1 has NaN or infinity"),
+        (edited(2, 0, np.inf), "must be finite, but row 2 has NaN or infinity"),
+        (edited(0, 0, 0.5), "row 0 joins node 0.5, but nodes must be whole numbers"),
         (edited(0, 0, -1), r"row 0 joins node -1, but must join two of the nodes 0 to 3"),
         (edited(0, 0, 4), "row 0 joins node 4, but must join two of the nodes 0 to 3"),
         (edited(1, 1, 6), "row 1 joins node 6, but must join two of the nodes 0 to 4"),
         (edited(2, 1, 1e300), r"row 2 joins node 1e\+300, but must join two of the nodes 0 to 5"),
         (edited(1, 0, 0), "joins node 0 twice"),
         (edited(0, 1, 0), "joins node 0 twice"),
-        (edited(1, 2, -1e-9), "row 1 has the height -1e-09, but heights are never negative"),
+        (edited(1, 2, -1e-9), "row 1 has the height -1e-09, but heights must not be negative"),
         (edited(2, 3, 3), "row 2 has the size 3, but joins nodes of 4 samples"),
         (edited(0, 3, 1e18), r"row 0 has the size 1e\+18, but joins nodes of 2 samples"),
     ],
 )
-def test_a_matrix_that_is_no_tree_is_refused(matrix, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_a_matrix_that_is_no_tree_is_refused(matrix, message):
+    with pytest.raises(ValueError, match=message):
         check_linkage(matrix, n_samples=4)
 
 

@@ -1,8 +1,8 @@
 """Sparse hierarchical clustering of Witten and Tibshirani (2010), and its permutation gap.
 
 Let D hold the distance of each pair of samples in each feature (`pair_distances`). The method
-maximises u'Dw subject to |u|_2 <= 1, |w|_2 <= 1, |w|_1 <= bound and w >= 0, and clusters the samples
-on the dissimilarity u.
+maximises u'Dw subject to |u|_2 <= 1, |w|_2 <= 1, |w|_1 <= bound and w >= 0, and clusters the
+samples on the dissimilarity u.
 
 References
 ----------
@@ -133,7 +133,7 @@ class WeightPath:
         u, slopes = self._first_u, self._first_slopes
         n_iter, converged = 0, False
         while True:
-            # Weights are non-negative. Slopes are negative only if u is kept orthogonal.
+            # Weights are non-negative, but slopes may be negative if u is kept orthogonal.
             indices, weights = sparse_direction(np.maximum(slopes, 0.0), l1_bound)
             old = u
             u, criterion = self._unit_dissimilarity(indices, weights)

@@ -25,9 +25,9 @@ from mrshc.core.kernels.absolute_differences import (
 )
 from mrshc.core.trees.tree import Metric
 
-# Up to this fraction of the features, columns with a weight are read one by one; above it, a pass
-# over all columns in their order is used instead. Not tuned: results do not depend on it, except for
-# the order of additions.
+# Up to this fraction of the features, the columns with a weight are read on their own; above it, a
+# pass over all columns is used instead. Not tuned: it affects the time, and results only by the
+# order of additions.
 _MAX_FRACTION_READ_SINGLY = 1 / 8
 
 
