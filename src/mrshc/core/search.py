@@ -76,7 +76,7 @@ class SearchPlan:
     # features has larger jumps as a function of the bound: on the paper's simulations q is missed
     # more often, and recall is lower.
     max_iter: int = 20
-    # Changes below it leave the set of non-zero loadings as it is, but for rare ties.
+    # The default of `sparse_components`.
     tol: float = 1e-7
     selection: str = "silhouette"
     refine: RefineSettings | None = None

@@ -93,6 +93,7 @@ def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:
     table : dict of str to ndarray of shape (n_candidates,)
         A column for each property. The scores of the rule follow the silhouette.
     """
+    # All candidates have the scores of the same rule, so the first one names the columns.
     return {
         "n_features_target": np.array([c.target for c in candidates]),
         "n_features": np.array([c.features.indices.size for c in candidates]),

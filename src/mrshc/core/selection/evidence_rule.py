@@ -81,6 +81,7 @@ def rank_means(table: CandidateTable) -> RankMeans:
     """
     ranks, targets = np.unique(table["rank"]), table["n_features_target"]
     evidence = np.asarray(table["evidence"], dtype=np.float64)
+    # The largest rank is tried with the fewest numbers of features.
     shared: Mask = targets >= ranks[-1]
     # A single rank that the user gave is tried with every q, even with smaller ones.
     if ranks.size == 1:
@@ -161,6 +162,7 @@ class EvidenceRule(SelectionRule):
         """Return a candidate with the cut of largest evidence, or with K clusters if K is given."""
         # Scores begin with the cut into two clusters.
         scores = evaluation.scores["evidence"]
+        # A larger K of the user adds cuts, among which the rule does not choose by itself.
         best = int(scores[: _MAX_CLUSTERS - 1].argmax())
         n_leaves = n_clusters or (best + 2 if scores[best] >= _MIN_EVIDENCE else 1)
         return Candidate(
@@ -176,6 +178,7 @@ class EvidenceRule(SelectionRule):
         """Choose the rank with the largest mean evidence, then q with the largest evidence."""
         means_by_rank = rank_means(table)
         is_best = table["rank"] == means_by_rank.ranks[means_by_rank.means.argmax()]
+        # Only rows of this rank can be chosen; the evidence itself may be negative.
         chosen = int(np.where(is_best, table["evidence"], -np.inf).argmax())
         return Decision(
             chosen=chosen, best_rank=is_best, removed=np.zeros(is_best.size, dtype=bool)
@@ -187,6 +190,7 @@ class EvidenceRule(SelectionRule):
         evidence = np.asarray(table["evidence"], dtype=np.float64)
         rows_of_rank = np.flatnonzero(table["rank"] == table["rank"][chosen])
         curves = list[Curve]()
+        # A curve with a single point would show nothing to choose from.
         if means_by_rank.ranks.size > 1:
             curves.append(
                 _rank_curve(means_by_rank, int(table["rank"][chosen]), n_tried=rows_of_rank.size)
@@ -334,6 +338,7 @@ def permutation_scores(partitions: Sequence[Labels], gram: Float) -> Float:
     See :class:`EvidenceRule` for the formula and its reference.
     """
     n = gram.shape[0]
+    # Centring the Gram matrix in both directions centres the features.
     centred = gram - gram.mean(axis=0)
     centred -= centred.mean(axis=1)[:, None]
     trace = float(np.trace(centred))
@@ -351,6 +356,7 @@ def permutation_scores(partitions: Sequence[Labels], gram: Float) -> Float:
         k = sizes.size
         membership = np.zeros((n, k))
         membership[np.arange(n), labels] = 1.0
+        # tr(PG): the sum of G within each cluster, divided by its size, over all clusters.
         between = float(np.sum((membership * (centred @ membership)).sum(axis=0) / sizes))
         mean, variance = _permutation_moments(
             n,

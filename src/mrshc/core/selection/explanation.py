@@ -135,6 +135,7 @@ def describe_choice(table: CandidateTable, score: str) -> str:
     """
     row = chosen_row(table)
     q, n_features = int(table["n_features_target"][row]), int(table["n_features"][row])
+    # Algorithm 1 cannot reach every number of features.
     wanted = "" if n_features == q else f" ({q} were wanted)"
     clusters = counted(int(table["n_leaves"][row]), "cluster")
     return (

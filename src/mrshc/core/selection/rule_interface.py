@@ -95,6 +95,7 @@ class SelectionRule(ABC):
     mrshc.core.selection.evidence_rule.EvidenceRule : Uses features that were not selected.
     """
 
+    # The defaults below suit rules that prune trees with the gap statistic and add no scores.
     name: ClassVar[str]
     summary: ClassVar[str]
     description: ClassVar[str]

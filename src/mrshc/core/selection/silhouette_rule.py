@@ -109,6 +109,7 @@ class SilhouetteRule(SelectionRule):
     ) -> Candidate:
         """Return a candidate, screened out if it has fewer than K clusters."""
         assert n_clusters is not None  # given by the user or derived from the reference cells
+        # Reference cells were pruned without a limit; the first K - 1 splits are those for K.
         n_leaves = min(evaluation.pruned.n_leaves, n_clusters)
         return Candidate(
             target=target,
@@ -135,6 +136,7 @@ class SilhouetteRule(SelectionRule):
             # Most leaves first, then the largest silhouette, then the first row.
             order = np.lexsort((np.arange(silhouettes.size), -silhouettes, -table["n_leaves"]))
             return Decision(chosen=int(order[0]), best_rank=best_rank, removed=removed)
+        # Algorithm 3 for each q that has candidates left, then Algorithm 4 on its choices.
         best = [
             choose_among(survivors[targets[survivors] == q]) for q in np.unique(targets[survivors])
         ]

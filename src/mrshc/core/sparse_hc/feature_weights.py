@@ -302,6 +302,7 @@ def permuted_criteria(
     for _ in range(max_iter):
         weights = np.zeros((p, active.size))
         for k, bound in enumerate(active):
+            # Distances and u are not negative, so the slopes need no clipping at zero.
             indices, values = sparse_direction(slopes[:, k], bounds[bound])
             weights[indices, k] = values
         old, u = u, permuted.multiply(weights)

@@ -143,6 +143,7 @@ def starts_from_images(vectors: Float, images: Float) -> Starts:
 
 def leading_eigenvectors(gram: Float, count: int) -> Float:
     """Return eigenvectors of a symmetric matrix in rows, in decreasing order of eigenvalues."""
+    # `eigh` returns eigenvalues in increasing order.
     _, vectors = np.linalg.eigh(gram)
     return np.ascontiguousarray(vectors[:, ::-1][:, :count].T)
 

@@ -136,6 +136,7 @@ def _check_nodes(merges: Float, name: str) -> None:
             f"{name}: row {row} joins node {node:g}, but must join two of the nodes 0 to "
             f"{n + row - 1}."
         )
+    # All nodes but the root, which has no parent.
     uses = np.bincount(nodes.astype(np.intp).ravel(), minlength=2 * n - 2)
     if (node := _first_true(uses > 1)) is not None:
         raise ValueError(
@@ -223,6 +224,7 @@ class Tree:
         """Return the smallest and the largest label of the samples below each node, (2n - 1,)."""
         n = self.n_samples
         low, high = (np.concatenate([labels, np.empty(n - 1, labels.dtype)]) for _ in range(2))
+        # Children have smaller numbers than their parent, so their ranges are known by then.
         for node, (a, b) in enumerate(self.linkage_matrix[:, :2].astype(np.intp), start=n):
             low[node], high[node] = min(low[a], low[b]), max(high[a], high[b])
         return low, high
@@ -278,6 +280,7 @@ class Tree:
     def labels(self, nodes: list[int]) -> Labels:
         """Return the labels of the partition into some nodes, numbered by first appearance."""
         labels = np.empty(self.n_samples, dtype=np.intp)
+        # Labels do not depend on the order of the nodes.
         by_first_sample = sorted((self.members(node) for node in nodes), key=lambda m: int(m[0]))
         for label, members in enumerate(by_first_sample):
             labels[members] = label
