@@ -256,7 +256,7 @@ def beyond(design, draws):
     from mrshc.core import search
 
     warm_up()
-    plain, steps = search._refined, []
+    plain, steps = search._refine_result, []
 
     def refined(*args):
         started = time.perf_counter()
@@ -264,7 +264,7 @@ def beyond(design, draws):
         steps.append(time.perf_counter() - started)
         return result
 
-    search._refined = refined
+    search._refine_result = refined
     cases = {
         "search": (0.0, {}),
         "refine": (0.0, {"refine": True}),

@@ -71,10 +71,10 @@ def fitted(X, n_jobs):
         timed(spent, DataMatrix, "summary", "statistics"),
         timed(spent, CentredBlocks, "_sum_gram", "inner products"),
         timed(spent, l1_path, "initial_pass", "starts"),
-        timed(spent, certificate_checking, "_violations", "proofs"),
+        timed(spent, certificate_checking, "_find_violations", "proofs"),
         timed(spent, CertificateBatch, "check", "of them tests"),
-        timed(spent, search, "_feature_sets", "components and proofs"),
-        timed(spent, search, "_choose", "trees and gap tests"),
+        timed(spent, search, "_search_feature_sets", "components and proofs"),
+        timed(spent, search, "_choose_candidate", "trees and gap tests"),
     ):
         started = time.perf_counter()
         model.fit(X)

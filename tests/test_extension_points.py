@@ -241,9 +241,11 @@ def test_refusals_list_registered_rules(X):
 
 
 def test_a_rule_needs_a_name_and_columns_of_its_own():
-    with pytest.raises(ValueError, match="There is a selection rule 'evidence' already"):
+    with pytest.raises(
+        ValueError, match="A selection rule with the name 'evidence' is registered already"
+    ):
         selection.register(type("Copy", (ToyRule,), {"name": "evidence"}))
-    with pytest.raises(ValueError, match=r"must add other columns .* than 'silhouette'"):
+    with pytest.raises(ValueError, match=r"must not add the same columns .* as 'silhouette'"):
         selection.register(type("Copy", (ToyRule,), {"columns": ()}))
     assert list(selection.RULES) == ["silhouette", "evidence"]
 

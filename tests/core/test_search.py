@@ -1,4 +1,4 @@
-"""The search as a whole: against the plain twin, across workers, and in its limits."""
+"""The whole search: agreement with the plain twin, with any workers, and edge cases."""
 
 import joblib
 import numpy as np
@@ -13,12 +13,12 @@ from mrshc.core.trees.tree import LINKAGES
 from storage_backends import clustered, matrix_at
 
 
-def unheard(done, total):
+def check_progress(done, total):
     assert 0 < done <= total
 
 
 def small_problem(seed):
-    """Two or three clusters on a few features, some noise, sizes that vary."""
+    """Return two or three clusters on a few features, with noise, of random sizes."""
     rng = np.random.default_rng(seed)
     n, p, k = int(rng.integers(12, 30)), int(rng.integers(8, 40)), int(rng.integers(2, 4))
     useful = int(rng.integers(3, 7))
@@ -51,10 +51,10 @@ def run(
         selection=selection,
         refine=refine,
     )
-    return search(matrix_at(X), plan, n_jobs=n_jobs, progress=unheard, memory=memory)
+    return search(matrix_at(X), plan, n_jobs=n_jobs, progress=check_progress, memory=memory)
 
 
-def assert_agrees_with_twin(X, result, *, ranks=(1, 2, 3), **options):
+def assert_agrees_with_plain_twin(X, result, *, ranks=(1, 2, 3), **options):
     q, rank, K, features, labels = plain_twin.mrshc(
         X, (2, 3, 5, 8), ranks, B=20, entropy=7, **options
     )
@@ -68,29 +68,29 @@ def assert_agrees_with_twin(X, result, *, ranks=(1, 2, 3), **options):
 @pytest.mark.parametrize("seed", range(6))
 def test_fast_code_agrees_with_the_plain_twin(seed, linkage):
     X = small_problem(seed)
-    assert_agrees_with_twin(X, run(X, linkage=linkage), linkage=linkage)
+    assert_agrees_with_plain_twin(X, run(X, linkage=linkage), linkage=linkage)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_fast_code_agrees_with_the_plain_twin_on_city_blocks(seed):
     X = small_problem(seed)
-    assert_agrees_with_twin(X, run(X, metric="cityblock"), metric="cityblock")
+    assert_agrees_with_plain_twin(X, run(X, metric="cityblock"), metric="cityblock")
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_fast_code_agrees_with_the_plain_twin_for_known_k(seed):
     X = small_problem(seed)
-    assert_agrees_with_twin(X, run(X, K=3), K=3)
+    assert_agrees_with_plain_twin(X, run(X, K=3), K=3)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_fast_code_agrees_with_the_plain_twin_for_higher_ranks(seed):
     X, ranks = small_problem(seed), (1, 2, 3, 4, 5)
-    assert_agrees_with_twin(X, run(X, ranks=ranks), ranks=ranks)
+    assert_agrees_with_plain_twin(X, run(X, ranks=ranks), ranks=ranks)
 
 
-def test_higher_ranks_do_not_decide_on_the_default_k():
-    """The number of clusters is read off ranks 1 to 3, whatever the others would say."""
+def test_default_k_is_derived_from_ranks_1_to_3():
+    """Higher ranks would give more clusters, but are not used."""
     bits = (np.arange(64)[:, None] >> np.arange(5)) & 1
     signal = np.repeat((2 * bits - 1) * np.array([1.4, 1.3, 1.2, 1.1, 1.0]), 2, axis=1)
     X = signal + np.random.default_rng(3).normal(scale=0.1, size=(64, 10))
@@ -101,7 +101,7 @@ def test_higher_ranks_do_not_decide_on_the_default_k():
     assert run(X, targets=(8,), ranks=ranks).n_clusters == 8
 
 
-def test_tolerance_reaches_the_search_for_features():
+def test_tolerance_is_passed_to_the_search_for_features():
     loose = run(small_problem(0), targets=(8,), ranks=(1,), tolerance=3).chosen.features
     assert loose.reached
     assert loose.indices.size == 11
@@ -125,7 +125,7 @@ def test_result_is_the_same_for_any_number_of_workers_and_any_backend():
             assert mine.pruned.splits == theirs.pruned.splits
 
 
-def test_a_candidate_fares_the_same_in_any_company():
+def test_evaluation_does_not_depend_on_other_candidates():
     X = small_problem(4)
     together = {(c.target, c.features.rank): c for c in run(X, K=2).candidates}
     for q in (3, 5):
@@ -134,7 +134,7 @@ def test_a_candidate_fares_the_same_in_any_company():
             assert (alone.silhouette, alone.n_leaves) == (same.silhouette, same.n_leaves)
 
 
-def test_order_of_the_columns_is_of_no_consequence():
+def test_result_does_not_depend_on_the_order_of_columns():
     X = small_problem(5)
     order = np.random.default_rng(0).permutation(X.shape[1])
     plain, shuffled = run(X), run(X[:, order])
@@ -149,7 +149,7 @@ def test_ranks_above_the_number_of_features_are_not_tried():
     assert tried == {(1, 1), (2, 1), (2, 2)}
 
 
-def test_nothing_survives_the_screen_falls_back_to_most_leaves():
+def test_most_leaves_are_chosen_if_all_candidates_are_screened_out():
     rng = np.random.default_rng(0)
     result = run(rng.random((15, 6)), K=9)
     assert result.n_leaves < result.n_clusters == 9
@@ -163,7 +163,7 @@ def test_progress_counts_every_step_once():
     X = small_problem(6)
     plan = SearchPlan(
         targets=(2, 3, 8),
-        ranks=(1, 2, 3, 4),  # K is read off the first three
+        ranks=(1, 2, 3, 4),  # K is derived from the first three
         n_clusters=None,
         tolerance=0,
         gap=GapSettings(n_references=5),
@@ -175,24 +175,24 @@ def test_progress_counts_every_step_once():
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
 
 
-def test_an_interrupted_search_goes_on_where_it_stopped():
+def test_an_interrupted_search_is_resumed():
     X = small_problem(3)
     whole = {}
-    undisturbed = run(X, memory=whole)
+    uninterrupted = run(X, memory=whole)
     for kept in range(len(whole) + 1):
         memory = dict(list(whole.items())[:kept])
         again = run(X, memory=memory)
         assert list(memory)[:kept] == list(whole)[:kept]
         assert set(memory) == set(whole)
         assert all(memory[name] is whole[name] for name in list(whole)[:kept])
-        assert again.chosen.target == undisturbed.chosen.target
+        assert again.chosen.target == uninterrupted.chosen.target
         assert [c.silhouette for c in again.candidates] == [
-            c.silhouette for c in undisturbed.candidates
+            c.silhouette for c in uninterrupted.candidates
         ]
-        np.testing.assert_array_equal(again.labels, undisturbed.labels)
+        np.testing.assert_array_equal(again.labels, uninterrupted.labels)
 
 
-def test_every_local_minimum_that_was_removed_is_marked():
+def test_removed_candidates_and_best_ranks_are_marked():
     for seed in range(10):
         result = run(small_problem(seed))
         rows = [c for c in result.candidates if not c.screened_out]
@@ -229,20 +229,23 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("selection", ["silhouette", "evidence"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_search_ends_the_same_wherever_x_lives(implementation, case, selection):
+def test_result_is_the_same_for_every_storage_backend(implementation, case, selection):
     A = clustered()
-    holes = np.where(np.random.default_rng(1).random(A.shape) < 0.1, np.nan, A)
-    for table in (A, holes):
+    with_missing = np.where(np.random.default_rng(1).random(A.shape) < 0.1, np.nan, A)
+    for table in (A, with_missing):
         options = CASES[case] | {"selection": selection, "n_jobs": 2}
         assert_same(
             run(implementation.in_memory(table), **options), run(implementation(table), **options)
         )
 
 
-def test_a_refined_search_ends_the_same_wherever_x_lives(implementation):
+def test_refined_result_is_the_same_for_every_storage_backend(implementation):
     options = {"targets": (10, 20), "refine": RefineSettings()}
     A = clustered(n=45)
-    near, found = run(implementation.in_memory(A), **options), run(implementation(A), **options)
+    in_memory, found = (
+        run(implementation.in_memory(A), **options),
+        run(implementation(A), **options),
+    )
     assert found.refined.supported
-    assert_same(near, found)
-    np.testing.assert_allclose(found.refined.q_values, near.refined.q_values, rtol=1e-10)
+    assert_same(in_memory, found)
+    np.testing.assert_allclose(found.refined.q_values, in_memory.refined.q_values, rtol=1e-10)

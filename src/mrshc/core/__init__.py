@@ -1,1 +1,1 @@
-"""The mathematics of multi-rank sparse hierarchical clustering: arrays in, frozen results out."""
+"""The mathematics of multi-rank sparse hierarchical clustering, on arrays and data matrices."""

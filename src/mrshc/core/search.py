@@ -1,4 +1,10 @@
-"""Cases 1 to 3: features and tree for each (q, rank), then the choice by a selection rule."""
+"""The search of Cases 1 to 3: feature set and tree for each (q, rank), then the choice by a rule.
+
+References
+----------
+Zhang, H. and Zamar, R. H. (2014). Multi-rank sparse hierarchical clustering.
+https://arxiv.org/abs/1409.0745
+"""
 
 from __future__ import annotations
 
@@ -26,35 +32,65 @@ from mrshc.core.sparse_pca.solvers import AlternationLimits
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 
-# Finished steps by name, so that a search that was interrupted can go on.
-Memory = MutableMapping[str, "FeatureSet | Evaluation"]
+# Results of finished steps by name, so that an interrupted search can be resumed.
+StepMemory = MutableMapping[str, "FeatureSet | Evaluation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPlan:
-    """What to try. One q and one rank make Case 1, one q Case 2, several q Case 3."""
+    """The candidates of a search, and how they are compared.
 
-    targets: tuple[int, ...]  # numbers of features, increasing
-    ranks: tuple[int, ...]  # increasing
-    n_clusters: int | None  # reference number of clusters K; None: the default
-    tolerance: int  # accepted deviation from a target
+    One q and one rank are Case 1 of the paper, one q and several ranks Case 2, several q Case 3.
+
+    Attributes
+    ----------
+    targets : tuple of int
+        Numbers of features q, increasing.
+    ranks : tuple of int
+        Ranks, increasing.
+    n_clusters : int or None
+        Reference number of clusters K; None for the default of the selection rule.
+    tolerance : int
+        Accepted deviation from a number of features.
+    gap : GapSettings
+        Linkage and metric of the trees, and how nodes are tested.
+    entropy : int
+        Seed of all reference samples.
+    max_iter : int, default=20
+        Largest number of iterations for a sparse component.
+    tol : float, default=1e-7
+        L1 norm of the change of v at which the alternation has converged.
+    selection : str, default="silhouette"
+        Name of a registered selection rule.
+    refine : RefineSettings or None, default=None
+        How the chosen feature set is refined; None for no refinement.
+    """
+
+    targets: tuple[int, ...]
+    ranks: tuple[int, ...]
+    n_clusters: int | None
+    tolerance: int
     gap: GapSettings
-    entropy: int  # of all reference samples
-    # The paper's stack stops here. Measured on its simulations, iterating to convergence makes the
-    # number of features jump more as the bound moves: q is missed more often, recall falls.
+    entropy: int
+    # The default of R's PMA, which the paper uses. With iteration to convergence, the number of
+    # features has larger jumps as a function of the bound: on the paper's simulations q is missed
+    # more often, and recall is lower.
     max_iter: int = 20
+    # The default of `sparse_components`.
     tol: float = 1e-7
-    selection: str = "silhouette"  # name of a registered rule
-    refine: RefineSettings | None = None  # None: the chosen features are left as they are
+    selection: str = "silhouette"
+    refine: RefineSettings | None = None
 
     @property
     def grid(self) -> list[tuple[int, int]]:
-        """Every (q, rank) to try; ranks above q are of no use, q features span no more."""
+        """Every (q, rank) to try."""
+        # Ranks above q are not tried, since q features span at most q dimensions. The smallest rank
+        # is tried in any case: it may be the only one.
         return [(q, r) for q in self.targets for r in self.ranks if r <= q or r == self.ranks[0]]
 
     @property
     def n_steps(self) -> int:
-        """Number of steps that the search reports: features, then tree, for each (q, rank)."""
+        """Number of steps of the search: feature set and tree of each (q, rank), refinement."""
         return 2 * len(self.grid) + (self.refine is not None)
 
     @property
@@ -63,25 +99,43 @@ class SearchPlan:
         return RULES[self.selection]
 
     def n_cuts(self, n_samples: int) -> int | None:
-        """Return the number of clusters that trees are cut into; None if pruning finds it."""
+        """Return the number of clusters that trees are cut into; None if pruning decides."""
         return self.rule.n_cuts(n_clusters=self.n_clusters, n_samples=n_samples)
 
-    def settings(self, n_clusters: int | None) -> RuleSettings:
-        """Return what evaluations depend on, for a reference number of clusters."""
+    def rule_settings(self, n_clusters: int | None) -> RuleSettings:
+        """Return the settings of evaluations for a reference number of clusters."""
         return RuleSettings(gap=self.gap, entropy=self.entropy, n_clusters=n_clusters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchResult:
-    """All candidates, one of them chosen, and the tree that comes of it."""
+    """The candidates of a search, one of them chosen, and the final tree.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        All candidates, in increasing order of q, then of rank.
+    n_clusters : int
+        Reference number of clusters K.
+    components : tuple of Component
+        Sparse components that select the chosen features.
+    refined : Refined or None
+        Result of the refinement; None if there was none.
+    features : ndarray of shape (q,)
+        Features on which the final tree is built, increasing.
+    pruned : PrunedTree
+        The final tree and its splits.
+    n_leaves : int
+        Number of clusters that were found; fewer than K if so many are not supported.
+    """
 
     candidates: tuple[Candidate, ...]
-    n_clusters: int  # wanted: the reference number of clusters K
-    components: tuple[Component, ...]  # behind the chosen features
+    n_clusters: int
+    components: tuple[Component, ...]
     refined: Refined | None
-    features: Index  # of the tree
+    features: Index
     pruned: PrunedTree
-    n_leaves: int  # clusters found; fewer than wanted if nothing supports as many
+    n_leaves: int
 
     @property
     def chosen(self) -> Candidate:
@@ -90,7 +144,7 @@ class SearchResult:
 
     @property
     def labels(self) -> Labels:
-        """The cluster of each sample."""
+        """The cluster of each sample, (n_samples,)."""
         return self.pruned.labels(self.n_leaves)
 
 
@@ -100,28 +154,57 @@ def search(
     *,
     n_jobs: int | None,
     progress: Progress,
-    memory: Memory | None = None,
+    memory: StepMemory | None = None,
 ) -> SearchResult:
-    """Try every number of features with every rank, and choose.
+    """Evaluate every number of features with every rank, and choose one candidate.
 
-    Finished steps go into the memory, and what it holds already is not done again.
+    Parameters
+    ----------
+    matrix : CentredMatrix
+        The data.
+    plan : SearchPlan
+        Candidates, and how they are compared.
+    n_jobs : int or None
+        Number of workers.
+    progress : callable
+        Called with the numbers of finished and of all steps.
+    memory : mutable mapping or None, default=None
+        Results of finished steps by name. Steps that it contains are not repeated; the results of
+        others are added. None for an empty one.
+
+    Returns
+    -------
+    result : SearchResult
     """
     with one_blas_thread():
-        return _search(matrix, plan, n_jobs, progress, {} if memory is None else memory)
+        return _run_search(
+            matrix,
+            plan,
+            n_jobs=n_jobs,
+            progress=progress,
+            memory={} if memory is None else memory,
+        )
 
 
-def _search(
+def _run_search(
     matrix: CentredMatrix,
     plan: SearchPlan,
+    *,
     n_jobs: int | None,
     progress: Progress,
-    memory: Memory,
+    memory: StepMemory,
 ) -> SearchResult:
+    """Run the three parts of a search: feature sets, choice, refinement."""
     steps = Steps(total=plan.n_steps, report=progress)
-    path = _path(matrix, plan)
-    sets = _feature_sets(path, plan, n_jobs, steps, memory)
-    evaluations = _Evaluations(n_jobs=n_jobs, steps=steps, memory=memory)
-    candidates, n_clusters = _choose(matrix, plan, sets, evaluations)
+    path = component_path(
+        matrix,
+        n_components=plan.ranks[-1],
+        max_features=plan.targets[-1],
+        limits=AlternationLimits(max_iter=plan.max_iter, tol=plan.tol),
+    )
+    sets = _search_feature_sets(path, plan, n_jobs=n_jobs, steps=steps, memory=memory)
+    evaluator = _Evaluator(n_jobs=n_jobs, steps=steps, memory=memory)
+    candidates, n_clusters = _choose_candidate(matrix, plan, sets=sets, evaluator=evaluator)
     chosen = next(c for c in candidates if c.chosen)
     result = SearchResult(
         candidates=tuple(candidates),
@@ -133,55 +216,54 @@ def _search(
         n_leaves=chosen.n_leaves,
     )
     if plan.refine is not None:
-        result = _refined(matrix, plan, plan.refine, result)
+        result = _refine_result(matrix, plan, plan.refine, result)
         steps.advance(1)
     return result
 
 
-def _path(matrix: CentredMatrix, plan: SearchPlan) -> ComponentPath:
-    return component_path(
-        matrix,
-        n_components=plan.ranks[-1],
-        max_features=plan.targets[-1],
-        limits=AlternationLimits(max_iter=plan.max_iter, tol=plan.tol),
-    )
-
-
-def _refined(
+def _refine_result(
     matrix: CentredMatrix, plan: SearchPlan, settings: RefineSettings, result: SearchResult
 ) -> SearchResult:
-    """Build the tree anew on the features that are associated with what the chosen ones show."""
+    """Return the result with a new tree on the features associated with the chosen ones."""
     refined = refine(matrix, result.features, settings)
+    # None: too few features were chosen to test the structure, so the result is kept.
     if refined.supported is None:
         return replace(result, refined=refined)
     if not refined.supported:
         return replace(result, refined=refined, n_leaves=1)
     columns = matrix.columns(refined.features)
-    found = evaluate_pruned(
+    pruned = evaluate_pruned(
         columns, settings=plan.gap, entropy=plan.entropy, max_leaves=plan.n_clusters
     ).pruned
-    if found.n_leaves == 1:
-        # Other features support the structure, whatever the gap statistic says of it.
-        found = replace(cut_tree(found.tree, 2), tests=found.tests)
+    if pruned.n_leaves == 1:
+        # Features that were tested against trees without them support the structure, even where
+        # the gap statistic prefers a single cluster.
+        pruned = replace(cut_tree(pruned.tree, 2), tests=pruned.tests)
     return replace(
         result,
-        n_clusters=plan.n_clusters or found.n_leaves,
+        n_clusters=plan.n_clusters or pruned.n_leaves,
         refined=refined,
         features=refined.features,
-        pruned=found,
-        n_leaves=found.n_leaves,
+        pruned=pruned,
+        n_leaves=pruned.n_leaves,
     )
 
 
-def _feature_sets(
-    path: ComponentPath, plan: SearchPlan, n_jobs: int | None, steps: Steps, memory: Memory
+def _search_feature_sets(
+    path: ComponentPath,
+    plan: SearchPlan,
+    *,
+    n_jobs: int | None,
+    steps: Steps,
+    memory: StepMemory,
 ) -> dict[tuple[int, int], FeatureSet]:
+    """Return the feature set of every (q, rank); those in the memory are not computed again."""
     names = {(q, rank): f"features {q} {rank}" for q, rank in plan.grid}
-    # Neighbours on the grid need the same bounds: workers that begin far apart seldom wait for
-    # each other.
+    # Neighbours in the grid need the same L1 bounds. Workers alternate between the first and the
+    # second half of the grid, so that they seldom wait for each other.
     half = (len(plan.grid) + 1) // 2
-    apart = sorted(range(len(plan.grid)), key=lambda i: i % half)
-    order = [plan.grid[i] for i in apart if names[plan.grid[i]] not in memory]
+    interleaved = sorted(range(len(plan.grid)), key=lambda i: i % half)
+    order = [plan.grid[i] for i in interleaved if names[plan.grid[i]] not in memory]
     steps.advance(len(plan.grid) - len(order))
 
     if order:
@@ -191,19 +273,20 @@ def _feature_sets(
     return {key: cast(FeatureSet, memory[name]) for key, name in names.items()}
 
 
-Sets = Mapping[tuple[int, int], FeatureSet]
+FeatureSets = Mapping[tuple[int, int], FeatureSet]  # by (q, rank)
 
 
-def _choose(
-    matrix: CentredMatrix, plan: SearchPlan, sets: Sets, evaluations: _Evaluations
+def _choose_candidate(
+    matrix: CentredMatrix, plan: SearchPlan, *, sets: FeatureSets, evaluator: _Evaluator
 ) -> tuple[list[Candidate], int]:
     """Return the candidates, one of them chosen by the rule, and K."""
     rule, n_clusters = plan.rule, plan.n_clusters
 
-    def evaluate(some: Sets, K: int | None) -> dict[tuple[int, int], Evaluation]:
-        settings = plan.settings(K)
-        return evaluations.add(some, lambda features: rule.task(matrix, features, settings))
+    def evaluate(subset: FeatureSets, K: int | None) -> dict[tuple[int, int], Evaluation]:
+        settings = plan.rule_settings(K)
+        return evaluator.evaluate(subset, lambda features: rule.task(matrix, features, settings))
 
+    # Reference cells are pruned without a limit, which serves the later evaluation with any K too.
     if n_clusters is None and (cells := rule.reference_cells(plan.grid, plan.ranks)):
         evaluated = evaluate({key: sets[key] for key in cells}, None)
         n_clusters = rule.reference_number_of_clusters(evaluated)
@@ -222,38 +305,69 @@ def _choose(
         )
         for i, candidate in enumerate(candidates)
     ]
+    # K is at least two, so that a single cluster is reported as fewer than K.
     return marked, n_clusters or max(2, marked[decision.chosen].n_leaves)
 
 
-class _Evaluations:
-    """Evaluations by feature set, each made once and in parallel with others."""
+class _Evaluator:
+    """Evaluates feature sets in parallel, equal ones once.
 
-    def __init__(self, *, n_jobs: int | None, steps: Steps, memory: Memory) -> None:
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of workers.
+    steps : Steps
+        Counts finished evaluations.
+    memory : mutable mapping
+        Evaluations by name.
+    """
+
+    def __init__(self, *, n_jobs: int | None, steps: Steps, memory: StepMemory) -> None:
         self._n_jobs = n_jobs
         self._steps = steps
         self._memory = memory
-        self._counted = set[tuple[int, int]]()
+        self._counted_cells = set[tuple[int, int]]()
 
-    def add(
-        self, sets: Sets, task: Callable[[FeatureSet], Callable[[], Evaluation]]
+    def evaluate(
+        self, sets: FeatureSets, make_task: Callable[[FeatureSet], Callable[[], Evaluation]]
     ) -> dict[tuple[int, int], Evaluation]:
-        """Evaluate the sets that are not known yet, and return the evaluations of all."""
-        copies = Counter(_name_of(s) for key, s in sets.items() if key not in self._counted)
-        self._counted.update(sets)
-        distinct = {name: s for s in sets.values() if (name := _name_of(s)) not in self._memory}
-        self._steps.advance(sum(n for name, n in copies.items() if name in self._memory))
-        wanted = ({"task": task(features)} for features in distinct.values())
-        with closing(results_of(_perform, wanted, n_jobs=self._n_jobs)) as evaluations:
-            for name, evaluation in zip(distinct, evaluations, strict=True):
+        """Return the evaluations of feature sets; those in the memory are not computed again.
+
+        Parameters
+        ----------
+        sets : mapping of (int, int) to FeatureSet
+            Feature sets by (q, rank).
+        make_task : callable
+            Returns a function that evaluates a feature set.
+        """
+        # Each cell of the grid counts as one step, once, although equal sets share an evaluation
+        # and reference cells are passed twice.
+        new_cells = (cell for cell in sets if cell not in self._counted_cells)
+        n_cells = Counter(_evaluation_name(sets[cell]) for cell in new_cells)
+        self._counted_cells.update(sets)
+        missing = {
+            name: features
+            for features in sets.values()
+            if (name := _evaluation_name(features)) not in self._memory
+        }
+        self._steps.advance(sum(n for name, n in n_cells.items() if name in self._memory))
+        # A generator, so that columns of the data are held for a few tasks at a time.
+        arguments = ({"task": make_task(features)} for features in missing.values())
+        with closing(results_of(_call_task, arguments, n_jobs=self._n_jobs)) as evaluations:
+            for name, evaluation in zip(missing, evaluations, strict=True):
                 self._memory[name] = evaluation
-                self._steps.advance(copies[name])
-        return {key: cast(Evaluation, self._memory[_name_of(s)]) for key, s in sets.items()}
+                self._steps.advance(n_cells[name])
+        return {
+            cell: cast(Evaluation, self._memory[_evaluation_name(features)])
+            for cell, features in sets.items()
+        }
 
 
-def _perform(task: Callable[[], Evaluation]) -> Evaluation:
+def _call_task(task: Callable[[], Evaluation]) -> Evaluation:
+    """Return the result of a task. At module level, so that it can be sent to other processes."""
     return task()
 
 
-def _name_of(features: FeatureSet) -> str:
-    """Return the name of an evaluation: equal feature sets share theirs."""
+def _evaluation_name(features: FeatureSet) -> str:
+    """Return the name under which an evaluation is stored; equal feature sets share it."""
     return f"evaluation {sha256(features.indices.tobytes()).hexdigest()}"

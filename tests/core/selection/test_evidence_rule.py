@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrshc.core.data.centred_array import centred_array
-from mrshc.core.selection.evidence_rule import shuffle_scores
+from mrshc.core.selection.evidence_rule import permutation_scores
 from storage_backends import matrix_at
 
 
@@ -16,13 +16,13 @@ def between(X, labels):
 
 
 def enumerated_score(X, labels):
-    """The same from every way of shuffling the samples."""
+    """Return the score by enumeration of all permutations of the samples."""
     shuffles = [between(X, labels[list(order)]) for order in permutations(range(len(X)))]
     return (between(X, labels) - np.mean(shuffles)) / np.std(shuffles)
 
 
 def scores_of(X, *partitions):
-    return shuffle_scores([np.asarray(p) for p in partitions], X @ X.T)
+    return permutation_scores([np.asarray(p) for p in partitions], X @ X.T)
 
 
 @pytest.mark.parametrize("n", [4, 5, 6, 7])
@@ -35,7 +35,7 @@ def test_scores_are_those_of_all_shuffles(n, q):
         assert scores_of(X, labels)[0] == pytest.approx(enumerated_score(X, labels), rel=1e-8)
 
 
-def test_clusters_that_show_score_high_and_chance_does_not():
+def test_scores_are_high_for_clusters_and_standardised_for_chance():
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 20)
     X = rng.normal(size=(60, 100))
@@ -48,7 +48,7 @@ def test_clusters_that_show_score_high_and_chance_does_not():
     assert scores_of((labels[:, None] == 1) + 1e-3 * X, opposed)[0] < 0
 
 
-def test_shift_scale_and_rotation_of_the_features_do_not_matter():
+def test_scores_do_not_depend_on_shift_scale_and_rotation():
     rng = np.random.default_rng(1)
     X, labels = rng.normal(size=(12, 5)), np.arange(12) % 3
     expected = scores_of(X, labels)
@@ -57,7 +57,7 @@ def test_shift_scale_and_rotation_of_the_features_do_not_matter():
         np.testing.assert_allclose(scores_of(other, labels), expected, rtol=1e-6)
 
 
-def test_order_of_samples_and_names_of_clusters_do_not_matter():
+def test_scores_do_not_depend_on_order_of_samples_and_labels():
     rng = np.random.default_rng(2)
     X, labels = rng.normal(size=(15, 4)), rng.permutation(np.arange(15) % 3)
     order = rng.permutation(15)
@@ -75,7 +75,7 @@ def test_each_partition_is_scored_on_its_own():
 
 
 @pytest.mark.parametrize("n", [3, 4, 6])
-def test_where_there_is_nothing_to_explain_the_score_is_zero(n):
+def test_score_is_zero_without_variation(n):
     labels = np.arange(n) % 2
     for X in (np.zeros((n, 3)), np.full((n, 3), 1e8), np.full((n, 3), 0.1)):
         assert scores_of(X, labels).tolist() == [0.0]
@@ -87,32 +87,32 @@ def test_three_samples_have_no_score():
     assert scores_of(np.eye(3), [0, 0, 1]).tolist() == [0.0]
 
 
-def test_samples_that_are_all_equally_far_apart_favour_no_partition():
+def test_equidistant_samples_score_zero():
     assert scores_of(np.eye(6), [0, 0, 0, 1, 1, 1]).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
-def test_inner_products_without_some_columns_are_those_of_the_others(implementation, center):
+def test_gram_without_columns_is_that_of_the_others(implementation, center):
     rng = np.random.default_rng(7)
     A = rng.normal(loc=3, size=(6, 50))
     A[rng.random(A.shape) < 0.1] = np.nan
-    near = centred_array(implementation.in_memory(A), center=center, drop_constant=False)
+    in_memory = centred_array(implementation.in_memory(A), center=center, drop_constant=False)
     matrix = matrix_at(implementation(A), center=center, drop_constant=False)
     indices = np.array([3, 10, 40])
-    others = np.delete(near.values - near.offsets, indices, axis=1)
+    others = np.delete(in_memory.values - in_memory.offsets, indices, axis=1)
     np.testing.assert_allclose(matrix.gram_without(indices), others @ others.T, atol=1e-10)
 
 
 @pytest.mark.parametrize("scale", [1e140, 1e-140])
-def test_the_unit_does_not_matter(scale):
+def test_scores_do_not_overflow(scale):
     X = np.random.default_rng(8).normal(size=(20, 10))
     labels = np.arange(20) % 3
-    expected = shuffle_scores([labels], X @ X.T)
+    expected = permutation_scores([labels], X @ X.T)
     scaled = X * scale
-    np.testing.assert_allclose(shuffle_scores([labels], scaled @ scaled.T), expected, rtol=1e-9)
+    np.testing.assert_allclose(permutation_scores([labels], scaled @ scaled.T), expected, rtol=1e-9)
 
 
-def test_columns_of_huge_variance_leave_the_others_their_digits(implementation):
+def test_gram_without_columns_of_huge_variance_is_accurate(implementation):
     A = np.random.default_rng(9).normal(size=(20, 30))
     A[:, :5] *= 1e9
     matrix, X = matrix_at(implementation(A)), implementation.in_memory(A)

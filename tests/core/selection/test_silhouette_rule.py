@@ -11,14 +11,14 @@ from mrshc.core.selection.silhouette_rule import iterative_choice, reference_num
         ([0.3], 0),
         ([0.5, 0.4, 0.3], 0),  # falling: the smallest
         ([0.1, 0.2, 0.5, 0.6], 2),  # rising: just after the largest rise
-        ([0.5, 0.2, 0.4], 0),  # the dip goes, what is left falls
-        ([0.3, 0.5, 0.2], 1),  # a peak: the last end goes, what is left rises
-        ([0.2, 0.5, 0.3, 0.6], 1),  # 0.2 0.5 0.6 after the dip: the first rise is the largest
+        ([0.5, 0.2, 0.4], 0),  # the local minimum is removed, the rest falls
+        ([0.3, 0.5, 0.2], 1),  # a peak: the last end point is removed, the rest rises
+        ([0.2, 0.5, 0.3, 0.6], 1),  # 0.2 0.5 0.6 remain: the first rise is the largest
         ([0.4, 0.4, 0.4], 0),  # no difference: the smallest
         ([0.4, 0.4, 0.6], 2),
     ],
 )
-def test_choice_by_hand(silhouettes, chosen):
+def test_choice_agrees_with_hand_computed_cases(silhouettes, chosen):
     assert iterative_choice(silhouettes).position == chosen
 
 

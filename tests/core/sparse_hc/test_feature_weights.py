@@ -14,11 +14,11 @@ from plain_twin import sparse_direction
 from storage_backends import clustered, tables
 
 METRICS = {"squared.distance": "sqeuclidean", "absolute.value": "cityblock"}
-AS_IN_R = {"max_iter": 15, "tol": 1e-4}
+R_DEFAULTS = {"max_iter": 15, "tol": 1e-4}
 
 
 def solution(X, bound, metric, **options):
-    path = WeightPath(PairDistances(data_matrix(X), metric), **{**AS_IN_R, **options})
+    path = WeightPath(PairDistances(data_matrix(X), metric), **{**R_DEFAULTS, **options})
     found = path.solve(bound)
     return SimpleNamespace(**asdict(found), dissimilarity=path.dissimilarity(found))
 
@@ -30,7 +30,7 @@ def weights(found, p):
 
 
 def explicit_pairs(X, metric):
-    """D as it is defined, pairs in scipy's order, missing values as sparcl treats them."""
+    """Return D by its definition, pairs in scipy's order, missing values as in sparcl."""
     i, j = np.triu_indices(len(X), 1)
     apart = X[i] - X[j]
     distances = np.square(apart) if metric == "sqeuclidean" else np.abs(apart)
@@ -39,7 +39,7 @@ def explicit_pairs(X, metric):
 
 
 def explicit_solution(D, bound, *, max_iter, tol, fixed=None):
-    """The alternation on D itself."""
+    """Return u, w and the criterion of the alternation on D itself."""
 
     def unit(w):
         u = D @ w
@@ -58,7 +58,7 @@ def explicit_solution(D, bound, *, max_iter, tol, fixed=None):
 
 @pytest.mark.parametrize("dissimilarity", METRICS)
 @pytest.mark.parametrize("name", ["A", "B"])
-def test_stored_runs_of_sparcl_are_met(name, dissimilarity):
+def test_weights_agree_with_stored_runs_of_sparcl(name, dissimilarity):
     X = reference.matrix(f"input_{name}")
     runs = [
         r
@@ -70,7 +70,7 @@ def test_stored_runs_of_sparcl_are_met(name, dissimilarity):
         found = solution(X, run["wbound"], METRICS[dissimilarity])
         dense = weights(found, X.shape[1])
         np.testing.assert_array_equal(dense > 0, np.array(run["ws"]) > 0)
-        # sparcl searches its threshold that coarsely.
+        # sparcl searches for its threshold to this accuracy only.
         np.testing.assert_allclose(dense, run["ws"], atol=2e-3)
         assert found.criterion == pytest.approx(run["crit"], rel=1e-3)
         tree = agglomerate(found.dissimilarity, run["method"])
@@ -114,7 +114,7 @@ def test_solution_is_that_of_the_explicit_matrix(metric, share_missing, dtype):
     D = explicit_pairs(X.astype(np.float64), metric)
     for bound in (1.0, 1.7, 4.0, np.sqrt(60)):
         found = solution(X, bound, metric)
-        u, w, criterion = explicit_solution(D, bound, **AS_IN_R)
+        u, w, criterion = explicit_solution(D, bound, **R_DEFAULTS)
         np.testing.assert_allclose(weights(found, 60), w, atol=1e-6)
         np.testing.assert_allclose(
             squareform(found.dissimilarity, checks=False) * np.sqrt(2), u, atol=1e-6
@@ -125,7 +125,7 @@ def test_solution_is_that_of_the_explicit_matrix(metric, share_missing, dtype):
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
 @pytest.mark.parametrize("share_missing", [0.0, 0.1])
-def test_operator_is_the_matrix(metric, share_missing):
+def test_products_are_those_of_the_explicit_matrix(metric, share_missing):
     rng = np.random.default_rng(1)
     X = rng.normal(loc=100, size=(12, 9))
     X[rng.random(X.shape) < share_missing] = np.nan
@@ -136,12 +136,14 @@ def test_operator_is_the_matrix(metric, share_missing):
         squareform(pairs.weighted(np.arange(9), w), checks=False), D @ w, rtol=1e-9
     )
     np.testing.assert_allclose(pairs.slopes(squareform(u)), D.T @ u, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(pairs.columns(slice(2, 7)), D[:, 2:7].T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        pairs.feature_distances(slice(2, 7)), D[:, 2:7].T, rtol=1e-9, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
 @pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
-def test_scale_of_the_data_is_of_no_consequence(metric, scale):
+def test_weights_do_not_depend_on_the_scale_of_the_data(metric, scale):
     X = reference.matrix("input_A")
     plain, scaled = solution(X, 2.0, metric), solution(X * scale, 2.0, metric)
     np.testing.assert_allclose(weights(plain, 15), weights(scaled, 15), atol=1e-9)
@@ -150,9 +152,9 @@ def test_scale_of_the_data_is_of_no_consequence(metric, scale):
     assert scaled.criterion == pytest.approx(plain.criterion * scale**power, rel=1e-9)
 
 
-def test_known_number_of_features_is_hit():
+def test_search_reaches_the_number_of_features():
     path = WeightPath(
-        PairDistances(data_matrix(reference.matrix("input_B")), "sqeuclidean"), **AS_IN_R
+        PairDistances(data_matrix(reference.matrix("input_B")), "sqeuclidean"), **R_DEFAULTS
     )
     for q in (1, 12, 50, 200):
         assert path.search(q).indices.size == q
@@ -165,7 +167,7 @@ def test_permutation_gap_is_that_of_sparcl(name, dissimilarity):
         "input == @name and dissimilarity == @dissimilarity"
     )
     pairs = PairDistances(data_matrix(reference.matrix(f"input_{name}")), METRICS[dissimilarity])
-    path = WeightPath(pairs, **AS_IN_R)
+    path = WeightPath(pairs, **R_DEFAULTS)
     solutions = [path.solve(bound) for bound in stored["wbound"]]
     np.testing.assert_allclose([s.criterion for s in solutions], stored["tot"], rtol=1e-3)
     assert [s.indices.size for s in solutions] == stored["nnonzerow"].tolist()
@@ -176,98 +178,102 @@ def test_permutation_gap_is_that_of_sparcl(name, dissimilarity):
         entropy=0,
         n_jobs=None,
         progress=lambda *_: None,
-        **AS_IN_R,
+        **R_DEFAULTS,
     )
     error = np.hypot(stored["sdgap"], found.standard_deviation) / np.sqrt(10)
     assert np.all(np.abs(found.gap - stored["gap"]) < 4 * error)
 
 
 def test_permuted_criteria_are_those_of_a_permuted_matrix(monkeypatch):
-    """All bounds at once, from kept or from remade columns, give what each bound gives alone."""
+    """All bounds together, from kept or recomputed columns, agree with each bound on its own."""
     X = reference.matrix("input_A")
     pairs = PairDistances(data_matrix(X), "sqeuclidean")
     bounds = [1.0, 1.6, 3.0]
-    together = permuted_criteria(pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **AS_IN_R)
+    together = permuted_criteria(
+        pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **R_DEFAULTS
+    )
     seed = np.random.SeedSequence(3, spawn_key=(1, 0))
     D = np.random.default_rng(seed).permuted(explicit_pairs(X, "sqeuclidean").T, axis=1).T
-    expected = [explicit_solution(D, bound, **AS_IN_R)[2] for bound in bounds]
+    expected = [explicit_solution(D, bound, **R_DEFAULTS)[2] for bound in bounds]
     np.testing.assert_allclose(together, expected, rtol=1e-9)
-    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._KEPT_CELLS", 0)
-    again = permuted_criteria(pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **AS_IN_R)
+    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._MAX_KEPT_DISTANCES", 0)
+    again = permuted_criteria(pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **R_DEFAULTS)
     np.testing.assert_array_equal(again, together)
 
 
 @pytest.mark.parametrize("observed", [1.0, np.nan], ids=["complete", "missing"])
-def test_one_huge_value_does_not_drown_the_distances_of_the_others(observed):
+def test_one_huge_value_does_not_affect_other_distances(observed):
     X = np.random.default_rng(3).normal(size=(12, 4))
     X[11, 3] = observed
     weights = np.full(4, 0.5)
-    calm = PairDistances(data_matrix(X), "sqeuclidean")
+    regular = PairDistances(data_matrix(X), "sqeuclidean")
     X = X.copy()
     X[0, 0] = 1e9
-    wild = PairDistances(data_matrix(X), "sqeuclidean")
-    expected = calm.weighted(np.arange(4), weights)[1:, 1:] * calm.unit
-    found = wild.weighted(np.arange(4), weights)[1:, 1:] * wild.unit
+    with_outlier = PairDistances(data_matrix(X), "sqeuclidean")
+    expected = regular.weighted(np.arange(4), weights)[1:, 1:] * regular.unit
+    found = with_outlier.weighted(np.arange(4), weights)[1:, 1:] * with_outlier.unit
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
 
 
-# Wherever X lives ---------------------------------------------------------------------------
+# Storage backends ---------------------------------------------------------------------------
 
 
 def assert_close(found, expected):
-    """Up to what rounding does to the largest of the numbers."""
+    """Compare up to rounding errors of the largest value."""
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
-def test_operator_is_that_of_the_array(implementation, metric):
+def test_products_are_those_of_the_array_in_memory(implementation, metric):
     rng = np.random.default_rng(0)
     u = rng.normal(size=(24, 24))
     few, w = np.array([3, 17, 250]), rng.random(400)
     for A in tables(implementation):
-        near = PairDistances(data_matrix(implementation.in_memory(A)), metric)
+        in_memory = PairDistances(data_matrix(implementation.in_memory(A)), metric)
         pairs = PairDistances(data_matrix(implementation(A)), metric)
-        assert (pairs.unit, pairs.shape) == (near.unit, near.shape)
+        assert (pairs.unit, pairs.shape) == (in_memory.unit, in_memory.shape)
         for indices in (np.arange(400), few):
             found = pairs.weighted(indices, w[indices])
-            assert_close(found, near.weighted(indices, w[indices]))
+            assert_close(found, in_memory.weighted(indices, w[indices]))
             assert np.all(np.diag(found) == 0.0)
-        assert_close(pairs.slopes(u + u.T), near.slopes(u + u.T))
-        assert_close(pairs.columns(slice(100, 200)), near.columns(slice(100, 200)))
+        assert_close(pairs.slopes(u + u.T), in_memory.slopes(u + u.T))
+        assert_close(
+            pairs.feature_distances(slice(100, 200)), in_memory.feature_distances(slice(100, 200))
+        )
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
-def test_weights_are_those_of_the_array(implementation, metric):
+def test_weights_are_those_of_the_array_in_memory(implementation, metric):
     for A in tables(implementation):
-        near, path = (
-            WeightPath(PairDistances(data_matrix(X), metric), **AS_IN_R)
+        in_memory, path = (
+            WeightPath(PairDistances(data_matrix(X), metric), **R_DEFAULTS)
             for X in (implementation.in_memory(A), implementation(A))
         )
         for expected, found in (
-            (near.solve(3.0), path.solve(3.0)),
-            (near.search(20), path.search(20)),
+            (in_memory.solve(3.0), path.solve(3.0)),
+            (in_memory.search(20), path.search(20)),
         ):
             assert found.l1_bound == expected.l1_bound
             np.testing.assert_array_equal(found.indices, expected.indices)
             np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-8)
             assert found.criterion == pytest.approx(expected.criterion, rel=1e-9)
-            assert_close(path.dissimilarity(found), near.dissimilarity(expected))
+            assert_close(path.dissimilarity(found), in_memory.dissimilarity(expected))
 
 
-def test_permuted_criteria_are_those_of_the_array(implementation, monkeypatch):
+def test_permuted_criteria_are_those_of_the_array_in_memory(implementation, monkeypatch):
     A = clustered()
-    bounds = {"l1_bounds": [1.5, 4.0], "entropy": 3, "permutation": 1, **AS_IN_R}
-    near, pairs = (
+    bounds = {"l1_bounds": [1.5, 4.0], "entropy": 3, "permutation": 1, **R_DEFAULTS}
+    in_memory, pairs = (
         PairDistances(data_matrix(X), "sqeuclidean")
         for X in (implementation.in_memory(A), implementation(A))
     )
-    expected = permuted_criteria(pairs=near, **bounds)
+    expected = permuted_criteria(pairs=in_memory, **bounds)
     np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)
-    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._KEPT_CELLS", 0)
+    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._MAX_KEPT_DISTANCES", 0)
     np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)
 
 
-def test_a_complement_is_found_where_cells_are_missing():
+def test_complementary_clustering_accepts_missing_cells():
     X = np.where(np.random.default_rng(1).random((24, 400)) < 0.1, np.nan, clustered())
     first = solution(X, 4.0, "sqeuclidean")
     assert np.all(np.diag(first.dissimilarity) == 0.0)

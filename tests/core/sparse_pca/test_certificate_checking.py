@@ -1,4 +1,4 @@
-"""Components found on working sets are those of all columns, and certified to be."""
+"""Components found on working sets equal those of all columns, and certificates detect others."""
 
 from concurrent.futures import ThreadPoolExecutor
 from types import MethodType
@@ -44,20 +44,20 @@ def one_thread():
 
 
 @pytest.fixture
-def starved(monkeypatch):
-    """Working sets begin with five columns, and grow by few."""
-    monkeypatch.setattr(working_sets, "_MULTIPLE", 0.0)
+def small_working_sets(monkeypatch):
+    """Make working sets begin with five columns and grow by few."""
+    monkeypatch.setattr(working_sets, "_COLUMNS_PER_SQUARED_BOUND", 0.0)
     for module in (working_sets, solvers):
-        monkeypatch.setattr(module, "MORE_COLUMNS", 5)
+        monkeypatch.setattr(module, "EXTRA_COLUMNS", 5)
 
 
-PLACES = {"blocks": ArrayInBlocks, "device": array_api_strict.asarray}
-every_place = pytest.mark.parametrize("place", PLACES)
+BACKENDS = {"blocks": ArrayInBlocks, "device": array_api_strict.asarray}
+every_backend = pytest.mark.parametrize("backend", BACKENDS)
 
 
-def both_paths(X, *, n_components=4, most=60, center="columns", place="blocks"):
-    """Return the path of an array, and that of the same one stored elsewhere, with its matrix."""
-    matrices = [matrix_at(where, center=center) for where in (X, PLACES[place](X))]
+def both_paths(X, *, n_components=4, most=60, center="columns", backend="blocks"):
+    """Return the paths of an array in memory and in another storage backend, and its matrix."""
+    matrices = [matrix_at(stored, center=center) for stored in (X, BACKENDS[backend](X))]
     paths = [path_on(matrix, n_components=n_components, most=most) for matrix in matrices]
     return *paths, matrices[1]
 
@@ -103,7 +103,7 @@ def gaps_in_single_precision(rng):
     return (gaps(rng) + 1000.0).astype(np.float32)
 
 
-KINDS = (
+DATA_SETS = (
     noise,
     signal,
     heavy_tails,
@@ -114,107 +114,113 @@ KINDS = (
     gaps,
     gaps_in_single_precision,
 )
-every_kind = pytest.mark.parametrize("make", KINDS, ids=[kind.__name__ for kind in KINDS])
+every_data_set = pytest.mark.parametrize(
+    "make", DATA_SETS, ids=[kind.__name__ for kind in DATA_SETS]
+)
 
 
-# The same answer ----------------------------------------------------------------------------
+# Same results -------------------------------------------------------------------------------
 
 
-@every_kind
-@every_place
-def test_features_and_bounds_are_those_of_the_array(make, place, monkeypatch):
+@every_data_set
+@every_backend
+def test_features_and_bounds_are_those_of_the_array(make, backend, monkeypatch):
     use_small_blocks(monkeypatch, 700 * N)
     X = make(np.random.default_rng(0))
-    near, path, _matrix = both_paths(X, place=place)
-    expected = searched(near, (1, 5, 20, 60), (1, 2, 3, 4))
+    in_memory, path, _matrix = both_paths(X, backend=backend)
+    expected = searched(in_memory, (1, 5, 20, 60), (1, 2, 3, 4))
     assert_same_features(expected, searched(path, (1, 5, 20, 60), (1, 2, 3, 4)))
     bound = expected[60, 4].l1_bound
-    assert_same_components(near.components(bound, 4), path.components(bound, 4))
+    assert_same_components(in_memory.components(bound, 4), path.components(bound, 4))
 
 
-@every_kind
-@every_place
-@pytest.mark.usefixtures("starved")
-def test_a_working_set_that_is_too_small_costs_passes_and_nothing_else(make, place):
+@every_data_set
+@every_backend
+@pytest.mark.usefixtures("small_working_sets")
+def test_small_working_sets_change_the_number_of_passes_only(make, backend):
     X = make(np.random.default_rng(2))
-    near, path, matrix = both_paths(X, n_components=3, most=20, place=place)
-    expected = searched(near, (1, 8, 20), (1, 2, 3))
+    in_memory, path, matrix = both_paths(X, n_components=3, most=20, backend=backend)
+    expected = searched(in_memory, (1, 8, 20), (1, 2, 3))
     assert_same_features(expected, searched(path, (1, 8, 20), (1, 2, 3)))
     assert matrix.n_passes > 5
 
 
-@every_place
+@every_backend
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
 @pytest.mark.parametrize("scale", [1e120, 1e-120])
-@pytest.mark.usefixtures("starved")
-def test_neither_unit_nor_centre_matters(center, scale, place):
+@pytest.mark.usefixtures("small_working_sets")
+def test_features_do_not_depend_on_unit_or_centring(center, scale, backend):
     X = (clustered(N, 500) + 0.5) * scale
-    near, path, _matrix = both_paths(X, n_components=2, most=20, center=center, place=place)
-    expected = searched(near, (5, 20), (1, 2))
+    in_memory, path, _matrix = both_paths(
+        X, n_components=2, most=20, center=center, backend=backend
+    )
+    expected = searched(in_memory, (5, 20), (1, 2))
     assert_same_features(expected, searched(path, (5, 20), (1, 2)))
 
 
-@every_place
-@pytest.mark.usefixtures("starved")
-def test_more_than_half_of_the_features_may_be_wanted(place):
-    near, path, _matrix = both_paths(clustered(N, 200), n_components=2, most=200, place=place)
-    expected = searched(near, (100, 150, 200), (1, 2))
+@every_backend
+@pytest.mark.usefixtures("small_working_sets")
+def test_more_than_half_of_the_features_can_be_selected(backend):
+    in_memory, path, _matrix = both_paths(
+        clustered(N, 200), n_components=2, most=200, backend=backend
+    )
+    expected = searched(in_memory, (100, 150, 200), (1, 2))
     assert_same_features(expected, searched(path, (100, 150, 200), (1, 2)))
     assert expected[200, 1].indices.size == 200
 
 
 @pytest.mark.parametrize("center", ["columns", "grand"])
-def test_columns_that_tie_for_the_first_list_are_at_hand(center, monkeypatch):
-    """Each block sends its steepest columns: of those that tie, not those that all would send."""
+def test_tied_columns_of_the_initial_working_set_are_stored(center, monkeypatch):
+    """Of tied columns, a block may return others than a selection among all columns would."""
     use_small_blocks(monkeypatch, 1500 * N)
     rng = np.random.default_rng(4)
     X = np.full((N, 6000), 3.0)
     some = rng.choice(6000, 300, replace=False)
     X[:, some] = clustered(N, 300)
-    near, path, matrix = both_paths(X, most=20, center=center)
+    in_memory, path, matrix = both_paths(X, most=20, center=center)
     initial = initial_pass(
         matrix_at(ArrayInBlocks(X), center=center), n_components=4, max_features=20
     )
-    assert matrix.is_stored[initial.working_sets.columns_for([], 10.0)].all()
-    expected = searched(near, (1, 5, 20), (1, 2, 3, 4))
+    assert matrix.is_stored[initial.working_sets.initial_set([], 10.0)].all()
+    expected = searched(in_memory, (1, 5, 20), (1, 2, 3, 4))
     assert_same_features(expected, searched(path, (1, 5, 20), (1, 2, 3, 4)))
 
 
-@every_place
-@pytest.mark.usefixtures("starved")
-def test_threads_that_search_at_the_same_time_change_nothing(place):
+@every_backend
+@pytest.mark.usefixtures("small_working_sets")
+def test_concurrent_searches_have_the_same_results(backend):
     X = signal(np.random.default_rng(5))
-    near, path, _matrix = both_paths(X, n_components=3, most=20, place=place)
-    expected = searched(near, (1, 5, 8, 20), (1, 2, 3))
-    proved = False
-    while not proved:
+    in_memory, path, _matrix = both_paths(X, n_components=3, most=20, backend=backend)
+    expected = searched(in_memory, (1, 5, 8, 20), (1, 2, 3))
+    is_certified = False
+    while not is_certified:
         with ThreadPoolExecutor(4) as pool:
             found = pool.map(lambda key: path.search(key[0], rank=key[1]), expected)
             sets = dict(zip(expected, found, strict=True))
-        proved = path.certify()
+        is_certified = path.certify()
     assert_same_features(expected, sets)
 
 
-@pytest.mark.usefixtures("starved")
-def test_searches_that_share_a_pass_share_its_failure():
-    """Nobody waits for ever where a device is lost, and the next one who asks is told too."""
-    _, path, matrix = both_paths(signal(np.random.default_rng(6)), n_components=3, place="device")
+@pytest.mark.usefixtures("small_working_sets")
+def test_an_error_in_a_shared_pass_reaches_every_waiting_search():
+    """No search waits forever if a device is lost, and later searches raise the error too."""
+    _, path, matrix = both_paths(signal(np.random.default_rng(6)), n_components=3, backend="device")
 
-    def lost(_self, _function):
-        raise UnreadableError("The device is gone.")
+    def raise_error(_self, _function):
+        raise UnreadableError("The device was lost.")
 
-    matrix.map_blocks = MethodType(lost, matrix)
+    matrix.map_blocks = MethodType(raise_error, matrix)
     with ThreadPoolExecutor(4) as pool:
         waiting = [pool.submit(path.search, q, rank=2) for q in (5, 8, 12, 20, 30, 40)]
     assert all(isinstance(search.exception(), UnreadableError) for search in waiting)
 
 
-@pytest.mark.usefixtures("starved")
+@pytest.mark.usefixtures("small_working_sets")
 def test_components_are_certified():
-    near, path, matrix = both_paths(signal(np.random.default_rng(3)), n_components=3)
+    in_memory, path, matrix = both_paths(signal(np.random.default_rng(3)), n_components=3)
     for bound in (6.0, 2.0):
         found = path.components(bound, 3)
-        assert_same_components(near.components(bound, 3), found)
+        assert_same_components(in_memory.components(bound, 3), found)
         before = matrix.n_passes
         assert all(a is b for a, b in zip(path.components(bound, 3), found, strict=True))
         assert matrix.n_passes == before
@@ -238,29 +244,29 @@ def certificate(rng, X, working_set, *, tightness, fill_change=0.0, n_steps=6):
 
 
 def products_of(made, X, gaps):
-    """The largest product of each column with a vector, in multiples of its threshold."""
+    """Return the largest product of each column with a vector, in multiples of its threshold."""
     products = np.abs(made.scores @ X) + abs(made.fill_change) * gaps
     return (products / made.thresholds[:, None]).max(axis=0)
 
 
 def assert_complete(found, made, X, gaps):
     """Check that all pairs of a certificate and a violating column are found, and no others."""
-    told = np.zeros((len(made), X.shape[1]))
-    told[found.certificates, found.columns] = found.products
-    assert np.count_nonzero(told) == found.columns.size
-    for mine, one in zip(told, made, strict=True):
+    reported = np.zeros((len(made), X.shape[1]))
+    reported[found.certificates, found.columns] = found.products
+    assert np.count_nonzero(reported) == found.columns.size
+    for mine, one in zip(reported, made, strict=True):
         expected = products_of(one, X, gaps)
         expected[one.working_set] = 0.0
         assert np.all(mine[expected > NEAR_VIOLATION * (1 + 1e-8)] > 0.0)
         assert np.all(mine[expected < NEAR_VIOLATION * (1 - 1e-8)] == 0.0)
-        near = mine > 0.0
-        np.testing.assert_allclose(mine[near], expected[near], rtol=1e-7)
+        large = mine > 0.0
+        np.testing.assert_allclose(mine[large], expected[large], rtol=1e-7)
 
 
 def violations(made, X, gaps, xp, *, step):
     """Check certificates in blocks of columns."""
     unit = float(np.sqrt(np.mean(np.sum(X**2, axis=0))))
-    batch = CertificateBatch.of(made, unit=unit)
+    batch = CertificateBatch.from_certificates(made, unit=unit)
     parts = []
     for start in range(0, X.shape[1], step):
         block, roots = X[:, start : start + step], gaps[start : start + step]
@@ -287,8 +293,8 @@ TIGHTNESS = (
 @namespaces
 @pytest.mark.parametrize("share_missing", [0.0, 0.2])
 @pytest.mark.parametrize("scale", [1.0, 1e120, 1e-120])
-def test_no_column_that_comes_near_is_missed(xp, share_missing, scale, monkeypatch):
-    monkeypatch.setattr(certificates, "_DEVICE_CELLS", 5000)
+def test_all_near_violations_are_found(xp, share_missing, scale, monkeypatch):
+    monkeypatch.setattr(certificates, "_MAX_DEVICE_PRODUCTS", 5000)
     rng = np.random.default_rng(0)
     X = rng.standard_t(3, size=(20, 700)) * scale
     missing = rng.random(X.shape) < share_missing
@@ -311,8 +317,8 @@ def test_no_column_that_comes_near_is_missed(xp, share_missing, scale, monkeypat
 
 
 @namespaces
-def test_what_single_precision_cannot_say_is_not_missed(xp):
-    """Thresholds of nearly nothing, columns of nearly nothing, and both at once."""
+def test_violations_beyond_the_range_of_single_precision_are_found(xp):
+    """Very small thresholds, very small columns, and both at once."""
     rng = np.random.default_rng(1)
     sizes = 10.0 ** np.tile([0, 3, -3, -18, -30, -50], 20)
     X = rng.normal(size=(20, 120)) * sizes
@@ -324,7 +330,7 @@ def test_what_single_precision_cannot_say_is_not_missed(xp):
 
 @namespaces
 @pytest.mark.parametrize("scale", [1.0, 1e6, 1e140, 1e-140])
-def test_where_the_bound_does_not_bind_every_column_counts(xp, scale):
+def test_every_varying_column_violates_a_threshold_of_zero(xp, scale):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(20, 50)) * scale
     X[:, 7] = 0.0
@@ -336,7 +342,7 @@ def test_where_the_bound_does_not_bind_every_column_counts(xp, scale):
 
 
 @namespaces
-def test_columns_of_the_working_set_violate_nothing(xp):
+def test_columns_of_the_working_set_are_no_violations(xp):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(20, 50))
     seen = certificate(rng, X, np.arange(50), tightness=0.5)
@@ -346,11 +352,11 @@ def test_columns_of_the_working_set_violate_nothing(xp):
     assert set(found.certificates) == {0}
 
 
-# Components that fail ------------------------------------------------------------------------
+# Components that fail -----------------------------------------------------------------------
 
 
-class Refuting(Certifier):
-    """Accepts every component, and refutes what it is told to."""
+class RefutingCertifier(Certifier):
+    """Accepts every component, and reports those in `refuted` as failed."""
 
     is_deferred = True
 
@@ -366,10 +372,10 @@ class Refuting(Certifier):
         return refuted
 
 
-def test_a_component_that_fails_is_dropped_with_those_after_it_and_no_other():
+def test_a_failed_component_is_dropped_with_later_ones_at_its_bound_only():
     matrix = matrix_at(signal(np.random.default_rng(0)))
     limits = AlternationLimits(max_iter=20, tol=1e-7)
-    certifier = Refuting()
+    certifier = RefutingCertifier()
     path = ComponentPath(FullSolver(matrix, leading_starts(matrix, 3), limits), certifier)
     bounds = (2.0, 3.0, 4.0)
     before = {bound: path.components(bound, 3) for bound in bounds}
@@ -384,8 +390,8 @@ def test_a_component_that_fails_is_dropped_with_those_after_it_and_no_other():
         assert before[bound][0] is after[bound][0]
 
 
-class Recording(DeferredCertifier):
-    """Keeps the certificates that it was given."""
+class RecordingCertifier(DeferredCertifier):
+    """Keeps the certificates that it receives."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -396,12 +402,12 @@ class Recording(DeferredCertifier):
         return super().accept(key, certificate)
 
 
-@pytest.mark.usefixtures("starved")
-def test_all_certificates_that_do_not_hold_are_found():
+@pytest.mark.usefixtures("small_working_sets")
+def test_exactly_the_violated_certificates_fail():
     X = signal(np.random.default_rng(1))
     matrix = matrix_at(ArrayInBlocks(X))
     initial = initial_pass(matrix, n_components=3, max_features=60)
-    certifier = Recording(matrix, initial.working_sets)
+    certifier = RecordingCertifier(matrix, initial.working_sets)
     limits = AlternationLimits(max_iter=20, tol=1e-7)
     path = ComponentPath(WorkingSetSolver(matrix, initial, limits), certifier)
     for bound in (1.0, 1.5, 2.0, 4.0):
@@ -415,7 +421,7 @@ def test_all_certificates_that_do_not_hold_are_found():
     assert certifier.check_pending() == sorted(wrong)
 
 
-def test_a_path_that_holds_is_checked_once():
+def test_certified_components_are_not_checked_again():
     _, path, matrix = both_paths(signal(np.random.default_rng(2)))
     found = searched(path, (5, 20), (1, 2))
     before = matrix.n_passes
@@ -424,7 +430,7 @@ def test_a_path_that_holds_is_checked_once():
     assert matrix.n_passes == before
 
 
-# Number of passes ----------------------------------------------------------------------------
+# Number of passes ---------------------------------------------------------------------------
 
 
 def passes(make, p, n_jobs=1):
@@ -456,10 +462,10 @@ def test_the_number_of_passes_does_not_grow_with_the_features(make):
     assert passes(make, 2_000, n_jobs=2) == counts[0]
 
 
-# What a bound says of the number of features ------------------------------------------------
+# Sets that are too large --------------------------------------------------------------------
 
 
-def orthogonal_blocks(rng):
+def orthogonal_column_groups(rng):
     """Two groups of columns that have no sample in common, the second one a copy of the first."""
     X = np.zeros((12, 40))
     X[:6, :20] = rng.integers(-3, 4, size=(6, 20))
@@ -475,7 +481,7 @@ def orthogonal_directions(_):
     return np.repeat(hadamard[:, 1:] * np.repeat([3.0, 1.0], [5, 10]), 3, axis=1)
 
 
-def few_that_vary(rng):
+def mostly_constant_columns(rng):
     X = np.ones((12, 40))
     X[:, :6] = rng.normal(size=(12, 6))
     return X
@@ -491,15 +497,22 @@ def small(rng):
 
 @pytest.mark.parametrize("center", ["columns", "none"])
 @pytest.mark.parametrize(
-    "make", [small, orthogonal_blocks, orthogonal_directions, few_that_vary, one_direction]
+    "make",
+    [
+        small,
+        orthogonal_column_groups,
+        orthogonal_directions,
+        mostly_constant_columns,
+        one_direction,
+    ],
 )
-def test_a_set_is_called_too_large_only_if_it_is(make, center):
+def test_features_are_none_exactly_if_at_least_stop_at_are_loaded(make, center):
     X = make(np.random.default_rng(0))
     for path in both_paths(X, most=20, center=center)[:2]:
         for bound in np.linspace(1.0, np.sqrt(X.shape[1]), 12):
             for rank in (1, 2, 4):
                 size = path.features(bound, rank).size
-                assert size == path.features(bound, rank, enough=size + 1).size
-                for enough in {1, size - 1, size, size + 1, size + 2, 2 * size, X.shape[1]}:
-                    found = path.features(bound, rank, enough=enough)
-                    assert (found is None) == (size >= enough)
+                assert size == path.features(bound, rank, stop_at=size + 1).size
+                for stop_at in {1, size - 1, size, size + 1, size + 2, 2 * size, X.shape[1]}:
+                    found = path.features(bound, rank, stop_at=stop_at)
+                    assert (found is None) == (size >= stop_at)

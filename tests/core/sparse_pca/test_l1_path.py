@@ -6,7 +6,7 @@ import pytest
 import reference
 from mrshc.core.sparse_pca import l1_path, solvers
 from mrshc.core.sparse_pca.certificate_checking import NullCertifier
-from mrshc.core.sparse_pca.l1_path import ComponentPath, bisected_bound
+from mrshc.core.sparse_pca.l1_path import ComponentPath, bisect_l1_bound
 from mrshc.core.sparse_pca.next_component import leading_starts, next_component
 from mrshc.core.sparse_pca.solvers import AlternationLimits, FullSolver
 from storage_backends import (
@@ -47,7 +47,7 @@ def test_algorithm_1_finds_the_stored_sets_on_the_small_example():
         np.testing.assert_array_equal(path.search(4, rank=rank).indices, features)
 
 
-def test_stored_sets_of_higher_rank_there_rest_on_stray_loadings(monkeypatch):
+def test_stored_sets_of_higher_rank_need_an_inexact_threshold(monkeypatch):
     """For r = 3, 4, 5 the stored sets count loadings of 5e-8 that an inexact threshold leaves.
 
     With that threshold we find the same sets. With the exact one they do not exist: just above
@@ -58,9 +58,9 @@ def test_stored_sets_of_higher_rank_there_rest_on_stray_loadings(monkeypatch):
     assert [s.indices.size for s in exact] == [3, 4, 5]
     assert [s.l1_bound for s in exact] == [1.0, 1.0, 1.0]
     monkeypatch.setattr(solvers, "next_component", reference.component_with_searched_direction)
-    monkeypatch.setattr(l1_path, "_NARROWEST_BRACKET", 3e-12)
+    monkeypatch.setattr(l1_path, "_MIN_BRACKET_WIDTH", 3e-12)
     path = path_of(X)
-    path._bounds[1.0] = path._solved(1 + 1e-12, 5)  # R never looks at the end itself
+    path._bounds[1.0] = path._solve_up_to(1 + 1e-12, 5)  # R never looks at the end itself
     for rank, features, _ in list(stored_sets("A"))[2:]:
         np.testing.assert_array_equal(path.search(4, rank=rank).indices, features)
 
@@ -68,14 +68,14 @@ def test_stored_sets_of_higher_rank_there_rest_on_stray_loadings(monkeypatch):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_a_tolerance_ends_the_search_at_the_first_set_within_it(rank):
     path = path_of(reference.matrix("input_B"))
-    exact, near = path.search(55, rank=rank), path.search(55, rank=rank, tolerance=8)
+    exact, approximate = path.search(55, rank=rank), path.search(55, rank=rank, tolerance=8)
     assert exact.indices.size == 55
     assert exact.reached
-    assert 0 < abs(near.indices.size - 55) <= 8
-    assert near.reached
+    assert 0 < abs(approximate.indices.size - 55) <= 8
+    assert approximate.reached
 
 
-def test_numbers_that_cannot_be_hit_are_missed_by_little_and_say_so():
+def test_numbers_that_cannot_be_reached_give_a_close_set_not_marked_as_reached():
     path = path_of(reference.matrix("input_B"))
     found = {q: path.search(q, rank=3) for q in range(3, 60)}
     missed = {q: s for q, s in found.items() if s.indices.size != q}
@@ -85,13 +85,13 @@ def test_numbers_that_cannot_be_hit_are_missed_by_little_and_say_so():
     assert all(abs(s.indices.size - q) <= 3 for q, s in missed.items())
 
 
-def test_all_features_are_the_end_of_the_path():
+def test_all_features_can_be_selected():
     found = path_of(reference.matrix("input_B")).search(200, rank=2)
     np.testing.assert_array_equal(found.indices, np.arange(200))
     assert found.reached
 
 
-def test_constant_features_are_out_of_reach():
+def test_constant_features_are_never_selected():
     X = reference.matrix("input_B")
     X[:, [3, 50]] = 1.5
     found = path_of(X).search(200, rank=1)
@@ -99,8 +99,8 @@ def test_constant_features_are_out_of_reach():
     np.testing.assert_array_equal(found.indices, np.setdiff1d(np.arange(200), [3, 50]))
 
 
-class Counting(FullSolver):
-    """Notes what it is asked for."""
+class CountingSolver(FullSolver):
+    """Records the components that it computes."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -111,9 +111,9 @@ class Counting(FullSolver):
         return super().solve(earlier, l1_bound)
 
 
-def test_every_bound_is_solved_once():
+def test_every_component_is_computed_once():
     matrix = matrix_at(reference.matrix("input_B"))
-    solver = Counting(matrix, leading_starts(matrix, 3), LIMITS)
+    solver = CountingSolver(matrix, leading_starts(matrix, 3), LIMITS)
     path = ComponentPath(solver, NullCertifier())
     for q in (10, 20, 21, 10):
         for rank in (1, 2, 3):
@@ -131,14 +131,14 @@ def test_duplicated_features_enter_together():
 
 
 @pytest.mark.parametrize("rank", [1, 3, 5])
-def test_leaving_components_unsolved_changes_nothing(rank):
+def test_stopping_at_sets_that_are_too_large_does_not_change_results(rank):
     X = reference.matrix("input_B")
     lazy, thorough = path_of(X), path_of(X)
     for q in range(1, 200, 13):
-        bound, indices = bisected_bound(
+        bound, indices = bisect_l1_bound(
             lambda bound, _: thorough.features(bound, rank),
             q,
-            largest=np.sqrt(X.shape[1]),
+            max_bound=np.sqrt(X.shape[1]),
             tolerance=0,
         )
         found = lazy.search(q, rank=rank)
@@ -149,7 +149,7 @@ def test_leaving_components_unsolved_changes_nothing(rank):
         assert solved[0] < solved[1]
 
 
-def test_threads_may_search_at_the_same_time():
+def test_concurrent_searches_have_the_same_results():
     X = reference.matrix("input_B")
     wanted = [(q, rank) for q in (5, 20, 50) for rank in (1, 2, 3)]
     alone, shared = path_of(X), path_of(X)
@@ -163,7 +163,7 @@ def test_threads_may_search_at_the_same_time():
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_traces_of_other_bounds_never_change_a_digit(missing, dtype):
+def test_traces_of_other_bounds_do_not_change_results(missing, dtype):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2000)).astype(dtype)
     X[:10, :40] += 2.0
@@ -185,17 +185,19 @@ def test_traces_of_other_bounds_never_change_a_digit(missing, dtype):
 
 
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
-def test_features_bounds_and_components_are_the_same_wherever_x_lives(implementation, center):
+def test_features_bounds_and_components_are_the_same_for_every_storage_backend(
+    implementation, center
+):
     targets = (1, 8, 30)
     for A in tables(implementation):
-        # Next to a huge mean that is left in, rounding turns the starts of the others.
+        # If a huge mean is not subtracted, rounding changes the directions of later start vectors.
         is_centred = center == "columns" or np.nanmean(A) < np.nanmax(A) / 2
         ranks = (1, 2, 3) if is_centred else (1,)
-        near, path = (
+        in_memory, path = (
             path_on(matrix_at(X, center=center), n_components=3, most=30)
             for X in (implementation.in_memory(A), implementation(A))
         )
-        expected = searched(near, targets, ranks)
+        expected = searched(in_memory, targets, ranks)
         assert_same_features(expected, searched(path, targets, ranks))
         bound, rank = expected[30, ranks[-1]].l1_bound, ranks[-1]
-        assert_same_components(near.components(bound, rank), path.components(bound, rank))
+        assert_same_components(in_memory.components(bound, rank), path.components(bound, rank))

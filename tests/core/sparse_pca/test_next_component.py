@@ -12,7 +12,7 @@ from mrshc.estimators import sparse_components as components
 
 # The one run of PMA whose unconverged third component carries more than 5e-6 of the error that its
 # search for the threshold leaves at each step.
-INEXACT_THERE = ("C", True, False, 20, 1.5)
+INEXACT_RUN = ("C", True, False, 20, 1.5)
 
 
 def largest_difference(run):
@@ -42,7 +42,7 @@ def test_all_stored_runs_of_pma_are_met(name):
     assert len(runs) == 32
     for run in runs:
         key = (name, run["center"], run["orth"], run["niter"], run["sumabsv"])
-        if key != INEXACT_THERE:
+        if key != INEXACT_RUN:
             assert largest_difference(run) < 5e-6, key
 
 
@@ -50,7 +50,7 @@ def test_the_one_run_that_differs_is_met_with_pmas_own_inexact_threshold(monkeyp
     (run,) = (
         r
         for r in reference.runs("spc_C")
-        if ("C", r["center"], r["orth"], r["niter"], r["sumabsv"]) == INEXACT_THERE
+        if ("C", r["center"], r["orth"], r["niter"], r["sumabsv"]) == INEXACT_RUN
     )
     assert 5e-6 < largest_difference(run) < 5e-5
     monkeypatch.setattr(components, "next_component", reference.component_with_searched_direction)
@@ -91,13 +91,13 @@ def test_direction_is_feasible_and_optimal(seed):
         assert slopes @ shrunk <= slopes @ v * (1 + 1e-12)
 
 
-def test_bound_of_one_picks_the_steepest_feature():
+def test_bound_of_one_selects_the_largest_slope():
     np.testing.assert_array_equal(
         dense(sparse_direction(np.array([1.0, -3.0, 2.0]), 1.0), 3), [0, -1, 0]
     )
 
 
-def test_loose_bound_leaves_the_direction_alone():
+def test_inactive_bound_gives_the_normalised_slopes():
     slopes = np.array([1.0, -3.0, 2.0])
     v = dense(sparse_direction(slopes, np.sqrt(3)), 3)
     np.testing.assert_allclose(v, slopes / np.linalg.norm(slopes))
@@ -130,7 +130,7 @@ def test_earlier_components_do_not_depend_on_later_ones():
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
-def test_scale_of_the_data_is_of_no_consequence(scale):
+def test_components_do_not_depend_on_the_scale_of_the_data(scale):
     X = reference.matrix("input_B")
     plain = sparse_components(X, l1_bound=3.0, n_components=4)
     scaled = sparse_components(X * scale, l1_bound=3.0, n_components=4)
@@ -138,7 +138,7 @@ def test_scale_of_the_data_is_of_no_consequence(scale):
     np.testing.assert_allclose(plain.loadings, scaled.loadings, atol=1e-10)
 
 
-def test_order_of_the_columns_is_of_no_consequence():
+def test_components_do_not_depend_on_the_order_of_columns():
     X = reference.matrix("input_B")
     order = np.random.default_rng(0).permutation(X.shape[1])
     plain = sparse_components(X, l1_bound=3.0, n_components=4)
@@ -213,7 +213,7 @@ def test_missing_values_are_refilled_for_every_component(center, dtype):
         left = left - d * np.outer(u, v)
 
 
-def test_start_can_be_given():
+def test_alternation_starts_from_init():
     X = reference.matrix("input_B")
     first = sparse_components(X, l1_bound=3.0, max_iter=500)
     again = sparse_components(X, l1_bound=3.0, init=first.loadings)
@@ -258,7 +258,7 @@ def test_nothing_observed_is_refused_by_name(axis, message):
 
 @pytest.mark.parametrize("max_iter", [3, 20, 500])
 @pytest.mark.parametrize("l1_bound", [1.0, 2.5, 5.0])
-def test_the_screen_of_columns_never_changes_a_digit(monkeypatch, l1_bound, max_iter):
+def test_screening_of_columns_does_not_change_results(monkeypatch, l1_bound, max_iter):
     X = make_simulation_1(0, mu=2.0).X
     options = {"l1_bound": l1_bound, "n_components": 3, "center": True, "max_iter": max_iter}
     screened = sparse_components(X, **options)
@@ -279,7 +279,7 @@ def test_the_screen_of_columns_never_changes_a_digit(monkeypatch, l1_bound, max_
 
 
 @pytest.mark.parametrize("orthogonal", [True, False])
-def test_layout_of_the_data_never_changes_a_digit(orthogonal):
+def test_memory_layout_does_not_change_results(orthogonal):
     X = reference.matrix("input_B")
     options = {"l1_bound": 3.0, "n_components": 4, "center": True, "orthogonal": orthogonal}
     rows = sparse_components(np.ascontiguousarray(X), **options, init=np.eye(4, X.shape[1]))

@@ -8,7 +8,7 @@ from mrshc.core.trees.gap_statistic import (
     GAP_RULES,
     GapSettings,
     gap_curve,
-    preferred_number,
+    preferred_n_clusters,
 )
 from mrshc.core.trees.tree import LINKAGES, agglomerate, pairwise_distances
 
@@ -65,13 +65,13 @@ def test_reference_distribution_is_that_of_clusgap(name):
     np.testing.assert_allclose(curve.standard_error, stored["SE_sim"], rtol=0.15)
 
 
-def test_rules_solve_all_stored_cases():
+def test_rules_agree_with_all_stored_cases_of_maxse():
     cases = reference.table("maxse_cases")
     assert len(cases) == 300
     for case in cases.itertuples():
         curve = np.array(case.f.split(";"), dtype=float)
         error = np.array(case.se.split(";"), dtype=float)
-        assert preferred_number(curve, error, case.method) == case.k, case
+        assert preferred_n_clusters(curve, error, case.method) == case.k, case
 
 
 @pytest.mark.parametrize("rule", GAP_RULES)
@@ -81,7 +81,7 @@ def test_rules_choose_as_maxse_does_on_the_stored_curves(rule):
         curve = GAPS.query(
             "set == @row.set and d_power == @row.d_power and spaceH0 == @row.spaceH0"
         )
-        found = preferred_number(curve["gap"].to_numpy(), curve["SE_sim"].to_numpy(), rule)
+        found = preferred_n_clusters(curve["gap"].to_numpy(), curve["SE_sim"].to_numpy(), rule)
         assert found == row.k
 
 
@@ -101,17 +101,17 @@ def test_kernel_agglomerates_as_scipy_does(linkage):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_verdict_does_not_depend_on_unit_place_or_rotation():
+def test_gap_does_not_depend_on_scale_shift_or_rotation():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(30, 4))
     X[:15] += 2
     rotation = np.linalg.qr(rng.normal(size=(4, 4)))[0]
     curves = []
-    for moved in (X, X * 1e6 - 3e7, X @ rotation):
-        distances = pairwise_distances(moved, "sqeuclidean")
+    for transformed in (X, X * 1e6 - 3e7, X @ rotation):
+        distances = pairwise_distances(transformed, "sqeuclidean")
         curves.append(
             gap_curve(
-                moved,
+                transformed,
                 distances,
                 partitions=partitions(distances, 3),
                 rng=np.random.default_rng(2),
@@ -122,7 +122,7 @@ def test_verdict_does_not_depend_on_unit_place_or_rotation():
         np.testing.assert_allclose(curve.gap, curves[0].gap, atol=1e-8)
 
 
-def test_perfectly_separated_duplicates_have_finite_gaps():
+def test_separated_duplicates_have_finite_gaps():
     X = np.repeat([[0.0, 0.0], [1.0, 2.0]], 4, axis=0)
     distances = pairwise_distances(X, "sqeuclidean")
     curve = gap_curve(

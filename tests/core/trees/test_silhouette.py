@@ -43,7 +43,7 @@ def test_widths_are_those_of_scikit_learn():
     np.testing.assert_allclose(silhouette_widths(distances, labels), expected, atol=1e-12)
 
 
-def test_one_cluster_and_coinciding_clusters_have_no_width():
+def test_one_cluster_and_coinciding_clusters_have_width_zero():
     distances = np.zeros((4, 4))
     np.testing.assert_array_equal(silhouette_widths(distances, np.array([0, 0, 0, 0])), 0)
     np.testing.assert_array_equal(silhouette_widths(distances, np.array([0, 0, 1, 1])), 0)

@@ -18,7 +18,7 @@ def test_heights_and_cuts_are_those_of_hclust(run):
 
 
 @pytest.mark.parametrize("linkage", LINKAGES)
-def test_tree_is_scipys(linkage):
+def test_linkage_matrix_is_that_of_scipy(linkage):
     X = np.random.default_rng(0).normal(size=(30, 5))
     euclidean = linkage in ("ward", "centroid", "median")
     expected = scipy_linkage(pdist(X, "euclidean" if euclidean else "sqeuclidean"), linkage)
@@ -48,7 +48,7 @@ def test_members_and_leaf_order_agree():
         assert np.ptp(position[tree.members(node)]) == tree.members(node).size - 1
 
 
-def test_a_chain_of_many_samples_needs_no_recursion():
+def test_long_chains_do_not_exceed_the_recursion_limit():
     n = 5000
     merges = np.arange(n - 1)
     first = np.where(merges == 0, 0, n + merges - 1)
@@ -58,7 +58,7 @@ def test_a_chain_of_many_samples_needs_no_recursion():
     assert np.bincount(tree.cut(2)).tolist() == [n - 1, 1]
 
 
-def test_the_branch_like_some_samples_shares_most_of_them():
+def test_most_similar_branch_has_the_largest_jaccard_index():
     X = np.random.default_rng(3).normal(size=(20, 3))
     tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "average")
     rng = np.random.default_rng(4)
@@ -87,55 +87,61 @@ def test_label_ranges_are_those_of_the_members():
         assert (low[node], high[node]) == (below.min(), below.max())
 
 
-FOUR = [[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 3.0, 4]]
+FOUR_SAMPLES = [[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 3.0, 4]]
 
 
-def edited(row, column, value):
-    matrix = np.array(FOUR)
+def edited_matrix(row, column, value):
+    matrix = np.array(FOUR_SAMPLES)
     matrix[row, column] = value
     return matrix
 
 
-def test_every_tree_of_scipy_passes():
+def test_linkage_matrices_of_scipy_are_accepted():
     rng = np.random.default_rng(0)
     for n in (2, 3, 10, 200):
         for method in LINKAGES:
-            X = np.round(rng.normal(size=(n, 2)))  # with samples that are equal
+            X = np.round(rng.normal(size=(n, 2)))  # rounding makes some samples equal
             Z = hierarchy.linkage(X, method)
             np.testing.assert_array_equal(check_linkage(Z.tolist(), n_samples=n), Z)
     assert check_linkage(np.empty((0, 4)), n_samples=1).shape == (0, 4)
 
 
 @pytest.mark.parametrize(
-    ("matrix", "sentence"),
+    ("matrix", "message"),
     [
-        (FOUR[:2], r"must have the shape \(3, 4\) for 4 samples, got \(2, 4\)"),
+        (FOUR_SAMPLES[:2], r"must have the shape \(3, 4\) for 4 samples, got \(2, 4\)"),
         ([], r"must have the shape \(3, 4\) for 4 samples, got \(0,\)"),
         ([[0, 1], [2]], "must be an array of numbers"),
         ([["a"] * 4] * 3, "must be an array of numbers"),
-        (np.array(FOUR) + 1j, "must be an array of numbers"),
+        (np.array(FOUR_SAMPLES) + 1j, "must be an array of numbers"),
         ([[10**400] * 4] * 3, "must be an array of numbers"),
-        (edited(1, 2, np.nan), "must be finite, but holds NaN or infinity in row 1"),
-        (edited(2, 0, np.inf), "must be finite, but holds NaN or infinity in row 2"),
-        (edited(0, 0, 0.5), "row 0 joins node 0.5, but nodes have whole numbers"),
-        (edited(0, 0, -1), r"row 0 joins node -1, but must join two of the nodes 0 to 3"),
-        (edited(0, 0, 4), "row 0 joins node 4, but must join two of the nodes 0 to 3"),
-        (edited(1, 1, 6), "row 1 joins node 6, but must join two of the nodes 0 to 4"),
-        (edited(2, 1, 1e300), r"row 2 joins node 1e\+300, but must join two of the nodes 0 to 5"),
-        (edited(1, 0, 0), "joins node 0 twice"),
-        (edited(0, 1, 0), "joins node 0 twice"),
-        (edited(1, 2, -1e-9), "row 1 has the height -1e-09, but heights are never negative"),
-        (edited(2, 3, 3), "row 2 has the size 3, but joins nodes of 4 samples"),
-        (edited(0, 3, 1e18), r"row 0 has the size 1e\+18, but joins nodes of 2 samples"),
+        (edited_matrix(1, 2, np.nan), "must be finite, but row 1 has NaN or infinity"),
+        (edited_matrix(2, 0, np.inf), "must be finite, but row 2 has NaN or infinity"),
+        (edited_matrix(0, 0, 0.5), "row 0 joins node 0.5, but nodes must be whole numbers"),
+        (edited_matrix(0, 0, -1), r"row 0 joins node -1, but must join two of the nodes 0 to 3"),
+        (edited_matrix(0, 0, 4), "row 0 joins node 4, but must join two of the nodes 0 to 3"),
+        (edited_matrix(1, 1, 6), "row 1 joins node 6, but must join two of the nodes 0 to 4"),
+        (
+            edited_matrix(2, 1, 1e300),
+            r"row 2 joins node 1e\+300, but must join two of the nodes 0 to 5",
+        ),
+        (edited_matrix(1, 0, 0), "joins node 0 twice"),
+        (edited_matrix(0, 1, 0), "joins node 0 twice"),
+        (
+            edited_matrix(1, 2, -1e-9),
+            "row 1 has the height -1e-09, but heights must not be negative",
+        ),
+        (edited_matrix(2, 3, 3), "row 2 has the size 3, but joins nodes of 4 samples"),
+        (edited_matrix(0, 3, 1e18), r"row 0 has the size 1e\+18, but joins nodes of 2 samples"),
     ],
 )
-def test_a_matrix_that_is_no_tree_is_refused(matrix, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_matrices_that_are_not_trees_are_refused(matrix, message):
+    with pytest.raises(ValueError, match=message):
         check_linkage(matrix, n_samples=4)
 
 
-def test_the_number_of_samples_may_follow_from_the_tree():
-    assert check_linkage(FOUR).shape == (3, 4)
+def test_number_of_samples_is_derived_from_the_matrix():
+    assert check_linkage(FOUR_SAMPLES).shape == (3, 4)
     for empty in ([], np.empty((0, 4)), [[0, 1, 1.0]], 5.0, None):
         with pytest.raises(ValueError, match="linkage_matrix must"):
             check_linkage(empty)

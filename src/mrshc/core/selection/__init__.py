@@ -1,7 +1,7 @@
-"""Rules that choose the rank and the number of features among candidates, and their registry.
+"""Selection rules, which choose the rank and the number of features, and their registry.
 
 A rule is one class in one module, registered below. Estimators, checkpoints, tables of candidates,
-plots, the report, the command line and its help take names, columns, numbers and sentences from it.
+plots, the report, the command line and its help take names, columns, scores and texts from it.
 """
 
 from __future__ import annotations
@@ -29,57 +29,71 @@ __all__ = [
     "rule_of",
 ]
 
-_Rule = TypeVar("_Rule", bound=type[SelectionRule])
+_RuleClass = TypeVar("_RuleClass", bound=type[SelectionRule])
 
-# By name, in the order in which help and error messages list them.
+# Rules by name, in the order in which help and error messages list them.
 RULES: dict[str, SelectionRule] = {}
 
 
-def register(rule: _Rule) -> _Rule:
-    """Register a class of rules under its name; usable as a decorator.
+def register(rule: _RuleClass) -> _RuleClass:
+    """Register a selection rule under its name; usable as a class decorator.
 
     Parameters
     ----------
     rule : subclass of SelectionRule
-        Its name, and the columns that it adds to the table of candidates, differ from those of
-        every registered rule: a saved table tells by its columns which rule made it.
+        Its name, and the set of columns that it adds to the table of candidates, must differ from
+        those of every registered rule.
 
     Returns
     -------
     rule : subclass of SelectionRule
         The same class.
 
+    Raises
+    ------
+    ValueError
+        If a rule with the same name or the same columns is registered already.
+
     See Also
     --------
-    mrshc.core.selection.rule_interface.SelectionRule : What a rule provides.
+    mrshc.core.selection.rule_interface.SelectionRule : Interface of a rule.
     """
     if rule.name in RULES:
         raise ValueError(
-            f"There is a selection rule {rule.name!r} already. Give the new rule another name."
+            f"A selection rule with the name {rule.name!r} is registered already. Give the new "
+            "rule another name."
         )
+    # The rule that produced a saved table is recognised by its columns.
     for other in RULES.values():
         if set(other.columns) == set(rule.columns):
             raise ValueError(
-                f"The selection rule {rule.name!r} must add other columns to the table of "
-                f"candidates than {other.name!r}, but both add {list(rule.columns)}. Rename one."
+                f"The selection rule {rule.name!r} must not add the same columns to the table of "
+                f"candidates as {other.name!r}, but both add {list(rule.columns)}. Rename a column."
             )
     RULES[rule.name] = rule()
     return rule
 
 
 def rule_of(columns: Iterable[str]) -> SelectionRule | None:
-    """Return the rule that made a table of candidates; None if no rule did.
+    """Return the rule that produced a table of candidates.
 
     Parameters
     ----------
     columns : iterable of str
         Names of the columns of the table.
+
+    Returns
+    -------
+    rule : SelectionRule or None
+        None if the table is not that of a search over numbers of features and ranks.
     """
     names = set(columns)
-    if "rank" not in names:  # a table of another method
+    # Tables of other methods, such as the permutation gap of SHC, have no rank.
+    if "rank" not in names:
         return None
-    made = [rule for rule in RULES.values() if names.issuperset(rule.columns)]
-    return max(made, key=lambda rule: len(rule.columns))
+    matching = [rule for rule in RULES.values() if names.issuperset(rule.columns)]
+    # The silhouette rule adds no columns and matches every table: the most specific rule is taken.
+    return max(matching, key=lambda rule: len(rule.columns))
 
 
 for _rule in (SilhouetteRule, EvidenceRule):

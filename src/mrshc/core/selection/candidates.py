@@ -1,4 +1,4 @@
-"""Candidates of the search: evaluated feature sets, and the table of all of them."""
+"""Candidates of the search: their evaluation, and the table of all of them."""
 
 from __future__ import annotations
 
@@ -17,38 +17,71 @@ from mrshc.core.trees.pruning import PrunedTree, cut_tree, prune
 from mrshc.core.trees.silhouette import average_silhouette
 from mrshc.core.trees.tree import agglomerate
 
-# Columns of the table of candidates, a row for each (q, rank).
-Table = Mapping[str, NDArray[Any]]
+# Columns of the table of candidates by name; a row for each (q, rank).
+CandidateTable = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
-    """The tree of a feature set, and how its clusters score."""
+    """The tree of a feature set, and the scores of its clusters.
+
+    Attributes
+    ----------
+    pruned : PrunedTree
+        The tree and its splits.
+    silhouettes : ndarray of shape (n_leaves,)
+        Average silhouette when pruned to 1, 2, ... leaves.
+    scores : mapping of str to ndarray of shape (n_leaves - 1,)
+        Further scores that a selection rule gives to 2, 3, ... leaves, by name.
+    """
 
     pruned: PrunedTree
-    silhouettes: Float  # (n_leaves,), when pruned to 1, 2, ... leaves
-    # By name, each (n_leaves - 1,): scores that a selection rule gives to 2, 3, ... leaves.
+    silhouettes: Float
     scores: Mapping[str, Float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidate:
-    """One (q, rank): its features, tree and clusters."""
+    """A candidate (q, rank) with its features, tree and clusters.
+
+    Attributes
+    ----------
+    target : int
+        Wanted number of features q.
+    features : FeatureSet
+        Selected features.
+    pruned : PrunedTree
+        Tree on these features.
+    n_leaves : int
+        Number of clusters, at most K.
+    silhouette : float
+        Average silhouette of these clusters; zero for a single one.
+    scores : mapping of str to float
+        Values of the columns that the selection rule adds to the table of candidates.
+    screened_out : bool
+        Whether the rule excludes the candidate, for example because it has fewer than K clusters.
+    best_rank : bool
+        Whether this rank was chosen for its q.
+    removed : bool
+        Whether Algorithm 3 or 4 removed the candidate as a local minimum.
+    chosen : bool
+        Whether this candidate was chosen.
+    """
 
     target: int
     features: FeatureSet
     pruned: PrunedTree
-    n_leaves: int  # at most K
-    silhouette: float  # of these leaves; zero for a single one
-    scores: Mapping[str, float] = field(default_factory=dict)  # by column that the rule adds
-    screened_out: bool = False  # the rule sets it aside: for example, fewer than K leaves
-    best_rank: bool = False  # this rank was chosen for its q
-    removed: bool = False  # a local minimum that Algorithm 3 or 4 removed
+    n_leaves: int
+    silhouette: float
+    scores: Mapping[str, float] = field(default_factory=dict)
+    screened_out: bool = False
+    best_rank: bool = False
+    removed: bool = False
     chosen: bool = False
 
 
 def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:
-    """Return the table of candidates, `search_results_` of the estimator.
+    """Return the table of candidates, which becomes `search_results_` of the estimator.
 
     Parameters
     ----------
@@ -57,9 +90,10 @@ def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:
 
     Returns
     -------
-    table : dict of ndarray
-        A column for each property; the scores of the rule stand after the silhouette.
+    table : dict of str to ndarray of shape (n_candidates,)
+        A column for each property. The scores of the rule follow the silhouette.
     """
+    # All candidates have the scores of the same rule, so the first one names the columns.
     return {
         "n_features_target": np.array([c.target for c in candidates]),
         "n_features": np.array([c.features.indices.size for c in candidates]),
@@ -79,7 +113,21 @@ def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:
 def evaluate_pruned(
     X: Float, *, settings: GapSettings, entropy: int, max_leaves: int | None
 ) -> Evaluation:
-    """Build the tree of samples on the columns of X, prune it, and compute its silhouettes."""
+    """Return the pruned tree of samples, and its silhouettes.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, q)
+        Selected columns of the data; NaN marks a missing cell.
+    settings : GapSettings
+        Linkage and metric of the tree, and how nodes are tested.
+    entropy : int
+        Seed of all reference samples.
+    max_leaves : int or None
+        Largest number of leaves; None for no limit.
+    """
+    # Distances account for the uncertainty of missing cells; reference samples are drawn from the
+    # completed values.
     samples = completed(X)
     distances = samples.distances(settings.metric)
     pruned = prune(
@@ -90,16 +138,27 @@ def evaluate_pruned(
         entropy=entropy,
         max_leaves=max_leaves,
     )
-    return Evaluation(pruned=pruned, silhouettes=_silhouettes(distances, pruned))
+    return Evaluation(pruned=pruned, silhouettes=_silhouettes_by_n_leaves(distances, pruned))
 
 
 def evaluate_cuts(X: Float, *, settings: GapSettings, k: int) -> Evaluation:
-    """Build the tree of samples on the columns of X, cut into up to k clusters without tests."""
+    """Return the tree of samples cut into 1, ..., k clusters without tests, and its silhouettes.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, q)
+        Selected columns of the data; NaN marks a missing cell.
+    settings : GapSettings
+        Linkage and metric of the tree.
+    k : int
+        Largest number of clusters.
+    """
     distances = completed(X).distances(settings.metric)
     cuts = cut_tree(agglomerate(distances, settings.linkage), k)
-    return Evaluation(pruned=cuts, silhouettes=_silhouettes(distances, cuts))
+    return Evaluation(pruned=cuts, silhouettes=_silhouettes_by_n_leaves(distances, cuts))
 
 
-def _silhouettes(distances: Float, pruned: PrunedTree) -> Float:
-    every = range(1, pruned.n_leaves + 1)
-    return np.array([average_silhouette(distances, pruned.labels(k)) for k in every])
+def _silhouettes_by_n_leaves(distances: Float, pruned: PrunedTree) -> Float:
+    """Return the average silhouette of a tree pruned to 1, 2, ... leaves, (n_leaves,)."""
+    leaf_counts = range(1, pruned.n_leaves + 1)
+    return np.array([average_silhouette(distances, pruned.labels(k)) for k in leaf_counts])

@@ -1,9 +1,9 @@
-"""Choose by held-out features: how much more a tree explains in them than shuffled samples would.
+"""Choose by held-out features: the variation that a tree explains in features not selected.
 
-Clusters that only describe the features that made them explain nothing else; clusters of the
-samples themselves show in other features too. The sum of squares that a cut of the tree explains in
-the features that were not selected is compared with its distribution over shuffled samples, whose
-mean and variance are known exactly.
+Clusters that reflect only the selected features explain no variation in others, while clusters of
+the samples themselves also differ in other features. The sum of squares that a cut of the tree
+explains in the features that were not selected is compared with its distribution over permutations
+of the samples, whose mean and variance have a closed form.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from mrshc.core.array_types import Float, Index, Labels, Mask
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.selection.candidates import Candidate, Evaluation, Table, evaluate_cuts
+from mrshc.core.selection.candidates import Candidate, CandidateTable, Evaluation, evaluate_cuts
 from mrshc.core.selection.explanation import (
-    NUMBER_AXIS,
+    N_FEATURES_AXIS,
     RANK_AXIS,
     Curve,
     SearchStory,
@@ -33,55 +33,69 @@ from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.errors import Parameter, Sentence
 
-# A tree is scored by the mean over its cuts into 2 to 7 clusters: no single cut is known to be
-# right. Measured on real data, the mean chooses much better trees than the evidence of the pruned
-# clusters.
-_MOST_SCORED = 7
-# The most clusters that are looked for: more are hard to interpret.
-_MOST_CLUSTERS = 10
-# Standard deviations of shuffled samples below which no clusters are reported. A normal deviate
-# exceeds it once in 30,000 times; several cuts of several trees are tried.
-_SUPPORTED = 4.0
+# A tree is scored by the mean over its cuts into 2 to 7 clusters, since the right number of
+# clusters is unknown. On real data, the mean chose much better trees than the evidence of the
+# clusters found by pruning.
+_MAX_CLUSTERS_SCORED = 7
+# Largest number of clusters that the rule chooses by itself: more are hard to interpret.
+_MAX_CLUSTERS = 10
+# Evidence below which no clusters are reported. A standard normal variable exceeds 4 with a
+# probability of 1 in 30,000: small even after the largest of many cuts and trees is taken.
+_MIN_EVIDENCE = 4.0
 
-_AXIS = "evidence, in standard deviations"
+_EVIDENCE_AXIS = "evidence, in standard deviations"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RankMeans:
-    """The mean evidence of each rank, by which the rank is chosen."""
+    """The mean evidence of each rank, by which the rank is chosen.
 
-    ranks: Index  # (ranks,), increasing
-    means: Float  # (ranks,)
-    targets: Index  # numbers of features that the means are taken over
-    are_all: bool  # whether these are all numbers of features
+    Attributes
+    ----------
+    ranks : ndarray of shape (n_ranks,)
+        Ranks, increasing.
+    means : ndarray of shape (n_ranks,)
+        Mean evidence of each rank.
+    targets : ndarray
+        Numbers of features over which the means are taken, increasing.
+    has_all_targets : bool
+        Whether these are all numbers of features that were tried.
+    """
+
+    ranks: Index
+    means: Float
+    targets: Index
+    has_all_targets: bool
 
 
-def rank_means(table: Table) -> RankMeans:
-    """Return the mean evidence of each rank over the numbers of features that all ranks share.
+def rank_means(table: CandidateTable) -> RankMeans:
+    """Return the mean evidence of each rank over the numbers of features common to all ranks.
 
-    Ranks above q are not tried with q features: means over all q would compare high ranks, tried
-    with many features only, with low ranks tried with few features too.
+    Ranks above q are not tried with q features. Means over all q would therefore compare high
+    ranks, tried with many features only, with low ranks, tried with few features too.
 
     Parameters
     ----------
     table : mapping of str to ndarray
-        The table of candidates, of a search or of a saved result.
+        Table of candidates, of a search or of a saved result.
     """
     ranks, targets = np.unique(table["rank"]), table["n_features_target"]
     evidence = np.asarray(table["evidence"], dtype=np.float64)
+    # The largest rank is tried with the fewest numbers of features.
     shared: Mask = targets >= ranks[-1]
-    if ranks.size == 1:  # a rank that was asked for is tried with every q
+    # A single rank that the user gave is tried with every q, even with smaller ones.
+    if ranks.size == 1:
         shared = np.ones(targets.size, dtype=bool)
     return RankMeans(
         ranks=ranks,
         means=np.array([evidence[shared & (table["rank"] == r)].mean() for r in ranks]),
         targets=np.unique(targets[shared]),
-        are_all=bool(shared.all()),
+        has_all_targets=bool(shared.all()),
     )
 
 
 class EvidenceRule(SelectionRule):
-    r"""Choose the tree that explains most in the features that were not selected.
+    r"""Choose the tree that explains most variation in the features that were not selected.
 
     Every tree is cut into 2, 3, ..., 10 clusters, without gap statistics. First the rank with the
     largest mean evidence is chosen, then the number of features with the largest evidence, then
@@ -109,34 +123,35 @@ class EvidenceRule(SelectionRule):
 
     name = "evidence"
     summary = Sentence(
-        "by what the tree says of all other features; for gene expression and the like, where "
-        "clusters show in many features. Where the useful features are few, add {refine}. Takes "
-        "less time.",
+        "by the variation that the tree explains in the features that were not selected; for data "
+        "such as gene expression, where clusters differ in many features. Where the useful "
+        "features are few, add {refine}. Takes less time.",
         refine=Parameter("refine"),
     )
     description = (
-        "Takes the tree that says most about the features that were not selected, compared with "
-        "shuffled samples, and cuts it where it says most. For data such as gene expression, where "
-        "the clusters show in many features: there it finds known classes much better. Where all "
-        "the useful features are few it needs `refine`, or is worse. It does without gap "
-        "statistics, and takes less time."
+        "Chooses the tree that explains most variation in the features that were not selected, "
+        "compared with shuffled samples, and the cut with most evidence. For data such as gene "
+        "expression, where the clusters differ in many features: there it finds known classes much "
+        "better. Where the useful features are few, it needs `refine`; without, it is worse. It "
+        "needs no gap statistics and takes less time."
     )
     columns = ("evidence",)
     cut_scores = ("evidence",)
-    no_clusters = "the features that were not selected know nothing of any"
+    no_clusters = "the features that were not selected do not support any"
 
     def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int:
         """Return the number of clusters that each tree is cut into."""
-        return min(max(_MOST_CLUSTERS, n_clusters or 0), n_samples)
+        # A larger K of the user must be among the cuts.
+        return min(max(_MAX_CLUSTERS, n_clusters or 0), n_samples)
 
     def task(
         self, matrix: CentredMatrix, features: FeatureSet, settings: RuleSettings
     ) -> Callable[[], Evaluation]:
-        """Return the evaluation of all cuts on the features that were not selected."""
+        """Return a function that scores all cuts on the features that were not selected."""
         return partial(
             score_cuts,
             matrix.columns(features.indices),
-            others=matrix.gram_without(features.indices),
+            held_out_gram=matrix.gram_without(features.indices),
             settings=settings.gap,
             k=self.n_cuts(n_clusters=settings.n_clusters, n_samples=matrix.shape[0]),
         )
@@ -144,61 +159,69 @@ class EvidenceRule(SelectionRule):
     def candidate(
         self, target: int, features: FeatureSet, evaluation: Evaluation, n_clusters: int | None
     ) -> Candidate:
-        """Return a candidate, cut where its evidence is largest unless K is given."""
+        """Return a candidate with the cut of largest evidence, or with K clusters if K is given."""
+        # Scores begin with the cut into two clusters.
         scores = evaluation.scores["evidence"]
-        best = int(scores[: _MOST_CLUSTERS - 1].argmax())
-        n_leaves = n_clusters or (best + 2 if scores[best] >= _SUPPORTED else 1)
+        # A larger K of the user adds cuts, among which the rule does not choose by itself.
+        best = int(scores[: _MAX_CLUSTERS - 1].argmax())
+        n_leaves = n_clusters or (best + 2 if scores[best] >= _MIN_EVIDENCE else 1)
         return Candidate(
             target=target,
             features=features,
             pruned=evaluation.pruned,
             n_leaves=n_leaves,
             silhouette=float(evaluation.silhouettes[n_leaves - 1]),
-            scores={"evidence": float(scores[: _MOST_SCORED - 1].mean())},
+            scores={"evidence": float(scores[: _MAX_CLUSTERS_SCORED - 1].mean())},
         )
 
-    def choose(self, table: Table) -> Decision:
+    def choose(self, table: CandidateTable) -> Decision:
         """Choose the rank with the largest mean evidence, then q with the largest evidence."""
-        of_ranks = rank_means(table)
-        is_best = table["rank"] == of_ranks.ranks[of_ranks.means.argmax()]
+        means_by_rank = rank_means(table)
+        is_best = table["rank"] == means_by_rank.ranks[means_by_rank.means.argmax()]
+        # Only rows of this rank can be chosen; the evidence itself may be negative.
         chosen = int(np.where(is_best, table["evidence"], -np.inf).argmax())
         return Decision(
             chosen=chosen, best_rank=is_best, removed=np.zeros(is_best.size, dtype=bool)
         )
 
-    def explain(self, table: Table) -> SearchStory:
+    def explain(self, table: CandidateTable) -> SearchStory:
         """Return the mean evidence of each rank, and the evidence over q of the chosen rank."""
-        of_ranks, chosen = rank_means(table), chosen_row(table)
+        means_by_rank, chosen = rank_means(table), chosen_row(table)
         evidence = np.asarray(table["evidence"], dtype=np.float64)
-        of_rank = np.flatnonzero(table["rank"] == table["rank"][chosen])
+        rows_of_rank = np.flatnonzero(table["rank"] == table["rank"][chosen])
         curves = list[Curve]()
-        if of_ranks.ranks.size > 1:
-            curves.append(_rank_curve(of_ranks, int(table["rank"][chosen]), n_tried=of_rank.size))
-        if of_rank.size > 1:
-            rank = f", with rank {int(table['rank'][chosen])}" * (of_ranks.ranks.size > 1)
+        # A curve with a single point would show nothing to choose from.
+        if means_by_rank.ranks.size > 1:
+            curves.append(
+                _rank_curve(means_by_rank, int(table["rank"][chosen]), n_tried=rows_of_rank.size)
+            )
+        if rows_of_rank.size > 1:
+            rank = ""
+            if means_by_rank.ranks.size > 1:
+                rank = f", with rank {int(table['rank'][chosen])}"
             curves.append(
                 plain_curve(
-                    evidence[of_rank],
+                    evidence[rows_of_rank],
                     heading=f"Which number of features{rank}?",
-                    x_name=NUMBER_AXIS,
-                    y_name=_AXIS,
-                    ticks=table["n_features_target"][of_rank],
-                    chosen=int(np.flatnonzero(of_rank == chosen)[0]),
+                    x_name=N_FEATURES_AXIS,
+                    y_name=_EVIDENCE_AXIS,
+                    ticks=table["n_features_target"][rows_of_rank],
+                    chosen=int(np.flatnonzero(rows_of_rank == chosen)[0]),
                 )
             )
         return SearchStory(
             verdict=describe_choice(table, f"evidence {evidence[chosen]:.1f}"),
-            rule=_rule_in_words(of_ranks) if curves else "",
+            rule=_describe_rule(means_by_rank) if curves else "",
             curves=tuple(curves),
             screened_out="",
         )
 
     def shortfall(self, found: int, asked_for: int | None) -> tuple[str, str]:
-        """Return the warning of a fit with fewer clusters than K, in two parts."""
+        """Return the two parts of the warning of a fit with fewer clusters than K."""
         if found > 1:
             return super().shortfall(found, asked_for)
         finding = "The features that were not selected support no clusters."
-        return finding, "labels_ holds a single one"
+        return finding, "labels_ holds a single cluster"
 
     def score_sentence(self, row: Mapping[str, Any]) -> str:
         """Return a sentence on the evidence of the chosen candidate."""
@@ -208,11 +231,11 @@ class EvidenceRule(SelectionRule):
         )
 
     def facts(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the evidence of the chosen candidate."""
+        """Return the name and the value of the evidence of the chosen candidate."""
         return [("evidence (sd)", f"{row['evidence']:.1f}")]
 
-    def next_best(self, table: Table, n_clusters: int) -> str:
-        """Return a sentence on the other candidate with most evidence."""
+    def next_best(self, table: CandidateTable, n_clusters: int) -> str:
+        """Return a sentence on the candidate with most evidence among those not chosen."""
         others = np.flatnonzero(~table["chosen"])
         if not others.size:
             return ""
@@ -224,90 +247,163 @@ class EvidenceRule(SelectionRule):
         )
 
 
-def _rank_curve(of_ranks: RankMeans, rank: int, *, n_tried: int) -> Curve:
-    """Return the means that ranks are compared by; `n_tried`: numbers of features of the rank."""
+def _rank_curve(means_by_rank: RankMeans, rank: int, *, n_tried: int) -> Curve:
+    """Return the curve of the mean evidence over ranks.
+
+    Parameters
+    ----------
+    means_by_rank : RankMeans
+        Mean evidence of each rank.
+    rank : int
+        The chosen rank.
+    n_tried : int
+        Number of numbers of features that were tried with this rank.
+    """
     heading = "Which rank?"
-    if not of_ranks.are_all:
-        heading += f"\n(mean over {_shared_targets(of_ranks)})"
+    if not means_by_rank.has_all_targets:
+        heading += f"\n(mean over {_describe_targets(means_by_rank)})"
     elif n_tried > 1:
         heading += "\n(mean over all numbers of features)"
     return plain_curve(
-        of_ranks.means,
+        means_by_rank.means,
         heading=heading,
         x_name=RANK_AXIS,
-        y_name=_AXIS,
-        ticks=of_ranks.ranks,
-        chosen=int(np.flatnonzero(of_ranks.ranks == rank)[0]),
+        y_name=_EVIDENCE_AXIS,
+        ticks=means_by_rank.ranks,
+        chosen=int(np.flatnonzero(means_by_rank.ranks == rank)[0]),
     )
 
 
-def _shared_targets(of_ranks: RankMeans) -> str:
-    lowest, *others = of_ranks.targets.tolist()
+def _describe_targets(means_by_rank: RankMeans) -> str:
+    """Return the numbers of features over which the means are taken, as text."""
+    lowest, *others = means_by_rank.targets.tolist()
     return f"q from {lowest} up" if others else f"q = {counted(lowest, 'feature')} only"
 
 
-def _rule_in_words(of_ranks: RankMeans) -> str:
-    over = "all numbers of features"
-    if not of_ranks.are_all:
-        over = (
-            f"the numbers of features that every rank was tried with ({_shared_targets(of_ranks)})"
+def _describe_rule(means_by_rank: RankMeans) -> str:
+    """Return the text that explains how the rank and the number of features are chosen."""
+    targets = "all numbers of features"
+    if not means_by_rank.has_all_targets:
+        targets = (
+            "the numbers of features that every rank was tried with "
+            f"({_describe_targets(means_by_rank)})"
         )
     return (
-        f"How it is chosen: first the rank with the highest mean evidence over {over}, then the "
-        "number of features with most evidence. Evidence: how much more the tree says of the "
-        "features that were not selected than it would if samples were shuffled, in standard "
-        "deviations of shuffled samples."
+        f"How it is chosen: first the rank with the highest mean evidence over {targets}, then the "
+        "number of features with most evidence. Evidence: how much more variation the tree "
+        "explains in the features that were not selected than it would if samples were shuffled, "
+        "in standard deviations of shuffled samples."
     )
 
 
-def score_cuts(X: Float, *, others: Float, settings: GapSettings, k: int) -> Evaluation:
-    """Build the tree on the columns of X and score its cuts on held-out features.
+def score_cuts(X: Float, *, held_out_gram: Float, settings: GapSettings, k: int) -> Evaluation:
+    """Return the tree on the columns of X, with the evidence of its cuts in held-out features.
 
-    `others` are the inner products of the samples in these; up to k clusters are cut.
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, q)
+        Selected columns of the data; NaN marks a missing cell.
+    held_out_gram : ndarray of shape (n_samples, n_samples)
+        Inner products of the samples in the features that were not selected.
+    settings : GapSettings
+        Linkage and metric of the tree.
+    k : int
+        Largest number of clusters that the tree is cut into.
     """
     evaluation = evaluate_cuts(X, settings=settings, k=k)
     cuts = evaluation.pruned
     partitions = [cuts.labels(k) for k in range(2, cuts.n_leaves + 1)]
-    return replace(evaluation, scores={"evidence": shuffle_scores(partitions, others)})
+    return replace(evaluation, scores={"evidence": permutation_scores(partitions, held_out_gram)})
 
 
-def shuffle_scores(partitions: Sequence[Labels], gram: Float) -> Float:
-    """Return for each partition by how much it explains more than if samples were shuffled.
+def permutation_scores(partitions: Sequence[Labels], gram: Float) -> Float:
+    """Return the standardised sum of squares between clusters for each partition.
 
-    `gram` holds the inner products of the samples in the features to be explained. The sum of
-    squares between clusters is given in standard deviations from its mean over all shuffles; zero
-    where there is nothing to explain.
+    Parameters
+    ----------
+    partitions : sequence of ndarray of shape (n_samples,)
+        Labels of each partition.
+    gram : ndarray of shape (n_samples, n_samples)
+        Inner products of the samples in the features to be explained.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_partitions,)
+        Sum of squares between clusters minus its mean over all permutations of the samples, in
+        standard deviations over these permutations; zero if the features do not vary or every
+        permutation gives the same sum.
+
+    Notes
+    -----
+    See :class:`EvidenceRule` for the formula and its reference.
     """
     n = gram.shape[0]
+    # Centring the Gram matrix in both directions centres the features.
     centred = gram - gram.mean(axis=0)
     centred -= centred.mean(axis=1)[:, None]
-    whole = float(np.trace(centred))
+    trace = float(np.trace(centred))
     scores = np.zeros(len(partitions))
     rounding = np.finfo(np.float64).eps
-    if n < 4 or whole <= rounding * n * float(np.trace(gram)):
+    # The variance has a factor n - 3 in a denominator. Features that are constant up to rounding
+    # have nothing to explain.
+    if n < 4 or trace <= rounding * n * float(np.trace(gram)):
         return scores
-    centred /= whole  # the unit does not matter, but squares of squares must exist
-    total = 1.0
-    squares, fourths = float(np.sum(centred**2)), float(np.sum(np.diag(centred) ** 2))
+    # Scores do not depend on the unit, but products of four values must not overflow.
+    centred /= trace
+    squares, squared_diagonal = float(np.sum(centred**2)), float(np.sum(np.diag(centred) ** 2))
     for i, labels in enumerate(partitions):
         sizes = np.bincount(labels)
         k = sizes.size
         membership = np.zeros((n, k))
         membership[np.arange(n), labels] = 1.0
+        # tr(PG): the sum of G within each cluster, divided by its size, over all clusters.
         between = float(np.sum((membership * (centred @ membership)).sum(axis=0) / sizes))
-        freedom = k - 1
-        own = float(np.sum((1.0 / sizes[labels] - 1.0 / n) ** 2))
-        mean = freedom * total / (n - 1)
-        variance = (
-            2.0
-            * ((n - 1) * freedom - freedom**2)
-            * ((n - 1) * squares - total**2)
-            / ((n - 1) ** 2 * (n + 1) * (n - 2))
-        ) + (
-            (n * (n + 1) * own - (n - 1) * (freedom**2 + 2 * freedom))
-            * (n * (n + 1) * fourths - (n - 1) * (total**2 + 2 * squares))
-            / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
+        mean, variance = _permutation_moments(
+            n,
+            freedom=k - 1,
+            projection_diagonal=float(np.sum((1.0 / sizes[labels] - 1.0 / n) ** 2)),
+            squares=squares,
+            squared_diagonal=squared_diagonal,
         )
-        if variance > rounding:  # of terms that may cancel
+        # The terms may cancel: a variance of the size of rounding errors counts as zero.
+        if variance > rounding:
             scores[i] = (between - mean) / np.sqrt(variance)
     return scores
+
+
+def _permutation_moments(
+    n: int, *, freedom: int, projection_diagonal: float, squares: float, squared_diagonal: float
+) -> tuple[float, float]:
+    r"""Return mean and variance of the sum of squares between clusters over all permutations.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples, at least four.
+    freedom : int
+        Degrees of freedom between clusters, :math:`\mathrm{tr}(P) = \mathrm{tr}(P^2) = k - 1`.
+    projection_diagonal : float
+        :math:`\sum_i P_{ii}^2`.
+    squares : float
+        :math:`\mathrm{tr}(G^2)`, where :math:`\mathrm{tr}(G) = 1`.
+    squared_diagonal : float
+        :math:`\sum_i G_{ii}^2`.
+
+    Notes
+    -----
+    Moments of :math:`\mathrm{tr}(PG)` of Kazi-Aoual et al. (1995); P and G as in
+    :class:`EvidenceRule`.
+    """
+    total = 1.0  # tr(G)
+    mean = freedom * total / (n - 1)
+    variance = (
+        2.0
+        * ((n - 1) * freedom - freedom**2)
+        * ((n - 1) * squares - total**2)
+        / ((n - 1) ** 2 * (n + 1) * (n - 2))
+    ) + (
+        (n * (n + 1) * projection_diagonal - (n - 1) * (freedom**2 + 2 * freedom))
+        * (n * (n + 1) * squared_diagonal - (n - 1) * (total**2 + 2 * squares))
+        / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
+    )
+    return mean, variance

@@ -1,4 +1,4 @@
-"""Why a candidate was chosen: the verdict, the rule in words, and the curves behind it."""
+"""Explanation of a choice: the verdict, the rule as text, and the curves of compared scores."""
 
 from __future__ import annotations
 
@@ -9,52 +9,94 @@ from typing import Any, Literal
 import numpy as np
 
 from mrshc.core.array_types import Float
-from mrshc.core.selection.candidates import Table
+from mrshc.core.selection.candidates import CandidateTable
 
-State = Literal["kept", "removed", "screened out"]
+CandidateState = Literal["kept", "removed", "screened out"]
 
-# What the curves of a search over (q, rank) have on their horizontal axis.
-RANK_AXIS, NUMBER_AXIS = "rank (number of sparse components)", "number of features q"
+# Titles of the horizontal axes of a search over (q, rank).
+RANK_AXIS, N_FEATURES_AXIS = "rank (number of sparse components)", "number of features q"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curve:
-    """Candidates side by side, at 0, 1, ... from left to right."""
+    """Scores of candidates, to be plotted at the positions 0, 1, ... from left to right.
+
+    Attributes
+    ----------
+    heading : str
+        Title of the plot.
+    x_name, y_name : str
+        Titles of the axes.
+    ticks : tuple of str of length m
+        Tick labels: the value of each candidate, such as its rank.
+    values : ndarray of shape (m,)
+        Score of each candidate.
+    errors : ndarray of shape (m,) or None
+        Lengths of the error bars; None for no error bars.
+    states : tuple of {"kept", "removed", "screened out"} of length m
+        Whether each candidate took part in the choice.
+    notes : tuple of str of length m
+        Texts next to the points; may be empty.
+    chosen : int
+        Position of the chosen candidate.
+
+    See Also
+    --------
+    SearchStory : All curves of a search, with texts.
+    mrshc.plotting.search_curves : Draws them.
+    """
 
     heading: str
     x_name: str
     y_name: str
-    ticks: tuple[str, ...]  # (m,), what each candidate is
-    values: Float  # (m,)
-    errors: Float | None  # (m,)
-    states: tuple[State, ...]  # (m,)
-    notes: tuple[str, ...]  # (m,), written next to the points
-    chosen: int  # position
+    ticks: tuple[str, ...]
+    values: Float
+    errors: Float | None
+    states: tuple[CandidateState, ...]
+    notes: tuple[str, ...]
+    chosen: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchStory:
-    """Why these parameters: what was chosen, among what, by which rule."""
+    """Explanation of the choice of a search: what was chosen, from which candidates, by which rule.
+
+    Attributes
+    ----------
+    verdict : str
+        The choice.
+    rule : str
+        Text that explains the rule; empty if there are no curves.
+    curves : tuple of Curve
+        Compared scores; empty if there was only one candidate.
+    screened_out : str
+        Legend of the candidates that were screened out: the condition that they meet.
+
+    See Also
+    --------
+    mrshc.plotting.search_story : The explanation of a fitted estimator or a result.
+    mrshc.plotting.search_curves : Draws it.
+    """
 
     verdict: str
     rule: str
-    curves: tuple[Curve, ...]  # empty if there was nothing to choose from
-    screened_out: str  # what the screen asked for
+    curves: tuple[Curve, ...]
+    screened_out: str
 
 
 def plain_curve(
     values: Float, *, heading: str, x_name: str, y_name: str, ticks: Iterable[Any], chosen: int
 ) -> Curve:
-    """Return a curve of candidates none of which was set aside or removed.
+    """Return a curve of candidates all of which took part in the choice.
 
     Parameters
     ----------
     values : ndarray of shape (m,)
         Score of each candidate.
     heading, x_name, y_name : str
-        Texts of the plot and of its axes.
+        Titles of the plot and of its axes.
     ticks : iterable of length m
-        What each candidate is, such as its rank.
+        Value of each candidate, such as its rank.
     chosen : int
         Position of the chosen candidate.
     """
@@ -71,20 +113,29 @@ def plain_curve(
     )
 
 
-def all_kept(n: int) -> tuple[State, ...]:
-    """Return the states of candidates none of which was set aside or removed."""
+def all_kept(n: int) -> tuple[CandidateState, ...]:
+    """Return the states of n candidates all of which took part in the choice."""
     return tuple("kept" for _ in range(n))
 
 
-def chosen_row(table: Table) -> int:
-    """Return the row of the chosen candidate."""
+def chosen_row(table: CandidateTable) -> int:
+    """Return the number of the row of the chosen candidate."""
     return int(np.flatnonzero(table["chosen"])[0])
 
 
-def describe_choice(table: Table, score: str) -> str:
-    """Return the verdict of a search over (q, rank); `score` names the score of the choice."""
+def describe_choice(table: CandidateTable, score: str) -> str:
+    """Return the verdict of a search over (q, rank).
+
+    Parameters
+    ----------
+    table : mapping of str to ndarray
+        Table of candidates.
+    score : str
+        Name and value of the score of the chosen candidate.
+    """
     row = chosen_row(table)
     q, n_features = int(table["n_features_target"][row]), int(table["n_features"][row])
+    # Algorithm 1 cannot reach every number of features.
     wanted = "" if n_features == q else f" ({q} were wanted)"
     clusters = counted(int(table["n_leaves"][row]), "cluster")
     return (
@@ -94,5 +145,5 @@ def describe_choice(table: Table, score: str) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """Return a number with what it counts: 1 sample, 2 samples."""
+    """Return a count with its noun in the singular or plural: 1 sample, 2 samples."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

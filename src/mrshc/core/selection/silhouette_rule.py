@@ -1,4 +1,4 @@
-"""The paper's rule: candidates are compared by their average silhouette (Algorithms 3 and 4)."""
+"""The rule of the paper: compare candidates by their average silhouette (Algorithms 3 and 4)."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ import numpy as np
 
 from mrshc.core.array_types import Index
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.selection.candidates import Candidate, Evaluation, Table, evaluate_pruned
+from mrshc.core.selection.candidates import Candidate, CandidateTable, Evaluation, evaluate_pruned
 from mrshc.core.selection.explanation import (
-    NUMBER_AXIS,
+    N_FEATURES_AXIS,
     RANK_AXIS,
+    CandidateState,
     Curve,
     SearchStory,
-    State,
     chosen_row,
     counted,
     describe_choice,
 )
-from mrshc.core.selection.rule_interface import Decision, Key, RuleSettings, SelectionRule
+from mrshc.core.selection.rule_interface import Decision, GridCell, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 
-# The default K is read off the lowest ranks, where the paper finds it reliable.
-_RANKS_FOR_K = 3
+# Number of lowest ranks from which the default K is derived: the paper finds that ranks 1 to 3
+# usually give a reliable K.
+_N_RANKS_FOR_K = 3
 
-_RULE = (
-    "How it is chosen: values that dip are removed until what is left only rises or only falls. "
+_RULE_TEXT = (
+    "How it is chosen: local minima are removed until the remaining values only rise or only fall. "
     "Then the candidate just after the largest rise is taken, or the first if there is no rise."
 )
-_FALLBACK = (
-    "No candidate shows as many clusters as were looked for: of those with most clusters, "
-    "the one that separates them best is taken."
+_FALLBACK_TEXT = (
+    "No candidate shows the wanted number of clusters: of those with most clusters, the one with "
+    "the highest average silhouette is taken."
 )
 
 
 class SilhouetteRule(SelectionRule):
-    """Choose by the average silhouette, as the paper does.
+    """Choose by the average silhouette, as in the paper.
 
     Every tree is pruned to at most K clusters with the gap statistic; feature sets with fewer are
-    set aside. Among the others Algorithm 3 chooses the rank for each number of features q, and
+    screened out. Among the others Algorithm 3 chooses the rank for each number of features q, and
     Algorithm 4 chooses q.
 
     Notes
@@ -56,8 +57,8 @@ class SilhouetteRule(SelectionRule):
     1 to 3 for at least two numbers of features, and at least two. The paper [1]_ defines K for one
     number of features; candidates with different q must be compared at the same K.
 
-    If no feature set shows K clusters, the one with most clusters is taken, and among these the
-    one with the largest silhouette.
+    If no feature set has K clusters, the one with most clusters is taken, and among these the one
+    with the largest silhouette.
 
     References
     ----------
@@ -69,18 +70,22 @@ class SilhouetteRule(SelectionRule):
     """
 
     name = "silhouette"
-    summary = "as the paper does, by how well the clusters separate in the features that make them."
+    summary = (
+        "as in the paper, by how well the clusters are separated in the selected features (average "
+        "silhouette)."
+    )
     description = (
-        "The rule of the paper: feature sets that show K clusters by the gap statistic are "
-        "compared by how well these separate in the features that made them."
+        "The rule of the paper: feature sets with K clusters by the gap statistic are compared by "
+        "how well these clusters are separated in the selected features (average silhouette)."
     )
 
-    def reference_cells(self, grid: Sequence[Key], ranks: Sequence[int]) -> list[Key]:
+    def reference_cells(self, grid: Sequence[GridCell], ranks: Sequence[int]) -> list[GridCell]:
         """Return the cells of the lowest ranks."""
-        return [key for key in grid if key[1] in ranks[:_RANKS_FOR_K]]
+        return [key for key in grid if key[1] in ranks[:_N_RANKS_FOR_K]]
 
-    def reference_number_of_clusters(self, evaluations: Mapping[Key, Evaluation]) -> int:
-        """Return the default K."""
+    def reference_number_of_clusters(self, evaluations: Mapping[GridCell, Evaluation]) -> int:
+        """Return the default K from the numbers of leaves of the reference cells."""
+        # Cells are ordered by q, so that `groupby` yields the ranks of one q together.
         largest = [
             max(evaluations[key].pruned.n_leaves for key in row)
             for _, row in groupby(evaluations, key=lambda key: key[0])
@@ -90,7 +95,7 @@ class SilhouetteRule(SelectionRule):
     def task(
         self, matrix: CentredMatrix, features: FeatureSet, settings: RuleSettings
     ) -> Callable[[], Evaluation]:
-        """Return the pruning of the tree to at most K clusters."""
+        """Return a function that prunes the tree to at most K clusters."""
         return partial(
             evaluate_pruned,
             matrix.columns(features.indices),
@@ -102,8 +107,9 @@ class SilhouetteRule(SelectionRule):
     def candidate(
         self, target: int, features: FeatureSet, evaluation: Evaluation, n_clusters: int | None
     ) -> Candidate:
-        """Return a candidate, set aside if it has fewer than K clusters."""
-        assert n_clusters is not None  # derived from the reference cells
+        """Return a candidate, screened out if it has fewer than K clusters."""
+        assert n_clusters is not None  # given by the user or derived from the reference cells
+        # Reference cells were pruned without a limit; the first K - 1 splits are those for K.
         n_leaves = min(evaluation.pruned.n_leaves, n_clusters)
         return Candidate(
             target=target,
@@ -114,21 +120,23 @@ class SilhouetteRule(SelectionRule):
             screened_out=n_leaves < n_clusters,
         )
 
-    def choose(self, table: Table) -> Decision:
+    def choose(self, table: CandidateTable) -> Decision:
         """Choose the rank for each q by Algorithm 3, then q by Algorithm 4."""
         silhouettes, targets = table["silhouette"], table["n_features_target"]
         best_rank, removed = (np.zeros(silhouettes.size, dtype=bool) for _ in range(2))
 
         def choose_among(rows: Index) -> int:
+            """Return the chosen one of some rows, and mark those that were removed."""
             choice = iterative_choice(silhouettes[rows].tolist())
             removed[rows[list(choice.removed)]] = True
             return int(rows[choice.position])
 
         survivors = np.flatnonzero(~table["screened_out"])
         if not survivors.size:
-            # The first of those with most leaves and, among them, the largest silhouette.
+            # Most leaves first, then the largest silhouette, then the first row.
             order = np.lexsort((np.arange(silhouettes.size), -silhouettes, -table["n_leaves"]))
             return Decision(chosen=int(order[0]), best_rank=best_rank, removed=removed)
+        # Algorithm 3 for each q that has candidates left, then Algorithm 4 on its choices.
         best = [
             choose_among(survivors[targets[survivors] == q]) for q in np.unique(targets[survivors])
         ]
@@ -136,74 +144,99 @@ class SilhouetteRule(SelectionRule):
         chosen = choose_among(np.array(best, dtype=np.intp))
         return Decision(chosen=chosen, best_rank=best_rank, removed=removed)
 
-    def explain(self, table: Table) -> SearchStory:
-        """Return the silhouettes over q, each with its best rank, and over the rank."""
+    def explain(self, table: CandidateTable) -> SearchStory:
+        """Return the silhouettes over q, each with its best rank, and over the ranks at q."""
         chosen = chosen_row(table)
         q = int(table["n_features_target"][chosen])
-        of_q = np.flatnonzero(table["n_features_target"] == q)
-        best = _best_of_each_target(table)
-        several_ranks = np.unique(table["rank"]).size > 1
+        rows_of_q = np.flatnonzero(table["n_features_target"] == q)
+        best_rows = _best_row_of_each_target(table)
+        has_several_ranks = np.unique(table["rank"]).size > 1
         curves = []
-        if best.size > 1:
-            heading = "Which number of features?" + "\n(each with its best rank)" * several_ranks
-            curves.append(_curve(table, best, over="n_features_target", heading=heading))
-        if of_q.size > 1:
+        # A curve with a single point would show nothing to choose from.
+        if best_rows.size > 1:
+            heading = "Which number of features?"
+            if has_several_ranks:
+                heading += "\n(each with its best rank)"
+            curves.append(
+                _silhouette_curve(table, best_rows, over="n_features_target", heading=heading)
+            )
+        if rows_of_q.size > 1:
             heading = f"Which rank, with q = {counted(q, 'feature')}?"
-            curves.append(_curve(table, of_q, over="rank", heading=heading))
-        fell_back = bool(np.all(table["screened_out"]))
+            curves.append(_silhouette_curve(table, rows_of_q, over="rank", heading=heading))
+        is_fallback = bool(np.all(table["screened_out"]))
         clusters = counted(int(table["n_leaves"][chosen]), "cluster")
         score = f"average silhouette {table['silhouette'][chosen]:.2f}"
         return SearchStory(
             verdict=describe_choice(table, score),
-            rule=(_FALLBACK if fell_back else _RULE) if curves else "",
+            rule=(_FALLBACK_TEXT if is_fallback else _RULE_TEXT) if curves else "",
             curves=tuple(curves),
-            screened_out="fewer clusters than wanted" if fell_back else f"fewer than {clusters}",
+            screened_out="fewer clusters than wanted" if is_fallback else f"fewer than {clusters}",
         )
 
-    def next_best(self, table: Table, n_clusters: int) -> str:
-        """Return a sentence on the best separated of the others with as many clusters."""
-        rivals = np.flatnonzero(~table["chosen"] & (table["n_leaves"] == n_clusters))
-        if not rivals.size:
-            others = table["chosen"].size > 1
-            return f"No other candidate shows {n_clusters} clusters." if others else ""
-        best = rivals[table["silhouette"][rivals].argmax()]
+    def next_best(self, table: CandidateTable, n_clusters: int) -> str:
+        """Return a sentence on the best of the other candidates with as many clusters."""
+        others = np.flatnonzero(~table["chosen"] & (table["n_leaves"] == n_clusters))
+        if not others.size:
+            is_only_candidate = table["chosen"].size == 1
+            return "" if is_only_candidate else f"No other candidate has {n_clusters} clusters."
+        best = others[table["silhouette"][others].argmax()]
         return (
-            f"Of the other candidates with {n_clusters} clusters the best separated, "
-            f"{table['n_features'][best]:,} features with rank {table['rank'][best]}, has "
-            f"{table['silhouette'][best]:.2f}."
+            f"Of the other candidates with {n_clusters} clusters, "
+            f"{table['n_features'][best]:,} features with rank {table['rank'][best]} have the "
+            f"highest average silhouette: {table['silhouette'][best]:.2f}."
         )
 
 
-def _best_of_each_target(table: Table) -> Index:
-    """Return the row that represents each q: Algorithm 3's choice, or the best one set aside."""
+def _best_row_of_each_target(table: CandidateTable) -> Index:
+    """Return the row that represents each q, in increasing order of q.
+
+    It is that of Algorithm 3 or, where all ranks are screened out, the one with most leaves and the
+    largest silhouette.
+    """
     targets = table["n_features_target"]
-    worst_first = ("silhouette", "n_leaves", "screened_out", "best_rank", "chosen")
-    order = np.lexsort(
-        [~table[key] if key == "screened_out" else table[key] for key in worst_first]
-    )
-    last = {int(targets[i]): int(i) for i in order}
-    return np.array([last[q] for q in sorted(last)], dtype=np.intp)
+    # In increasing order of importance, as `lexsort` takes its keys.
+    keys = ("silhouette", "n_leaves", "screened_out", "best_rank", "chosen")
+    order = np.lexsort([~table[key] if key == "screened_out" else table[key] for key in keys])
+    # Rows come from the worst to the best: of each q, the last one is kept.
+    best = {int(targets[i]): int(i) for i in order}
+    return np.array([best[q] for q in sorted(best)], dtype=np.intp)
 
 
-def _curve(table: Table, rows: Index, *, over: str, heading: str) -> Curve:
+def _silhouette_curve(table: CandidateTable, rows: Index, *, over: str, heading: str) -> Curve:
+    """Return the silhouettes of some rows of the table as a curve.
+
+    Parameters
+    ----------
+    table : mapping of str to ndarray
+        Table of candidates.
+    rows : ndarray of shape (m,)
+        Rows to show.
+    over : {"rank", "n_features_target"}
+        Column of the tick labels.
+    heading : str
+        Title of the plot.
+    """
     by_rank = over == "rank"
-    silent = by_rank or np.unique(table["rank"]).size == 1
+    # Notes give the rank of each point, which is redundant if it is on the axis or always the same.
+    has_notes = not by_rank and np.unique(table["rank"]).size > 1
     return Curve(
         heading=heading,
-        x_name=RANK_AXIS if by_rank else NUMBER_AXIS,
+        x_name=RANK_AXIS if by_rank else N_FEATURES_AXIS,
         y_name="average silhouette",
         ticks=tuple(str(value) for value in table[over][rows]),
         values=np.asarray(table["silhouette"][rows], dtype=np.float64),
         errors=None,
-        states=tuple(_state(table, i) for i in rows),
+        states=tuple(_candidate_state(table, i) for i in rows),
         notes=tuple(
-            "" if silent or table["screened_out"][i] else f"rank {table['rank'][i]}" for i in rows
+            f"rank {table['rank'][i]}" if has_notes and not table["screened_out"][i] else ""
+            for i in rows
         ),
         chosen=int(np.flatnonzero(rows == chosen_row(table))[0]),
     )
 
 
-def _state(table: Table, row: int) -> State:
+def _candidate_state(table: CandidateTable, row: int) -> CandidateState:
+    """Return whether a candidate was screened out, removed as a local minimum, or kept."""
     if table["screened_out"][row]:
         return "screened out"
     return "removed" if table["removed"][row] else "kept"
@@ -211,42 +244,64 @@ def _state(table: Table, row: int) -> State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What was chosen among candidates, and which had been removed on the way."""
+    """The chosen one of a sequence of candidates, and those that were removed before.
+
+    Attributes
+    ----------
+    position : int
+        Position of the chosen candidate.
+    removed : tuple of int
+        Positions of the local minima, in the order of their removal.
+    """
 
     position: int
-    removed: tuple[int, ...]  # positions of the local minima, in the order of their removal
+    removed: tuple[int, ...]
 
 
 def iterative_choice(silhouettes: Sequence[float]) -> Choice:
-    """Choose among candidates that are given in increasing order of rank (or q).
+    """Choose a candidate by its silhouette (Algorithm 3 for ranks, Algorithm 4 for q).
 
-    While the values rise and fall, the last of their local minima is removed: of two candidates
-    that separate the clusters equally badly the larger is the less welcome. End points count as
-    minima, or a single peak would never become monotone. When what is left falls, the first
-    candidate is chosen; when it rises, the one just after the largest rise.
+    As long as the silhouettes both rise and fall, their last local minimum is removed: of two
+    minima, the one with the smaller rank (or q) is kept. End points count as local minima;
+    otherwise a sequence with a single peak would never become monotone. If the remaining
+    silhouettes never rise, the first candidate is chosen; if they never fall, the one just after
+    the largest rise.
+
+    Parameters
+    ----------
+    silhouettes : sequence of float
+        Average silhouettes in increasing order of rank (or q).
     """
-    left, removed = list(range(len(silhouettes))), list[int]()
+    remaining, removed = list(range(len(silhouettes))), list[int]()
     while True:
-        rises = np.diff([silhouettes[i] for i in left])
+        rises = np.diff([silhouettes[i] for i in remaining])
+        # First, so that equal values choose the smallest rank; `all` is also true of no rises.
         if np.all(rises <= 0):
-            return Choice(position=left[0], removed=tuple(removed))
+            return Choice(position=remaining[0], removed=tuple(removed))
         if np.all(rises >= 0):
-            return Choice(position=left[int(np.argmax(rises)) + 1], removed=tuple(removed))
-        removed.append(left.pop(_last_local_minimum(rises)))
+            return Choice(position=remaining[int(np.argmax(rises)) + 1], removed=tuple(removed))
+        removed.append(remaining.pop(_last_local_minimum(rises)))
 
 
 def _last_local_minimum(rises: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
+    """Return the position of the last local minimum of values with the given differences."""
+    # End points have no neighbour on one side, where the condition counts as met.
     falls_into = np.append(True, rises <= 0)
     rises_from = np.append(rises >= 0, True)
     return int(np.flatnonzero(falls_into & rises_from)[-1])
 
 
 def reference_number_of_clusters(leaf_counts: Sequence[int]) -> int:
-    """Return the default K, from the largest leaf count that each candidate q reached.
+    """Return the default K, at least two.
 
-    With several candidates it must be a number that at least two of them reach, since candidates
-    are compared at the same K; and never less than two.
+    All candidates are compared at the same K. With several candidate q, it is therefore the largest
+    number of leaves that at least two of them reach.
+
+    Parameters
+    ----------
+    leaf_counts : sequence of int
+        Largest number of leaves for each candidate q.
     """
     largest_first = sorted(leaf_counts, reverse=True)
-    agreed = largest_first[min(1, len(largest_first) - 1)]
-    return max(2, agreed)
+    second_largest = largest_first[min(1, len(largest_first) - 1)]
+    return max(2, second_largest)

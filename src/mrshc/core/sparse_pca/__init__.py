@@ -1,1 +1,1 @@
-"""Sparse principal components: alternation, path over L1 bounds, certification."""
+"""Sparse principal components: alternation, path over L1 bounds, working sets, certification."""

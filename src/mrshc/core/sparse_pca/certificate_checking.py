@@ -1,8 +1,9 @@
-"""Certification: components found on working sets are shown to be those of all features.
+"""Certification that components found on working sets are optimal for all features.
 
-A certifier takes the certificate of each component. In memory there is nothing to certify; where a
-pass over the data is expensive, certificates are collected and checked in one pass; on a device,
-where a pass is cheap, each is checked as it comes, together with those that other threads wait for.
+A certifier receives the certificate of each component. For data in memory, all features take part
+and there is nothing to certify. Where a pass over the data is expensive, certificates are collected
+and checked in one pass. On a device, where a pass is cheap, each certificate is checked as soon as
+its component is found, together with the certificates of other threads that are waiting.
 """
 
 from __future__ import annotations
@@ -22,78 +23,114 @@ from mrshc.core.array_types import Index, Mask
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centring import Centring
 from mrshc.core.sparse_pca.certificates import Certificate, CertificateBatch, Violations
-from mrshc.core.sparse_pca.working_sets import WorkingSets, some_columns
+from mrshc.core.sparse_pca.working_sets import WorkingSets, take_columns
 
-Key = tuple[float, int]  # L1 bound, and position of the component
+ComponentKey = tuple[float, int]  # L1 bound, and position of the component, from zero
 
 
 class Certifier(ABC):
-    """Decides whether components that were found on working sets are those of all features."""
+    """Decides whether components found on working sets are those of all features.
 
-    is_deferred = False  # whether components are provisional until `check_pending`
+    Attributes
+    ----------
+    is_deferred : bool
+        Whether components are provisional until `check_pending` is called.
+    """
+
+    is_deferred = False
 
     @abstractmethod
-    def accept(self, key: Key, certificate: Certificate | None) -> bool:
-        """Return whether to go on with a component; if not, its working set has grown."""
+    def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
+        """Return whether to use a component.
 
-    def check_pending(self) -> list[Key]:
-        """Check all certificates that were deferred; return the components that fail."""
+        If not, its working set has been enlarged, and the component has to be computed again.
+
+        Parameters
+        ----------
+        key : tuple of (float, int)
+            L1 bound and position of the component.
+        certificate : Certificate or None
+            None if the component was found on all features.
+        """
+
+    def check_pending(self) -> list[ComponentKey]:
+        """Check all deferred certificates; return the keys of the components that fail."""
         return []
 
 
 class NullCertifier(Certifier):
-    """For components that were found on all features."""
+    """Certifier of components that were found on all features."""
 
-    def accept(self, key: Key, certificate: Certificate | None) -> bool:
+    def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
         """Accept every component."""
         return True
 
 
 class DeferredCertifier(Certifier):
-    """Collects certificates and checks all of them in one pass."""
+    """Certifier that collects certificates and checks all of them in one pass.
+
+    Parameters
+    ----------
+    matrix : CentredBlocks
+        The data.
+    working_sets : WorkingSets
+        Updated with the outcome of each check.
+    """
 
     is_deferred = True
 
     def __init__(self, matrix: CentredBlocks, working_sets: WorkingSets) -> None:
         self._matrix = matrix
         self._working_sets = working_sets
-        self._pending: dict[Key, Certificate] = {}
+        self._pending: dict[ComponentKey, Certificate] = {}
 
-    def accept(self, key: Key, certificate: Certificate | None) -> bool:
+    def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
         """Accept a component provisionally."""
         assert certificate is not None
+        # A component that is computed again replaces its earlier certificate.
         self._pending[key] = certificate
         return True
 
-    def check_pending(self) -> list[Key]:
-        """Check all certificates that were deferred; return the components that fail."""
+    def check_pending(self) -> list[ComponentKey]:
+        """Check all deferred certificates; return the keys of the components that fail."""
         keys, certificates = list(self._pending), list(self._pending.values())
         self._pending.clear()
         outcomes = check_certificates(self._matrix, certificates)
+        # Sets of certificates that hold are stored too: neighbouring L1 bounds start from them.
         for (l1_bound, position), outcome in zip(keys, outcomes, strict=True):
             self._working_sets.update(l1_bound, position, outcome.working_set)
+        # Sorted, so that the outcome does not depend on the order in which threads finish.
         return sorted(key for key, outcome in zip(keys, outcomes, strict=True) if not outcome.holds)
 
 
 class ImmediateCertifier(Certifier):
-    """Checks each certificate as it comes.
+    """Certifier that checks each certificate as soon as its component is found.
 
-    Threads that wait at the same time share a pass, so the number of passes depends on threads;
-    the components do not.
+    Threads that wait at the same time share a pass. The number of passes therefore depends on the
+    timing of the threads; the components do not.
+
+    Parameters
+    ----------
+    matrix : CentredBlocks
+        The data.
+    working_sets : WorkingSets
+        Updated with the outcome of each check.
     """
 
     def __init__(self, matrix: CentredBlocks, working_sets: WorkingSets) -> None:
         self._matrix = matrix
         self._working_sets = working_sets
-        self._waiting: SimpleQueue[tuple[Certificate, Future[Outcome]]] = SimpleQueue()
-        self._pass = Lock()
+        self._waiting: SimpleQueue[tuple[Certificate, Future[CheckOutcome]]] = SimpleQueue()
+        self._pass_lock = Lock()
 
-    def accept(self, key: Key, certificate: Certificate | None) -> bool:
-        """Return whether a certificate holds; if not, the working set has grown."""
+    def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
+        """Return whether a certificate holds; if not, the working set has been enlarged."""
         assert certificate is not None
-        future = Future[Outcome]()
+        future = Future[CheckOutcome]()
         self._waiting.put((certificate, future))
-        with self._pass:  # whoever enters first checks for all that wait by then
+        # The first thread to enter checks the certificates of all threads that wait by then; the
+        # others find their future done when they get the lock.
+        with self._pass_lock:
             if not future.done():
                 self._check_waiting()
         outcome = future.result()
@@ -101,10 +138,12 @@ class ImmediateCertifier(Certifier):
         return outcome.holds
 
     def _check_waiting(self) -> None:
-        certificates, futures = zip(*_drained(self._waiting), strict=True)
+        """Check all certificates in the queue in one pass, and set the results of their futures."""
+        certificates, futures = zip(*_drain_queue(self._waiting), strict=True)
         try:
             outcomes = check_certificates(self._matrix, certificates)
         except BaseException as error:
+            # Threads whose certificates were taken from the queue would otherwise wait forever.
             for future in futures:
                 future.set_exception(error)
             raise
@@ -112,8 +151,10 @@ class ImmediateCertifier(Certifier):
             future.set_result(outcome)
 
 
-def _drained(queue: SimpleQueue[Any]) -> list[Any]:
+def _drain_queue(queue: SimpleQueue[Any]) -> list[Any]:
+    """Remove and return all entries of a queue."""
     entries = []
+    # Other threads may add entries meanwhile, so the size of the queue is not asked for.
     try:
         while True:
             entries.append(queue.get_nowait())
@@ -121,55 +162,85 @@ def _drained(queue: SimpleQueue[Any]) -> list[Any]:
         return entries
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """The outcome of checking a certificate."""
 
-    working_set: Index  # that of the certificate, and columns that violate it or nearly do
+    working_set: Index  # that of the certificate, and the columns that violate it or nearly do
     holds: bool
 
 
-def check_certificates(matrix: CentredBlocks, certificates: Sequence[Certificate]) -> list[Outcome]:
-    """Check certificates in one pass over all columns; columns that matter are stored."""
-    outcomes = [Outcome(c.working_set, True) for c in certificates]
-    # Without a step, where nothing is left of X, there is nothing to check.
+def check_certificates(
+    matrix: CentredBlocks, certificates: Sequence[Certificate]
+) -> list[CheckOutcome]:
+    """Check certificates in one pass over all columns, and store the columns that violate them.
+
+    Parameters
+    ----------
+    matrix : CentredBlocks
+        The data. Violating columns are stored in it, since the enlarged working sets need them.
+    certificates : sequence of Certificate
+        Those without a step hold trivially.
+
+    Returns
+    -------
+    outcomes : list of CheckOutcome
+        One for each certificate, in the same order.
+    """
+    outcomes = [CheckOutcome(c.working_set, True) for c in certificates]
+    # An alternation makes no step where the residual is zero: then there is nothing to check.
     with_steps = [i for i, c in enumerate(certificates) if c.thresholds.size]
     if not with_steps:
         return outcomes
-    violations = _violations(matrix, [certificates[i] for i in with_steps])
+    violations = _find_violations(matrix, [certificates[i] for i in with_steps])
+    # Group the violations by certificate.
     order = np.argsort(violations.certificates, kind="stable")
     ends = np.searchsorted(violations.certificates[order], np.arange(len(with_steps) + 1))
     for k, i in enumerate(with_steps):
-        own = order[ends[k] : ends[k + 1]]
-        columns, products = violations.columns[own], violations.products[own]
-        # After a wrong step, many columns seem to be needed: the largest products are the surest.
-        best = np.argsort(-products, kind="stable")[: certificates[i].max_violations]
+        rows = order[ends[k] : ends[k + 1]]
+        columns, products = violations.columns[rows], violations.products[rows]
+        # After a first wrong step, later iterates are wrong too and seem to need many columns.
+        # Those with the largest products are the most likely to be needed.
+        largest = np.argsort(-products, kind="stable")[: certificates[i].max_violations]
         holds = bool(products.max(initial=0.0) <= 1.0)
-        working_set = np.union1d(certificates[i].working_set, columns[best])
-        outcomes[i] = Outcome(working_set, holds)
+        working_set = np.union1d(certificates[i].working_set, columns[largest])
+        outcomes[i] = CheckOutcome(working_set, holds)
     return outcomes
 
 
-def _violations(matrix: CentredBlocks, certificates: Sequence[Certificate]) -> Violations:
-    batch = CertificateBatch.of(certificates, unit=matrix.typical_length)
+def _find_violations(matrix: CentredBlocks, certificates: Sequence[Certificate]) -> Violations:
+    """Return the columns that violate certificates or nearly do, from one pass over the data."""
+    batch = CertificateBatch.from_certificates(certificates, unit=matrix.typical_length)
     if matrix.certification == "deferred":
         batch.groups  # noqa: B018 - computed once here, not by every worker
-    check = partial(_check_block, centring=matrix.centring, stored=matrix.is_stored, batch=batch)
-    found = list[Violations]()
+    check = partial(_check_block, centring=matrix.centring, is_stored=matrix.is_stored, batch=batch)
+    violations_of_blocks = list[Violations]()
     for violations, indices, columns in matrix.map_blocks(check):
+        # Stored while the block is at hand: reading the columns later would be another pass.
         matrix.store(indices, columns)
-        found.append(violations)
-    return Violations(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        violations_of_blocks.append(violations)
+    parts = zip(*violations_of_blocks, strict=True)
+    return Violations(*(np.concatenate(part) for part in parts))
 
 
 def _check_block(
-    block: Any, start: int, xp: Any, *, centring: Centring, stored: Mask, batch: CertificateBatch
+    block: Any, start: int, xp: Any, *, centring: Centring, is_stored: Mask, batch: CertificateBatch
 ) -> tuple[Violations, Index, NDArray[Any]]:
-    """Check a block; also return those of its violating columns that are not stored yet."""
-    part = centring(block, start, xp)
-    gaps = None
+    """Check the columns of a block.
+
+    Returns
+    -------
+    violations : Violations
+        Columns of the block that violate a certificate or nearly do.
+    indices : ndarray of shape (m,)
+        Those of them that are not stored yet.
+    columns : ndarray of shape (n_samples, m)
+        These columns, as given.
+    """
+    centred = centring(block, start, xp)
+    missing_norms = None
     if centring.fill is not None:
-        gaps = xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0))
-    violations = batch.check(part, gaps, start, xp)
+        missing_norms = xp.sqrt(xp.sum(xp.astype(xp.isnan(block), xp.float64), axis=0))
+    violations = batch.check(centred, missing_norms, start, xp)
     new = np.unique(violations.columns)
-    new = new[~stored[new]]
-    return violations, new, some_columns(block, new - start, xp)
+    new = new[~is_stored[new]]
+    return violations, new, take_columns(block, new - start, xp)

@@ -1,8 +1,16 @@
-"""Sparse principal components: maximise u'Xv with |u|_2 <= 1, |v|_2 <= 1, |v|_1 <= bound.
+"""Sparse principal components by alternation.
 
-Witten, Tibshirani and Hastie (2009) alternate u = Xv / |Xv| and v = soft(X'u, delta) / |.|_2. Their
-delta is found here exactly, so the answer does not depend on the scale of
-X. Further components see X minus the components before, which is never formed.
+The first component maximises u'Xv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= bound. Witten,
+Tibshirani and Hastie (2009) alternate u = Xv / |Xv|_2 and v = soft(X'u, delta) / |.|_2. Here delta
+is computed exactly, not by a search to an absolute accuracy, so the result does not depend on the
+scale of X. Each further component uses the residual of X after the earlier ones, which is never
+formed.
+
+References
+----------
+Witten, D. M., Tibshirani, R. and Hastie, T. (2009). A penalized matrix decomposition, with
+applications to sparse principal components and canonical correlation analysis. Biostatistics 10(3),
+515-534. https://doi.org/10.1093/biostatistics/kxp008
 """
 
 from __future__ import annotations
@@ -22,69 +30,120 @@ from mrshc.core.kernels.screening import Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Component:
-    """One sparse component: scale * u v', where v is `weights` at `indices`, zero elsewhere."""
+    """One sparse component, scale * u v', where v is `weights` at `indices` and zero elsewhere.
 
-    u: Float  # (n,), unit length
-    indices: Index  # (m,), increasing
-    weights: Float  # (m,), non-zero
-    scale: float  # u'Xv
+    Attributes
+    ----------
+    u : ndarray of shape (n_samples,)
+        Scores, of unit length.
+    indices : ndarray of shape (m,)
+        Features with a non-zero loading, increasing.
+    weights : ndarray of shape (m,)
+        Their loadings. The largest in absolute value is positive.
+    scale : float
+        u'Xv.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        Whether the alternation converged.
+    """
+
+    u: Float
+    indices: Index
+    weights: Float
+    scale: float
     n_iter: int
     converged: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Starts:
-    """Where the alternation begins: component k starts from the k-th row of `vectors`."""
+    """Start vectors of the alternation: component k starts from the k-th row of `vectors`.
 
-    vectors: Float  # (k, p)
-    images: Float  # (k, n), X v for each of them
-    noise: float  # length of X v that rounding alone may leave
+    Attributes
+    ----------
+    vectors : ndarray of shape (n_components, n_features)
+        Right vectors v.
+    images : ndarray of shape (n_components, n_samples)
+        Xv for each of them.
+    noise : float
+        Length of Xv up to which it may consist of rounding errors only.
+    """
+
+    vectors: Float
+    images: Float
+    noise: float
 
 
 def leading_starts(matrix: CentredArray, n_components: int) -> Starts:
-    """Start from the leading right singular vectors of X, found from its smaller Gram matrix.
+    """Return the leading right singular vectors of X as start vectors.
 
-    Sparse components leave more of X than full ones, so there can be more of them than X has
-    rank: those start from the last singular vector that there is.
+    A sparse component removes less of X than a full one, so there can be more components than the
+    rank of X. Those beyond the rank start from the last singular vector with a positive singular
+    value.
     """
     n, p = matrix.shape
+    # The eigenvectors of the smaller of X X' and X'X give all singular vectors.
     if p > n:
         left = leading_eigenvectors(matrix.gram, n_components)
         right = np.stack([matrix.transposed_times(u) for u in left])
     else:
         right = leading_eigenvectors(matrix.cross_product(), n_components)
     lengths = np.linalg.norm(right, axis=1)
-    return existing(starts_at(matrix, right / np.where(lengths > 0, lengths, 1.0)[:, None]))
+    unit_vectors = right / np.where(lengths > 0, lengths, 1.0)[:, None]
+    return replace_starts_beyond_rank(starts_at(matrix, unit_vectors))
 
 
-def existing(starts: Starts) -> Starts:
-    """Return the same number of starts, none of them beyond the rank of X."""
-    order = existing_order(starts)
+def replace_starts_beyond_rank(starts: Starts) -> Starts:
+    """Return start vectors, those beyond the rank of X replaced by the last one within it."""
+    order = start_order_within_rank(starts)
     return Starts(vectors=starts.vectors[order], images=starts.images[order], noise=starts.noise)
 
 
-def existing_order(starts: Starts) -> Index:
-    """Return which start to take for each: the last that there is for those beyond the rank."""
-    # The Gram matrix knows small singular values badly; the images know them well.
-    exist = np.linalg.norm(starts.images, axis=1) > starts.noise
-    return np.minimum(np.arange(exist.size), max(int(exist.sum()) - 1, 0))
+def start_order_within_rank(starts: Starts) -> Index:
+    """Return the start vector to use for each component: 0, 1, ..., then the last within the rank.
+
+    Parameters
+    ----------
+    starts : Starts
+        Start vectors in decreasing order of their singular values.
+
+    Returns
+    -------
+    order : ndarray of shape (n_components,)
+    """
+    # The rank is determined from the images: small eigenvalues of a Gram matrix are squares of
+    # singular values, so that half of their digits are lost to rounding.
+    is_within_rank = np.linalg.norm(starts.images, axis=1) > starts.noise
+    n_starts = is_within_rank.size
+    return np.minimum(np.arange(n_starts), max(int(is_within_rank.sum()) - 1, 0))
 
 
 def starts_at(matrix: CentredArray, vectors: Float) -> Starts:
-    """Start from given right vectors, one in each row."""
-    every = np.arange(matrix.shape[1])
-    return starts_with(vectors, np.stack([matrix.times(every, v) for v in vectors]))
+    """Return given right vectors, (n_components, n_features), as start vectors."""
+    all_columns = np.arange(matrix.shape[1])
+    return starts_from_images(vectors, np.stack([matrix.times(all_columns, v) for v in vectors]))
 
 
-def starts_with(vectors: Float, images: Float) -> Starts:
-    """Start from given right vectors and their images."""
+def starts_from_images(vectors: Float, images: Float) -> Starts:
+    """Return given right vectors and their products with X as start vectors.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_components, n_features)
+        Right vectors v.
+    images : ndarray of shape (n_components, n_samples)
+        Xv for each of them.
+    """
     longest = float(np.linalg.norm(images, axis=1).max())
+    # The usual tolerance for the rank of a matrix: largest singular value x larger side x epsilon.
     noise = longest * max(images.shape[1], vectors.shape[1]) * float(np.finfo(np.float64).eps)
     return Starts(vectors=vectors, images=images, noise=noise)
 
 
 def leading_eigenvectors(gram: Float, count: int) -> Float:
-    """Return eigenvectors in rows, in decreasing order of their eigenvalues."""
+    """Return eigenvectors of a symmetric matrix in rows, in decreasing order of eigenvalues."""
+    # `eigh` returns eigenvalues in increasing order.
     _, vectors = np.linalg.eigh(gram)
     return np.ascontiguousarray(vectors[:, ::-1][:, :count].T)
 
@@ -101,20 +160,38 @@ def next_component(
     trace: Trace | None = None,
     record: Record | None = None,
 ) -> Component:
-    """Find the component that follows `earlier`, by alternation from its start.
+    """Return the component that follows `earlier`, by alternation from its start vector.
 
-    The data are X minus the earlier components (deflation) or, if `orthogonal`, X itself with u
-    kept orthogonal to the earlier u's. It has converged when v moves by at most `tol` in L1 norm.
-
-    A trace, left by the same component at another bound, makes it faster and changes nothing; a
-    record is written to.
+    Parameters
+    ----------
+    matrix : CentredArray
+        The data X.
+    earlier : sequence of Component
+        Components that come before.
+    starts : Starts
+        Start vectors; the one at the position `len(earlier)` is used.
+    l1_bound : float
+        Bound on the L1 norm of v.
+    orthogonal : bool, default=False
+        If False, earlier components are subtracted from X (deflation). If True, X itself is used,
+        and u is kept orthogonal to the earlier u's.
+    max_iter : int
+        Largest number of iterations.
+    tol : float
+        The alternation has converged when v changes by at most `tol` in L1 norm.
+    trace : Trace or None, default=None
+        Bounds from the same component at another L1 bound. They reduce the time and do not affect
+        the result. Overwritten with those of this alternation.
+    record : Record or None, default=None
+        Receives the iterates and thresholds, from which a certificate is made.
     """
     k = len(earlier)
-    scores, loadings = _stacked(matrix, earlier)
-    # Contiguous, as the compiled loop takes it: columns of a working set are picked with strides.
+    scores, loadings = _stack_components(matrix, earlier)
+    # The compiled loop takes contiguous arrays; rows on the columns of a working set are not.
     v, image = np.ascontiguousarray(starts.vectors[k]), np.ascontiguousarray(starts.images[k])
     if not orthogonal:
-        # From the loaded columns alone: sums must not depend on how many others there are.
+        # Summed over the loaded columns only, so that rounding does not depend on the number of
+        # other columns in a working set.
         overlaps = np.array([c.scale * float(c.weights @ v[c.indices]) for c in earlier])
         image = image - scores.T @ overlaps
     corrections = _missing_corrections(matrix, scores[:0] if orthogonal else scores, loadings)
@@ -123,10 +200,11 @@ def next_component(
         matrix.lengths,
         Start(v, image),
         AlternationSettings(float(l1_bound), int(max_iter), float(tol), float(starts.noise)),
-        new_trace(matrix, 0) if trace is None else trace,
-        new_record(matrix, 0) if record is None else record,
+        empty_trace(matrix, 0) if trace is None else trace,
+        empty_record(matrix, 0) if record is None else record,
     )
     weights = result.weights
+    # The sign of a component is arbitrary: make its largest loading positive.
     sign = np.sign(weights[np.argmax(np.abs(weights))]) if weights.size else 1.0
     return Component(
         u=sign * result.u,
@@ -138,56 +216,73 @@ def next_component(
     )
 
 
-def new_trace(matrix: CentredArray, n_iter: int) -> Trace:
-    """Return a trace for the first iterations of an alternation, with nothing in it yet."""
+def empty_trace(matrix: CentredArray, n_iter: int) -> Trace:
+    """Return an empty trace for the first `n_iter` iterations of an alternation."""
     n, p = matrix.shape
     return Trace(
         np.empty((n_iter, n)),
         np.empty((n_iter, p), np.uint8),
         np.empty(n_iter),
-        np.full(n_iter, -1.0),
+        np.full(n_iter, -1.0),  # negative: not computed yet
     )
 
 
-def new_record(matrix: CentredArray, n_iter: int) -> Record:
-    """Return a record for the first iterations of an alternation."""
+def empty_record(matrix: CentredArray, n_iter: int) -> Record:
+    """Return an empty record for the first `n_iter` iterations of an alternation."""
     return Record(np.empty((n_iter, matrix.shape[0])), np.full(n_iter, -1.0))
 
 
 def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -> CellCorrections:
-    """Return the corrections of the missing cells of X - L, L being scores' loadings.
+    """Return what has to be added to the missing cells of the residual.
 
-    There the cell must hold the mean of the observed cells of X - L, while X - L itself holds X's
-    own fill, as precisely as X can, minus L.
+    The residual is X - L, where L = scores' loadings. A missing cell of the residual must hold the
+    mean of its observed cells. Without a correction it holds the fill of X, as precisely as the
+    data type of X allows, minus the cell of L.
     """
     k, error = scores.shape[0], matrix.fill_error
     if matrix.missing is None or (k == 0 and error is None):
-        nowhere = np.empty(0, np.intp)
-        return CellCorrections(nowhere, nowhere, np.empty(0))
+        no_cells = np.empty(0, np.intp)
+        return CellCorrections(no_cells, no_cells, np.empty(0))
     rows, columns = matrix.missing_cells
     corrections = np.zeros(rows.size) if error is None else error
     if k:
         low_rank = low_rank_cells(scores, loadings, rows, columns)
-        corrections = corrections + low_rank - _taken(matrix, scores, loadings, low_rank)
+        corrections = corrections + low_rank - _observed_mean(matrix, scores, loadings, low_rank)
     return CellCorrections(rows, columns, corrections)
 
 
-def fill_taken(matrix: CentredArray, earlier: Sequence[Component]) -> float:
-    """Return by how much earlier components lower the mean of the observed cells."""
-    scores, loadings = _stacked(matrix, earlier)
+def fill_change(matrix: CentredArray, earlier: Sequence[Component]) -> float:
+    """Return the amount by which earlier components lower the mean of the observed cells."""
+    scores, loadings = _stack_components(matrix, earlier)
     low_rank = np.empty(0)
     if matrix.missing is not None:
         low_rank = low_rank_cells(scores, loadings, *matrix.missing_cells)
-    return _taken(matrix, scores, loadings, low_rank)
+    return _observed_mean(matrix, scores, loadings, low_rank)
 
 
-def _taken(matrix: CentredArray, scores: Float, loadings: Float, missing: Float) -> float:
-    every = scores.sum(axis=1) @ loadings.sum(axis=1)
-    return float(every - missing.sum()) / matrix.n_observed
+def _observed_mean(
+    matrix: CentredArray, scores: Float, loadings: Float, missing_cells: Float
+) -> float:
+    """Return the mean of L = scores' loadings over the observed cells.
+
+    Parameters
+    ----------
+    matrix : CentredArray
+        The data, which define the number of observed cells.
+    scores : ndarray of shape (k, n_samples)
+        Scores of the components.
+    loadings : ndarray of shape (k, n_features)
+        Their loadings, times the scales.
+    missing_cells : ndarray of shape (m,)
+        Values of L in the missing cells.
+    """
+    # The sum over all cells of a matrix of rank k needs its k factors only.
+    total = scores.sum(axis=1) @ loadings.sum(axis=1)
+    return float(total - missing_cells.sum()) / matrix.n_observed
 
 
-def _stacked(matrix: CentredArray, components: Sequence[Component]) -> tuple[Float, Float]:
-    """Return u's in rows, and v's times their scales."""
+def _stack_components(matrix: CentredArray, components: Sequence[Component]) -> tuple[Float, Float]:
+    """Return the scores, (k, n), and the loadings times the scales, (k, p), of components."""
     k, (n, p) = len(components), matrix.shape
     scores, loadings = np.empty((k, n)), np.zeros((k, p))
     for row, c in enumerate(components):

@@ -1,4 +1,4 @@
-"""Solvers: the next sparse component under an L1 bound, on all columns or on a working set."""
+"""Solvers for the next sparse component under an L1 bound, on all columns or on a working set."""
 
 from __future__ import annotations
 
@@ -15,56 +15,74 @@ from mrshc.core.sparse_pca.certificates import Certificate
 from mrshc.core.sparse_pca.next_component import (
     Component,
     Starts,
-    fill_taken,
-    new_record,
-    new_trace,
+    empty_record,
+    empty_trace,
+    fill_change,
     next_component,
 )
-from mrshc.core.sparse_pca.working_sets import MORE_COLUMNS, InitialPass
+from mrshc.core.sparse_pca.working_sets import EXTRA_COLUMNS, InitialPass
 
-# Iterations of which a trace is kept, a byte for each feature. The default limit of iterations.
-_TRACED = 20
+# Iterations that a trace covers, at one byte per feature and iteration: all iterations of `MrSHC`,
+# which makes at most 20. Later iterations run without the trace, with the same result.
+_N_TRACED_ITERATIONS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlternationLimits:
-    """When the alternation ends."""
+    """When the alternation for a component ends."""
 
     max_iter: int
-    tol: float  # L1 norm of the change of v
+    tol: float  # largest L1 norm of the change of v that counts as converged
 
 
 class Solution(NamedTuple):
-    """A component, and the certificate by which it holds for all columns if it needs one."""
+    """A component, and the certificate under which it is that of all columns, if it needs one."""
 
     component: Component
     certificate: Certificate | None
 
 
 class ComponentSolver(ABC):
-    """Finds the component that follows some others under an L1 bound."""
+    """Computes the component that follows some others under an L1 bound.
+
+    Attributes
+    ----------
+    starts : Starts
+        Start vectors of the components, on all columns.
+    """
 
     starts: Starts
 
     @abstractmethod
     def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
-        """Return the component that follows `earlier`; called from any thread."""
+        """Return the component that follows `earlier`. May be called from several threads."""
 
 
 class FullSolver(ComponentSolver):
-    """Uses all columns of a matrix in memory."""
+    """Solver on all columns of a matrix in memory.
+
+    Parameters
+    ----------
+    matrix : CentredArray
+        The data.
+    starts : Starts
+        Start vectors of the components.
+    limits : AlternationLimits
+        When the alternation ends.
+    """
 
     def __init__(self, matrix: CentredArray, starts: Starts, limits: AlternationLimits) -> None:
         self.starts = starts
         self._matrix = matrix
         self._limits = limits
-        # For each component as many as there are threads; lists are safe to take from and add to.
-        self._traces: list[list[Any]] = [[] for _ in starts.vectors]
+        # Traces that no thread uses at present, by position of the component. There are at most as
+        # many as threads. `pop` and `append` of a list are atomic, so no lock is needed.
+        self._idle_traces: list[list[Any]] = [[] for _ in starts.vectors]
 
     def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
-        """Find the next component, with a trace that no other thread is using meanwhile."""
-        idle = self._traces[len(earlier)]
-        trace = idle.pop() if idle else new_trace(self._matrix, _TRACED)
+        """Return the component that follows `earlier`, without a certificate."""
+        idle = self._idle_traces[len(earlier)]
+        trace = idle.pop() if idle else empty_trace(self._matrix, _N_TRACED_ITERATIONS)
         try:
             component = next_component(
                 self._matrix,
@@ -81,62 +99,79 @@ class FullSolver(ComponentSolver):
 
 
 class WorkingSetSolver(ComponentSolver):
-    """Uses the columns of a working set as if there were no others."""
+    """Solver on the columns of a working set, as if there were no others.
+
+    Parameters
+    ----------
+    matrix : CentredBlocks
+        The data, in which the columns of the working sets are stored.
+    initial : InitialPass
+        Start vectors and working sets.
+    limits : AlternationLimits
+        When the alternation ends.
+    """
 
     def __init__(
         self, matrix: CentredBlocks, initial: InitialPass, limits: AlternationLimits
     ) -> None:
         self.starts = initial.starts
-        self._at_gaps = initial.at_gaps
+        self._sums_at_missing = initial.sums_at_missing
         self._working_sets = initial.working_sets
         self._matrix = matrix
         self._limits = limits
 
     def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
-        """Find the next component, and what it implies for the columns left out."""
-        columns = self._working_sets.columns_for(earlier, l1_bound)
+        """Return the component that follows `earlier`, and its certificate."""
+        columns = self._working_sets.initial_set(earlier, l1_bound)
         matrix = self._matrix.stored_columns(columns)
-        before = [replace(c, indices=np.searchsorted(columns, c.indices)) for c in earlier]
-        taken = fill_taken(matrix, before)
-        record = new_record(matrix, self._limits.max_iter)
+        # The same components, with positions in the working set in place of feature indices.
+        restricted = [replace(c, indices=np.searchsorted(columns, c.indices)) for c in earlier]
+        change = fill_change(matrix, restricted)
+        record = empty_record(matrix, self._limits.max_iter)
         component = next_component(
             matrix,
-            before,
-            starts=self._starts_on(matrix, columns, taken),
+            restricted,
+            starts=self._restrict_starts(matrix, columns, change),
             l1_bound=l1_bound,
             max_iter=self._limits.max_iter,
             tol=self._limits.tol,
             record=record,
         )
-        made = record.thresholds >= 0.0
+        was_reached = record.thresholds >= 0.0
         certificate = Certificate(
             working_set=columns,
-            scores=record.scores[made],
-            thresholds=record.thresholds[made],
-            fill_change=taken,
-            max_violations=int(l1_bound**2) + MORE_COLUMNS,
+            scores=record.scores[was_reached],
+            thresholds=record.thresholds[was_reached],
+            fill_change=change,
+            # About as many columns as must have a loading: more are seldom needed.
+            max_violations=int(l1_bound**2) + EXTRA_COLUMNS,
         )
         return Solution(replace(component, indices=columns[component.indices]), certificate)
 
-    def _starts_on(self, matrix: CentredArray, columns: Index, taken: float) -> Starts:
-        """Return the starts on the columns of a working set.
+    def _restrict_starts(self, matrix: CentredArray, columns: Index, change: float) -> Starts:
+        """Return the start vectors on the columns of a working set.
 
-        The images stay those of all columns. The change that missing cells make to them is added
-        later for the columns of the working set; that of the others is added here.
+        The images remain those of all columns, so that the first u does not depend on the working
+        set. Earlier components lower the fill of missing cells by `change`. The alternation
+        accounts for that in the columns of the working set; this method does in all others.
         """
         vectors, images = self.starts.vectors[:, columns], self.starts.images
         if matrix.missing is not None:
-            images = images - taken * self._at_gaps
-            self._add_change_at_gaps(images, vectors, matrix, taken)
+            # Subtract the change in all columns, then add it back for those of the working set.
+            images = images - change * self._sums_at_missing
+            self._add_fill_change(images, vectors, matrix, change)
         return replace(self.starts, vectors=vectors, images=images)
 
     @staticmethod
-    def _add_change_at_gaps(
-        images: Float, vectors: Float, matrix: CentredArray, taken: float
+    def _add_fill_change(
+        images: Float, vectors: Float, matrix: CentredArray, change: float
     ) -> None:
+        """Add a change of the missing cells of `matrix`, times the start vectors, to `images`."""
         rows, columns = matrix.missing_cells
-        change = np.full(rows.size, taken)
-        if matrix.fill_error is not None:  # images have none of it
-            change -= matrix.fill_error
+        changes = np.full(rows.size, change)
+        # The alternation also corrects the rounding of the fill to single precision. The images
+        # were computed in double precision and do not contain this error.
+        if matrix.fill_error is not None:
+            changes -= matrix.fill_error
         for image, v in zip(images, vectors, strict=True):
-            image += np.bincount(rows, change * v[columns], minlength=image.size)
+            image += np.bincount(rows, changes * v[columns], minlength=image.size)

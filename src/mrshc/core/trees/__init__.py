@@ -1,1 +1,1 @@
-"""Hierarchical clustering: linkage, cuts, gap statistic, pruning, silhouette."""
+"""Trees of samples: linkage, cuts, gap statistic, pruning, silhouette."""

@@ -1,7 +1,14 @@
-"""The gap statistic (Tibshirani, Walther and Hastie 2001) of one group of samples.
+"""The gap statistic of one group of samples.
 
-log W_k, the dispersion within k clusters, is compared with what the same clustering finds in
-samples without clusters: uniform on the box that is aligned with the principal axes of the group.
+The logarithm of W_k, the dispersion within k clusters, is compared with its expectation for the
+same clustering of samples without clusters. These reference samples are uniform on a box aligned
+with the principal axes of the group.
+
+References
+----------
+Tibshirani, R., Walther, G. and Hastie, T. (2001). Estimating the number of clusters in a data set
+via the gap statistic. Journal of the Royal Statistical Society B 63(2), 411-423.
+https://doi.org/10.1111/1467-9868.00293
 """
 
 from __future__ import annotations
@@ -17,21 +24,41 @@ from mrshc.core.kernels.gap import GapTestSettings, gap_test
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.trees.tree import Linkage, Metric
 
+# Rules for the number of clusters, with the names of `maxSE` of R's package cluster.
 GapRule = Literal["Tibs2001SEmax", "firstSEmax", "globalSEmax", "firstmax", "globalmax"]
 GAP_RULES: tuple[GapRule, ...] = get_args(GapRule)
 
-# When to look whether the verdict is certain already, and how many standard errors make it so
-# (measured by benchmarks/bench.py). In small groups log W has a long tail, which few samples do not
-# show; there they are cheap, and all are drawn.
-_FIRST_LOOK, _BETWEEN_LOOKS, _CERTAIN = 15, 10, 4.0
-_SMALL_GROUP = 8
+# Early stopping: number of reference samples before the first check whether the decision is
+# certain, number between checks, and distance from the decision boundary, in standard errors, that
+# counts as certain. With these values, decisions hardly ever differ from those of all reference
+# samples (measured by benchmarks/bench.py).
+_FIRST_CHECK, _CHECK_INTERVAL, _N_STANDARD_ERRORS = 15, 10, 4.0
+
+# Smaller groups draw all reference samples. Their log W has a long tail, which a few reference
+# samples do not show, and each reference sample is cheap.
+_MIN_SAMPLES_TO_STOP_EARLY = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapSettings:
     """How a group of samples is tested.
 
-    With the default rule and two clusters, each reference sample needs its top split only.
+    With the default rule and two clusters, only the top split of each reference sample is computed.
+
+    Attributes
+    ----------
+    linkage : str, default="complete"
+        Linkage of the trees of reference samples.
+    metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
+        Distance between samples.
+    n_references : int, default=50
+        Number of reference samples.
+    rule : str, default="Tibs2001SEmax"
+        Rule for the number of clusters, one of `GAP_RULES`.
+    max_clusters : int, default=2
+        Largest number of clusters that is considered.
+    stop_early : bool, default=True
+        Whether to draw no more reference samples once the decision is certain.
     """
 
     linkage: Linkage = "complete"
@@ -39,18 +66,32 @@ class GapSettings:
     n_references: int = 50
     rule: GapRule = "Tibs2001SEmax"
     max_clusters: int = 2
-    stop_early: bool = True  # draw no more reference samples once the verdict is certain
+    stop_early: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GapCurve:
-    """Gap statistic for 1..k clusters."""
+    """The gap statistic of a group for 1, ..., k clusters.
 
-    log_dispersion: Float  # (k,), log W of the data
-    reference: Float  # (drawn, k), log W of the reference samples
-    gap: Float  # (k,), mean of the reference minus the data
-    standard_error: Float  # (k,), of the simulation, as if all wanted samples had been drawn
-    n_clusters: int  # what the rule prefers
+    Attributes
+    ----------
+    log_dispersion : ndarray of shape (k,)
+        log W of the data.
+    reference : ndarray of shape (n_drawn, k)
+        log W of the reference samples.
+    gap : ndarray of shape (k,)
+        Mean of `reference` minus `log_dispersion`.
+    standard_error : ndarray of shape (k,)
+        Simulation error of the gap, as if all `n_references` samples had been drawn.
+    n_clusters : int
+        Number of clusters that the rule prefers.
+    """
+
+    log_dispersion: Float
+    reference: Float
+    gap: Float
+    standard_error: Float
+    n_clusters: int
 
 
 def gap_curve(
@@ -61,20 +102,33 @@ def gap_curve(
     rng: np.random.Generator,
     settings: GapSettings,
 ) -> GapCurve:
-    """Return the gap statistic of a group for partitions of it into 1, 2, ... clusters.
+    """Return the gap statistic of a group of samples.
 
-    X holds the group's samples, `distances` what the metric says of them.
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        Samples of the group.
+    distances : ndarray of shape (n, n)
+        Their distances in the metric of the settings.
+    partitions : sequence of ndarray of shape (n,)
+        Labels of partitions of the group into 1, 2, ... clusters.
+    rng : numpy.random.Generator
+        Draws the reference samples.
+    settings : GapSettings
+        How the group is tested.
     """
+    # Early stopping is defined for the comparison of one cluster with two only. Groups of few
+    # samples, or with a single feature, draw all reference samples.
     is_split_test = settings.rule == "Tibs2001SEmax" and len(partitions) == 2
-    is_large = X.shape[0] >= _SMALL_GROUP and X.shape[1] > 1
-    looks = settings.stop_early and is_split_test and is_large
+    is_large = X.shape[0] >= _MIN_SAMPLES_TO_STOP_EARLY and X.shape[1] > 1
+    has_checks = settings.stop_early and is_split_test and is_large
     test_settings = GapTestSettings(
         linkage=LinkageMethod[settings.linkage].value,
         power=distance_power(settings.metric),
         n_references=settings.n_references,
-        first_check=_FIRST_LOOK if looks else settings.n_references,
-        check_interval=_BETWEEN_LOOKS,
-        n_standard_errors=_CERTAIN,
+        first_check=_FIRST_CHECK if has_checks else settings.n_references,
+        check_interval=_CHECK_INTERVAL,
+        n_standard_errors=_N_STANDARD_ERRORS,
     )
     observed, reference = gap_test(X, distances, np.stack(partitions), rng, test_settings)
     gap = reference.mean(axis=0) - observed
@@ -84,41 +138,52 @@ def gap_curve(
         reference=reference,
         gap=gap,
         standard_error=standard_error,
-        n_clusters=preferred_number(gap, standard_error, settings.rule),
+        n_clusters=preferred_n_clusters(gap, standard_error, settings.rule),
     )
 
 
 def distance_power(metric: Metric) -> int:
-    """Return the power of a length that a metric measures."""
+    """Return the power of a Euclidean length to which a metric is proportional."""
     return 2 if metric == "sqeuclidean" else 1
 
 
-def preferred_number(gap: Float, standard_error: Float, rule: GapRule) -> int:
-    """Return the number of clusters that a rule prefers, given the gaps for 1, 2, ... clusters."""
+def preferred_n_clusters(gap: Float, standard_error: Float, rule: GapRule) -> int:
+    """Return the number of clusters that a rule prefers.
+
+    Parameters
+    ----------
+    gap : ndarray of shape (k,)
+        Gap statistic for 1, ..., k clusters.
+    standard_error : ndarray of shape (k,)
+        Standard errors of the gap statistic.
+    rule : str
+        One of `GAP_RULES`.
+    """
     return _RULES[rule](gap, standard_error)
 
 
-def _first_maximum(gap: Float) -> int:
+def _first_local_maximum(gap: Float) -> int:
+    """Return the position of the first local maximum."""
     falls = np.flatnonzero(np.diff(gap) <= 0)
     return int(falls[0]) if falls.size else gap.size - 1
 
 
-def _within_one_error(gap: Float, standard_error: Float, peak: int) -> int:
-    """Return the smallest number whose gap is within one error, the peak's, of the peak's gap."""
+def _smallest_within_one_error(gap: Float, standard_error: Float, peak: int) -> int:
+    """Return the smallest k whose gap is within one standard error of that at `peak`."""
     close = np.flatnonzero(gap[: peak + 1] >= gap[peak] - standard_error[peak])
     return int(close[0]) + 1
 
 
-def _tibshirani(gap: Float, standard_error: Float) -> int:
-    """Smallest k with gap(k) >= gap(k+1) - se(k+1)."""
-    enough = np.flatnonzero(gap[:-1] >= (gap - standard_error)[1:])
-    return int(enough[0]) + 1 if enough.size else gap.size
+def _tibshirani_rule(gap: Float, standard_error: Float) -> int:
+    """Return the smallest k with gap(k) >= gap(k + 1) - se(k + 1); the largest if there is none."""
+    sufficient = np.flatnonzero(gap[:-1] >= (gap - standard_error)[1:])
+    return int(sufficient[0]) + 1 if sufficient.size else gap.size
 
 
 _RULES: dict[GapRule, Callable[[Float, Float], int]] = {
-    "Tibs2001SEmax": _tibshirani,
-    "firstSEmax": lambda gap, se: _within_one_error(gap, se, _first_maximum(gap)),
-    "globalSEmax": lambda gap, se: _within_one_error(gap, se, int(np.argmax(gap))),
-    "firstmax": lambda gap, _: _first_maximum(gap) + 1,
+    "Tibs2001SEmax": _tibshirani_rule,
+    "firstSEmax": lambda gap, se: _smallest_within_one_error(gap, se, _first_local_maximum(gap)),
+    "globalSEmax": lambda gap, se: _smallest_within_one_error(gap, se, int(np.argmax(gap))),
+    "firstmax": lambda gap, _: _first_local_maximum(gap) + 1,
     "globalmax": lambda gap, _: int(np.argmax(gap)) + 1,
 }

@@ -1,4 +1,10 @@
-"""Algorithm 2, multi-layer pruning: the well separated clusters of a tree."""
+"""Algorithm 2, multi-layer pruning: the well separated clusters of a tree.
+
+References
+----------
+Zhang, H. and Zamar, R. H. (2014). Multi-rank sparse hierarchical clustering.
+https://arxiv.org/abs/1409.0745
+"""
 
 from __future__ import annotations
 
@@ -10,22 +16,35 @@ from mrshc.core.array_types import Float, Labels
 from mrshc.core.trees.gap_statistic import GapCurve, GapSettings, distance_power, gap_curve
 from mrshc.core.trees.tree import Tree
 
+# Nodes with fewer samples are leaves: two samples have a single split, whose gap statistic is the
+# same for all data up to scale.
+_MIN_SAMPLES_TO_SPLIT = 3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrunedTree:
-    """A tree and the splits that the gap statistic supports, from the root down.
+    """A tree and the splits that the gap statistic supports, from the root downwards.
 
-    Pruning to k leaves makes the first k - 1 of the splits that unlimited pruning makes, so one
-    run answers for every k.
+    Pruning to k leaves makes the first k - 1 splits of unlimited pruning, so one pruned tree
+    serves all k.
+
+    Attributes
+    ----------
+    tree : Tree
+        The whole tree.
+    splits : tuple of int
+        Nodes that were split, in this order.
+    tests : dict of int to GapCurve
+        Gap statistic of every node that was tested.
     """
 
     tree: Tree
-    splits: tuple[int, ...]  # nodes that were split, in this order
-    tests: dict[int, GapCurve]  # by node: every node that was tested
+    splits: tuple[int, ...]
+    tests: dict[int, GapCurve]
 
     @property
     def n_leaves(self) -> int:
-        """Number of clusters found."""
+        """Number of leaves, the clusters that were found."""
         return len(self.splits) + 1
 
     def nodes(self, max_leaves: int) -> list[int]:
@@ -37,12 +56,13 @@ class PrunedTree:
         return nodes
 
     def labels(self, max_leaves: int) -> Labels:
-        """Return the cluster of each sample, at most `max_leaves` clusters."""
+        """Return the cluster of each sample, with at most `max_leaves` clusters."""
         return self.tree.labels(self.nodes(max_leaves))
 
 
 def cut_tree(tree: Tree, k: int) -> PrunedTree:
-    """Return a tree split into k clusters by undoing its last merges, without any test."""
+    """Return a tree split into k clusters by undoing its last k - 1 merges, without any test."""
+    # Merges are numbered in their order, the last one is the root.
     return PrunedTree(tree=tree, splits=tuple(range(tree.root, tree.root - k + 1, -1)), tests={})
 
 
@@ -57,20 +77,39 @@ def prune(
 ) -> PrunedTree:
     """Split nodes, the highest first, while their own samples prefer more than one cluster.
 
-    A node's reference samples come from a stream of their own, keyed by the number of features
-    and the node: the verdict on a node depends neither on the order of the tests nor on which
-    other feature sets are tried, and equal feature sets get equal verdicts.
+    Parameters
+    ----------
+    tree : Tree
+        Tree of the samples.
+    X : ndarray of shape (n_samples, n_features)
+        The samples.
+    distances : ndarray of shape (n_samples, n_samples)
+        Their distances.
+    settings : GapSettings
+        How nodes are tested.
+    entropy : int
+        Seed of all reference samples.
+    max_leaves : int or None, default=None
+        Largest number of leaves; None for no limit.
+
+    Notes
+    -----
+    The reference samples of a node come from a random stream of its own, keyed by the number of
+    features and the node. The decision at a node therefore depends neither on the order of the
+    tests nor on which other feature sets are tried, and equal feature sets get equal decisions.
     """
     limit = tree.n_samples if max_leaves is None else max_leaves
-    # Samples closer than rounding can tell count as duplicates.
+    # Samples count as duplicates if their distance is within the rounding errors of coordinates.
     negligible = distances.max() * np.finfo(np.float64).eps ** distance_power(settings.metric)
     active, splits, tests = {tree.root}, list[int](), dict[int, GapCurve]()
     while active and len(splits) + 1 < limit:
+        # Nodes of equal height are taken in decreasing order of their numbers, the last merge
+        # first, as in a cut of the tree.
         node = max(active, key=lambda a: (tree.height(a), a))
         active.remove(node)
         members = tree.members(node)
         within = distances[np.ix_(members, members)]
-        if members.size < 3 or within.max() <= negligible:
+        if members.size < _MIN_SAMPLES_TO_SPLIT or within.max() <= negligible:
             continue
         seed = np.random.SeedSequence(entropy, spawn_key=(X.shape[1], node))
         tests[node] = gap_curve(
@@ -87,11 +126,12 @@ def prune(
 
 
 def _subtree_partitions(tree: Tree, node: int, *, max_clusters: int) -> list[Labels]:
-    """Return the labels of a node's samples in its own 1, 2, ... topmost clusters."""
+    """Return the labels of the samples below a node in its topmost 1, 2, ... clusters."""
     members, partitions = tree.members(node), []
     for k in range(1, min(max_clusters, members.size) + 1):
         labels = np.empty(members.size, dtype=np.intp)
-        for label, below in enumerate(tree.nodes_at(k, below=node)):
-            labels[np.searchsorted(members, tree.members(below))] = label
+        for label, cluster in enumerate(tree.nodes_at(k, below=node)):
+            # Members are sorted, so their positions among those of the node can be searched for.
+            labels[np.searchsorted(members, tree.members(cluster))] = label
         partitions.append(labels)
     return partitions

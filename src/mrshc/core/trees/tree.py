@@ -1,4 +1,4 @@
-"""The tree: distances between samples, agglomeration, cuts and subtrees."""
+"""Trees of samples: distances, agglomeration, validation, cuts and subtrees."""
 
 from __future__ import annotations
 
@@ -19,22 +19,35 @@ Linkage = Literal["single", "complete", "average", "weighted", "ward", "centroid
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
 LINKAGES: tuple[Linkage, ...] = get_args(Linkage)
-# These three are defined by distances between points in Euclidean space, not by any dissimilarity.
+# These three are defined by centroids of points in Euclidean space, so that they need Euclidean
+# distances; the others are defined for any dissimilarity.
 EUCLIDEAN_LINKAGES: tuple[Linkage, ...] = ("ward", "centroid", "median")
 
 
 def pairwise_distances(X: Float, metric: Metric) -> Float:
-    """Return the (n, n) distances between the rows of X."""
+    """Return the (n, n) matrix of distances between the rows of X."""
+    # Annotated, since scipy has no type information.
     distances: Float = squareform(pdist(X, metric))
     return distances
 
 
 def agglomerate(distances: Float, linkage: Linkage) -> Tree:
-    """Build the tree of samples from their (n, n) distances.
+    """Return the tree of samples from their distances.
 
-    Ward's, centroid and median linkage expect squared Euclidean distances; their heights are
-    Euclidean, as in scipy.
+    Parameters
+    ----------
+    distances : ndarray of shape (n_samples, n_samples)
+        Distances between samples. Ward's, centroid and median linkage expect squared Euclidean
+        distances.
+    linkage : str
+        One of `LINKAGES`.
+
+    Returns
+    -------
+    tree : Tree
+        Heights of Ward's, centroid and median linkage are Euclidean, as in scipy.
     """
+    # Not checked: rounding may leave the matrix not exactly symmetric.
     condensed = squareform(distances, checks=False)
     if linkage in EUCLIDEAN_LINKAGES:
         condensed = np.sqrt(condensed)
@@ -44,82 +57,104 @@ def agglomerate(distances: Float, linkage: Linkage) -> Tree:
 def check_linkage(
     linkage_matrix: ArrayLike, *, n_samples: int | None = None, name: str = "linkage_matrix"
 ) -> Float:
-    """Return a linkage matrix that is a tree, or raise ValueError.
+    """Check that a linkage matrix is a tree, and return it as an array of floats.
 
-    Compiled code follows the nodes of a tree without looking at them again, so that a matrix from
-    outside must be checked first. Heights need not increase: centroid and median linkage are not
-    monotone.
+    Compiled code follows the nodes of a tree without checking them, so that a matrix from a file or
+    from a caller must be checked first. Heights need not increase: centroid and median linkage are
+    not monotone.
 
     Parameters
     ----------
     linkage_matrix : array-like of shape (n_samples - 1, 4)
         In scipy's format: the two nodes that each row joins, the height and the number of samples.
-    n_samples : int or None
-        Number of samples; by default it follows from the number of rows, at least one.
-    name : str
-        What an error calls the matrix.
+    n_samples : int or None, default=None
+        Number of samples. If None, it is derived from the number of rows, which must be at least
+        one.
+    name : str, default="linkage_matrix"
+        Name of the matrix in error messages.
+
+    Returns
+    -------
+    merges : ndarray of shape (n_samples - 1, 4)
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not a tree of `n_samples` samples.
     """
-    merges = _numbers(linkage_matrix, name)
+    merges = _as_float_array(linkage_matrix, name)
     if n_samples is None and (merges.ndim != 2 or not len(merges)):
-        raise ValueError(f"{name} must have a row for each merge of a tree, got {merges.shape}.")
+        raise ValueError(
+            f"{name} must have a row of four numbers for each merge of a tree, as "
+            f"scipy.cluster.hierarchy.linkage returns it, got the shape {merges.shape}."
+        )
     n = len(merges) + 1 if n_samples is None else n_samples
     if merges.shape != (n - 1, 4):
         raise ValueError(
             f"{name} must have the shape {(n - 1, 4)} for {n} samples, got {merges.shape}."
         )
-    if (row := _first(~np.isfinite(merges).all(axis=1))) is not None:
-        raise ValueError(f"{name} must be finite, but holds NaN or infinity in row {row}.")
+    if (row := _first_true(~np.isfinite(merges).all(axis=1))) is not None:
+        raise ValueError(f"{name} must be finite, but row {row} has NaN or infinity.")
     _check_nodes(merges, name)
     _check_heights_and_sizes(merges, name)
     return merges
 
 
-def _numbers(values: Any, name: str) -> Float:
+def _as_float_array(values: Any, name: str) -> Float:
+    """Return values as an array of floats, or raise ValueError."""
     try:
         array = np.asarray(values)
-        # Text would be read as numbers, and complex numbers would lose a part.
+        # `astype` would parse text as numbers and discard the imaginary part of complex numbers.
         if array.dtype.kind in "biufO":
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise ValueError(f"{name} must be an array of numbers in scipy's format of a tree.")
+    raise ValueError(
+        f"{name} must be an array of numbers, as scipy.cluster.hierarchy.linkage returns it, got "
+        f"{type(values).__name__}."
+    )
 
 
-def _first(mask: Any) -> int | None:
-    """Return the first row that is marked."""
+def _first_true(mask: Any) -> int | None:
+    """Return the position of the first True entry; None if there is none."""
     return int(mask.argmax()) if mask.any() else None
 
 
 def _check_nodes(merges: Float, name: str) -> None:
-    """Refuse rows that join anything but two nodes that were there and were not joined before."""
+    """Raise ValueError unless every row joins two existing nodes without a parent."""
     n = len(merges) + 1
     nodes = merges[:, :2]
     fractional = nodes != np.floor(nodes)
-    if (row := _first(fractional.any(axis=1))) is not None:
+    if (row := _first_true(fractional.any(axis=1))) is not None:
         node = nodes[row][fractional[row]][0]
-        raise ValueError(f"{name}: row {row} joins node {node:g}, but nodes have whole numbers.")
-    # A row may join samples and the nodes of earlier rows: this excludes cycles.
+        raise ValueError(f"{name}: row {row} joins node {node:g}, but nodes must be whole numbers.")
+    # A row may join samples and the nodes of earlier rows only: this excludes cycles.
     outside = (nodes < 0) | (nodes >= n + np.arange(n - 1)[:, None])
-    if (row := _first(outside.any(axis=1))) is not None:
+    if (row := _first_true(outside.any(axis=1))) is not None:
         node = nodes[row][outside[row]][0]
         raise ValueError(
             f"{name}: row {row} joins node {node:g}, but must join two of the nodes 0 to "
             f"{n + row - 1}."
         )
+    # All nodes but the root, which has no parent.
     uses = np.bincount(nodes.astype(np.intp).ravel(), minlength=2 * n - 2)
-    if (node := _first(uses > 1)) is not None:
-        raise ValueError(f"{name} joins node {node} twice, but a node has a single parent.")
+    if (node := _first_true(uses > 1)) is not None:
+        raise ValueError(
+            f"{name} joins node {node} twice, but every node must have a single parent."
+        )
 
 
 def _check_heights_and_sizes(merges: Float, name: str) -> None:
+    """Raise ValueError if a height is negative or a size is not the sum of those it joins."""
     n = len(merges) + 1
-    if (row := _first(merges[:, 2] < 0)) is not None:
+    if (row := _first_true(merges[:, 2] < 0)) is not None:
         raise ValueError(
-            f"{name}: row {row} has the height {merges[row, 2]:g}, but heights are never negative."
+            f"{name}: row {row} has the height {merges[row, 2]:g}, but heights must not be "
+            "negative."
         )
     sizes = np.concatenate([np.ones(n), merges[:, 3]])
     expected = sizes[merges[:, :2].astype(np.intp)].sum(axis=1)
-    if (row := _first(merges[:, 3] != expected)) is not None:
+    if (row := _first_true(merges[:, 3] != expected)) is not None:
         raise ValueError(
             f"{name}: row {row} has the size {merges[row, 3]:g}, but joins nodes of "
             f"{expected[row]:g} samples."
@@ -128,9 +163,18 @@ def _check_heights_and_sizes(merges: Float, name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tree:
-    """A binary tree of n samples. Nodes are numbered as in scipy: samples first, then merges."""
+    """A binary tree of samples.
 
-    linkage_matrix: Float  # (n - 1, 4), scipy's format
+    Nodes are numbered as in scipy: samples are the nodes 0, ..., n - 1, and merge i is the node
+    n + i.
+
+    Attributes
+    ----------
+    linkage_matrix : ndarray of shape (n_samples - 1, 4)
+        In scipy's format.
+    """
+
+    linkage_matrix: Float
 
     @property
     def n_samples(self) -> int:
@@ -139,7 +183,7 @@ class Tree:
 
     @property
     def root(self) -> int:
-        """The node that holds all samples."""
+        """The node that contains all samples."""
         return 2 * self.n_samples - 2
 
     def children(self, node: int) -> tuple[int, int]:
@@ -148,18 +192,20 @@ class Tree:
         return int(left), int(right)
 
     def height(self, node: int) -> float:
-        """Return the height at which `node` was made; zero for a sample."""
+        """Return the height of the merge that formed `node`; zero for a sample."""
         is_sample = node < self.n_samples
         return 0.0 if is_sample else float(self.linkage_matrix[node - self.n_samples, 2])
 
     @property
     def leaf_order(self) -> Index:
-        """Samples from left to right, as a dendrogram shows them."""
-        return self._spans[0]
+        """Samples from left to right in a dendrogram, (n,)."""
+        return self._leaf_spans[0]
 
     @cached_property
-    def _spans(self) -> tuple[Index, Index, Index]:
-        """Samples from left to right, and where each node starts and ends among them."""
+    def _leaf_spans(self) -> tuple[Index, Index, Index]:
+        """The leaf order, (n,), and the start and the end of each node in it, (2n - 1,)."""
+        # The samples below a node are consecutive leaves of a dendrogram. Two positions per node
+        # replace lists of members, whose total length is quadratic in n for a chain.
         n = self.n_samples
         sizes = np.ones(2 * n - 1, dtype=np.intp)
         sizes[n:] = self.linkage_matrix[:, 3]
@@ -171,50 +217,70 @@ class Tree:
 
     def members(self, node: int) -> Index:
         """Return the samples below `node`, increasing."""
-        order, starts, ends = self._spans
+        order, starts, ends = self._leaf_spans
         return np.sort(order[starts[node] : ends[node]])
 
     def label_ranges(self, labels: Labels) -> tuple[Index, Index]:
-        """Return the smallest and the largest label of the samples below each node."""
+        """Return the smallest and the largest label of the samples below each node, (2n - 1,)."""
         n = self.n_samples
         low, high = (np.concatenate([labels, np.empty(n - 1, labels.dtype)]) for _ in range(2))
+        # Children have smaller numbers than their parent, so their ranges are known by then.
         for node, (a, b) in enumerate(self.linkage_matrix[:, :2].astype(np.intp), start=n):
             low[node], high[node] = min(low[a], low[b]), max(high[a], high[b])
         return low, high
 
     def branch_like(self, samples: Index, *, at_least: float) -> Index:
-        """Return the members of the node that has most in common with some samples.
+        """Return the members of the node that is most similar to a set of samples.
 
-        What they have in common is counted as a share of what either has; if no node reaches
-        `at_least`, there are no members.
+        Parameters
+        ----------
+        samples : ndarray of shape (m,)
+            The set of samples.
+        at_least : float
+            Smallest similarity, the Jaccard index of the set and the members of the node.
+
+        Returns
+        -------
+        members : ndarray
+            Increasing; empty if no node is similar enough.
         """
-        order, starts, ends = self._spans
-        wanted = np.zeros(self.n_samples + 1)
-        wanted[1:] = np.cumsum(np.isin(order, samples))
-        common = wanted[ends] - wanted[starts]
-        shares = common / (ends - starts + samples.size - common)
-        best = int(shares.argmax())
-        return self.members(best) if shares[best] >= at_least else np.empty(0, np.intp)
+        order, starts, ends = self._leaf_spans
+        # Cumulative counts along the leaf order give the intersection with all nodes at once.
+        counts = np.zeros(self.n_samples + 1)
+        counts[1:] = np.cumsum(np.isin(order, samples))
+        common = counts[ends] - counts[starts]
+        jaccard = common / (ends - starts + samples.size - common)
+        best = int(jaccard.argmax())
+        return self.members(best) if jaccard[best] >= at_least else np.empty(0, np.intp)
 
     def nodes_at(self, k: int, *, below: int | None = None) -> list[int]:
-        """Return the k nodes left after undoing the last k - 1 merges below a node (the root).
+        """Return the k nodes that remain after the last k - 1 merges below a node are undone.
 
-        Undoing merges in their order is what a cut means even where heights are not monotone.
+        This defines a cut into k clusters even where heights are not monotone.
+
+        Parameters
+        ----------
+        k : int
+            Number of clusters.
+        below : int or None, default=None
+            The node; None for the root.
         """
         nodes = [self.root if below is None else below]
         while len(nodes) < k:
+            # Nodes are numbered in the order of merges.
             last = max(nodes)
             nodes.remove(last)
             nodes.extend(self.children(last))
         return nodes
 
     def cut(self, k: int) -> Labels:
-        """Return labels 0..k-1 of the samples, numbered by first appearance."""
+        """Return the labels 0, ..., k - 1 of the samples, numbered by first appearance."""
         return self.labels(self.nodes_at(k))
 
     def labels(self, nodes: list[int]) -> Labels:
-        """Return the labels of a partition given by its nodes, numbered by first appearance."""
+        """Return the labels of the partition into some nodes, numbered by first appearance."""
         labels = np.empty(self.n_samples, dtype=np.intp)
+        # Labels do not depend on the order of the nodes.
         by_first_sample = sorted((self.members(node) for node in nodes), key=lambda m: int(m[0]))
         for label, members in enumerate(by_first_sample):
             labels[members] = label
