@@ -598,7 +598,7 @@ def test_unknown_studies_and_missing_data_are_the_users_mistake(main, tmp_path):
     code, _, said = main("study", "lymphoma", "--out", tmp_path / "out")
     assert code == 2
     assert "lymphoma needs the data set lymphoma.npz" in said
-    assert "Say in which folder it lies with --data." in said
+    assert "Give the folder that holds it with --data." in said
 
 
 # Neither a language nor an encoding, as for jobs of services.

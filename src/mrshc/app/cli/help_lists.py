@@ -70,8 +70,7 @@ def _list_methods() -> str:
     """Return the keys of the methods, each with its summary."""
     from mrshc.methods import METHODS
 
-    parts = [f"{m.key}: {m.summary}" if m.summary else m.key for m in METHODS.values()]
-    return "; ".join(parts) + "."
+    return "; ".join(f"{m.key}: {m.summary or m.name}" for m in METHODS.values()) + "."
 
 
 def _list_compared_methods() -> str:
