@@ -311,7 +311,10 @@ def test_other_formats_do_not_stay(main, folder):
 def test_a_comparison_needs_memory(main, folder):
     code, _, said = main("compare", in_npy(folder / "x.npy"), "--out-of-core", "--quiet")
     assert (code, said.count("\n")) == (2, 1)
-    assert "A comparison needs X in memory, but it stays in its file. Add --in-memory" in said
+    assert (
+        "A comparison needs X in memory, but it is read from its file in blocks. Add --in-memory"
+        in said
+    )
 
 
 def test_groups_that_are_not_anndatas(folder):
@@ -441,7 +444,7 @@ def test_a_disk_that_is_full_when_the_result_is_written(main, folder, monkeypatc
     code, _, said = main(*command, "--overwrite")
     assert code == 2
     assert said.splitlines() == [
-        "mrshc: What is done is kept: --resume --overwrite goes on with it.",
+        "mrshc: Finished steps are kept. Continue with --resume --overwrite.",
         "mrshc: cannot read or write the output: No space left on device.",
     ]
     assert {f.name: f.read_bytes() for f in Path("out").iterdir()} == before
@@ -526,7 +529,7 @@ def test_a_cluster_that_is_lost(main, folder, monkeypatch):
         def lost(*_):
             raise CommClosedError("the network is down.")
 
-        monkeypatch.setattr(execution_backends, "_on_workers", lost)
+        monkeypatch.setattr(execution_backends, "_to_workers", lost)
         code, _, said = main("cluster", file, "--dask", cluster.scheduler_address, *QUICK)
     assert (code, said.count("\n")) == (2, 1)
     assert f"The cluster at {cluster.scheduler_address} is lost: the network is down. S" in said
@@ -534,12 +537,12 @@ def test_a_cluster_that_is_lost(main, folder, monkeypatch):
 
 
 def test_schedulers_that_do_not_answer(main, folder, monkeypatch):
-    monkeypatch.setattr(execution_backends, "_PATIENCE", 0.3)
+    monkeypatch.setattr(execution_backends, "_CONNECTION_TIMEOUT", 0.3)
     file = in_npy(folder / "x.npy")
     for address in ("tcp://127.0.0.1:9", "here"):
         code, _, said = main("cluster", file, "--dask", address, *QUICK)
         assert (code, said.count("\n")) == (2, 1)
-        assert f"No scheduler of Dask answers at {address!r}: " in said
+        assert f"No Dask scheduler answers at {address!r}: " in said
     with distributed.LocalCluster(
         n_workers=0, processes=False, dashboard_address=":0", protocol="tcp"
     ) as cluster:
@@ -577,11 +580,11 @@ def test_devices_that_are_not_there(main, folder):
         assert f"There is no device {name!r} that can be used: " in said
     code, _, said = main("cluster", file, "--device", "cpu", "--robust", *QUICK)
     assert (code, said.count("\n")) == (2, 1)
-    assert "--robust needs X in memory, but it is elsewhere" in said
+    assert "--robust needs X in memory, but it is stored elsewhere" in said
     code, _, said = main("cluster", file, "--device", "cpu", "--dask", "tcp://h:1", *QUICK)
     assert (code, said) == (
         2,
-        "mrshc: --dask and --device do not go together. Leave one of them out.\n",
+        "mrshc: --dask and --device cannot be combined. Leave one of them out.\n",
     )
 
 
@@ -594,8 +597,8 @@ def test_devices_with_too_little_memory(folder, monkeypatch):
     with place_of(device="cpu") as place:
         monkeypatch.setattr(torch, "empty", full)
         said = r"^The memory of cpu does not suffice for X\. Leave --device out"
-        with pytest.raises(UserError, match=said), place.working():
-            place.put(source)
+        with pytest.raises(UserError, match=said), place.activate():
+            place.transfer(source)
 
 
 # Progress -------------------------------------------------------------------------------------

@@ -337,7 +337,7 @@ def test_a_trial_is_rendered_where_it_lies(folder, tmp_path):
 def test_two_runs_of_one_study_do_not_mix(folder):
     with locked_folder(folder / "small.partial") as mine:
         assert mine
-        with pytest.raises(StudyError, match="Another process is at work"):
+        with pytest.raises(StudyError, match="Another process is using"):
             run_study("small", folder=folder)
     run_study("small", folder=folder)
 
@@ -379,7 +379,7 @@ def test_a_damaged_journal_is_refused_and_kept(tmp_path, entry):
     content = path.read_bytes() + entry.encode("latin-1") + b"\n"
     path.write_bytes(content)
     with (
-        pytest.raises(StudyError, match=r"journal\.jsonl is damaged\. Remove .* to begin anew"),
+        pytest.raises(StudyError, match=r"journal\.jsonl is damaged\. Remove .* to start again"),
         open_journal(work, fingerprint="a"),
     ):
         pytest.fail("it was opened")
@@ -387,7 +387,7 @@ def test_a_damaged_journal_is_refused_and_kept(tmp_path, entry):
 
 
 def test_committed_results_are_safe_from_a_trial_with_fewer_draws(folder, tmp_path):
-    with pytest.raises(StudyError, match="small has 3 draws; to make 1 give another"):
+    with pytest.raises(StudyError, match="small has 3 draws; to make 1, give another"):
         run_study("small", folder=folder, replicates=1)
     with pytest.raises(StudyError, match="give another folder"):
         run_study("small", folder=folder, replicates=1, out=folder)
@@ -400,7 +400,7 @@ def test_a_trial_does_not_replace_whole_results_wherever_they_are(folder, tmp_pa
     run_study("small", folder=folder, replicates=1, out=out)
     run_study("small", folder=folder, replicates=2, out=out)  # one trial may replace another
     whole = run_study("small", folder=folder, out=out).read_text()
-    with pytest.raises(StudyError, match=r"small has 3 draws; to make 2 .* \(out\)"):
+    with pytest.raises(StudyError, match=r"small has 3 draws; to make 2, .* \(out\)"):
         run_study("small", folder=folder, replicates=2, out=out)
     assert (out / "small.csv").read_text() == whole
 
@@ -542,5 +542,5 @@ def test_classes_that_no_cut_shows_are_mixed():
 
 
 def test_a_tied_cluster_belongs_to_no_class():
-    assert one_real_dataset._all_show(np.array([[4, 1], [1, 4]]))
-    assert not one_real_dataset._all_show(np.array([[4, 4], [0, 4]]))
+    assert one_real_dataset._are_all_classes_shown(np.array([[4, 1], [1, 4]]))
+    assert not one_real_dataset._are_all_classes_shown(np.array([[4, 4], [0, 4]]))

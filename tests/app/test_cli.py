@@ -49,14 +49,14 @@ def demo(tmp_path_factory):
     return folder, mrshc("demo", cwd=folder, pictures=True)
 
 
-def test_demo_says_what_it_found_and_where_it_lies(demo):
+def test_demo_reports_the_result_and_its_folder(demo):
     folder, done = demo
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", "no progress bar where there is no terminal"
     assert re.search(r"Chose q = \d+ of 500 features, rank r = \d, K = 3 clusters", done.stdout)
     assert re.search(r"Against 'true class': classification error rate [01]\.\d+", done.stdout)
     last = done.stdout.strip().splitlines()[-1]
-    assert last == "The results lie in mrshc-demo; look at mrshc-demo/report.html"
+    assert last == "Results written to mrshc-demo; open mrshc-demo/report.html"
     result = load_result(folder / "mrshc-demo")
     assert result.n_clusters_ == 3
     kinds = result.features.groupby("kind")["selected"].sum()
@@ -81,7 +81,7 @@ def test_cluster_says_what_it_understood_and_found(main, table, tmp_path):
     assert "120 features and 60 samples; features in rows" in lines[0]
     assert any("40 features removed, 80 left." in line for line in lines)
     assert any("Chose q =" in line and "of 80 features" in line for line in lines)
-    assert lines[-1] == f"The results lie in {out}; look at {out / 'report.html'}"
+    assert lines[-1] == f"Results written to {out}; open {out / 'report.html'}"
     result = load_result(out)
     assert result.about["parameters"]["n_features_to_select"] == [10, 20, 40]
     assert "--top-variance 80" in result.about["command"]
@@ -348,7 +348,7 @@ def test_the_demo_replaces_only_its_own_result(main, table, tmp_path):
     assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
     code, _, said = main("demo", "--out", out)
     assert code == 2
-    assert "exists already and holds work other than the demo's. Name another folder" in said
+    assert "exists already and holds results other than the demo's. Choose another folder" in said
 
 
 def test_the_demo_does_not_remove_unfinished_work(main, tmp_path):
@@ -357,7 +357,7 @@ def test_the_demo_does_not_remove_unfinished_work(main, tmp_path):
     steps.write_text("header\nstep\n")
     code, _, said = main("demo", "--out", tmp_path / "out")
     assert (code, "--resume" in said, "--overwrite" in said) == (2, False, False)
-    assert "Name another folder with --out." in said
+    assert "Choose another folder with --out." in said
     assert steps.exists()
 
 
@@ -371,7 +371,7 @@ def test_a_result_with_missing_files_is_not_taken_for_complete(main, drawn, tabl
     code, _, said = main(*same, "--resume")
     assert code == 2
     assert "is not a whole result: " in said
-    assert "Make it again. Give --overwrite in place of --resume." in said
+    assert "Make it again. Use --overwrite in place of --resume." in said
     assert main(*same, "--resume", "--overwrite", "--quiet")[0] == 0
     assert (tmp_path / "out" / lost).exists()
 
@@ -393,7 +393,7 @@ def test_damaged_steps_are_refused_with_the_way_out(main, table, tmp_path):
     same = ("cluster", table[0], "-q", "20", "-r", "1", "--out", tmp_path / "out", "--quiet")
     code, _, said = main(*same, "--resume")
     assert (code, said.count("\n")) == (2, 1)
-    assert "is damaged. Leave out --resume and add --overwrite to begin anew" in said
+    assert "is damaged. Leave out --resume and add --overwrite to start again" in said
     assert steps.exists()
 
 
@@ -412,7 +412,7 @@ def test_the_report_can_be_made_again(main, table, tmp_path):
     first = (out / "report.html").read_bytes()
     (out / "report.html").unlink()
     code, said, _ = main("report", out)
-    assert (code, said) == (0, f"The report lies in {out / 'report.html'}\n")
+    assert (code, said) == (0, f"Report written to {out / 'report.html'}\n")
     assert (out / "report.html").read_bytes() == first
     code, _, said = main("report", tmp_path)
     assert (code, said.count("\n")) == (2, 1)
@@ -441,7 +441,7 @@ def test_help_teaches_by_example(main):
         code, told, _ = main(command, "--help")
         assert code == 0
         assert f"Example: mrshc {command}" in told
-    assert "Begin with: mrshc demo" in said
+    assert "mrshc demo" in said
 
 
 def test_progress_is_shown_on_a_terminal_only(table, tmp_path):
@@ -540,7 +540,7 @@ def test_a_stopped_run_says_how_to_go_on(long_run, tmp_path, by, expected):
     command, _ = long_run
     code, said = _interrupted(command, tmp_path, when=20, by=by)
     assert code == expected
-    assert said == "mrshc: What is done is kept: --resume goes on with it.\n"
+    assert said == "mrshc: Finished steps are kept. Continue with --resume.\n"
     assert not (tmp_path / "out").exists()
     other = mrshc(*command, "--seed", "8", "--out", "out", "--resume", cwd=tmp_path)
     assert other.returncode == 2
@@ -551,7 +551,7 @@ def test_a_stopped_run_that_replaces_a_result_says_how_to_go_on(long_run, tmp_pa
     command, undisturbed = long_run
     write_result(tiny_result(), _made(tmp_path / "out"))
     _, said = _interrupted([*command, "--overwrite"], tmp_path, when=20, by=signal.SIGTERM)
-    assert said == "mrshc: What is done is kept: --resume --overwrite goes on with it.\n"
+    assert said == "mrshc: Finished steps are kept. Continue with --resume --overwrite.\n"
     options = ("--out", "out", "--resume", "--overwrite")
     assert mrshc(*command, *options, cwd=tmp_path).returncode == 0
     assert {f.name: f.read_bytes() for f in (tmp_path / "out").iterdir()} == undisturbed
@@ -598,7 +598,7 @@ def test_unknown_studies_and_missing_data_are_the_users_mistake(main, tmp_path):
     code, _, said = main("study", "lymphoma", "--out", tmp_path / "out")
     assert code == 2
     assert "lymphoma needs the data set lymphoma.npz" in said
-    assert "Say in which folder it lies with --data." in said
+    assert "Give the folder that holds it with --data." in said
 
 
 # Neither a language nor an encoding, as for jobs of services.
@@ -663,7 +663,7 @@ def test_too_little_memory_is_one_sentence(main, table, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise MemoryError("Unable to allocate 8. TiB")
 
-    monkeypatch.setattr("mrshc.app.fitted", fail)
+    monkeypatch.setattr("mrshc.app.fit_estimator", fail)
     code, _, said = main("cluster", table[0], "--out", tmp_path / "out")
     assert (code, said.count("\n")) == (2, 1)
     assert "Not enough memory (Unable to allocate 8. TiB)." in said

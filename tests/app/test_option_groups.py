@@ -6,7 +6,7 @@ from typing import Annotated
 import pytest
 import typer
 
-from mrshc.app.cli.options_from_dataclasses import OneOf, with_options
+from mrshc.app.cli.options_from_dataclasses import ChoiceFrom, expand_options
 from mrshc.core.selection import RULES
 from mrshc.core.trees.tree import LINKAGES, METRICS
 from mrshc.methods import METHODS
@@ -36,7 +36,7 @@ def test_a_command_gets_its_groups_and_plain_texts():
     @dataclass(frozen=True, kw_only=True)
     class Group:
         linkage: Annotated[
-            str | None, typer.Option("--linkage"), OneOf("mrshc.core.trees.tree", "LINKAGES")
+            str | None, typer.Option("--linkage"), ChoiceFrom("mrshc.core.trees.tree", "LINKAGES")
         ] = "ward"
         other: Annotated[int, typer.Option("--other")] = 2
 
@@ -51,7 +51,7 @@ def test_a_command_gets_its_groups_and_plain_texts():
         "flag": Annotated[bool, typer.Option("--flag")],
     }
     app = typer.Typer()
-    app.command()(with_options(command, choices=True))
+    app.command()(expand_options(command, choices=True))
     app(["x", "--linkage", "single", "--flag"], standalone_mode=False)
     app(["y", "--other", "5"], standalone_mode=False)
     assert calls == [

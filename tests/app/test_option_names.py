@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mrshc
-from mrshc.app.cli.option_names import option_of
+from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.errors import Parameter, Setting
 from mrshc.utils.text_cleaning import clean_text
 
@@ -44,7 +44,7 @@ LIBRARY = [
     ],
 )
 def test_options_are_those_that_set_a_parameter(parameter, option):
-    assert option_of(parameter) == option
+    assert option_for_parameter(parameter) == option
 
 
 def literals(path):

@@ -16,7 +16,7 @@ from sklearn.metrics import rand_score
 
 from mrshc.app import fit, plan_of
 from mrshc.app import output_folder as outputs
-from mrshc.app.folder_exchange import exchange, restore
+from mrshc.app.folder_exchange import exchange_files, restore_files
 from mrshc.app.output_folder import CHECKPOINT, new_folder, write_outputs
 from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
@@ -66,7 +66,7 @@ def folder(tmp_path_factory):
 
 def test_all_files_are_there(folder):
     assert {f.name for f in folder.iterdir()} == ALWAYS | {"splits.png", "loadings.png"}
-    assert {f.name for f in folder.iterdir()} <= outputs.file_names()
+    assert {f.name for f in folder.iterdir()} <= outputs.output_file_names()
     assert not folder.with_name("result.partial").exists()
 
 
@@ -217,7 +217,7 @@ def test_unfinished_work_is_not_thrown_away_by_accident(tmp_path):
     work = tmp_path / "out.partial"
     work.mkdir()
     (work / CHECKPOINT).write_text(STEPS)
-    with pytest.raises(UserError, match="Add --resume to go on with it, or --overwrite"):
+    with pytest.raises(UserError, match="Add --resume to continue it, or --overwrite"):
         make(out)
     assert (work / CHECKPOINT).exists()
     with new_folder(out, resume=True) as inside:
@@ -238,12 +238,12 @@ def test_files_of_others_are_never_removed(tmp_path):
     out, work = tmp_path / "out", tmp_path / "out.partial"
     work.mkdir()
     (work / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"partial holds a file that is not ours, 'notes\.txt'"):
+    with pytest.raises(UserError, match=r"partial holds 'notes\.txt', which mrshc did not write"):
         make(out)
     (work / "notes.txt").rename(tmp_path / "notes.txt")
     make(out)
     (tmp_path / "notes.txt").rename(out / "notes.txt")
-    with pytest.raises(UserError, match="holds a file that is not ours"):
+    with pytest.raises(UserError, match="which mrshc did not write"):
         make(out, overwrite=True)
     assert (out / "notes.txt").read_text() == "mine"
 
@@ -253,9 +253,7 @@ def test_files_of_others_in_the_work_are_neither_removed_nor_moved(tmp_path):
     for inside in ("result", "old"):
         (work / inside).mkdir(parents=True)
         (work / inside / "thesis.txt").write_text("mine")
-        with pytest.raises(
-            UserError, match=rf"{inside} holds a file that is not ours, 'thesis\.txt'"
-        ):
+        with pytest.raises(UserError, match=rf"{inside} holds 'thesis\.txt', which mrshc did not"):
             make(out)
         assert (work / inside / "thesis.txt").read_text() == "mine"
         (work / inside / "thesis.txt").unlink()
@@ -282,7 +280,7 @@ def test_unfinished_files_of_other_programs_are_kept(tmp_path, name):
     out = tmp_path / "out"
     make(out)
     (out / name).write_text("half of something")
-    with pytest.raises(UserError, match=f"not ours, '{name}'"):
+    with pytest.raises(UserError, match=f"'{name}', which mrshc did not write"):
         make(out, overwrite=True)
     assert (out / name).exists()
 
@@ -390,7 +388,7 @@ def test_an_exchange_that_is_killed_leaves_the_old_result_or_the_new_one(
     tmp_path, monkeypatch, existing
 ):
     """Also if the process that puts the files in order is killed again."""
-    given = {"about_file": "result.json", "names": outputs.file_names()}
+    given = {"about_file": "result.json", "names": outputs.output_file_names()}
     for step in range(1, 100):
         out, work = tmp_path / str(step) / "out", tmp_path / str(step) / "out.partial"
         write_files(work / "result", "new", NEW_FILES)
@@ -398,7 +396,7 @@ def test_an_exchange_that_is_killed_leaves_the_old_result_or_the_new_one(
             write_files(out, "old", EARLIER_FILES)
         elif existing == "empty":
             out.mkdir()
-        for attempt, move in enumerate((exchange, restore, restore)):
+        for attempt, move in enumerate((exchange_files, restore_files, restore_files)):
             with monkeypatch.context() as patch, suppress(Killed):
                 count = kill_at(patch, step if attempt == 0 else 2)
                 move(work, out, **given)
@@ -465,7 +463,7 @@ def test_damaged_steps_are_kept_and_the_way_out_is_named(tmp_path):
 def test_two_runs_do_not_share_a_folder(tmp_path):
     with (
         new_folder(tmp_path / "out"),
-        pytest.raises(UserError, match="Another process is at work"),
+        pytest.raises(UserError, match="Another process is using"),
         new_folder(tmp_path / "out"),
     ):
         pytest.fail("both are in")
@@ -503,11 +501,11 @@ def test_a_folder_or_link_with_the_name_of_an_output_is_never_removed(tmp_path):
     thesis.write_text("all of it", encoding="utf-8")
     make(out)
     (out / "markers.csv").mkdir()
-    with pytest.raises(UserError, match=r"not ours, 'markers\.csv'"):
+    with pytest.raises(UserError, match=r"'markers\.csv', which mrshc did not write"):
         make(out, overwrite=True)
     (out / "markers.csv").rmdir()
     (out / "markers.csv").symlink_to(thesis)
-    with pytest.raises(UserError, match=r"not ours, 'markers\.csv'"):
+    with pytest.raises(UserError, match=r"'markers\.csv', which mrshc did not write"):
         make(out, overwrite=True)
     assert (out / "markers.csv").read_text(encoding="utf-8") == "all of it"
 
@@ -518,7 +516,7 @@ def test_links_in_place_of_the_work_are_not_followed(tmp_path):
     work.mkdir()
     for name in ("lock", CHECKPOINT, "old", "result"):
         (work / name).symlink_to(thesis)
-        with pytest.raises(UserError, match=f"not ours, '{name}'"):
+        with pytest.raises(UserError, match=f"'{name}', which mrshc did not write"):
             make(out)
         (work / name).unlink()
     work.rmdir()
@@ -543,7 +541,7 @@ def test_results_go_where_a_link_points(tmp_path):
 def test_folders_without_a_name_of_their_own(tmp_path, monkeypatch):
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    with pytest.raises(UserError, match="is a link that leads nowhere"):
+    with pytest.raises(UserError, match="is a symbolic link without a target"):
         make(tmp_path / "a")
     with pytest.raises(UserError, match="cannot be a folder for the results"):
         make(Path("/"), overwrite=True)

@@ -9,7 +9,14 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import silhouette_samples, silhouette_score
 
 from mrshc import SHC, HighVarianceHC, MrSHC
-from mrshc.app import compare_methods, fit, notes_on, plan_of, preparation, summary
+from mrshc.app import (
+    compare_methods,
+    comparison_notes,
+    fit,
+    plan_of,
+    preprocessing_summary,
+    result_summary,
+)
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table, load_result
@@ -163,7 +170,9 @@ def test_features_without_values_are_left_out_by_name():
     gaps = X.copy()
     gaps[:, [4, 9]] = np.nan
     plan = plan_of(table(gaps))
-    assert preparation(plan) == ["Features without any value, 2 features removed, 78 left: g4, g9."]
+    assert preprocessing_summary(plan) == [
+        "Features without any value, 2 features removed, 78 left: g4, g9."
+    ]
     assert not {"g4", "g9"} & set(plan.feature_names)
 
 
@@ -201,7 +210,7 @@ def test_refined_features_are_those_of_the_estimator(method):
     n = len(model.associated_features_)
     assert (result.about["supported"], result.about["n_associated"]) == (True, n)
     assert result.n_features_searched == 20
-    told = summary(result)
+    told = result_summary(result)
     assert told[0].startswith("Chose q = 20 of 80 features")
     said = f"{n} features are associated with the structure, at a false discovery rate of 5 %"
     assert any(sentence.startswith(said) for sentence in told)
@@ -219,7 +228,10 @@ def test_structure_without_support_is_one_cluster_and_said(method):
     )
     assert result.markers.empty
     assert not result.features["associated"].any()
-    assert sum("no structure that other features support" in text for text in summary(result)) == 1
+    assert (
+        sum("no structure that other features support" in text for text in result_summary(result))
+        == 1
+    )
 
 
 def test_without_refining_nothing_is_said_of_it():
@@ -227,7 +239,7 @@ def test_without_refining_nothing_is_said_of_it():
     assert (result.about["supported"], result.about["n_associated"]) == (None, None)
     assert not {"q_value", "associated"} & set(result.features)
     assert "outlying" not in result.samples
-    assert not any("associated" in text or "Evidence" in text for text in summary(result))
+    assert not any("associated" in text or "Evidence" in text for text in result_summary(result))
 
 
 def test_outlying_samples_are_named():
@@ -238,7 +250,7 @@ def test_outlying_samples_are_named():
     assert result.outlier_samples_.tolist() == [4, 50]
     assert result.about["outliers"] == ["s4", "s50"]
     said = "Note: Samples s4, s50 are outlying: set apart, and attached to the nearest cluster"
-    assert any(sentence.startswith(said) for sentence in summary(result))
+    assert any(sentence.startswith(said) for sentence in result_summary(result))
     clean = run(n_features_to_select=20, robust=True)
     assert not clean.samples["outlying"].any()
     assert (clean.about["outliers"], clean.concerns) == ([], [])
@@ -258,7 +270,7 @@ def test_a_choice_by_evidence_says_how_much_there_is():
     chosen = model.search_results_["evidence"][model.search_results_["chosen"]][0]
     assert result.evidence == pytest.approx(chosen)
     said = f"Evidence of the features that were not selected: {chosen:.1f} standard deviations"
-    assert any(sentence.startswith(said) for sentence in summary(result))
+    assert any(sentence.startswith(said) for sentence in result_summary(result))
     assert result.about["splits"] == []
 
 
@@ -286,7 +298,7 @@ def test_preprocessing_is_told_with_its_counts():
     steps = chain(top_variance=40, standardize="features")
     plan = plan_of(table(), steps=steps, parameters={"random_state": 0})
     assert plan.feature_names.size == 40
-    told = preparation(plan)
+    told = preprocessing_summary(plan)
     assert told[0].endswith("40 features removed, 40 left.")
     assert "removed" not in told[1]
 
@@ -294,7 +306,7 @@ def test_preprocessing_is_told_with_its_counts():
 def test_the_summary_says_what_was_chosen():
     classes = np.array([f"c{label}" for label in DATA.labels], dtype=object)
     told = "\n".join(
-        summary(run(n_features_to_select=30, truth="class", annotations={"class": classes}))
+        result_summary(run(n_features_to_select=30, truth="class", annotations={"class": classes}))
     )
     assert "Chose q = 30 of 80 features" in told
     assert "Clusters (samples): 1 (" in told
@@ -305,7 +317,7 @@ def test_warnings_are_told_and_kept():
     noise = np.random.default_rng(0).normal(size=(20, 30))
     result = run(values=noise, n_features_to_select=10, n_clusters=6)
     assert any("The gap statistic supports" in warning for warning in result.about["warnings"])
-    assert any(sentence.startswith("Note: The gap") for sentence in summary(result))
+    assert any(sentence.startswith("Note: The gap") for sentence in result_summary(result))
 
 
 def test_one_cluster_separates_nothing():
@@ -313,7 +325,7 @@ def test_one_cluster_separates_nothing():
     result = run(values=noise, n_features_to_select=20)
     assert result.n_clusters_ == 1
     assert result.features["effect_size"].isna().all()
-    assert "one cluster: no groups were found" in summary(result)[0]
+    assert "one cluster: no groups were found" in result_summary(result)[0]
 
 
 def test_the_same_work_is_known_again_and_other_work_is_not():
@@ -325,8 +337,8 @@ def test_the_same_work_is_known_again_and_other_work_is_not():
         plan_of(table(), method="hc", parameters={"random_state": 0}),
         plan_of(table(**{"class": ["x"] * 60}), parameters={"random_state": 0}),
     ]
-    assert plan.work == same.work
-    assert len({plan.work, *(other.work for other in others)}) == 5
+    assert plan.fingerprint == same.fingerprint
+    assert len({plan.fingerprint, *(other.fingerprint for other in others)}) == 5
 
 
 @pytest.mark.parametrize(
@@ -385,6 +397,6 @@ def test_options_of_a_comparison_reach_the_methods_that_know_them():
     assert comparison.models["SHC"].refine
     n_features = comparison.scores["n_features"]
     assert n_features["HC-HMV"] == n_features["MrSHC"]
-    told = notes_on(comparison, plan)
+    told = comparison_notes(comparison, plan)
     assert [text.partition(": ")[0] for text in told] == ["SHC", "MrSHC", "MrSHC"]
     assert "Sample s4 is outlying" in told[2]

@@ -1,4 +1,9 @@
-"""From a table to a result: the plan of a run, the fit, the description and the output folder."""
+"""Clustering runs as an application performs them.
+
+A run goes from a table to a folder of results: :mod:`~mrshc.app.plan` checks the request,
+:mod:`~mrshc.app.plan_execution` fits the method, :mod:`~mrshc.app.result_building` describes the
+result, :mod:`~mrshc.app.messages` words it, and :mod:`~mrshc.app.output_folder` writes the files.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +11,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mrshc.app.execution_backends import HERE, Place, place_of
-    from mrshc.app.messages import notes_on, preparation, summary
-    from mrshc.app.plan import Plan, plan_of, refuse_elsewhere
-    from mrshc.app.plan_execution import clusters_compared, compare_methods, described, fit, fitted
+    from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend, place_of
+    from mrshc.app.messages import comparison_notes, preprocessing_summary, result_summary
+    from mrshc.app.plan import Plan, plan_of, refuse_out_of_core_comparison
+    from mrshc.app.plan_execution import (
+        compare_methods,
+        comparison_n_clusters,
+        describe_fit,
+        fit,
+        fit_estimator,
+    )
     from mrshc.app.result_building import about_comparison
-    from mrshc.methods import METHODS
 
 __all__ = [
-    "HERE",
-    "METHODS",
-    "Place",
+    "LOCAL_BACKEND",
+    "ExecutionBackend",
     "Plan",
     "about_comparison",
-    "clusters_compared",
     "compare_methods",
-    "described",
+    "comparison_n_clusters",
+    "comparison_notes",
+    "describe_fit",
     "fit",
-    "fitted",
-    "notes_on",
+    "fit_estimator",
     "place_of",
     "plan_of",
-    "preparation",
-    "refuse_elsewhere",
-    "summary",
+    "preprocessing_summary",
+    "refuse_out_of_core_comparison",
+    "result_summary",
 ]
 
-# Imported with their first use: the command line must show its help without loading them.
-_HOMES = {
-    "execution_backends": ("HERE", "Place", "place_of"),
-    "messages": ("notes_on", "preparation", "summary"),
-    "plan": ("Plan", "plan_of", "refuse_elsewhere"),
+# Names by the module that defines them. They are imported on first use, because the command line
+# must show its help without loading numpy, pandas and the estimators.
+_NAMES_BY_MODULE = {
+    "execution_backends": ("LOCAL_BACKEND", "ExecutionBackend", "place_of"),
+    "messages": ("comparison_notes", "preprocessing_summary", "result_summary"),
+    "plan": ("Plan", "plan_of", "refuse_out_of_core_comparison"),
     "result_building": ("about_comparison",),
-    "plan_execution": ("clusters_compared", "compare_methods", "described", "fit", "fitted"),
+    "plan_execution": (
+        *("compare_methods", "comparison_n_clusters", "describe_fit", "fit", "fit_estimator"),
+    ),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first used."""
-    for module, names in _HOMES.items():
+    """Import a name on first use."""
+    for module, names in _NAMES_BY_MODULE.items():
         if name in names:
+            # Stored as a global variable, so that Python does not call this function again.
             globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

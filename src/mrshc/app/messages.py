@@ -1,4 +1,4 @@
-"""What to tell people about a run, in sentences."""
+"""Sentences that tell the user what a run did and found."""
 
 from __future__ import annotations
 
@@ -11,63 +11,73 @@ from mrshc.io.table import missing
 from mrshc.preprocessing import ObservedFilter
 from mrshc.report.sentences import associated, refined, score_sentence
 
-_NAMED = 10  # features, in a sentence
+# Most features named in one sentence: a longer list is hard to read on a terminal, and all names
+# are in features.csv. Not tuned: results do not depend on it.
+_MAX_NAMED_FEATURES = 10
 
 
-def preparation(plan: Plan) -> list[str]:
-    """Say what preprocessing did."""
-    sentences = late_notes(plan)
+def preprocessing_summary(plan: Plan) -> list[str]:
+    """Return one sentence for each preprocessing step, and one for the execution backend."""
+    sentences = out_of_core_notes(plan)
     for step in plan.log:
-        removed = step.n_features_before - step.n_features_after
-        many = "feature" if removed == 1 else "features"
-        left = f", {removed:,} {many} removed, {step.n_features_after:,} left" if removed else ""
-        if removed and step.step == repr(ObservedFilter()):
-            rest = f" and {removed - _NAMED:,} more" if removed > _NAMED else ""
-            empty = plan.table.feature_names[np.isnan(plan.table.data.values).all(axis=0)]
-            left += f": {', '.join(map(str, empty[:_NAMED]))}{rest}"
-        sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{left}.")
-    return [*sentences, *([f"Fitting on {plan.place.name}."] if plan.place.name else [])]
+        n_removed = step.n_features_before - step.n_features_after
+        noun = "feature" if n_removed == 1 else "features"
+        effect = ""
+        if n_removed:
+            effect = f", {n_removed:,} {noun} removed, {step.n_features_after:,} left"
+        # The user did not ask for this step, so the sentence names the features it removes.
+        if n_removed and step.step == repr(ObservedFilter()):
+            effect += f": {_features_without_values(plan, n_removed)}"
+        sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{effect}.")
+    return [*sentences, *([f"Fitting on {plan.backend.name}."] if plan.backend.name else [])]
 
 
-def late_notes(plan: Plan) -> list[str]:
-    """Say what was not known when a table was read that stays in its file."""
+def _features_without_values(plan: Plan, n_removed: int) -> str:
+    """Return the names of features without any value, at most `_MAX_NAMED_FEATURES` of them."""
+    empty = plan.table.feature_names[np.isnan(plan.table.data.values).all(axis=0)]
+    n_more = n_removed - _MAX_NAMED_FEATURES
+    more = f" and {n_more:,} more" if n_more > 0 else ""
+    return f"{', '.join(map(str, empty[:_MAX_NAMED_FEATURES]))}{more}"
+
+
+def out_of_core_notes(plan: Plan) -> list[str]:
+    """Return notes on out-of-core data that were not known when the table was opened."""
+    # Missing values of out-of-core data can be counted only in a pass, which the plan makes.
     if plan.table.data.in_memory or not plan.n_missing:
         return []
     return [missing(plan.n_missing, plan.table.X.shape)]
 
 
-def notes_on(comparison: Comparison, plan: Plan) -> list[str]:
-    """Say what the scores of a comparison do not: what refining found, who was set apart."""
+def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
+    """Return sentences on associated features and outlying samples of each compared method."""
     sentences = []
     for name, model in comparison.models.items():
-        if (found := getattr(model, "associated_features_", None)) is not None:
-            words = associated(len(found), n_used=model.n_features_selected_)
-            sentences.append(f"{name}: {words}")
+        if (features := getattr(model, "associated_features_", None)) is not None:
+            sentence = associated(len(features), n_used=model.n_features_selected_)
+            sentences.append(f"{name}: {sentence}")
         if len(outliers := getattr(model, "outlier_samples_", ())):
-            words = outlying([str(plan.table.sample_names[i]) for i in outliers])
-            sentences.append(f"{name}: {words}")
+            sentence = outlying([str(plan.table.sample_names[i]) for i in outliers])
+            sentences.append(f"{name}: {sentence}")
     return sentences
 
 
-def summary(result: Result) -> list[str]:
-    """Say what was found."""
+def result_summary(result: Result) -> list[str]:
+    """Return sentences on the chosen features, the clusters, their scores and any concerns."""
     about, chosen, k = result.about, result.about["chosen"], result.n_clusters_
     searched = result.n_features_searched
     rank = "" if chosen["rank"] is None else f", rank r = {chosen['rank']}"
     clusters = "one cluster: no groups were found." if k == 1 else f"K = {k} clusters; "
     if k > 1:
         clusters += f"average silhouette {chosen['silhouette']:.2f}."
-    sentences = [f"Chose q = {searched:,} of {len(result.features):,} features{rank}"]
-    more = [text for text in (score_sentence(result), refined(result)) if text is not None]
-    if about["supported"]:  # the clusters are those of the features that were found last
-        sentences = [f"{sentences[0]}.", *more, f"Found {clusters}"]
+    choice = f"Chose q = {searched:,} of {len(result.features):,} features{rank}"
+    details = [text for text in (score_sentence(result), refined(result)) if text is not None]
+    # After a refinement the clusters belong to the refined features, so they are named last.
+    if about["supported"]:
+        sentences = [f"{choice}.", *details, f"Found {clusters}"]
     else:
-        sentences = [f"{sentences[0]}, {clusters}", *more]
+        sentences = [f"{choice}, {clusters}", *details]
     if k > 1:
-        best = [str(name) for name in result.features.index[: min(_NAMED, chosen["n_features"])]]
-        sizes = ", ".join(f"{k} ({size})" for k, size in enumerate(about["cluster_sizes"], start=1))
-        sentences.append(f"Clusters (samples): {sizes}.")
-        sentences.append(f"Features that separate them most: {', '.join(best)}.")
+        sentences += _cluster_sentences(result)
     if scores := about["scores"]:
         sentences.append(
             f"Against {scores['truth']!r}: classification error rate {scores['cer']:.3f}, purity "
@@ -75,3 +85,16 @@ def summary(result: Result) -> list[str]:
             f"are classes, {scores['cer_at_n_classes']:.3f}."
         )
     return sentences + [f"Note: {concern}" for concern in result.concerns]
+
+
+def _cluster_sentences(result: Result) -> list[str]:
+    """Return the sizes of the clusters, and the features that separate them most."""
+    n_named = min(_MAX_NAMED_FEATURES, result.about["chosen"]["n_features"])
+    # The table of features is sorted by effect size, selected features first.
+    best = [str(name) for name in result.features.index[:n_named]]
+    numbered = enumerate(result.about["cluster_sizes"], start=1)
+    sizes = ", ".join(f"{cluster} ({size})" for cluster, size in numbered)
+    return [
+        f"Clusters (samples): {sizes}.",
+        f"Features that separate them most: {', '.join(best)}.",
+    ]

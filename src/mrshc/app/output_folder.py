@@ -1,4 +1,8 @@
-"""The folder that a run leaves, whole or not at all: files for people and for other programs."""
+"""The output folder of a run: written in a working folder, then moved into place as a whole.
+
+The working folder is next to the output folder and has its name followed by `.partial`. It keeps
+the finished steps of an interrupted search, so that the run can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,14 @@ from typing import Any
 
 from mrshc import plotting
 from mrshc.app.folder_exchange import (
-    EARLIER,
-    MOVING,
-    NEW,
-    exchange,
-    is_interrupted,
+    EARLIER_FOLDER,
+    MOVING_MARK,
+    NEW_FOLDER,
+    exchange_files,
+    is_exchange_interrupted,
     remove_files,
     remove_folder,
-    restore,
+    restore_files,
 )
 from mrshc.app.plan import Plan
 from mrshc.app.result_building import about_comparison
@@ -34,15 +38,17 @@ from mrshc.utils.atomic_files import is_leftover
 from mrshc.utils.folder_lock import LOCK, locked_folder
 from mrshc.utils.step_journal import DamagedError, OtherWorkError
 
-# Every file that is ever written, without the pictures of a result.
-_RESULT = {
+# Files of a result except its pictures, which the registry of pictures names.
+_RESULT_FILES = {
     *(ABOUT, *TABLES, "search.csv"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", REPORT),
 }
-_COMPARISON = {ABOUT_COMPARISON, "scores.csv", "dendrograms.svg", "dendrograms.png", REPORT}
-# The file by which a kind of result is recognised, and the format that it must name.
-_FORMATS = {ABOUT: FORMAT, ABOUT_COMPARISON: COMPARISON_FORMAT}
-# Where a search keeps its finished steps.
+_COMPARISON_FILES = {
+    *(ABOUT_COMPARISON, "scores.csv", "dendrograms.svg", "dendrograms.png", REPORT),
+}
+# The file by which each kind of result is recognised, and the format that it must name.
+_FORMAT_BY_ABOUT_FILE = {ABOUT: FORMAT, ABOUT_COMPARISON: COMPARISON_FORMAT}
+# File of the working folder in which a search stores its finished steps.
 CHECKPOINT = "search.jsonl"
 
 
@@ -50,189 +56,247 @@ CHECKPOINT = "search.jsonl"
 def new_folder(
     out: Path, *, about_file: str = ABOUT, overwrite: bool = False, resume: bool = False
 ) -> Iterator[Path]:
-    """Give a folder to work in; the content of its subfolder `result` becomes `out` at the end.
+    """Yield a working folder; at the end, its subfolder `result` becomes the folder `out`.
 
-    The folder has the name of `out` followed by `.partial`. It stays if the work was interrupted,
-    so that it can be resumed. An earlier `out` is replaced only if asked for, and only if its
-    `about_file` says that it is a result of mrshc and nothing but outputs is in it. Files of others
-    in either folder are never removed.
+    The working folder has the name of `out` followed by `.partial`. It is kept if the work is
+    interrupted, so that it can be resumed. An earlier `out` is replaced only if `overwrite` is
+    true, its `about_file` identifies it as a result of mrshc, and it holds no other files. Files
+    that mrshc did not write are never removed from either folder.
+
+    Parameters
+    ----------
+    out : Path
+        Output folder.
+    about_file : str, default="result.json"
+        Name of the file that describes the result.
+    overwrite : bool, default=False
+        Whether an earlier result, or unfinished work on one, may be replaced.
+    resume : bool, default=False
+        Whether finished steps of an interrupted run are kept and used.
+
+    Yields
+    ------
+    Path
+        The working folder, locked against other processes.
     """
-    out = real_folder(out)
+    out = resolve_folder(out)
     refuse_existing(out, about_file=about_file, overwrite=overwrite)
-    work = _work(out)
-    _refuse_strangers_at_work(work)
+    work = _working_folder(out)
+    _refuse_foreign_files_in_work(work)
     if can_resume(out) and not (overwrite or resume):
         raise UserError(
-            f"{work} holds the unfinished work of an earlier run. Add --resume to go on with it, "
-            "or --overwrite to begin anew."
+            f"{work} holds the unfinished work of an earlier run. Add --resume to continue it, "
+            "or --overwrite to start again."
         )
-    exchanged: Any = {"about_file": about_file, "names": file_names()}
-    with locked_folder(work) as mine:
-        if not mine:
-            raise UserError(f"Another process is at work in {work}. Wait for it, or stop it.")
+    exchange_options: Any = {"about_file": about_file, "names": output_file_names()}
+    with locked_folder(work) as is_locked:
+        if not is_locked:
+            raise UserError(
+                f"Another process is using {work}. Wait until it has finished, or stop it."
+            )
         try:
-            # The process may have been killed while the old result was exchanged for the new one:
-            # then the old one is back only now.
-            restore(work, out, **exchanged)
-            _refuse_existing(out, about_file=about_file, overwrite=overwrite)
+            # An earlier process may have been killed while it exchanged the results. Only after
+            # this repair can the output folder be checked.
+            restore_files(work, out, **exchange_options)
+            _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
             if not resume:
                 (work / CHECKPOINT).unlink(missing_ok=True)
-            _make_empty(work / NEW, like=out)
+            _make_empty_folder(work / NEW_FOLDER, like=out)
             yield work
-            _refuse_existing(out, about_file=about_file, overwrite=overwrite)
-            exchange(work, out, **exchanged)
+            # Checked again: the user may have put files there during a long run.
+            _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
+            exchange_files(work, out, **exchange_options)
         except OtherWorkError:
             raise UserError(
-                f"{work} holds unfinished work on other data or with other options, among which "
-                "--in-memory and --out-of-core count. Leave out --resume and add --overwrite to "
-                "begin anew, or give another folder."
+                f"{work} holds unfinished work on other data or with other options; --in-memory "
+                "and --out-of-core count as different options. Leave out --resume and add "
+                "--overwrite to start again, or choose another folder."
             ) from None
         except DamagedError:
             raise UserError(
                 f"{work / CHECKPOINT}, the steps of an earlier run, is damaged. Leave out --resume "
-                "and add --overwrite to begin anew, or give another folder."
+                "and add --overwrite to start again, or choose another folder."
             ) from None
+        # Also on KeyboardInterrupt and SystemExit: an interruption must lose nothing.
         except BaseException:
-            restore(work, out, **exchanged)
+            restore_files(work, out, **exchange_options)
             _keep_finished_steps(work)
             raise
         _remove_own_files(work)
 
 
-def _make_empty(folder: Path, *, like: Path) -> None:
-    """Make an empty folder, as private as the one whose content it will become."""
-    remove_folder(folder, file_names())
+def _make_empty_folder(folder: Path, *, like: Path) -> None:
+    """Make an empty folder with the permissions of the folder that it will replace."""
+    remove_folder(folder, output_file_names())
     folder.mkdir(exist_ok=True)
     if like.exists():
         folder.chmod(stat.S_IMODE(like.stat().st_mode))
 
 
-def real_folder(out: Path) -> Path:
-    """Return the folder that a path leads to: results go where a link points, the link stays."""
+def resolve_folder(out: Path) -> Path:
+    """Return the folder that a path leads to: results go to the target of a symbolic link."""
     try:
-        real = out.resolve()
-    except (OSError, RuntimeError):  # links that lead to each other
-        raise UserError(f"{out} is a link that leads nowhere. Remove it.") from None
-    if not real.name:
-        raise UserError(f"{out} cannot be a folder for the results. Name another.")
-    return real
+        resolved = out.resolve()
+    except (OSError, RuntimeError):  # raised for a cycle of links, depending on Python's version
+        raise UserError(f"{out} is a symbolic link without a target. Remove it.") from None
+    # The root of a file system has no name, and no folder next to it can be made.
+    if not resolved.name:
+        raise UserError(f"{out} cannot be a folder for the results. Choose another folder.")
+    return resolved
 
 
 def can_resume(out: Path) -> bool:
     """Tell whether an interrupted run has left finished steps."""
-    return (_work(out) / CHECKPOINT).exists()
+    return (_working_folder(out) / CHECKPOINT).exists()
 
 
-def _work(out: Path) -> Path:
-    out = real_folder(out)
+def _working_folder(out: Path) -> Path:
+    """Return the working folder of an output folder, next to it on the same file system."""
+    out = resolve_folder(out)
     return out.with_name(out.name + ".partial")
 
 
 def refuse_existing(out: Path, *, about_file: str = ABOUT, overwrite: bool) -> None:
-    """Refuse a folder that is there already, unless it may be replaced."""
-    # After an interrupted exchange, `new_folder` puts the files in order before it looks again.
-    if not is_interrupted(_work(out)):
-        _refuse_existing(out, about_file=about_file, overwrite=overwrite)
+    """Refuse an output folder that exists and may not be replaced."""
+    # After an interrupted exchange, `new_folder` restores the files before it checks them.
+    if not is_exchange_interrupted(_working_folder(out)):
+        _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
 
 
-def _refuse_existing(out: Path, *, about_file: str, overwrite: bool) -> None:
+def _refuse_unless_replaceable(out: Path, *, about_file: str, overwrite: bool) -> None:
+    """Refuse anything but a missing or empty folder, or a result that may be replaced."""
     if not out.exists():
         return
     if not out.is_dir():
-        raise UserError(f"{out} is a file, but a folder for the results was wanted. Name another.")
+        raise UserError(
+            f"{out} is a file, but a folder for the results was wanted. Choose another name."
+        )
     if not os.access(out, os.W_OK | os.X_OK):
-        raise UserError(f"{out} cannot be written to. Change its permissions, or name another.")
+        raise UserError(
+            f"{out} cannot be written to. Change its permissions, or choose another folder."
+        )
     if not any(out.iterdir()):
         return
-    if _about(out / about_file).get("format") != _FORMATS[about_file]:
-        raise UserError(f"{out} exists and holds other files than results. Name another folder.")
+    if _read_description(out / about_file).get("format") != _FORMAT_BY_ABOUT_FILE[about_file]:
+        raise UserError(f"{out} exists and holds other files than results. Choose another folder.")
     if not overwrite:
-        raise UserError(f"{out} exists already. Add --overwrite to replace it, or name another.")
-    _refuse_strangers(out, files=file_names())
+        raise UserError(
+            f"{out} exists already. Add --overwrite to replace it, or choose another folder."
+        )
+    _refuse_foreign_files(out, files=output_file_names())
 
 
-def file_names() -> set[str]:
+def output_file_names() -> set[str]:
     """Return the names of all files that a run may write."""
-    return _RESULT | _COMPARISON | {file for picture in PICTURES.values() for file in picture.files}
+    pictures = {file for picture in PICTURES.values() for file in picture.files}
+    return _RESULT_FILES | _COMPARISON_FILES | pictures
 
 
-def _refuse_strangers_at_work(work: Path) -> None:
-    """Refuse a working folder with files which mrshc did not write: they would be removed."""
-    _refuse_strangers(work, files={LOCK, CHECKPOINT, MOVING}, folders={NEW, EARLIER})
-    for folder in (work / NEW, work / EARLIER):
-        _refuse_strangers(folder, files=file_names())
-    earlier = work / EARLIER
-    is_result = any(_about(earlier / name).get("format") == f for name, f in _FORMATS.items())
+def _refuse_foreign_files_in_work(work: Path) -> None:
+    """Refuse a working folder with files that mrshc did not write: they would be removed."""
+    files = {LOCK, CHECKPOINT, MOVING_MARK}
+    _refuse_foreign_files(work, files=files, folders={NEW_FOLDER, EARLIER_FOLDER})
+    for folder in (work / NEW_FOLDER, work / EARLIER_FOLDER):
+        _refuse_foreign_files(folder, files=output_file_names())
+    # Names such as markers.csv are common: only a description shows that the files are ours.
+    earlier = work / EARLIER_FOLDER
+    is_result = any(
+        _read_description(earlier / name).get("format") == format_name
+        for name, format_name in _FORMAT_BY_ABOUT_FILE.items()
+    )
     if earlier.exists() and any(earlier.iterdir()) and not is_result:
         raise UserError(
-            f"{earlier} is not an earlier result of mrshc and would be moved. Move it away, or "
-            "name another folder."
+            f"{earlier} is not an earlier result of mrshc, and would be moved. Move it to another "
+            "place, or choose another output folder."
         )
 
 
-def _refuse_strangers(folder: Path, *, files: set[str], folders: Iterable[str] = ()) -> None:
-    """Refuse to replace a folder that holds files which mrshc did not write."""
+def _refuse_foreign_files(folder: Path, *, files: set[str], folders: Iterable[str] = ()) -> None:
+    """Refuse a folder to be replaced if it holds anything but known files and subfolders."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         is_file, is_folder = path.is_file(), path.is_dir()
-        known = (is_file and path.name in files) or (is_folder and path.name in folders)
-        if path.is_symlink() or not (known or is_leftover(path, files)):
+        is_known = (is_file and path.name in files) or (is_folder and path.name in folders)
+        # mrshc writes no symbolic links: whatever the name, a link was made by somebody else.
+        if path.is_symlink() or not (is_known or is_leftover(path, files)):
             raise UserError(
-                f"{folder} holds a file that is not ours, {path.name!r}, and would be replaced. "
-                "Move it away, or name another folder."
+                f"{folder} holds {path.name!r}, which mrshc did not write and which would be "
+                "replaced. Move it to another folder, or choose another output folder."
             )
 
 
-def is_result_of(out: Path, work: str) -> bool:
-    """Tell whether a folder holds the result of the same work, whole or not."""
-    return about_of(out).get("work") == work
+def is_result_of(out: Path, fingerprint: str) -> bool:
+    """Tell whether a folder holds the result of a plan, complete or not.
+
+    Parameters
+    ----------
+    out : Path
+        Output folder.
+    fingerprint : str
+        :attr:`mrshc.app.Plan.fingerprint` of the plan.
+    """
+    return read_description(out).get("work") == fingerprint
 
 
 def refuse_incomplete(out: Path) -> None:
     """Refuse a result of which a file is missing or was changed."""
     result = load_result(out)
-    wanted = _RESULT | {file for picture in _pictures(result).values() for file in picture.files}
-    if features_shown(result).shape[1] < 2:  # too few for a tree of features
-        wanted.remove("heatmap.gtr")
-    if absent := sorted(name for name in wanted if not (out / name).is_file()):
+    pictures = _applicable_pictures(result).values()
+    expected = _RESULT_FILES | {file for picture in pictures for file in picture.files}
+    if features_shown(result).shape[1] < 2:  # a tree of features needs two of them
+        expected.remove("heatmap.gtr")
+    if absent := sorted(name for name in expected if not (out / name).is_file()):
         raise ResultError(f"{out} is not a whole result: it has no {absent[0]}. Make it again.")
 
 
-def about_of(out: Path) -> dict[str, Any]:
-    """Return the description of a result; an empty one if there is no result."""
-    return _about(out / ABOUT)
+def read_description(out: Path) -> dict[str, Any]:
+    """Return the content of result.json in a folder; an empty dictionary if there is no result."""
+    return _read_description(out / ABOUT)
 
 
-def _about(path: Path) -> dict[str, Any]:
-    if not path.is_file():  # a pipe would wait for ever
+def _read_description(path: Path) -> dict[str, Any]:
+    """Return a JSON object from a file; an empty dictionary if the file is not one."""
+    if not path.is_file():  # opening a named pipe would block
         return {}
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
+    # Deeply nested brackets exhaust the recursion of the JSON parser.
     except (OSError, ValueError, RecursionError):
         return {}
     return about if isinstance(about, dict) else {}
 
 
 def _keep_finished_steps(work: Path) -> None:
-    """Leave what can be resumed; without a finished step there is nothing to resume."""
-    remove_folder(work / NEW, file_names())
+    """Remove the unfinished result, and the working folder too if no step was finished."""
+    remove_folder(work / NEW_FOLDER, output_file_names())
     steps = work / CHECKPOINT
+    # The first line of a checkpoint is its header; finished steps begin with the second.
     if not steps.exists() or steps.read_bytes().count(b"\n") < 2:
         _remove_own_files(work)
 
 
 def _remove_own_files(work: Path) -> None:
-    """Remove what a run wrote into its working folder, which is removed itself if it is empty."""
-    for folder in (NEW, EARLIER):
-        remove_folder(work / folder, file_names())
-    remove_files(work, {CHECKPOINT, MOVING})
+    """Remove the files that a run wrote into its working folder."""
+    for folder in (NEW_FOLDER, EARLIER_FOLDER):
+        remove_folder(work / folder, output_file_names())
+    remove_files(work, {CHECKPOINT, MOVING_MARK})
 
 
 def write_outputs(
     result: Result, folder: Path, *, progress: Callable[[int, int], None] = lambda *_: None
 ) -> None:
-    """Write everything that a run leaves into a folder."""
-    pictures = _pictures(result)
-    total = 3 + len(pictures)
+    """Write all files of a result into a folder.
+
+    Parameters
+    ----------
+    result : Result
+        What to write.
+    folder : Path
+        An existing folder.
+    progress : callable
+        Called after each part with the number of parts written and the number of all parts.
+    """
+    pictures = _applicable_pictures(result)
+    total = 3 + len(pictures)  # the tables, the exports, the report, and each picture
     write_result(result, folder)
     progress(1, total)
     _write_exports(result, folder)
@@ -241,23 +305,25 @@ def write_outputs(
     progress(3, total)
     for done, picture in enumerate(pictures.values(), start=4):
         drawn = picture.draw(result)
-        figure = getattr(drawn, "figure", drawn)
+        figure = getattr(drawn, "figure", drawn)  # some pictures return axes, some a figure
         for file in picture.files:
             plotting.write_picture(figure, folder / file)
         progress(done, total)
 
 
 def _write_exports(result: Result, folder: Path) -> None:
+    """Write the tree as Newick, and the heat map as the three files of Java TreeView."""
     names = list(result.samples.index)
     tree = newick(result.linkage_matrix_, names)
     (folder / "tree.nwk").write_text(tree + "\n", encoding="utf-8")
     shown = features_shown(result)
+    # Outlying samples would dominate the distances between features.
     usual = plotting.usual_samples(shown, result.outlier_samples_)
-    features = plotting.feature_tree(usual) if usual.shape[1] > 1 else None
+    feature_tree = plotting.feature_tree(usual) if usual.shape[1] > 1 else None
     files = treeview(
         shown.to_numpy(),
         sample_tree=result.linkage_matrix_,
-        feature_tree=features,
+        feature_tree=feature_tree,
         sample_names=names,
         feature_names=list(shown.columns),
     )
@@ -267,7 +333,7 @@ def _write_exports(result: Result, folder: Path) -> None:
             (folder / f"heatmap.{suffix}").write_text(content, encoding="utf-8")
 
 
-def _pictures(result: Result) -> dict[str, Picture]:
+def _applicable_pictures(result: Result) -> dict[str, Picture]:
     """Return the registered pictures that apply to a result, by name."""
     return {name: picture for name, picture in PICTURES.items() if picture.applies(result)}
 
@@ -275,13 +341,26 @@ def _pictures(result: Result) -> dict[str, Picture]:
 def write_comparison(
     plan: Plan, comparison: Comparison, folder: Path, *, n_clusters: int | None
 ) -> None:
-    """Write the scores of several methods, and their trees in one picture."""
+    """Write the scores of several methods, their trees in one picture, and a report.
+
+    Parameters
+    ----------
+    plan : Plan
+        The table that was clustered, and the annotation with its classes.
+    comparison : Comparison
+        The fitted methods and their scores.
+    folder : Path
+        An existing folder.
+    n_clusters : int or None
+        Number of clusters into which the trees were cut, for the description.
+    """
     whole_counts(comparison.scores).to_csv(folder / "scores.csv")
     about = about_comparison(plan, comparison, n_clusters=n_clusters)
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
     (folder / ABOUT_COMPARISON).write_text(text + "\n", encoding="utf-8")
     classes = None
-    if plan.truth is not None:  # by position: the methods are fitted to data without names
+    # Matched by position, since the methods are fitted to data without sample names.
+    if plan.truth is not None:
         classes = plan.table.sample_annotations[[plan.truth]].reset_index(drop=True)
     figure = plotting.dendrograms(comparison.models, annotations=classes)
     for suffix in (".svg", ".png"):

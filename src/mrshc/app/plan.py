@@ -1,4 +1,4 @@
-"""What is to be done with a table, checked before anything is written."""
+"""The plan of a run: data, method and parameters, checked before anything is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.app.execution_backends import HERE, Place
+from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend
 from mrshc.core.array_types import Index
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.data_matrix import DataMatrix
@@ -33,41 +33,66 @@ from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
 from mrshc.validation.parameters import check_jobs
 
 _IN_MEMORY = Setting("in_memory", True)
-# What a fit does not depend on.
-_WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")
+# Parameters of estimators on which results do not depend: they may differ when a run is resumed.
+_PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
-    """A table made ready, and the estimator to be fitted to it."""
+    """Preprocessed data and the estimator to be fitted to them.
+
+    Attributes
+    ----------
+    table : Table
+        The table as it was read.
+    matrix : DataMatrix of shape (n_samples, n_kept_features)
+        The data to fit, after preprocessing and on the execution backend.
+    kept_features : ndarray of shape (n_kept_features,)
+        Positions of the kept features in the table.
+    log : tuple of StepReport
+        One report for each preprocessing step.
+    backend : ExecutionBackend
+        Where the estimator is fitted.
+    method : str
+        Key of the method in :data:`mrshc.methods.METHODS`.
+    estimator : estimator
+        The unfitted estimator.
+    n_clusters : int or None
+        Number of clusters asked for; None if the method or the silhouette chooses it.
+    truth : str or None
+        Annotation of the samples that holds their classes.
+    command : str
+        Command that repeats the run.
+    """
 
     table: Table
-    matrix: DataMatrix  # (n, features left), what is fitted
-    kept: Index  # (features left,), which of the table's they are
-    log: tuple[StepReport, ...]  # of what was done to the table
-    place: Place  # where it is fitted
+    matrix: DataMatrix
+    kept_features: Index
+    log: tuple[StepReport, ...]
+    backend: ExecutionBackend
     method: str
     estimator: Any
-    n_clusters: int | None  # None: to be found
+    n_clusters: int | None
     truth: str | None
-    command: str  # that repeats the run
+    command: str
 
     @property
     def feature_names(self) -> NDArray[Any]:
-        """Names of the features that are left."""
-        return self.table.feature_names[self.kept]
+        """Names of the features that preprocessing kept."""
+        return self.table.feature_names[self.kept_features]
 
     @property
     def data(self) -> pd.DataFrame | DataMatrix:
-        """What is fitted: an array with names, so that refusals can name a feature."""
+        """The data to fit; in memory, a data frame, so that errors can name a feature."""
         if not self.matrix.in_memory:
             return self.matrix
         return pd.DataFrame(self.matrix.values, columns=self.feature_names)
 
     @property
     def n_missing(self) -> int:
-        """Cells of the table that are missing."""
-        # A table that stays in its file is not filtered: what is fitted has all its cells.
+        """Number of missing values in the table."""
+        # Out-of-core data are not filtered, so the fitted data have all values of the table, and
+        # their summary is known from the pass that checked them.
         data = self.table.data if self.table.data.in_memory else self.matrix
         return data.shape[0] * data.shape[1] - data.summary().n_observed
 
@@ -75,16 +100,17 @@ class Plan:
     def parameters(self) -> dict[str, Any]:
         """Parameters of the estimator on which the result depends."""
         given = self.estimator.get_params()
-        return {name: v for name, v in given.items() if name not in _WITHOUT_EFFECT}
+        return {name: v for name, v in given.items() if name not in _PARAMETERS_WITHOUT_EFFECT}
 
     @property
-    def work(self) -> str:
-        """A hash of all that the result depends on."""
-        about = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
-        about += [str(sorted(self.parameters.items())), version("mrshc")]
-        about += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
-        about += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]
-        return sha256("\0".join(about).encode(errors="surrogatepass")).hexdigest()
+    def fingerprint(self) -> str:
+        """Hash of everything on which the result depends: data, names, method, parameters."""
+        parts = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
+        parts += [str(sorted(self.parameters.items())), version("mrshc")]
+        parts += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
+        parts += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]
+        # Names may hold surrogates, which stand for bytes that are not valid text.
+        return sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
 
 
 def plan_of(
@@ -95,51 +121,66 @@ def plan_of(
     steps: Sequence[Any] = (),
     truth: str | None = None,
     command: str = "",
-    place: Place = HERE,
+    backend: ExecutionBackend = LOCAL_BACKEND,
 ) -> Plan:
-    """Make a table ready for a method, and refuse what could not work before anything is written.
+    """Preprocess a table, make the estimator, and refuse requests that cannot work.
 
     Parameters
     ----------
     table : Table
-        What to cluster.
-    method : str
-        Key of a registered method, such as "mrshc"; see :mod:`mrshc.methods`.
-    parameters : mapping or None
-        Of the estimator, by name, and `n_clusters`; None stands for a parameter's default.
-    steps : sequence of transformers
-        Preprocessing, in this order.
-    truth : str or None
-        Annotation of the samples that holds their classes; for scores only.
-    command : str
-        How the run can be repeated.
-    place : Place
-        Where X is put and fitted. Data that are not in memory are passed over once here.
+        The data to cluster.
+    method : str, default="mrshc"
+        Key of a registered method; see :mod:`mrshc.methods`.
+    parameters : mapping or None, default=None
+        Parameters of the estimator by name, and `n_clusters`. The value None stands for the
+        default of a parameter.
+    steps : sequence of transformers, default=()
+        Preprocessing steps, in this order. They need data in memory.
+    truth : str or None, default=None
+        Annotation of the samples that holds their classes. It is used for scores, never to fit.
+    command : str, default=""
+        Command that repeats the run, for the description of the result.
+    backend : ExecutionBackend, default=LOCAL_BACKEND
+        Where X is stored and fitted. Out-of-core data are checked in one pass.
+
+    Returns
+    -------
+    Plan
+        What :func:`mrshc.app.fit` needs.
+
+    Raises
+    ------
+    UserError
+        If the data, the method and the parameters do not go together.
     """
     if truth is not None and truth not in table.sample_annotations:
-        there = ", ".join(map(str, table.sample_annotations.columns)) or "none"
-        raise UserError(f"There is no annotation {truth!r} of the samples; there are: {there}.")
+        available = ", ".join(map(str, table.sample_annotations.columns)) or "none"
+        raise UserError(f"There is no annotation {truth!r} of the samples; there are: {available}.")
     given = {name: v for name, v in (parameters or {}).items() if v is not None}
-    kind = _known_method(method)
+    chosen_method = _get_method(method)
     matrix, kept, log = table.data, np.arange(table.X.shape[1]), tuple[StepReport, ...]()
     if matrix.in_memory:
-        prepared = _prepared(matrix.values, table, steps, shared=kind.needs_shared_features)
+        needs_shared = chosen_method.needs_shared_features
+        prepared = _preprocess(matrix.values, table, steps, needs_shared_features=needs_shared)
         matrix, kept, log = ArrayMatrix(prepared.X), prepared.kept, prepared.log
     else:
-        _refuse_steps(steps)
-    stays = matrix.in_memory and not place.takes_arrays
-    if not stays:
-        _refuse_without_memory(kind, given)
-    estimator = _estimator(kind, given, n_features=kept.size)
-    if "n_features_to_select" in given:  # as the fit would, but before anything is written
+        _refuse_steps_out_of_core(steps)
+    is_local_array = matrix.in_memory and not backend.transfers_arrays
+    if not is_local_array:
+        _refuse_in_memory_methods(chosen_method, given)
+    estimator = _make_estimator(chosen_method, given, n_features=kept.size)
+    # `fit` checks this too, but only after files have been written.
+    if "n_features_to_select" in given:
         feature_targets(given["n_features_to_select"], n_features=kept.size, n_constant=0)
     n_clusters = given.get("n_clusters")
+    if not is_local_array:
+        matrix = _transfer(matrix, table, kept, backend=backend, n_jobs=given.get("n_jobs"))
     return Plan(
         table=table,
-        matrix=matrix if stays else _placed(matrix, table, kept, place, given.get("n_jobs")),
-        kept=kept,
+        matrix=matrix,
+        kept_features=kept,
         log=log,
-        place=place,
+        backend=backend,
         method=method,
         estimator=estimator,
         n_clusters=None if n_clusters == "auto" else n_clusters,
@@ -148,33 +189,37 @@ def plan_of(
     )
 
 
-def _prepared(X: NDArray[Any], table: Table, steps: Sequence[Any], *, shared: bool) -> Prepared:
-    """Return the values of a table after some steps, fit for use."""
-    _refuse_bad_values(X, table)
+def _preprocess(
+    X: NDArray[Any], table: Table, steps: Sequence[Any], *, needs_shared_features: bool
+) -> Prepared:
+    """Return the values of a table after the steps, and refuse values that cannot be used."""
+    _refuse_unusable_values(X, table)
+    # No method can use a feature without values, and a user cannot be asked to remove each one.
     if np.isnan(X).all(axis=0).any():
         steps = [ObservedFilter(), *steps]
-    with refusals():
+    with value_errors_as_user_errors():
         prepared = prepare(X, steps, feature_names=list(table.feature_names))
-    refuse_unknown_samples(prepared.X, table, shared=shared)
+    refuse_samples_without_values(prepared.X, table, needs_shared_features=needs_shared_features)
     return prepared
 
 
-def _refuse_steps(steps: Sequence[Any]) -> None:
+def _refuse_steps_out_of_core(steps: Sequence[Any]) -> None:
+    """Refuse preprocessing of data that are not in memory."""
     if steps:
         raise ParameterError(
-            "Filters, logarithms and the like need X in memory, but it stays in its file. Apply "
-            "them when the file is written, or add {memory}.",
+            "Filters, logarithms and other preprocessing steps need X in memory, but it is read "
+            "from its file in blocks. Apply them when the file is written, or add {memory}.",
             memory=_IN_MEMORY,
         )
 
 
-def _refuse_without_memory(method: Method, given: Mapping[str, Any]) -> None:
-    """Refuse what can be done to arrays in memory only."""
+def _refuse_in_memory_methods(method: Method, given: Mapping[str, Any]) -> None:
+    """Refuse methods and parameters that need an array in the memory of this process."""
     fields: dict[str, Any] = {
         "robust": Parameter("robust"),
         "hmv": Setting("method", "hmv"),
         "instead": Sentence(
-            "is elsewhere. Use {memory}, without {device}",
+            "is stored elsewhere. Use {memory}, without {device}",
             memory=_IN_MEMORY,
             device=Parameter("device"),
         ),
@@ -192,48 +237,68 @@ def _refuse_without_memory(method: Method, given: Mapping[str, Any]) -> None:
         )
 
 
-def refuse_elsewhere(table: Table) -> None:
-    """Refuse to compare methods where X is not in memory: not all of them can do without."""
+def refuse_out_of_core_comparison(table: Table) -> None:
+    """Refuse to compare methods on out-of-core data, which not all of them can use."""
     if not table.data.in_memory:
         raise ParameterError(
-            "A comparison needs X in memory, but it stays in its file. Add {memory}, or use mrshc "
-            "cluster for one method after the other.",
+            "A comparison needs X in memory, but it is read from its file in blocks. Add {memory}, "
+            "or use mrshc cluster for one method after the other.",
             memory=_IN_MEMORY,
         )
 
 
-def _placed(
-    matrix: DataMatrix, table: Table, kept: Index, place: Place, n_jobs: int | None
+def _transfer(
+    matrix: DataMatrix,
+    table: Table,
+    kept: Index,
+    *,
+    backend: ExecutionBackend,
+    n_jobs: int | None,
 ) -> DataMatrix:
-    """Return data where they are put, checked; refusals use the names that the table has."""
-    with place.working():
-        placed = place.put(matrix)
-        placed.holds_integers = matrix.holds_integers  # it was put there as floats
-        found = placed.summary(n_threads=n_threads(check_jobs(n_jobs)))
+    """Return data as stored on a backend, checked for empty rows and columns and infinite values.
+
+    Parameters
+    ----------
+    matrix : DataMatrix of shape (n_samples, n_kept_features)
+        The data.
+    table : Table
+        Gives the names of samples and features for error messages.
+    kept : ndarray of shape (n_kept_features,)
+        Positions of the features in the table.
+    backend : ExecutionBackend
+        Where the data go.
+    n_jobs : int or None
+        Number of workers, which gives the number of threads of the pass.
+    """
+    with backend.activate():
+        transferred = backend.transfer(matrix)
+        # Backends store floating-point numbers; that they were integers is recorded separately.
+        transferred.holds_integers = matrix.holds_integers
+        summary = transferred.summary(n_threads=n_threads(check_jobs(n_jobs)))
     names = {"sample": table.sample_names, "feature": table.feature_names[kept]}
-    for kind, counts in (("sample", found.row_counts), ("feature", found.counts)):
+    for axis, counts in (("sample", summary.row_counts), ("feature", summary.counts)):
         if not counts.all():
             raise UserError(
-                f"Every {kind} needs a value, but {kind} {names[kind][counts.argmin()]!r} has "
+                f"Every {axis} needs a value, but {axis} {names[axis][counts.argmin()]!r} has "
                 f"none. Leave it out when {table.source} is written."
             )
-    if np.isinf(found.lowest) or np.isinf(found.highest):
+    if np.isinf(summary.lowest) or np.isinf(summary.highest):
         raise UserError(
-            f"Values must be finite, but {table.source} holds inf. Mend the transformation that "
-            "made it, such as a logarithm of zero."
+            f"Values must be finite, but {table.source} holds inf. Correct the transformation "
+            "that produced it, such as a logarithm of zero."
         )
-    return placed
+    return transferred
 
 
-def _refuse_bad_values(X: NDArray[Any], table: Table) -> None:
-    """Refuse what no method can use, by the names that the table has."""
+def _refuse_unusable_values(X: NDArray[Any], table: Table) -> None:
+    """Refuse infinite values and samples without values, by the names in the table."""
     infinite = np.isinf(X)
     if infinite.any():
         i, j = np.unravel_index(int(infinite.argmax()), infinite.shape)
         raise UserError(
             f"Values must be finite, but {table.source} holds inf (first in sample "
-            f"{table.sample_names[i]!r}, feature {table.feature_names[j]!r}). Mend the "
-            "transformation that made it, such as a logarithm of zero."
+            f"{table.sample_names[i]!r}, feature {table.feature_names[j]!r}). Correct the "
+            "transformation that produced it, such as a logarithm of zero."
         )
     empty = np.flatnonzero(np.isnan(X).all(axis=1))
     if empty.size:
@@ -243,8 +308,21 @@ def _refuse_bad_values(X: NDArray[Any], table: Table) -> None:
         )
 
 
-def refuse_unknown_samples(X: NDArray[Any], table: Table, *, shared: bool) -> None:
-    """Refuse samples without values in the features left and, if `shared`, pairs without any."""
+def refuse_samples_without_values(
+    X: NDArray[Any], table: Table, *, needs_shared_features: bool
+) -> None:
+    """Refuse samples without values in the kept features, or pairs without a shared feature.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_kept_features)
+        Values after preprocessing; NaN where missing.
+    table : Table
+        Gives the names of the samples.
+    needs_shared_features : bool
+        Whether every two samples must have a feature observed in both, as methods require that
+        compare samples pair by pair.
+    """
     observed = ~np.isnan(X)
     if observed.all():
         return
@@ -256,9 +334,11 @@ def refuse_unknown_samples(X: NDArray[Any], table: Table, *, shared: bool) -> No
             f"{X.shape[1]:,} features that are left. Remove it from {table.source}, or relax the "
             "filters."
         )
+    # A product of 0/1 matrices counts shared features. Floats, since numpy multiplies matrices of
+    # integers without BLAS; rounding of large counts does not matter, as only zero is looked for.
     counts = observed.astype(np.float32)
-    if shared and (strangers := np.argwhere(counts @ counts.T == 0)).size:
-        one, other = (names[i] for i in strangers[0])
+    if needs_shared_features and (pairs := np.argwhere(counts @ counts.T == 0)).size:
+        one, other = (names[i] for i in pairs[0])
         raise ParameterError(
             "Every two samples must share an observed feature, but {one!r} and {other!r} have none "
             "in common. Remove one of them, or add {impute}.",
@@ -269,8 +349,9 @@ def refuse_unknown_samples(X: NDArray[Any], table: Table, *, shared: bool) -> No
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
-    """Take what the library refuses of data and parameters as a mistake of the user."""
+def value_errors_as_user_errors() -> Iterator[None]:
+    """Raise each ValueError of the library as a UserError with the same message."""
+    # The data and the parameters come from the user, so an error in them is the user's to correct.
     try:
         yield
     except UserError:
@@ -279,13 +360,15 @@ def refusals() -> Iterator[None]:
         raise UserError(str(error)) from None
 
 
-def _known_method(key: str) -> Method:
+def _get_method(key: str) -> Method:
+    """Return a registered method; refuse unknown keys."""
     if key not in METHODS:
         raise refused("method", key, allowed=f"be one of {', '.join(METHODS)}")
     return METHODS[key]
 
 
-def _estimator(method: Method, given: dict[str, Any], *, n_features: int) -> Any:
+def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -> Any:
+    """Return the unfitted estimator of a method; refuse parameters that it does not have."""
     if method.features == "all":
         if "n_features_to_select" in given:
             raise ParameterError(
@@ -304,13 +387,14 @@ def _estimator(method: Method, given: dict[str, Any], *, n_features: int) -> Any
         )
     if not method.finds_number_of_clusters and given.get("n_clusters") == "auto":
         given = {**given, "n_clusters": None}
-    # Everyone has a seed and a number of workers; where nothing is drawn or spread they are idle.
-    idle = {"random_state", "n_jobs"}
-    if strange := sorted(set(given) - method.parameters - idle):
+    # The command line always gives a seed and a number of workers. Methods that draw no random
+    # numbers and run in one process ignore them.
+    ignored = {"random_state", "n_jobs"}
+    if unknown := sorted(set(given) - method.parameters - ignored):
         raise ParameterError(
             "{parameter} has no meaning for method {method}. Leave it out.",
-            parameter=Parameter(strange[0]),
+            parameter=Parameter(unknown[0]),
             method=method.key,
-            value=given[strange[0]],
+            value=given[unknown[0]],
         )
     return method.make(given)

@@ -1,4 +1,4 @@
-"""What a fitted method found: clusters, features, scores, and how they came to be."""
+"""Build the result of a fitted method: tables of samples and features, scores, description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.app.messages import late_notes, notes_on
+from mrshc.app.messages import comparison_notes, out_of_core_notes
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison, whole_counts
 from mrshc.core.data.host_transfer import to_host
@@ -24,35 +24,50 @@ from mrshc.io.raw_table import unique
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MOST_CUTS, Result
 from mrshc.metrics import classification_error_rate, purity
 
-_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
-# Methods without a rule for the number of clusters are cut where the silhouette is best, within
-# what a reader can still tell apart.
-_MOST_CLUSTERS = 10
-_KINDS = {"f": "number", "i": "whole"}
+# Packages whose versions are stored with a result: those that can change its numbers or pictures.
+_RECORDED_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
+# Methods without a rule for the number of clusters are cut where the average silhouette is largest,
+# up to this number: with more clusters, pictures and tables are hard to read.
+_MAX_CLUSTERS = 10
+# Kinds of annotations by the kind of a numpy type; all others are text.
+_KIND_BY_DTYPE = {"f": "number", "i": "whole"}
 
 
-def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
-    """Return what a fitted estimator found, with all that is worth knowing about it."""
+def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Result:
+    """Return the tables and the description of a fitted estimator.
+
+    Parameters
+    ----------
+    plan : Plan
+        The data and the request.
+    model : estimator
+        The fitted estimator.
+    fit_warnings : tuple of str
+        Messages of the fit that are stored with the result.
+    """
     support = model.get_support()
     distances = model.sample_distances(plan.data)
-    labels, search = _clusters(model, distances)
-    features = _features(plan, model, labels)
-    samples = _samples(plan, model, labels, distances=distances)
-    about = _about(plan, model, labels, search=search, said=said)
-    known = plan.table.sample_annotations
-    own = samples.shape[1] - known.shape[1]
-    if about["scores"] is not None:  # the annotation may have had to change its name
-        about["scores"]["truth"] = dict(zip(known, samples.columns[own:], strict=True))[plan.truth]
+    labels, search = _final_clusters(model, distances)
+    features = _feature_table(plan, model, labels)
+    samples = _sample_table(plan, model, labels, distances=distances)
+    about = _describe_run(plan, model, labels, search=search, fit_warnings=fit_warnings)
+    annotations = plan.table.sample_annotations
+    n_own = samples.shape[1] - annotations.shape[1]
+    # An annotation with the title of an own column was renamed: store the title that it has now.
+    if about["scores"] is not None:
+        titles = dict(zip(annotations, samples.columns[n_own:], strict=True))
+        about["scores"]["truth"] = titles[plan.truth]
     about["chosen"]["silhouette"] = average_silhouette(distances, labels)
     about["annotations"] = {
-        "samples": _kinds(samples, skip=own),
-        "features": _kinds(features, skip=0)[: plan.table.feature_annotations.shape[1]],
+        "samples": _annotation_kinds(samples, skip=n_own),
+        "features": _annotation_kinds(features, skip=0)[: plan.table.feature_annotations.shape[1]],
     }
-    markers = _markers(plan, model, labels)
+    markers = _marker_table(plan, model, labels)
     about["n_rows"] = {"features": len(features), "markers": len(markers)}
     return Result(
         about=about,
         samples=samples,
+        # A stable sort keeps features of equal effect in the order of the data.
         features=features.sort_values(
             ["selected", "effect_size"], ascending=False, kind="stable", na_position="last"
         ),
@@ -61,6 +76,7 @@ def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
             index=samples.index,
             columns=pd.Index(plan.feature_names[support], name="feature", dtype=object),
         ),
+        # Stored for several cuts, so that the report can show any of them without the distances.
         silhouettes=pd.DataFrame(
             {
                 f"cut_{k}": silhouette_widths(distances, model.cut(k))
@@ -73,19 +89,21 @@ def result_of(plan: Plan, model: Any, said: tuple[str, ...]) -> Result:
     )
 
 
-def _clusters(
+def _final_clusters(
     model: Any, distances: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], list[dict[str, Any]]]:
-    """Return the clusters, and the table of what was tried."""
-    search = _search(model)
+    """Return cluster labels of shape (n_samples,), and a row for each candidate of the search."""
+    search = _search_rows(model)
+    # A refinement that found no supported structure: all samples are one cluster.
     if getattr(model, "supported_", None) is False:
         return model.cut(1), search
     given = int(model.labels_.max()) + 1 if hasattr(model, "labels_") else None
     if given is not None and search:
         return model.labels_, search
-    cuts = {*range(2, min(_MOST_CLUSTERS, len(model.linkage_matrix_)) + 1), given} - {None}
+    cuts = {*range(2, min(_MAX_CLUSTERS, len(model.linkage_matrix_)) + 1), given} - {None}
     widths = {k: average_silhouette(distances, model.cut(k)) for k in sorted(cuts)}
     best = max(widths, key=lambda k: widths[k]) if given is None else given
+    # Without a search of its own, the silhouettes of the cuts are the search that is shown.
     if not search:
         search = [
             {"n_clusters": k, "silhouette": width, "chosen": k == best}
@@ -94,23 +112,24 @@ def _clusters(
     return model.cut(best), search
 
 
-def _search(model: Any) -> list[dict[str, Any]]:
-    """Return what a method tried, a row for each candidate."""
-    tried = getattr(model, "search_results_", {})
+def _search_rows(model: Any) -> list[dict[str, Any]]:
+    """Return the search results of a model, a row for each candidate; empty without a search."""
+    columns = getattr(model, "search_results_", {})
     return [
-        {name: _plain(column[i]) for name, column in tried.items()}
-        for i in range(len(next(iter(tried.values()), ())))
+        {name: _to_json_value(column[i]) for name, column in columns.items()}
+        for i in range(len(next(iter(columns.values()), ())))
     ]
 
 
-def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
-    """Return all that is known about each feature, in the order of the data."""
-    p = plan.kept.size
-    about = plan.table.feature_annotations.iloc[plan.kept]
+def _feature_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
+    """Return annotations, effect sizes, loadings and means of all features, in data order."""
+    p = plan.kept_features.size
+    annotations = plan.table.feature_annotations.iloc[plan.kept_features]
+    # MrSHC has one row of loadings for each component, SHC one vector of weights, HC none.
     loadings = np.atleast_2d(
         getattr(model, "components_", getattr(model, "feature_weights_", np.empty((0, p))))
     )
-    means, effect = _separation(plan, model, labels)
+    means, effect = _cluster_means_and_effects(plan, model, labels)
     columns: dict[str, Any] = {
         "position": np.arange(1, p + 1),
         "selected": model.get_support(),
@@ -121,45 +140,59 @@ def _features(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
         columns["associated"] = np.isin(np.arange(p), model.associated_features_)
     columns |= {f"loading_{k}": row for k, row in enumerate(loadings, start=1)}
     columns |= {f"mean_cluster_{k}": row for k, row in enumerate(means, start=1)}
-    annotations = about.set_axis(_titles(about, reserved=["feature", *columns]), axis=1)
-    found = pd.DataFrame(columns, index=pd.Index(plan.feature_names, name="feature", dtype=object))
-    return pd.concat([annotations.set_axis(found.index, axis=0), found], axis=1)
+    titles = _annotation_titles(annotations, reserved=["feature", *columns])
+    own = pd.DataFrame(columns, index=pd.Index(plan.feature_names, name="feature", dtype=object))
+    renamed = annotations.set_axis(titles, axis=1).set_axis(own.index, axis=0)
+    return pd.concat([renamed, own], axis=1)
 
 
-def _separation(
+def _cluster_means_and_effects(
     plan: Plan, model: Any, labels: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the means of the clusters, and the share of each feature's variance between them."""
+    """Return means and effect sizes of all features, without outlying samples.
+
+    The effect size is the share of a feature's variance that is between the clusters: the sum of
+    squares between clusters divided by the total sum of squares.
+
+    Returns
+    -------
+    means : ndarray of shape (n_clusters, n_features)
+    effects : ndarray of shape (n_features,)
+    """
     data = model.data_of_fit(plan.data)
     usual = np.delete(np.arange(len(labels)), getattr(model, "outlier_samples_", []))
-    blocks = data.select_samples(usual).map_blocks(partial(_separated, labels=labels[usual]))
-    means, effects = zip(*blocks, strict=True)
+    function = partial(_block_means_and_effects, labels=labels[usual])
+    means, effects = zip(*data.select_samples(usual).map_blocks(function), strict=True)
     return np.concatenate(means, axis=1), np.concatenate(effects)
 
 
-def _separated(
+def _block_means_and_effects(
     block: Any, _: int, __: Any, *, labels: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the same of a block of features."""
+    """Return means and effect sizes of a block of features; a function for `map_blocks`."""
     X = to_host(block)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a cluster without a value has no mean
+        # A cluster without an observed value has the mean NaN, which numpy warns of.
+        warnings.simplefilter("ignore", RuntimeWarning)
         groups = [X[labels == k] for k in range(labels.max() + 1)]
         means = np.array([np.nanmean(group, axis=0, dtype=np.float64) for group in groups])
         centre = np.nanmean(X, axis=0, dtype=np.float64)
     counts = np.array([np.sum(~np.isnan(group), axis=0) for group in groups])
     between = np.nansum(counts * (means - centre) ** 2, axis=0)
     total = np.zeros(X.shape[1])
-    for row in X:  # a row at a time: the data may be large
+    # One row at a time: the squared differences of all rows would need a copy of the block.
+    for row in X:
         total += np.nan_to_num((row - centre) ** 2)
-    varies = (total > 0) & (len(groups) > 1)  # one cluster separates nothing
+    # The effect of a constant feature, or of a single cluster, is not defined.
+    varies = (total > 0) & (len(groups) > 1)
     effect = np.divide(between, total, out=np.full(X.shape[1], np.nan), where=varies)
-    return means, np.minimum(effect, 1.0)
+    return means, np.minimum(effect, 1.0)  # rounding may lead slightly above one
 
 
-def _samples(
+def _sample_table(
     plan: Plan, model: Any, labels: NDArray[np.intp], *, distances: NDArray[np.float64]
 ) -> pd.DataFrame:
+    """Return cluster, leaf, silhouette width and annotations of all samples, in data order."""
     order = Tree(linkage_matrix=model.linkage_matrix_).leaf_order
     columns: dict[str, Any] = {
         "cluster": labels + 1,
@@ -169,50 +202,54 @@ def _samples(
     if hasattr(model, "outlier_samples_"):
         columns["outlying"] = np.isin(np.arange(labels.size), model.outlier_samples_)
     annotations = plan.table.sample_annotations
-    # "outlying" is a column of robust fits only, but means the same wherever tables are read.
+    # Only robust fits have the column "outlying", but programs that read the table must be able to
+    # rely on its meaning, so no annotation may have this title.
     reserved = dict.fromkeys(["sample", *columns, "outlying"])
-    titles = _titles(annotations, reserved=list(reserved))
-    found = pd.DataFrame(
+    titles = _annotation_titles(annotations, reserved=list(reserved))
+    own = pd.DataFrame(
         columns, index=pd.Index(plan.table.sample_names, name="sample", dtype=object)
     )
-    renamed = annotations.set_axis(titles, axis=1).set_axis(found.index, axis=0)
-    return pd.concat([found, renamed], axis=1)
+    renamed = annotations.set_axis(titles, axis=1).set_axis(own.index, axis=0)
+    return pd.concat([own, renamed], axis=1)
 
 
-def _titles(annotations: pd.DataFrame, *, reserved: list[str]) -> list[str]:
-    """Return titles of annotations; those that our own columns have are changed."""
+def _annotation_titles(annotations: pd.DataFrame, *, reserved: list[str]) -> list[str]:
+    """Return the titles of annotations, changed where they equal a reserved title."""
     titles = [*reserved, *map(str, annotations.columns)]
     return unique(titles, "annotation")[len(reserved) :]
 
 
-def _markers(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
-    """Return what marks clusters and splits: features by name, clusters counted from one."""
+def _marker_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
+    """Return markers of clusters and splits: features by name, clusters counted from one."""
     # The clusters of a method with a rule for their number need not be a cut of the tree.
     k = None if hasattr(model, "labels_") else int(labels.max()) + 1
-    found = model.markers(plan.data, k=k)
+    markers = model.markers(plan.data, k=k)
     for side in ("inside", "outside"):
-        found[side] = [
-            ", ".join(str(int(cluster) + 1) for cluster in text.split(", ")) for text in found[side]
+        markers[side] = [
+            ", ".join(str(int(cluster) + 1) for cluster in text.split(", "))
+            for text in markers[side]
         ]
-    names = plan.feature_names[found["feature"].to_numpy(dtype=np.intp)]
-    return found.assign(feature=names).drop(columns="name")
+    names = plan.feature_names[markers["feature"].to_numpy(dtype=np.intp)]
+    return markers.assign(feature=names).drop(columns="name")
 
 
-def _kinds(frame: pd.DataFrame, *, skip: int) -> list[dict[str, str]]:
+def _annotation_kinds(frame: pd.DataFrame, *, skip: int) -> list[dict[str, str]]:
+    """Return name and kind (number, whole, text) of the columns after the first `skip`."""
     return [
-        {"name": str(name), "kind": _KINDS.get(frame[name].dtype.kind, "text")}
+        {"name": str(name), "kind": _KIND_BY_DTYPE.get(frame[name].dtype.kind, "text")}
         for name in frame.columns[skip:]
     ]
 
 
-def _about(
+def _describe_run(
     plan: Plan,
     model: Any,
     labels: NDArray[np.intp],
     *,
     search: list[dict[str, Any]],
-    said: tuple[str, ...],
+    fit_warnings: tuple[str, ...],
 ) -> dict[str, Any]:
+    """Return the content of result.json, except entries that need the tables of the result."""
     n_clusters = int(labels.max()) + 1
     associated = getattr(model, "associated_features_", None)
     outlying = getattr(model, "outlier_samples_", ())
@@ -221,53 +258,54 @@ def _about(
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "command": plan.command,
-        "work": plan.work,
-        "data": about_data(plan),
+        "work": plan.fingerprint,  # by which a run that is started again finds its result
+        "data": describe_data(plan),
         "preprocessing": [asdict(step) for step in plan.log],
         "method": plan.method,
-        "parameters": {name: _plain(v) for name, v in plan.parameters.items()},
+        "parameters": {name: _to_json_value(v) for name, v in plan.parameters.items()},
         "chosen": {
             "n_features": int(model.n_features_selected_),
-            "rank": _plain(getattr(model, "rank_", None)),
+            "rank": _to_json_value(getattr(model, "rank_", None)),
             "n_clusters": n_clusters,
         },
         "cluster_sizes": np.bincount(labels, minlength=n_clusters).tolist(),
         "supported": getattr(model, "supported_", None),
         "n_associated": None if associated is None else len(associated),
         "outliers": [str(plan.table.sample_names[i]) for i in outlying],
-        "scores": _scores(plan, model, labels),
-        "warnings": list(said),
+        "scores": _score_clusters(plan, model, labels),
+        "warnings": list(fit_warnings),
         "search": search,
         "splits": [
-            {name: _plain(column[i]) for name, column in tests.items()}
+            {name: _to_json_value(column[i]) for name, column in tests.items()}
             for i in range(len(tests.get("node", ())))
         ],
-        "versions": versions(),
+        "versions": package_versions(),
     }
 
 
-def about_data(plan: Plan) -> dict[str, Any]:
-    """Say which data were clustered."""
+def describe_data(plan: Plan) -> dict[str, Any]:
+    """Return source, size, number of missing values, fingerprint and notes of the data."""
     table = plan.table
-    read = table.data if table.data.in_memory else plan.matrix
+    # A fingerprint needs a pass, which out-of-core data on a backend have already had.
+    source_matrix = table.data if table.data.in_memory else plan.matrix
     return {
         "source": table.source,
         "reading": table.reading,
         "n_samples": int(table.X.shape[0]),
         "n_features": int(table.X.shape[1]),
         "n_missing": plan.n_missing,
-        "fingerprint": read.fingerprint(),
-        "notes": [*table.notes, *late_notes(plan)],
+        "fingerprint": source_matrix.fingerprint(),
+        "notes": [*table.notes, *out_of_core_notes(plan)],
     }
 
 
-def versions() -> dict[str, str]:
-    """Say with which versions of what a result was made."""
-    return {p: version(p) for p in _PACKAGES} | {"python": platform.python_version()}
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that a result was made with."""
+    return {p: version(p) for p in _RECORDED_PACKAGES} | {"python": platform.python_version()}
 
 
 def known_classes(plan: Plan) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return which samples have a known class, and those classes."""
+    """Return a mask of samples whose class is known, and the classes of these samples."""
     if plan.truth is None:
         return np.zeros(len(plan.table.sample_names), dtype=bool), np.array([])
     classes = plan.table.sample_annotations[plan.truth]
@@ -275,27 +313,39 @@ def known_classes(plan: Plan) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     return known, classes[known].astype(str).to_numpy()
 
 
-def _scores(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[str, Any] | None:
-    """Compare with the true classes, where they are known."""
+def _score_clusters(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[str, Any] | None:
+    """Return scores of the clusters against known classes; None if no class is known."""
     known, classes = known_classes(plan)
     if not known.any():
         return None
     n_classes = len(set(classes))
-    at_classes = model.cut(min(n_classes, len(labels)))[known]
+    # A method may choose another number of clusters: the cut into as many clusters as classes
+    # shows whether the tree or the number is at fault.
+    labels_at_n_classes = model.cut(min(n_classes, len(labels)))[known]
     return {
         "truth": plan.truth,
         "n_samples": int(known.sum()),
         "n_classes": n_classes,
         "cer": classification_error_rate(classes, labels[known]),
         "purity": purity(classes, labels[known]),
-        "cer_at_n_classes": classification_error_rate(classes, at_classes),
+        "cer_at_n_classes": classification_error_rate(classes, labels_at_n_classes),
     }
 
 
 def about_comparison(
     plan: Plan, comparison: Comparison, *, n_clusters: int | None
 ) -> dict[str, Any]:
-    """Say what was compared, and all that is needed to draw it again."""
+    """Return the content of comparison.json, from which the report is drawn.
+
+    Parameters
+    ----------
+    plan : Plan
+        The data and the request.
+    comparison : Comparison
+        The fitted methods and their scores.
+    n_clusters : int or None
+        Number of clusters into which the trees were cut; None if they were not cut.
+    """
     scores = whole_counts(comparison.scores).reset_index()
     annotations = plan.table.sample_annotations
     classes = {} if plan.truth is None else {plan.truth: annotations[plan.truth].tolist()}
@@ -303,35 +353,35 @@ def about_comparison(
         "format": COMPARISON_FORMAT,
         "format_version": COMPARISON_VERSION,
         "command": plan.command,
-        "data": about_data(plan),
+        "data": describe_data(plan),
         "preprocessing": [asdict(step) for step in plan.log],
         "samples": [str(name) for name in plan.table.sample_names],
         "truth": plan.truth,
-        "annotations": {n: [_plain(v) for v in values] for n, values in classes.items()},
+        "annotations": {n: [_to_json_value(v) for v in values] for n, values in classes.items()},
         "n_clusters": n_clusters,
-        "notes": notes_on(comparison, plan),
+        "notes": comparison_notes(comparison, plan),
         "scores": [
-            {name: None if pd.isna(value) else _plain(value) for name, value in row.items()}
+            {name: None if pd.isna(value) else _to_json_value(value) for name, value in row.items()}
             for row in scores.to_dict("records")
         ],
         "methods": {
             name: {
                 "linkage": model.linkage_matrix_.tolist(),
-                "search": _search(model),
+                "search": _search_rows(model),
                 "outliers": [int(i) for i in getattr(model, "outlier_samples_", ())],
             }
             for name, model in comparison.models.items()
         },
-        "versions": versions(),
+        "versions": package_versions(),
     }
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as JSON holds it."""
-    if hasattr(value, "tolist"):  # of numpy: an array gives a list, a scalar a number
+def _to_json_value(value: Any) -> Any:
+    """Return a value of numpy or Python as a type that JSON has; None for NaN and infinity."""
+    if hasattr(value, "tolist"):  # numpy's: an array gives a list, a scalar a number
         value = value.tolist()
     if isinstance(value, list):
-        return [_plain(v) for v in value]
+        return [_to_json_value(v) for v in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return list(value) if isinstance(value, tuple) else value

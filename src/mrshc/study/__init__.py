@@ -1,6 +1,8 @@
-"""Studies: a config in, a table of results, its metadata and its rendering out.
+"""Simulation studies and comparisons on real data that reproduce the tables of the paper.
 
-The configs of the paper's studies are part of the package.
+A study is described by a TOML file. Running it writes a table of results (CSV), their metadata
+(JSON), a rendering (Markdown) and figures. The configs of the paper's studies are part of the
+package.
 """
 
 from mrshc.study.run import StudyError, render_brief, render_study, run_study

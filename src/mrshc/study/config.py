@@ -1,4 +1,4 @@
-"""What a study is to do, read from its TOML file."""
+"""The config of a study, read from its TOML file."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from typing import Any
 
 from mrshc.errors import Parameter, Sentence, UserError
 
-# The studies of the paper and the figures of others that their tables show.
+# Folder of the paper's studies, and of reference values from the paper and from R.
 CONFIGS = Path(__file__).with_name("configs")
 
-# Entries that change how results are shown, never the results.
-_SHOWN_ONLY = ("columns", "paper", "in_r", "against", "shown")
+# Entries that change how results are shown, never the results: with others, an interrupted study
+# can still be resumed and a finished one rendered.
+_DISPLAY_ENTRIES = ("columns", "paper", "in_r", "against", "shown")
 
-# The part of the package that makes results.
-_COMPUTES = (
+# Folders and modules of the package on whose code results depend.
+_COMPUTING_PARTS = (
     *("core", "estimators", "preprocessing", "study"),
     *("comparison", "components", "datasets", "metrics"),
 )
 
 
 class StudyError(UserError):
-    """A study that cannot be run as asked; the message says what to do."""
+    """A study that cannot be run or rendered as requested; the message says what to do."""
 
 
-def lacks_data(study: Study, file: str) -> StudyError:
+def missing_data_error(study: Study, file: str) -> StudyError:
     """Return the error of a study whose data set was not found."""
     return StudyError(
         Sentence(
-            "{study} needs the data set {file}, which is not part of this project. Say in which "
-            "folder it lies with {data}.",
+            "{study} needs the data set {file}, which is not part of this project. Give the "
+            "folder that holds it with {data}.",
             study=study.name,
             file=file,
             data=Parameter("data"),
@@ -44,42 +45,71 @@ def lacks_data(study: Study, file: str) -> StudyError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """Where a study reads from and writes to."""
+    """Folders that a study reads from and writes to.
 
-    data: Path | None  # data sets that belong to others
+    Attributes
+    ----------
+    data : Path or None
+        Folder of real data sets, which are not part of the project.
+    out : Path
+        Folder for figures.
+    """
+
+    data: Path | None
     out: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """One study: what every kind has, and the rest of the config as it stands."""
+    """A study as its config describes it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the config file without its suffix.
+    folder : Path
+        Folder of the config file.
+    title : str
+        Title, as text of figures.
+    kind : str
+        Key of the module that runs and renders the study.
+    replicates : int
+        Number of draws of each simulated design.
+    options : dict
+        The other entries of the config, unchanged. Each kind of study has its own.
+    """
 
     name: str
     folder: Path
     title: str
-    kind: str  # which module runs it
+    kind: str
     replicates: int
     options: dict[str, Any]
 
     @property
     def fingerprint(self) -> str:
-        """Changes with anything that changes results, except the number of draws."""
-        content = json.dumps([code_version(), self.kind, _computed(self.options)], sort_keys=True)
+        """Hash of code and config, by which unfinished work is recognised.
+
+        It does not depend on the number of draws: a study with more draws continues one with fewer.
+        """
+        options = _without_display_entries(self.options)
+        content = json.dumps([code_version(), self.kind, options], sort_keys=True)
+        # 64 bits are enough to tell the versions of one study apart.
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    def same_computation(self, options: dict[str, Any]) -> bool:
-        """Tell whether another config makes the same results, however it shows them."""
-        return bool(_computed(options) == _computed(self.options))
+    def has_same_computation(self, options: dict[str, Any]) -> bool:
+        """Tell whether another config leads to the same results, however it shows them."""
+        return bool(_without_display_entries(options) == _without_display_entries(self.options))
 
     def entries(self, name: str) -> list[dict[str, Any]]:
-        """Return the tables of a list such as [[design]]."""
-        found = self.option(name)
-        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        """Return the tables of a required list such as [[design]]."""
+        entries = self.option(name)
+        if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
             raise StudyError(f"{self.name}.toml must list its {name}s as [[{name}]].")
-        return found
+        return entries
 
     def option(self, name: str) -> Any:
-        """Return an entry of the config that this kind of study cannot do without."""
+        """Return a required entry of the config."""
         try:
             return self.options[name]
         except KeyError:
@@ -87,12 +117,13 @@ class Study:
 
 
 def load_study(folder: Path, name: str) -> Study:
-    """Read a study's config."""
+    """Return the study of a config file, with the entries common to all kinds checked."""
     known = sorted(path.stem for path in folder.glob("*.toml"))
     if name not in known:
-        there = ", ".join(known) if known else "none"
-        where = "" if folder == CONFIGS else f" in the folder {str(folder)!r}"
-        raise StudyError(f"No study {name!r}{where}; there are: {there}.")
+        available = ", ".join(known) if known else "none"
+        # The path of the package would not help a user of the paper's studies.
+        location = "" if folder == CONFIGS else f" in the folder {str(folder)!r}"
+        raise StudyError(f"No study {name!r}{location}; there are: {available}.")
     with (folder / f"{name}.toml").open("rb") as file:
         try:
             content = tomllib.load(file)
@@ -102,26 +133,36 @@ def load_study(folder: Path, name: str) -> Study:
         common = {key: content.pop(key) for key in ("title", "kind", "replicates")}
     except KeyError as error:
         raise StudyError(f"{name}.toml must have an entry {error}.") from None
-    draws = common["replicates"]
-    if type(draws) is not int or draws < 1:
-        raise StudyError(f"{name}.toml: replicates must be a number above 0, got {draws!r}.")
+    replicates = common["replicates"]
+    # Not `isinstance`: True is an instance of int.
+    if type(replicates) is not int or replicates < 1:
+        raise StudyError(f"{name}.toml: replicates must be a number above 0, got {replicates!r}.")
     return Study(name=name, folder=folder, options=content, **common)
 
 
 @cache
 def code_version() -> str:
-    """Return a hash of the source that makes results: those of different code must not be mixed."""
+    """Return a hash of the source code on which results depend.
+
+    Results of different code must not be mixed in one table.
+    """
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
-        inside = path.relative_to(package)
-        if inside.parts[0].removesuffix(".py") in _COMPUTES:
-            digest.update(inside.as_posix().encode() + b"\0" + path.read_bytes())
+        relative = path.relative_to(package)
+        if relative.parts[0].removesuffix(".py") in _COMPUTING_PARTS:
+            digest.update(relative.as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _computed(options: Any) -> Any:
-    """Return a config without what only changes how results are shown."""
+def _without_display_entries(options: Any) -> Any:
+    """Return a config, or a part of it, without entries that only change the display."""
     if isinstance(options, dict):
-        return {k: _computed(v) for k, v in options.items() if k not in _SHOWN_ONLY}
-    return [_computed(v) for v in options] if isinstance(options, list) else options
+        return {
+            key: _without_display_entries(value)
+            for key, value in options.items()
+            if key not in _DISPLAY_ENTRIES
+        }
+    if isinstance(options, list):
+        return [_without_display_entries(value) for value in options]
+    return options

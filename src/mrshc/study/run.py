@@ -1,4 +1,4 @@
-"""Runs a study, or renders its results again."""
+"""Run a study, or render its results again."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from mrshc.utils.atomic_files import write_text
 __all__ = ["StudyError", "render_brief", "render_study", "run_study"]
 
 Progress = Callable[[int, int], None]
+# Modules by the kind that a config names. The functions that each must have are listed in
+# `mrshc.study.kinds`.
 _KINDS: dict[str, ModuleType] = {
     "simulation": simulated_designs,
     "section2": section2,
@@ -38,9 +40,11 @@ _KINDS: dict[str, ModuleType] = {
     "microarray": one_real_dataset,
     "realworld": many_real_datasets,
 }
-# Where results go that belong to no folder of configs.
-_OUT = Path("mrshc-study")
-_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
+# Folder for results of the package's own studies, in the current folder: that of the package may
+# not be writable.
+_DEFAULT_OUT = Path("mrshc-study")
+# Packages whose versions are stored with the results: those that can change the numbers.
+_RECORDED_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
 
 
 def run_study(
@@ -55,29 +59,37 @@ def run_study(
 ) -> Path:
     """Run a study and write its results, metadata and tables.
 
+    Finished tasks are stored while the study runs. If it is interrupted, the next call continues
+    it.
+
     Parameters
     ----------
     name : str
-        The study, such as "table1".
-    folder : path
-        Where its config is; by default the studies of the paper, which are part of the package.
-    out : path or None
+        Name of the study, such as "table1".
+    folder : Path, default=CONFIGS
+        Folder of its config; by default that of the paper's studies, which are part of the package.
+    out : Path or None, default=None
         Folder for the results; by default that of the config or, for studies of the package,
         `mrshc-study` in the current folder.
-    replicates : int or None
-        Number of draws instead of the config's. Such a trial does not replace results with all
-        draws: give it a folder of its own.
-    data : path or None
+    replicates : int or None, default=None
+        Number of draws, in place of the config's. Such a trial does not replace results with all
+        draws: give it another folder.
+    data : Path or None, default=None
         Folder of real data sets.
-    n_jobs : int or None
-        Number of workers.
+    n_jobs : int or None, default=None
+        Number of workers; None means 1, -1 means all cores.
     progress : callable
-        Called with the number of tasks done and the number of all.
+        Called with the number of finished tasks and the number of all tasks.
 
     Returns
     -------
-    path
+    Path
         The table of results, a CSV file.
+
+    Raises
+    ------
+    StudyError
+        If there is no such study, its config is wrong, or its data set is missing.
     """
     study, target = load_study(folder, name), _results_folder(folder, out)
     if replicates is not None and replicates != study.replicates:
@@ -87,28 +99,31 @@ def run_study(
         raise StudyError("The number of workers must be 1 or more, or -1 for every core, got 0.")
     work = target / f"{name}.partial"
     folders = Folders(data=data, out=work)
-    tasks = _kind(study).tasks(study, folders)
+    tasks = _kind_module(study).tasks(study, folders)
     with open_journal(work, fingerprint=study.fingerprint) as journal:
-        _finish(study, tasks, journal, folders=folders, n_jobs=n_jobs, progress=progress)
+        _run_remaining_tasks(
+            study, tasks, journal, folders=folders, n_jobs=n_jobs, progress=progress
+        )
         _write_results(study, tasks, journal, target)
     render_study(name, folder=folder, out=out)
     return target / f"{name}.csv"
 
 
 def _results_folder(folder: Path, out: Path | None) -> Path:
+    """Return the folder of the results: as given, or the default for a folder of configs."""
     if out is not None:
         return out
-    return _OUT if folder == CONFIGS else folder
+    return _DEFAULT_OUT if folder == CONFIGS else folder
 
 
 def _refuse_trial(study: Study, replicates: int, target: Path) -> None:
     """Refuse a trial where results with all draws belong or already are."""
-    metadata = _metadata(study, target)
-    whole = metadata is not None and metadata.get("replicates") == study.replicates
-    if whole or target.resolve() == study.folder.resolve():
+    metadata = _read_metadata(study, target)
+    is_complete = metadata is not None and metadata.get("replicates") == study.replicates
+    if is_complete or target.resolve() == study.folder.resolve():
         raise StudyError(
             Sentence(
-                "{name} has {own} draws; to make {replicates} give another folder ({out}).",
+                "{name} has {own} draws; to make {replicates}, give another folder ({out}).",
                 name=study.name,
                 own=study.replicates,
                 replicates=replicates,
@@ -117,27 +132,31 @@ def _refuse_trial(study: Study, replicates: int, target: Path) -> None:
         )
 
 
-def _metadata(study: Study, target: Path) -> dict[str, Any] | None:
+def _read_metadata(study: Study, target: Path) -> dict[str, Any] | None:
+    """Return the metadata of stored results; None if there are none."""
     path = target / f"{study.name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, target: Path) -> None:
-    """Write the table of results and what it was made with; the journal has done its duty."""
+    """Write the table of results and its metadata, and remove the journal."""
+    # In the order of the tasks, not of their completion: the file does not depend on the workers.
     rows = [row for task in sorted(tasks) for row in journal.rows[task]]
     if all("error" in row for row in rows):
-        journal.close(pictures_to=None)  # mended, it runs anew
+        journal.close(pictures_to=None)  # after a correction, all tasks must run again
         raise StudyError(f"{study.name} failed everywhere, first with {rows[0]['error']}")
-    results = pd.DataFrame(rows).convert_dtypes()  # counts stay whole where some are missing
+    # Nullable types keep counts as integers where some are missing.
+    results = pd.DataFrame(rows).convert_dtypes()
     metadata = {
         "study": study.name,
         "replicates": study.replicates,
         "config": study.options,
         "code": code_version(),
-        "versions": {p: version(p) for p in _PACKAGES} | {"python": platform.python_version()},
+        "versions": {p: version(p) for p in _RECORDED_PACKAGES}
+        | {"python": platform.python_version()},
         "computer": {"architecture": platform.machine(), "cores": os.cpu_count()},
         "tasks": len(tasks),
-        # Of all tasks together, also those done before an interruption or beside each other.
+        # The sum over all tasks, also of those before an interruption and of parallel ones.
         "seconds": round(sum(journal.seconds[task] for task in tasks), 1),
     }
     write_text(target / f"{study.name}.csv", results.to_csv(index=False))
@@ -146,56 +165,68 @@ def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, targe
 
 
 def render_study(name: str, *, folder: Path = CONFIGS, out: Path | None = None) -> str:
-    """Render results again as Markdown, next to them; return the text.
+    """Write the results of a study as Markdown next to them, and return the text.
 
-    Parameters are those of :func:`run_study`.
+    Parameters
+    ----------
+    name : str
+        Name of the study.
+    folder : Path, default=CONFIGS
+        Folder of its config.
+    out : Path or None, default=None
+        Folder of the results, with the same default as in :func:`run_study`.
     """
     study, target = load_study(folder, name), _results_folder(folder, out)
-    table = _rendered(study, target)
+    table = _render_results(study, target)
     write_text(target / f"{name}.md", table)
     return table
 
 
 def render_brief(name: str, *, folder: Path = CONFIGS, out: Path | None = None) -> str | None:
-    """Return the results of a study in brief; None if this kind of study has no brief form.
+    """Return a short table of results; None if this kind of study has none.
 
-    Parameters are those of :func:`run_study`.
+    Parameters are those of :func:`render_study`.
     """
     study = load_study(folder, name)
-    if not hasattr(_kind(study), "brief"):
+    if not hasattr(_kind_module(study), "render_brief"):
         return None
-    return _rendered(study, _results_folder(folder, out), brief=True)
+    return _render_results(study, _results_folder(folder, out), brief=True)
 
 
 def _refuse_other_config(study: Study, target: Path) -> None:
-    metadata = _metadata(study, target)
-    if metadata is None or not study.same_computation(metadata["config"]):
+    """Refuse stored results whose config differs in more than the display."""
+    metadata = _read_metadata(study, target)
+    if metadata is None or not study.has_same_computation(metadata["config"]):
         raise StudyError(
             f"The results of {study.name} were made with another config than {study.name}.toml. "
-            "Run it again."
+            "Run the study again."
         )
 
 
-def _rendered(study: Study, results_folder: Path, *, brief: bool = False) -> str:
+def _render_results(study: Study, results_folder: Path, *, brief: bool = False) -> str:
+    """Return stored results as Markdown, with reference values if the config folder has some."""
     if not (results_folder / f"{study.name}.csv").exists():
-        raise StudyError(f"{study.name} has no results yet in {results_folder}. Run it first.")
+        raise StudyError(
+            f"{study.name} has no results yet in {results_folder}. Run the study first."
+        )
     _refuse_other_config(study, results_folder)
     results = pd.read_csv(results_folder / f"{study.name}.csv")
     path = study.folder / "references.csv"
     columns = ["study", "design", "method", "source"]
     references = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=columns)
     references = references[references["study"] == study.name]
-    kind = _kind(study)
-    return str((kind.brief if brief else kind.render)(study, results, references))
+    kind = _kind_module(study)
+    return str((kind.render_brief if brief else kind.render)(study, results, references))
 
 
-def _kind(study: Study) -> ModuleType:
+def _kind_module(study: Study) -> ModuleType:
+    """Return the module that runs and renders a study."""
     if study.kind not in _KINDS:
         raise StudyError(f"{study.name}.toml must name a kind out of {', '.join(_KINDS)}.")
     return _KINDS[study.kind]
 
 
-def _finish(
+def _run_remaining_tasks(
     study: Study,
     tasks: list[Task],
     journal: StudyJournal,
@@ -204,24 +235,27 @@ def _finish(
     n_jobs: int | None,
     progress: Progress,
 ) -> None:
-    """Run the tasks that the journal does not hold yet."""
-    waiting = [task for task in tasks if task not in journal.rows]
-    progress(len(tasks) - len(waiting), len(tasks))
-    alone = getattr(_kind(study), "ONE_AT_A_TIME", False)
-    # Processes: many small fits in one interpreter would wait for each other.
-    parallel = Parallel(n_jobs=1 if alone else n_jobs, return_as="generator_unordered")
-    finished = parallel(delayed(_done)(study, task, folders) for task in waiting)
-    for k, (task, rows, seconds) in enumerate(finished, start=len(tasks) - len(waiting) + 1):
+    """Run the tasks that the journal does not hold yet, and store each when it is finished."""
+    remaining = [task for task in tasks if task not in journal.rows]
+    n_done = len(tasks) - len(remaining)
+    progress(n_done, len(tasks))
+    one_at_a_time = getattr(_kind_module(study), "ONE_AT_A_TIME", False)
+    # Processes, not threads: many small fits in one interpreter would wait for its lock.
+    # Unordered, so that a task is stored as soon as it is finished.
+    parallel = Parallel(n_jobs=1 if one_at_a_time else n_jobs, return_as="generator_unordered")
+    finished = parallel(delayed(_run_and_time)(study, task, folders) for task in remaining)
+    for k, (task, rows, seconds) in enumerate(finished, start=n_done + 1):
         journal.add(task, rows, seconds)
         progress(k, len(tasks))
 
 
-def _done(study: Study, task: Task, folders: Folders) -> tuple[Task, list[Row], float]:
-    """Run one task and time it; one that fails is a row with its error, never a gap."""
-    kind = _kind(study)
+def _run_and_time(study: Study, task: Task, folders: Folders) -> tuple[Task, list[Row], float]:
+    """Return a task, its rows and its seconds; a task that fails has a row with its error."""
+    kind = _kind_module(study)
     started = time.perf_counter()
     try:
         rows = kind.run_task(study, task, folders)
+    # An error of the config or of the data folder concerns all tasks, and ends the study.
     except StudyError:
         raise
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Keeps what is done while a study runs, so that an interrupted one goes on where it stopped."""
+"""The journal of a running study: finished tasks, from which an interrupted study continues."""
 
 from __future__ import annotations
 
@@ -13,21 +13,45 @@ from mrshc.study.config import StudyError
 from mrshc.utils import step_journal
 from mrshc.utils.folder_lock import locked_folder, remove_locked_folder
 
+# A task is identified by positions in the lists of its config, such as (design, draw, method).
 Task = tuple[int, ...]
+# A row of the table of results: values by column.
 Row = dict[str, Any]
 
 
 @contextmanager
 def open_journal(folder: Path, *, fingerprint: str) -> Iterator[StudyJournal]:
-    """Open the journal in a folder, which nobody else may do meanwhile."""
-    with locked_folder(folder) as mine:
-        if not mine:
-            raise StudyError(f"Another process is at work in {folder}. Wait for it, or stop it.")
+    """Yield the journal in a folder, locked against other processes."""
+    with locked_folder(folder) as is_locked:
+        if not is_locked:
+            raise StudyError(
+                f"Another process is using {folder}. Wait until it has finished, or stop it."
+            )
         yield StudyJournal(folder, fingerprint=fingerprint)
 
 
 class StudyJournal:
-    """A folder of its own: finished tasks, one on each line of a file, and pictures beside it."""
+    """A folder with finished tasks, one on each line of a file, and with finished figures.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder; nothing else is stored in it.
+    fingerprint : str
+        :attr:`Study.fingerprint` of the study.
+
+    Attributes
+    ----------
+    rows : dict of Task to list of Row
+        Rows of the finished tasks.
+    seconds : dict of Task to float
+        Computing time of the finished tasks.
+
+    Raises
+    ------
+    StudyError
+        If the folder holds work of another config or of other code, or is damaged.
+    """
 
     def __init__(self, folder: Path, *, fingerprint: str) -> None:
         self.folder = folder
@@ -36,57 +60,69 @@ class StudyJournal:
         path = folder / "journal.jsonl"
         try:
             self._file = step_journal.StepJournal(path, work=fingerprint)
+            # The first line of the file is its header.
             for number, entry in enumerate(self._file.entries, start=2):
-                self._remember(_checked(entry, path, number=number))
+                self._remember(_check_entry(entry, path, number=number))
         except step_journal.OtherWorkError:
             sentence = (
                 "{folder} holds the unfinished work of another config or of other code. Remove it "
-                "to begin anew, or give another folder ({out})."
+                "to start again, or give another folder ({out})."
             )
-            raise _refused(sentence, folder) from None
+            raise _journal_error(sentence, folder) from None
         except step_journal.DamagedError:
             sentence = (
-                "{path} is damaged. Remove {folder} to begin anew, or give another folder ({out})."
+                "{path} is damaged. Remove {folder} to start again, or give another folder ({out})."
             )
-            raise _refused(sentence, folder, path=path) from None
+            raise _journal_error(sentence, folder, path=path) from None
 
     def add(self, task: Task, rows: list[Row], seconds: float) -> None:
-        """Note a finished task."""
+        """Store a finished task."""
+        # Rounded, since times of a tenth of a millisecond are noise.
         entry = {"task": task, "rows": rows, "seconds": round(seconds, 4)}
         self._remember(entry)
         self._file.append(entry)
 
     def _remember(self, entry: dict[str, Any]) -> None:
+        """Add an entry of the file to the finished tasks."""
         task = tuple(entry["task"])
         self.rows[task] = entry["rows"]
         self.seconds[task] = entry["seconds"]
 
     def close(self, *, pictures_to: Path | None) -> None:
-        """Remove the folder, the study being complete; its pictures move to their place."""
+        """Remove the folder of a complete study.
+
+        Parameters
+        ----------
+        pictures_to : Path or None
+            Folder to which the figures are moved; None to discard them.
+        """
         if pictures_to is not None:
             for picture in sorted(self.folder.glob("*.png")):
                 picture.replace(pictures_to / picture.name)
         remove_locked_folder(self.folder)
 
 
-def _refused(sentence: str, folder: Path, **fields: Any) -> StudyError:
+def _journal_error(sentence: str, folder: Path, **fields: Any) -> StudyError:
+    """Return the error of a journal that cannot be used; it names the parameter `out`."""
     return StudyError(Sentence(sentence, folder=folder, out=Parameter("out"), **fields))
 
 
-def _checked(entry: Any, path: Path, *, number: int) -> dict[str, Any]:
-    """Return an entry if it is a finished task; what its rows hold is up to the study."""
-    found: dict[str, Any] = entry if isinstance(entry, dict) else {}
+def _check_entry(entry: Any, path: Path, *, number: int) -> dict[str, Any]:
+    """Return an entry of the file if it is a finished task; raise `DamagedError` if it is not."""
+    # The columns of the rows depend on the kind of study and are not checked.
+    fields: dict[str, Any] = entry if isinstance(entry, dict) else {}
     if not (
-        _is_list_of(found.get("task"), int)
-        and _is_list_of(found.get("rows"), dict)
-        and not any(isinstance(v, list | dict) for row in found["rows"] for v in row.values())
-        and type(found.get("seconds")) in (int, float)
-        and isfinite(found["seconds"])
-        and found["seconds"] >= 0
+        _is_list_of(fields.get("task"), int)
+        and _is_list_of(fields.get("rows"), dict)
+        and not any(isinstance(v, list | dict) for row in fields["rows"] for v in row.values())
+        and type(fields.get("seconds")) in (int, float)
+        and isfinite(fields["seconds"])
+        and fields["seconds"] >= 0
     ):
         raise step_journal.damaged(path, number)
-    return found
+    return fields
 
 
 def _is_list_of(values: Any, kind: type) -> bool:
+    """Tell whether a value is a list whose items are all exactly of one type."""
     return isinstance(values, list) and all(type(value) is kind for value in values)

@@ -1,4 +1,4 @@
-"""Results as Markdown tables, beside the figures of others."""
+"""Markdown tables of results, with values from the paper and from R for comparison."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pandas as pd
 
 from mrshc.study.config import Study, StudyError
 
-# Column of the results: heading, digits.
+# Columns of the results: heading and number of decimals, about as many as the Monte Carlo error of
+# 100 draws leaves meaningful.
 QUANTITIES = {
     "cer": ("CER", 3),
     "recall": ("recall", 3),
@@ -22,7 +23,7 @@ QUANTITIES = {
 
 
 def check_columns(study: Study) -> None:
-    """Refuse a config that wants to show what is not measured."""
+    """Refuse a config whose `columns` name an unknown quantity."""
     columns = study.option("columns")
     if not isinstance(columns, list) or not set(columns) <= set(QUANTITIES):
         known = ", ".join(QUANTITIES)
@@ -31,15 +32,25 @@ def check_columns(study: Study) -> None:
         )
 
 
-def failures(results: pd.DataFrame) -> str:
-    """Return a line that counts what failed; nothing where nothing did."""
+def failure_note(results: pd.DataFrame) -> str:
+    """Return a line with the number of failed rows and the first error; empty if none failed."""
     failed = results["error"].dropna().tolist() if "error" in results else []
     return f"\n{len(failed)} failed, the first with: {failed[0]}\n" if failed else ""
 
 
 def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
-    """Return one table for each design: every method, ours after what others found."""
-    results, references = _complete(results), _complete(references)
+    """Return one table for each design: for every method, reference values, then the results.
+
+    Parameters
+    ----------
+    results : DataFrame
+        Results, a row for each (design, draw, method).
+    references : DataFrame
+        Values from other sources, a row for each (design, method, source).
+    columns : list of str
+        Keys of `QUANTITIES` to show.
+    """
+    results, references = _add_missing_columns(results), _add_missing_columns(references)
     headings = ["method", "source", *(QUANTITIES[column][0] for column in columns)]
     parts = []
     for design, of_design in results.groupby("design", sort=False):
@@ -47,11 +58,11 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
         for method, of_method in of_design.groupby("method", sort=False):
             known = references.query("design == @design and method == @method")
             for reference in known.to_dict("records"):
-                cells = [_cell(reference[q], reference[f"{q}_se"], q) for q in columns]
+                cells = [_format_cell(reference[q], reference[f"{q}_se"], q) for q in columns]
                 draws = reference.get("draws", np.nan)
-                counted = "" if np.isnan(draws) else f", {draws:.0f} draws"
-                rows.append([str(method), reference["source"] + counted, *cells])
-            cells = [_cell(*mean_and_error(of_method[q]), q) for q in columns]
+                n_draws = "" if np.isnan(draws) else f", {draws:.0f} draws"
+                rows.append([str(method), reference["source"] + n_draws, *cells])
+            cells = [_format_cell(*mean_and_error(of_method[q]), q) for q in columns]
             rows.append([f"**{method}**", "**mrshc**", *cells])
             failed = of_method["error"].notna().sum() if "error" in of_method else 0
             if failed:
@@ -62,8 +73,8 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
 
 
 def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
-    """Return the first design alone, a row for each method, ours beside the paper's."""
-    results, references = _complete(results), _complete(references)
+    """Return a table of the first design: for each method, results and values of the paper."""
+    results, references = _add_missing_columns(results), _add_missing_columns(references)
     results = results[results["design"] == results["design"].iloc[0]]
     shown = references["design"] == results["design"].iloc[0]
     paper = references[shown & (references["source"] == "paper")].set_index("method")
@@ -74,39 +85,40 @@ def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: lis
     for method, of_method in results.groupby("method", sort=False):
         row = [str(method)]
         for q in columns:
-            row.append(_cell(*mean_and_error(of_method[q]), q))
-            row.append(_cell(paper[q].get(method, np.nan), np.nan, q))
+            row.append(_format_cell(*mean_and_error(of_method[q]), q))
+            row.append(_format_cell(paper[q].get(method, np.nan), np.nan, q))
         rows.append(row)
     return markdown_table(headings, rows)
 
 
-def _complete(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with every quantity and its error; NaN where it says nothing of one."""
+def _add_missing_columns(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with columns for every quantity and its error; NaN where it has none."""
     wanted = [name for q in QUANTITIES for name in (q, f"{q}_se")]
     table = table.reindex(columns=table.columns.union(wanted, sort=False))
-    # Only methods that choose their number of clusters can claim that there is a structure.
-    found = table["n_clusters"]
-    return table.assign(claimed=(found > 1).where(found.notna()))
+    # Only methods that choose the number of clusters can decide that there is no structure.
+    n_clusters = table["n_clusters"]
+    return table.assign(claimed=(n_clusters > 1).where(n_clusters.notna()))
 
 
 def markdown_table(headings: list[str], rows: list[list[str]]) -> str:
-    """Return a table in Markdown."""
+    """Return a Markdown table; `rows` hold the texts of the cells."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
 def mean_and_error(values: pd.Series) -> tuple[float, float]:
-    """Return the mean over draws and its Monte Carlo error; NaN where there is none."""
+    """Return the mean over draws and its standard error; NaN where they are not defined."""
     observed = values.dropna()
     if observed.empty:
         return np.nan, np.nan
     return float(observed.mean()), float(observed.sem()) if len(observed) > 1 else np.nan
 
 
-def _cell(mean: float, error: float, quantity: str) -> str:
+def _format_cell(mean: float, error: float, quantity: str) -> str:
+    """Return a mean with its error in parentheses; without it if it is unknown or zero."""
     digits = QUANTITIES[quantity][1]
     if np.isnan(mean):
         return ""
     shown = f"{mean:.{digits}f}"
-    # A quantity that is the same in every draw has no error but that of rounding.
+    # The error of a quantity that is the same in every draw is not exactly zero, owing to rounding.
     return shown if np.isnan(error) or error < 1e-12 else f"{shown} ({error:.{digits}f})"

@@ -1,6 +1,6 @@
-"""The command line: parses, calls, writes; no logic of its own.
+"""The command line: parses options, calls :mod:`mrshc.app`, and prints its messages.
 
-Commands import what they need when they run: `--help` must not wait for it.
+Commands import the library when they run, so that `--help` appears without delay.
 """
 
 from __future__ import annotations
@@ -15,92 +15,105 @@ import typer
 
 from mrshc.app.cli.analysis_commands import cluster, compare, report
 from mrshc.app.cli.demo_command import demo
-from mrshc.app.cli.help_lists import FORMATS_IN_BLOCKS_OR, CommandWithLists, with_lists
-from mrshc.app.cli.option_names import option_of
-from mrshc.app.cli.options_from_dataclasses import with_options
-from mrshc.app.cli.signals import leave, stop_on_termination
+from mrshc.app.cli.help_lists import BLOCK_FORMATS_OR, CommandWithLists, fill_lists
+from mrshc.app.cli.option_names import option_for_parameter
+from mrshc.app.cli.options_from_dataclasses import expand_options
+from mrshc.app.cli.signals import exit_process, handle_termination
 from mrshc.app.cli.study_command import study
 from mrshc.errors import LostError, UserError, worded
 from mrshc.utils.text_cleaning import clean_text
 
+# In the order in which the help lists them: a new user begins with the demo.
 COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, compare, report, study)
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
-    """Return the commands; only those among the arguments import the choices of their options."""
+    """Return the application; only commands among the arguments import the choices of options."""
     app = typer.Typer(
-        help="""Sparse hierarchical clustering for large and flat data: few samples, many features,
-        most of them noise. Finds the groups of samples, the tree, and the short list of features
-        that make the groups.
+        help="""Sparse hierarchical clustering of data with few samples and many features, most of
+        which are noise. Finds groups of samples, their tree, and the features that separate them.
 
-        Begin with: mrshc demo
+        To try it on simulated data: mrshc demo
 
-        Then your own table, features in rows or columns: mrshc cluster expression.tsv --out result
+        To cluster your own table: mrshc cluster expression.tsv --out result
+
+        For the options of a command: mrshc cluster --help
         """,
         no_args_is_help=True,
         add_completion=False,
+        # Errors of mrshc itself are shown with Python's traceback, which users can report.
         pretty_exceptions_enable=False,
     )
     for command in COMMANDS:
         app.command(cls=CommandWithLists)(
-            with_options(command, choices=command.__name__ in arguments)
+            expand_options(command, choices=command.__name__ in arguments)
         )
     return app
 
 
 def main() -> None:
-    """Run the command line: exit 0 when done, 2 on the user's mistake, 1 on ours."""
-    _make_output_safe()
-    stop_on_termination()
+    """Run the command line.
+
+    Exit codes: 0 on success, 2 if the request or the files are at fault, 1 on an error in mrshc,
+    130 after Ctrl-C and 143 after SIGTERM.
+    """
+    _configure_output()
+    handle_termination()
     try:
         make_app(sys.argv[1:])()
     except SystemExit as end:
-        leave(end.code)
+        exit_process(end.code)
     except UserError as error:
-        _refuse(worded(error, option_of))
+        _exit_with_message(worded(error, option_for_parameter))
     except MemoryError as error:
-        _refuse(_out_of_memory(error))
+        _exit_with_message(_out_of_memory_message(error))
     except OSError as error:
-        _refuse(_sentence(error))
+        _exit_with_message(_os_error_message(error))
 
 
-def _make_output_safe() -> None:
-    """Write any character in any locale, and warnings of mrshc as sentences."""
-    # It warns of folders that are not writable for its cache, which costs a second at most.
+def _configure_output() -> None:
+    """Make output possible in any locale, and show warnings of mrshc as plain sentences."""
+    # matplotlib logs a warning if it cannot write to its cache, which costs a second at most.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # replaced streams may not have it
+        # Streams that a caller has replaced may not have this method.
+        if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     warnings.formatwarning = _format_warning
 
 
 def _format_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
+    """Return a warning of mrshc as one line; others as Python formats them."""
     if category.__module__.startswith("mrshc."):
         return f"mrshc: {message}\n"
-    return _usual_format(message, category, *rest, **more)
+    return _default_format_warning(message, category, *rest, **more)
 
 
-_usual_format = warnings.formatwarning
+_default_format_warning = warnings.formatwarning
 
 
-def _refuse(sentence: str) -> None:
-    # Names of files and messages of libraries may hold anything.
+def _exit_with_message(sentence: str) -> None:
+    """Print an error message and end with the exit code for mistakes of the user."""
+    # File names and messages of libraries may contain control characters and line breaks.
     sys.stderr.write(f"mrshc: {clean_text(sentence)}\n")
     sys.exit(2)
 
 
-def _out_of_memory(error: MemoryError) -> str:
+def _out_of_memory_message(error: MemoryError) -> str:
+    """Return a message that says how to need less memory."""
     detail = f" ({clean_text(str(error)).rstrip('.')})" if str(error) else ""
-    return with_lists(
+    return fill_lists(
         f"Not enough memory{detail}. Keep fewer features with --top-variance, store the table as "
-        f"{FORMATS_IN_BLOCKS_OR} and add --out-of-core, or use a larger machine."
+        f"{BLOCK_FORMATS_OR} and add --out-of-core, or use a computer with more memory."
     )
 
 
-def _sentence(error: OSError) -> str:
+def _os_error_message(error: OSError) -> str:
+    """Return a message that names the file which could not be read or written."""
     from mrshc.core.data.data_matrix import UnreadableError
 
-    if isinstance(error, UnreadableError | LostError):  # whose message is one
+    # Errors of mrshc are complete sentences already.
+    if isinstance(error, UnreadableError | LostError):
         return str(error)
-    what = error.filename or "the output"
-    return f"cannot read or write {what}: {error.strerror or error}."
+    file = error.filename or "the output"
+    return f"cannot read or write {file}: {error.strerror or error}."

@@ -1,4 +1,4 @@
-"""`mrshc cluster`, `mrshc compare` and `mrshc report`: from a file to an answer."""
+"""`mrshc cluster`, `mrshc compare` and `mrshc report`: analyse a table, write a folder."""
 
 from __future__ import annotations
 
@@ -10,54 +10,57 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mrshc.app.cli.shared_options import (
-    File,
-    Fitting,
-    Json,
-    LinkageName,
-    MetricName,
-    NCut,
-    NFeatures,
-    Out,
-    Placing,
-    Preparing,
-    Reading,
-    Refine,
-    Resume,
-    Robust,
-    Running,
-    SelectionName,
-    choices,
-    numbers_or_auto,
+    BackendOptions,
+    CutOption,
+    FileArgument,
+    JsonOption,
+    LinkageOption,
+    MethodOptions,
+    MetricOption,
+    NFeaturesOption,
+    OutOption,
+    PreprocessingOptions,
+    ReadingOptions,
+    RefineOption,
+    ResumeOption,
+    RobustOption,
+    RunOptions,
+    SelectionOption,
+    parse_numbers_or_auto,
+    sparse_method_parameters,
 )
-from mrshc.app.cli.signals import heard
+from mrshc.app.cli.signals import run_interruptibly
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
-from mrshc.app.cli.terminal_output import Talk
+from mrshc.app.cli.terminal_output import TerminalOutput
 from mrshc.utils.text_cleaning import clean_text
 
 if TYPE_CHECKING:
     from mrshc.app import Plan
 
-# How a run is started does not change what it finds.
-_IDLE = {"--resume", "--overwrite", "--quiet", "--json"}
-# Of a table that people still read.
-_MOST_CELLS = 150
+# Options that do not change the result: the command stored with a result leaves them out, so that
+# it is the same for a run that was interrupted and resumed.
+_OPTIONS_WITHOUT_EFFECT = {"--resume", "--overwrite", "--quiet", "--json"}
+# Largest table of classes by clusters that is printed, in cells: about what fits on one screen.
+# Not tuned: results do not depend on it.
+_MAX_TABLE_CELLS = 150
 
 
 def cluster(
-    file: File,
-    reading: Reading,
-    preparing: Preparing,
-    fitting: Fitting,
-    running: Running,
-    placing: Placing,
-    out: Out = Path("mrshc-result"),
-    json: Json = False,
-    resume: Resume = False,
+    file: FileArgument,
+    reading: ReadingOptions,
+    preprocessing: PreprocessingOptions,
+    fitting: MethodOptions,
+    running: RunOptions,
+    backend_options: BackendOptions,
+    out: OutOption = Path("mrshc-result"),
+    json: JsonOption = False,
+    resume: ResumeOption = False,
 ) -> None:
-    """Find groups of samples in a table, and the few features that make them.
+    """Find groups of samples in a table, and the features that separate them.
 
-    Reads the table, says what it understood, and leaves a folder with the clusters, the features,
-    the tree, pictures and a report to look at, in formats that other programs open.
+    Reads the table, reports how it was read, fits the method, and writes a folder with the
+    clusters, the features, the tree, pictures, and a report (report.html) to open in a browser. The
+    tables are CSV, GCT and Newick files, which other programs can open.
 
     Example: mrshc cluster expression.tsv --out result
 
@@ -69,7 +72,7 @@ def cluster(
 
     Example: mrshc cluster expression.tsv --method hmv --n-features 100 --n-clusters 4
 
-    Example: mrshc cluster big.tsv --out result --resume (after it was interrupted)
+    Example: mrshc cluster big.tsv --out result --resume (after an interruption)
 
     Example: mrshc cluster big.h5ad --out result (also if it does not fit into memory)
 
@@ -81,46 +84,52 @@ def cluster(
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
 
+    # Before the table is read, which may take minutes.
     outputs.refuse_existing(out, overwrite=running.overwrite or resume)
-    parameters, steps = fitting.parameters() | running.parameters(), preparing.steps()
-    talk = Talk(quiet=running.quiet or json)
-    with analysis.place_of(dask=placing.dask, device=placing.device) as place:
-        needed_here = steps or fitting.robust
-        table = reading.table(file, talk, stays=placing.is_elsewhere and not needed_here)
-        plan = _plan(
-            talk,
+    parameters = fitting.to_parameters() | running.to_parameters()
+    steps = preprocessing.make_steps()
+    output = TerminalOutput(quiet=running.quiet or json)
+    options = {"dask": backend_options.dask, "device": backend_options.device}
+    with analysis.place_of(**options) as backend:
+        # Data that go to another backend need not be read into memory first, unless a step or a
+        # parameter needs them there.
+        prefers_out_of_core = backend_options.is_given and not (steps or fitting.robust)
+        table = reading.read(file, output, prefers_out_of_core=prefers_out_of_core)
+        plan = _make_plan(
+            output,
             table,
             method=fitting.method,
             parameters=parameters,
             steps=steps,
             truth=reading.truth,
-            place=place,
+            backend=backend,
         )
-        run(plan, out, talk, resume=resume, overwrite=running.overwrite)
+        run_plan(plan, out, output, resume=resume, overwrite=running.overwrite)
     if json:
-        sys.stdout.buffer.write((out / "result.json").read_bytes())  # JSON is UTF-8 in any locale
+        # JSON is UTF-8 in any locale, so the bytes are written without encoding them.
+        sys.stdout.buffer.write((out / "result.json").read_bytes())
 
 
 def compare(
-    file: File,
-    reading: Reading,
-    preparing: Preparing,
-    running: Running,
-    out: Out = Path("mrshc-comparison"),
-    n_features: NFeatures = None,
-    n_clusters: NCut = None,
-    linkage: LinkageName = "complete",
-    metric: MetricName = "sqeuclidean",
-    selection: SelectionName = None,
-    refine: Refine = False,
-    robust: Robust = False,
+    file: FileArgument,
+    reading: ReadingOptions,
+    preprocessing: PreprocessingOptions,
+    running: RunOptions,
+    out: OutOption = Path("mrshc-comparison"),
+    n_features: NFeaturesOption = None,
+    n_clusters: CutOption = None,
+    linkage: LinkageOption = "complete",
+    metric: MetricOption = "sqeuclidean",
+    selection: SelectionOption = None,
+    refine: RefineOption = False,
+    robust: RobustOption = False,
 ) -> None:
-    """Cluster a table by several methods, side by side.
+    """Cluster a table by several methods and compare the results.
 
-    {compared methods}
+    The methods are: {compared methods}
 
-    HC-HMV takes as many features as MrSHC chose. Leaves their trees in one picture, their scores
-    in one table, and a report.
+    HC-HMV takes as many features as MrSHC chose. Writes a folder with the trees of all methods in
+    one picture, a table of their scores, and a report (report.html) to open in a browser.
 
     Example: mrshc compare expression.tsv --samples clinic.csv --truth subtype --out comparison
 
@@ -133,116 +142,160 @@ def compare(
     from mrshc.report import ABOUT_COMPARISON
 
     outputs.refuse_existing(out, about_file=ABOUT_COMPARISON, overwrite=running.overwrite)
-    talk = Talk(quiet=running.quiet)
+    output = TerminalOutput(quiet=running.quiet)
     parameters = {
-        "n_features_to_select": numbers_or_auto("--n-features", n_features),
+        "n_features_to_select": parse_numbers_or_auto("--n-features", n_features),
         "linkage": linkage,
         "metric": metric,
-        **choices(selection, refine, robust),
-        **running.parameters(),
+        **sparse_method_parameters(selection, refine=refine, robust=robust),
+        **running.to_parameters(),
     }
-    table = reading.table(file, talk)
-    analysis.refuse_elsewhere(table)
-    truth = reading.truth
-    plan = _plan(talk, table, parameters=parameters, steps=preparing.steps(), truth=truth)
-    for sentence in analysis.preparation(plan):
-        talk.say(f"  {sentence}")
+    table = reading.read(file, output)
+    analysis.refuse_out_of_core_comparison(table)
+    steps, truth = preprocessing.make_steps(), reading.truth
+    plan = _make_plan(output, table, parameters=parameters, steps=steps, truth=truth)
+    _print_preprocessing(plan, output)
     with outputs.new_folder(out, about_file=ABOUT_COMPARISON, overwrite=running.overwrite) as work:
-        with talk.working("Clustering by several methods"):
-            comparison = heard(lambda: analysis.compare_methods(plan, n_clusters=n_clusters))
-        with talk.working("Drawing"):
-            k = analysis.clusters_compared(plan, n_clusters)
+        with output.show_status("Clustering by several methods"):
+            comparison = run_interruptibly(
+                lambda: analysis.compare_methods(plan, n_clusters=n_clusters)
+            )
+        with output.show_status("Drawing"):
+            k = analysis.comparison_n_clusters(plan, n_clusters)
             outputs.write_comparison(plan, comparison, work / "result", n_clusters=k)
     scores = whole_counts(comparison.scores).reset_index().astype(object).fillna("")
-    talk.show(scores.columns, scores.map(_cell).to_numpy())
-    for sentence in analysis.notes_on(comparison, plan):
-        talk.say(sentence)
-    talk.say(f"The results lie in {out}; look at {out / 'report.html'}")
+    output.print_table(scores.columns, scores.map(_format_score).to_numpy())
+    for sentence in analysis.comparison_notes(comparison, plan):
+        output.print_sentence(sentence)
+    _print_location(out, output)
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder that cluster or compare has written.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder that mrshc cluster or mrshc compare has written.")
+    ],
 ) -> None:
-    """Make the report of a result again.
+    """Write the report of a finished run again, from the tables in its folder.
 
     Example: mrshc report result
     """
     use_temporary_folder_of(folder / "report.html")
     from mrshc.report import write_report
 
-    Talk().say(f"The report lies in {write_report(folder)}")
+    TerminalOutput().print_sentence(f"Report written to {write_report(folder)}")
 
 
-def _plan(talk: Talk, table: Any, **options: Any) -> Plan:
+def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:
+    """Return the plan of a run; `options` are those of `mrshc.app.plan_of`, except the command."""
     from mrshc import app as analysis
 
-    words = ["mrshc", *(word for word in sys.argv[1:] if word not in _IDLE)]
+    words = ["mrshc", *(word for word in sys.argv[1:] if word not in _OPTIONS_WITHOUT_EFFECT)]
     command = clean_text(shlex.join(words))
-    with talk.working("Preparing the data"):
-        plan: Plan = heard(lambda: analysis.plan_of(table, command=command, **options))
+    with output.show_status("Preparing the data"):
+        plan: Plan = run_interruptibly(lambda: analysis.plan_of(table, command=command, **options))
     return plan
 
 
-def _cell(value: Any) -> str:
-    """Return a score as people read it."""
+def _format_score(value: Any) -> str:
+    """Return a score with three decimals; counts and texts unchanged."""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def run(
+def _print_preprocessing(plan: Plan, output: TerminalOutput) -> None:
+    """Print what preprocessing did, indented under the sentence on the table."""
+    from mrshc import app as analysis
+
+    for sentence in analysis.preprocessing_summary(plan):
+        output.print_sentence(f"  {sentence}")
+
+
+def _print_location(out: Path, output: TerminalOutput) -> None:
+    """Print where the results are and which file to open first."""
+    output.print_sentence(f"Results written to {out}; open {out / 'report.html'}")
+
+
+def run_plan(
     plan: Plan,
     out: Path,
-    talk: Talk,
+    output: TerminalOutput,
     *,
     resume: bool = False,
     overwrite: bool = False,
     resumable: bool = True,
 ) -> None:
-    """Fit, write the folder and say what was found; if `resumable`, keep finished steps."""
+    """Fit the method of a plan, write the output folder, and print a summary.
+
+    Parameters
+    ----------
+    plan : Plan
+        Data, method and parameters.
+    out : Path
+        Output folder.
+    output : TerminalOutput
+        Where sentences and progress go.
+    resume : bool, default=False
+        Whether to continue an interrupted run.
+    overwrite : bool, default=False
+        Whether an earlier result in `out` may be replaced.
+    resumable : bool, default=True
+        Whether finished steps are stored, so that an interrupted run can be resumed.
+    """
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
-    from mrshc.report.sentences import classes_in_clusters
     from mrshc.utils.progress import progress_bar
 
-    for sentence in analysis.preparation(plan):
-        talk.say(f"  {sentence}")
-    if resume and _is_complete(plan, out, overwrite=overwrite):
-        talk.say(f"{out} holds the whole result already.")
+    _print_preprocessing(plan, output)
+    if resume and _has_complete_result(plan, out, overwrite=overwrite):
+        output.print_sentence(f"{out} holds the whole result already.")
         return
     try:
         with outputs.new_folder(out, overwrite=overwrite, resume=resume) as work:
-            checkpoint = work / outputs.CHECKPOINT if resumable else None
-            found = heard(
-                lambda: analysis.fitted(plan, checkpoint=checkpoint, verbose=talk.shows_progress)
-            )
-            with talk.working("Describing clusters and features"):
-                result = heard(lambda: analysis.described(plan, found))
-            with progress_bar("Writing", visible=talk.shows_progress) as progress:
+            options = {
+                "checkpoint": work / outputs.CHECKPOINT if resumable else None,
+                "verbose": output.shows_progress,
+            }
+            fitted = run_interruptibly(lambda: analysis.fit_estimator(plan, **options))
+            with output.show_status("Describing clusters and features"):
+                result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted))
+            with progress_bar("Writing", visible=output.shows_progress) as progress:
                 outputs.write_outputs(result, work / "result", progress=progress)
+    # Only for interruptions: after an error in the request, resuming would fail again.
     except (KeyboardInterrupt, SystemExit, MemoryError, OSError):
         if outputs.can_resume(out):
-            options = "--resume --overwrite" if overwrite else "--resume"
-            talk.warn(f"What is done is kept: {options} goes on with it.")
+            resume_options = "--resume --overwrite" if overwrite else "--resume"
+            output.print_warning(f"Finished steps are kept. Continue with {resume_options}.")
         raise
-    for sentence in analysis.summary(result):
-        talk.say(sentence)
+    _print_result(result, output)
+    _print_location(out, output)
+
+
+def _print_result(result: Any, output: TerminalOutput) -> None:
+    """Print the summary of a result, and a small table of classes by clusters."""
+    from mrshc import app as analysis
+    from mrshc.report.sentences import classes_in_clusters
+
+    for sentence in analysis.result_summary(result):
+        output.print_sentence(sentence)
     counts = classes_in_clusters(result)
-    if counts is not None and counts.size <= _MOST_CELLS:
+    if counts is not None and counts.size <= _MAX_TABLE_CELLS:
         rows = [[name, *row] for name, row in zip(counts.index, counts.to_numpy(), strict=True)]
-        talk.show([str(counts.index.name), *counts.columns], rows)
-    talk.say(f"The results lie in {out}; look at {out / 'report.html'}")
+        output.print_table([str(counts.index.name), *counts.columns], rows)
 
 
-def _is_complete(plan: Plan, out: Path, *, overwrite: bool) -> bool:
-    """Tell whether a folder holds the result of a plan; one with files missing may be replaced."""
+def _has_complete_result(plan: Plan, out: Path, *, overwrite: bool) -> bool:
+    """Tell whether a folder holds the complete result of a plan.
+
+    An incomplete result is refused, unless it may be replaced.
+    """
     from mrshc.app import output_folder as outputs
     from mrshc.errors import UserError
 
-    if not outputs.is_result_of(out, plan.work):
+    if not outputs.is_result_of(out, plan.fingerprint):
         return False
     try:
         outputs.refuse_incomplete(out)
     except UserError as error:
         if overwrite:
             return False
-        raise UserError(f"{error} Give --overwrite in place of --resume.") from None
+        raise UserError(f"{error} Use --overwrite in place of --resume.") from None
     return True

@@ -1,4 +1,4 @@
-"""`mrshc demo`: the main job on built-in data."""
+"""`mrshc demo`: cluster simulated data with known clusters."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from typing import Annotated
 
 import typer
 
-from mrshc.app.cli.analysis_commands import run
-from mrshc.app.cli.shared_options import Out
+from mrshc.app.cli.analysis_commands import run_plan
+from mrshc.app.cli.shared_options import OutOption
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
-from mrshc.app.cli.terminal_output import Talk
+from mrshc.app.cli.terminal_output import TerminalOutput
 
 
 def demo(
-    out: Out = Path("mrshc-demo"),
+    out: OutOption = Path("mrshc-demo"),
     seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="Seed of the simulation and the search.")
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed of the simulation and of the search.")
     ] = 1,
 ) -> None:
-    """Simulate data with three known clusters, find them again, and leave the results.
+    """Simulate data with three known clusters, cluster them, and write all results.
 
-    60 samples, 500 features, of which 50 make the clusters (Simulation I of the paper). Number of
-    features, rank and number of clusters are all left to the method.
+    The data are Simulation I of the paper: 60 samples and 500 features, of which 50 separate the
+    clusters. The number of features, the rank and the number of clusters are chosen by the method.
 
-    Example: mrshc demo --out picture --seed 7
+    Example: mrshc demo
+
+    Example: mrshc demo --out trial --seed 7
     """
     use_temporary_folder_of(out)
     import numpy as np
@@ -38,7 +40,8 @@ def demo(
     data = make_simulation_1(seed)
     samples = np.array(data.sample_names, dtype=object)
     features = np.array(data.feature_names, dtype=object)
-    useful = np.where(data.support, "useful", "noise").astype(object)
+    # An annotation of the features, by which the result shows how many were found.
+    kinds = np.where(data.support, "useful", "noise").astype(object)
     table = Table(
         X=data.X,
         sample_names=samples,
@@ -46,32 +49,36 @@ def demo(
         sample_annotations=pd.DataFrame(
             {"true class": [f"C{label + 1}" for label in data.labels]}, index=samples, dtype=object
         ),
-        feature_annotations=pd.DataFrame({"kind": useful}, index=features),
+        feature_annotations=pd.DataFrame({"kind": kinds}, index=features),
         source=f"Simulation I, seed {seed}",
         notes=("Simulated.",),
     )
-    talk = Talk()
+    output = TerminalOutput()
     n, p = data.X.shape
-    talk.say(f"Simulated {n} samples, {p} features, {data.support.sum()} of them useful.")
+    output.print_sentence(
+        f"Simulated {n} samples, {p} features, {data.support.sum()} of them useful."
+    )
     plan = plan_of(
         table,
         parameters={"random_state": seed, "n_jobs": -1},
         truth="true class",
         command=f"mrshc demo --seed {seed}",
     )
-    # Another run of the demo may be replaced, a result of the user's may not.
-    made_here = str(outputs.about_of(out).get("command", "")).startswith("mrshc demo")
-    _refuse_work_of_others(out, made_here=made_here)
-    # It takes seconds: what was interrupted begins anew.
-    run(plan, out, talk, overwrite=made_here, resumable=False)
+    # An earlier demo may be replaced without asking; a result of the user may not.
+    command = str(outputs.read_description(out).get("command", ""))
+    is_earlier_demo = command.startswith("mrshc demo")
+    _refuse_other_results(out, is_earlier_demo=is_earlier_demo)
+    # The search takes seconds, so that it need not be resumable.
+    run_plan(plan, out, output, overwrite=is_earlier_demo, resumable=False)
 
 
-def _refuse_work_of_others(out: Path, *, made_here: bool) -> None:
+def _refuse_other_results(out: Path, *, is_earlier_demo: bool) -> None:
+    """Refuse a folder with a result, or unfinished work, that is not from the demo."""
     from mrshc.app import output_folder as outputs
     from mrshc.errors import UserError
 
-    if (outputs.about_of(out) and not made_here) or outputs.can_resume(out):
+    if (outputs.read_description(out) and not is_earlier_demo) or outputs.can_resume(out):
         raise UserError(
-            f"{out} exists already and holds work other than the demo's. Name another folder with "
-            "--out."
+            f"{out} exists already and holds results other than the demo's. Choose another folder "
+            "with --out."
         )

@@ -1,8 +1,7 @@
-"""Help texts and sentences of the command line that list what is registered.
+"""Help texts and messages of the command line that list registered formats, rules and methods.
 
-Formats of tables, selection rules and methods of clustering come from their registries. These are
-imported when a help text is shown, not before: the command line must start without numpy and
-pandas.
+The registries are imported when a help text is shown, not before: the command line must start
+without numpy and pandas. Until then, a help text holds a placeholder for each list.
 """
 
 from __future__ import annotations
@@ -12,71 +11,81 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from mrshc.app.cli.option_names import option_of
+from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.errors import worded
 
-# In help texts, replaced when they are shown.
+# Placeholders in help texts. Braces cannot be mistaken for the brackets of rich's markup.
 TABLE_FORMATS = "{table formats}"
-FORMATS_IN_BLOCKS_AND, FORMATS_IN_BLOCKS_OR = "{formats and}", "{formats or}"
+BLOCK_FORMATS_AND, BLOCK_FORMATS_OR = "{formats and}", "{formats or}"
 SELECTION_RULES = "{selection rules}"
 METHODS, COMPARED_METHODS = "{methods}", "{compared methods}"
 
 
 class CommandWithLists(TyperCommand):
-    """A command whose help texts may list what is registered."""
+    """A command whose help texts may contain placeholders for lists."""
 
     def format_help(self, *arguments: Any, **named: Any) -> None:
-        """Write the help, with what is registered now."""
-        self.help = with_lists(self.help or "")
+        """Write the help with the lists filled in."""
+        self.help = _unwrap_paragraphs(fill_lists(self.help or ""))
         for parameter in self.params:
             if text := getattr(parameter, "help", None):
-                parameter.help = with_lists(text)  # type: ignore[attr-defined]
+                parameter.help = fill_lists(text)  # type: ignore[attr-defined]
         super().format_help(*arguments, **named)
 
 
-def with_lists(text: str) -> str:
-    """Return a text in which the lists are filled in."""
-    for token, listed in _LISTS.items():
-        if token in text:
-            text = text.replace(token, listed())
+def _unwrap_paragraphs(text: str) -> str:
+    """Return a text with one line for each paragraph, which is wrapped to the terminal later."""
+    # Typer keeps line breaks within paragraphs, those of the source code.
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+def fill_lists(text: str) -> str:
+    """Return a text with every placeholder replaced by its list."""
+    for placeholder, make_list in _LIST_FUNCTIONS.items():
+        if placeholder in text:
+            text = text.replace(placeholder, make_list())
     return text
 
 
-def _formats_in_blocks(conjunction: str) -> str:
+def _list_block_formats(conjunction: str) -> str:
+    """Return the formats that can be read in blocks, such as ".npy, .h5ad or .zarr"."""
     from mrshc.io.formats import listing
 
     return listing(conjunction, in_blocks=True)
 
 
-def _selection_rules() -> str:
+def _list_selection_rules() -> str:
     """Return the names of the rules, each with its summary; the first is the default."""
     from mrshc.core.selection import RULES
 
     default = next(iter(RULES))
     return " ".join(
-        f"{name}{' (so by default)' * (name == default)}: {worded(rule.summary, option_of)}"
+        f"{name}{' (the default)' * (name == default)}: "
+        f"{worded(rule.summary, option_for_parameter)}"
         for name, rule in RULES.items()
     )
 
 
-def _methods() -> str:
+def _list_methods() -> str:
+    """Return the keys of the methods, each with its summary."""
     from mrshc.methods import METHODS
 
-    parts = [f"{m.key}: {m.summary}" if m.summary else m.key for m in METHODS.values()]
-    return "; ".join(parts) + "."
+    return "; ".join(f"{m.key}: {m.summary or m.name}" for m in METHODS.values()) + "."
 
 
-def _compared_methods() -> str:
+def _list_compared_methods() -> str:
+    """Return the labels of the methods that `compare` fits, each with its summary."""
     from mrshc.methods import compared_methods
 
     return "; ".join(f"{m.label}: {m.summary or m.name}" for m in compared_methods()) + "."
 
 
-def _table_formats() -> str:
-    """Return what a table may be: formats that come as streams, then those that do not."""
+def _list_table_formats() -> str:
+    """Return the table formats: those that are read as streams, then the others."""
     from mrshc.io.formats import known_formats, listing
     from mrshc.io.streams import COMPRESSED_SUFFIXES
 
+    # Only streams can be compressed: the others are folders or archives.
     others = [
         f", or {', '.join(known.listed)}, {known.container}"
         for known in known_formats()
@@ -86,11 +95,11 @@ def _table_formats() -> str:
     return f"{listing('or', streams=True)}, also compressed ({compressed})" + "".join(others)
 
 
-_LISTS: dict[str, Callable[[], str]] = {
-    TABLE_FORMATS: _table_formats,
-    FORMATS_IN_BLOCKS_AND: lambda: _formats_in_blocks("and"),
-    FORMATS_IN_BLOCKS_OR: lambda: _formats_in_blocks("or"),
-    SELECTION_RULES: _selection_rules,
-    METHODS: _methods,
-    COMPARED_METHODS: _compared_methods,
+_LIST_FUNCTIONS: dict[str, Callable[[], str]] = {
+    TABLE_FORMATS: _list_table_formats,
+    BLOCK_FORMATS_AND: lambda: _list_block_formats("and"),
+    BLOCK_FORMATS_OR: lambda: _list_block_formats("or"),
+    SELECTION_RULES: _list_selection_rules,
+    METHODS: _list_methods,
+    COMPARED_METHODS: _list_compared_methods,
 }

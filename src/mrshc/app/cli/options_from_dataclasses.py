@@ -1,4 +1,8 @@
-"""Groups of options: a command takes dataclasses, typer sees the options in them one by one."""
+"""Groups of options: commands take dataclasses, which are expanded into single options for typer.
+
+A group keeps together options that several commands share. Typer reads the signature of a command,
+so the expanded command gets a signature in which every field of a group is a parameter.
+"""
 
 from __future__ import annotations
 
@@ -13,85 +17,95 @@ from typing import Annotated, Any, cast, get_args, get_type_hints
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
-    """Marks an option whose values are the names in a list of the library.
+class ChoiceFrom:
+    """Annotation of an option whose values are the names in a registry or list of the library.
 
-    The list is imported only for the command that is asked for: the help of the others must not
-    wait for it.
+    The list is imported only for the command that is called, so that the help of the other commands
+    does not wait for it.
+
+    Attributes
+    ----------
+    module : str
+        Module that holds the list.
+    name : str
+        Name of a sequence of texts, or of a mapping with texts as keys.
     """
 
     module: str
-    name: str  # of a sequence of texts, or of a mapping by them
+    name: str
 
-    def kind(self) -> Any:
-        """Return the list as typer takes it, an enumeration."""
+    def make_enum(self) -> Any:
+        """Return the names as an enumeration, the type by which typer knows choices."""
         names = getattr(import_module(self.module), self.name)
+        # The cast is for mypy, which takes the call for the definition of a class.
         return cast(Any, StrEnum)(self.name.title(), {name: name for name in names})
 
 
-def with_options(command: Callable[..., None], *, choices: bool) -> Callable[..., None]:
-    """Return a command as typer takes it.
+def expand_options(command: Callable[..., None], *, choices: bool) -> Callable[..., None]:
+    """Return a command with a signature that typer can read.
 
     Parameters
     ----------
     command : callable
         Its parameters are options, arguments, and dataclasses of options.
     choices : bool
-        Whether options marked with `OneOf` take their values from the library; otherwise they
-        take any text, which is enough for a command that is not run.
+        Whether options annotated with `ChoiceFrom` take their values from the library. Otherwise
+        they take any text, which is enough for a command that is not called.
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
-    listed = {o.name for o in _options(command, hints) if _mark(o) is not None}
-    shown = [_declared(option, choices=choices) for option in _options(command, hints)]
+    with_choices = {o.name for o in _iterate_options(command, hints) if _find_choice(o) is not None}
+    options = [_add_choices(o, choices=choices) for o in _iterate_options(command, hints)]
 
     @wraps(command)
-    def grouped(**given: Any) -> None:
-        given |= {name: plain(given[name]) for name in listed}  # as the library takes them
-        packed = {
+    def expanded(**given: Any) -> None:
+        # Typer passes members of enumerations, but the library compares with plain texts.
+        given |= {name: enum_to_text(given[name]) for name in with_choices}
+        grouped = {
             name: cast(Any, kind)(**{f.name: given.pop(f.name) for f in fields(kind)})
             for name, kind in groups.items()
         }
-        command(**given, **packed)
+        command(**given, **grouped)
 
-    grouped.__signature__ = Signature(shown)  # type: ignore[attr-defined]
-    grouped.__annotations__ = {p.name: p.annotation for p in shown}
-    return grouped
+    expanded.__signature__ = Signature(options)  # type: ignore[attr-defined]
+    expanded.__annotations__ = {o.name: o.annotation for o in options}
+    return expanded
 
 
-def _options(command: Callable[..., None], hints: dict[str, Any]) -> Iterator[Parameter]:
-    """Yield the parameters of a command, those in groups one by one."""
+def _iterate_options(command: Callable[..., None], hints: dict[str, Any]) -> Iterator[Parameter]:
+    """Yield the parameters of a command, with every group replaced by its fields."""
     for name, parameter in signature(command).parameters.items():
         kind = hints[name]
         if is_dataclass(kind):
-            inside = get_type_hints(kind, include_extras=True)
-            options = {f.name: (inside[f.name], f.default) for f in fields(kind)}
+            field_hints = get_type_hints(kind, include_extras=True)
+            options = {f.name: (field_hints[f.name], f.default) for f in fields(kind)}
         else:
             options = {name: (kind, parameter.default)}
         for option, (annotation, default) in options.items():
             yield Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _declared(option: Parameter, *, choices: bool) -> Parameter:
-    """Return an option with the choices of the library, if it has any and they are wanted."""
-    mark = _mark(option)
-    if mark is None or not choices:
+def _add_choices(option: Parameter, *, choices: bool) -> Parameter:
+    """Return an option with its choices as type and default, if it has any and `choices` is set."""
+    choice = _find_choice(option)
+    if choice is None or not choices:
         return option
-    kind, *about = get_args(option.annotation)
-    names = mark.kind()
-    wanted = names | None if NoneType in get_args(kind) else names
+    kind, *annotations = get_args(option.annotation)
+    enum = choice.make_enum()
+    new_kind = enum | None if NoneType in get_args(kind) else enum
     default = option.default
     return option.replace(
-        annotation=Annotated[(wanted, *about)],
-        default=default if default in (None, Parameter.empty) else names(default),
+        annotation=Annotated[(new_kind, *annotations)],
+        default=default if default in (None, Parameter.empty) else enum(default),
     )
 
 
-def _mark(option: Parameter) -> OneOf | None:
-    about = getattr(option.annotation, "__metadata__", ())
-    return next((mark for mark in about if isinstance(mark, OneOf)), None)
+def _find_choice(option: Parameter) -> ChoiceFrom | None:
+    """Return the `ChoiceFrom` annotation of an option, if it has one."""
+    annotations = getattr(option.annotation, "__metadata__", ())
+    return next((a for a in annotations if isinstance(a, ChoiceFrom)), None)
 
 
-def plain(value: Any) -> Any:
-    """Return a choice as a text, anything else as it is."""
+def enum_to_text(value: Any) -> Any:
+    """Return the text of a member of an enumeration; any other value unchanged."""
     return value.value if isinstance(value, StrEnum) else value

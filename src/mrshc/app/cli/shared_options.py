@@ -1,4 +1,4 @@
-"""Options that several commands share, in groups, with what they mean."""
+"""Options that several commands share, in groups, with their help texts."""
 
 from __future__ import annotations
 
@@ -11,173 +11,219 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mrshc.app.cli.help_lists import (
-    FORMATS_IN_BLOCKS_AND,
-    FORMATS_IN_BLOCKS_OR,
+    BLOCK_FORMATS_AND,
+    BLOCK_FORMATS_OR,
     METHODS,
     SELECTION_RULES,
     TABLE_FORMATS,
 )
-from mrshc.app.cli.option_names import Sets, option_of
-from mrshc.app.cli.options_from_dataclasses import OneOf, plain
+from mrshc.app.cli.option_names import SetsParameter, option_for_parameter
+from mrshc.app.cli.options_from_dataclasses import ChoiceFrom, enum_to_text
 from mrshc.errors import UserError, worded
 
 if TYPE_CHECKING:
-    from mrshc.app.cli.terminal_output import Talk
+    from mrshc.app.cli.terminal_output import TerminalOutput
     from mrshc.io import Table
 
 
-class Side(StrEnum):
-    """Where the features are."""
+class FeatureAxis(StrEnum):
+    """Axis of a table that holds the features."""
 
     rows = "rows"
     columns = "columns"
 
 
-class Over(StrEnum):
-    """What to go over."""
+class ImputationAxis(StrEnum):
+    """Axis along which nearest neighbours are searched for imputation."""
 
     features = "features"
     samples = "samples"
 
 
-class Scaled(StrEnum):
-    """What to standardise."""
+class StandardizedAxis(StrEnum):
+    """Axis, or both axes one after the other, to be standardised."""
 
     samples = "samples"
     features = "features"
     both = "both"
 
 
-class Center(StrEnum):
-    """What to subtract before the components are sought."""
+class Centering(StrEnum):
+    """Means that are subtracted before the components are computed."""
 
     columns = "columns"
     grand = "grand"
     none = "none"
 
 
-def _in(panel: str) -> Callable[..., Any]:
-    """Return what makes options of one panel of the help."""
+def _option_factory(panel: str) -> Callable[..., Any]:
+    """Return a function that makes options of one panel of the help."""
 
-    def option(*names: str, **about: Any) -> Any:
+    def make_option(*names: str, **about: Any) -> Any:
         return typer.Option(*names, rich_help_panel=panel, **about)
 
-    return option
+    return make_option
 
 
-_read, _prepare = _in("Reading"), _in("Preparing the data")
-_fit, _run = _in("Method"), _in("Running")
+_reading_option = _option_factory("Reading")
+_preprocessing_option = _option_factory("Preparing the data")
+_method_option = _option_factory("Method")
+_run_option = _option_factory("Running")
 
-File = Annotated[
+# Options of more than one command. Options that take a number or "auto" are texts, since typer has
+# no type for them; those with choices are texts too, and get the choices from the library when the
+# command is called.
+FileArgument = Annotated[
     str,
     typer.Argument(
-        help=f"A table: {TABLE_FORMATS}; - reads standard input. Where {FORMATS_IN_BLOCKS_AND} "
-        "do not fit into memory, they are read in blocks."
+        help=f"Table of numbers: {TABLE_FORMATS}; - reads from standard input. {BLOCK_FORMATS_AND} "
+        "files that do not fit into memory are read in blocks."
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
-NFeatures = Annotated[
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
+NFeaturesOption = Annotated[
     str | None,
-    _fit(
+    _method_option(
         "--n-features",
         "--n-features-to-select",
         "-q",
-        help="Number of features, several to choose from (10,20,40), or auto.",
+        help="Number of features to select; several candidates, such as 10,20,40, of which the "
+        "method chooses; or auto, for candidates by default.",
     ),
-    Sets("n_features_to_select"),
+    SetsParameter("n_features_to_select"),
 ]
-LinkageName = Annotated[
+LinkageOption = Annotated[
     str,
-    _fit("--linkage", help="Distance between clusters."),
-    OneOf("mrshc.core.trees.tree", "LINKAGES"),
+    _method_option("--linkage", help="Distance between clusters, by which they are merged."),
+    ChoiceFrom("mrshc.core.trees.tree", "LINKAGES"),
 ]
-MetricName = Annotated[
+MetricOption = Annotated[
     str,
-    _fit("--metric", help="Distance between samples."),
-    OneOf("mrshc.core.trees.tree", "METRICS"),
+    _method_option("--metric", help="Distance between samples."),
+    ChoiceFrom("mrshc.core.trees.tree", "METRICS"),
 ]
-SelectionName = Annotated[
+SelectionOption = Annotated[
     str | None,
-    _fit(
+    _method_option(
         "--selection",
-        help=f"mrshc: how to choose features and rank. {SELECTION_RULES}",
+        help=f"mrshc: rule by which number of features and rank are chosen. {SELECTION_RULES}",
     ),
-    OneOf("mrshc.core.selection", "RULES"),
+    ChoiceFrom("mrshc.core.selection", "RULES"),
 ]
-Refine = Annotated[
+RefineOption = Annotated[
     bool,
-    _fit(
+    _method_option(
         "--refine",
-        help="mrshc, shc: then find all features that go with the clusters, each tested against "
-        "trees that never saw it, and build the tree on them. Use it to get the complete list, "
-        "and to learn whether there are clusters at all. Costs some per cent more time.",
+        help="mrshc, shc: find all features that are associated with the clusters, each tested "
+        "against trees built without it, and build the tree on them. Gives the complete list of "
+        "features, and tells whether there are clusters at all. Takes a few per cent more time.",
     ),
 ]
-Robust = Annotated[
+RobustOption = Annotated[
     bool,
-    _fit(
+    _method_option(
         "--robust",
-        help="mrshc: pull in unusual cells, and set outlying samples apart: they are named, and "
-        "attached to the tree at the end. For heavy tails, spikes and failed arrays. Needs a "
-        "copy of the data.",
+        help="mrshc: winsorise unusual values, and set outlying samples apart: they are listed, "
+        "and attached to the tree at the end. For heavy tails, spikes and failed arrays. Needs "
+        "memory for a copy of the data.",
     ),
 ]
-NCut = Annotated[
+CutOption = Annotated[
     int | None,
-    _fit("--n-clusters", "-k", min=1, help="Where to cut; by default the number of classes."),
+    _method_option(
+        "--n-clusters",
+        "-k",
+        min=1,
+        help="Number of clusters into which every tree is cut; by default the number of classes "
+        "in --truth.",
+    ),
 ]
-Json = Annotated[bool, _run("--json", help="Print result.json instead of sentences.")]
-Resume = Annotated[bool, _run("--resume", help="Go on with a run that was interrupted.")]
+JsonOption = Annotated[
+    bool, _run_option("--json", help="Print result.json on standard output, and nothing else.")
+]
+ResumeOption = Annotated[
+    bool,
+    _run_option(
+        "--resume", help="Continue an interrupted run, with the same table, options and --out."
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How the table is read."""
+class ReadingOptions:
+    """Options on how the table is read."""
 
     features: Annotated[
-        Side | None,
-        _read("--features", help="Where the features are, if the guess (longer side) is wrong."),
+        FeatureAxis | None,
+        _reading_option(
+            "--features",
+            help="Whether features are in rows or in columns; by default, the longer side.",
+        ),
     ] = None
     samples: Annotated[
         Path | None,
-        _read("--samples", help="Second table with annotations of the samples, joined by name."),
+        _reading_option(
+            "--samples", help="Second table with annotations of the samples, matched by name."
+        ),
     ] = None
     truth: Annotated[
         str | None,
-        _read(
-            "--truth", help="Annotation with known classes, for scores and colours; never to fit."
+        _reading_option(
+            "--truth",
+            help="Annotation of the samples with known classes, for scores and colours; the fit "
+            "does not use it.",
         ),
     ] = None
     annotation: Annotated[
         list[str] | None,
-        _read("--annotation", help="Column that is not data though it holds numbers; repeatable."),
-        Sets("annotations"),
+        _reading_option(
+            "--annotation",
+            help="Column that is an annotation although it holds numbers; may be given repeatedly.",
+        ),
+        SetsParameter("annotations"),
     ] = None
     separator: Annotated[
-        str | None, _read("--separator", help="What separates cells; found out by default.")
+        str | None,
+        _reading_option(
+            "--separator", help="Character between cells; detected by default, if the file is text."
+        ),
     ] = None
     decimal: Annotated[
-        str | None, _read("--decimal", help="Decimal mark, . or ,; found out by default.")
+        str | None,
+        _reading_option("--decimal", help="Decimal mark, . or a comma; detected by default."),
     ] = None
     in_memory: Annotated[
         bool | None,
-        _read(
+        _reading_option(
             "--in-memory/--out-of-core",
-            help=f"Read all values of {FORMATS_IN_BLOCKS_OR} at once, or leave them in the file "
-            "and read them in blocks, again for each pass over them. By default they are read at "
-            "once if that takes no more than half of the free memory. What prepares the data, "
-            "--robust and --method hc need them at once.",
+            help=f"Read all values of a {BLOCK_FORMATS_OR} file into memory, or leave them in the "
+            "file and read them in blocks, once for each pass over the data. By default they are "
+            "read into memory if they take no more than half of the free memory. Preprocessing, "
+            "--robust and --method hc need them in memory.",
         ),
     ] = None
 
-    def table(self, file: str, talk: Talk, *, stays: bool = False) -> Table:
-        """Read the table, and say what was understood; if it `stays`, its values are left there."""
+    def read(
+        self, file: str, output: TerminalOutput, *, prefers_out_of_core: bool = False
+    ) -> Table:
+        """Read the table, and print how it was understood.
+
+        Parameters
+        ----------
+        file : str
+            Path of the table, or "-" for standard input.
+        output : TerminalOutput
+            Where the sentences go.
+        prefers_out_of_core : bool, default=False
+            Whether values are left in the file if the user has not decided and the format allows
+            it.
+        """
         from mrshc.io import can_stay, read_table
 
         in_memory = self.in_memory
-        if stays and in_memory is None and can_stay(file):
+        if prefers_out_of_core and in_memory is None and can_stay(file):
             in_memory = False
-        with talk.working(f"Reading {file}"):
+        with output.show_status(f"Reading {file}"):
             table = read_table(
                 file,
                 features=None if self.features is None else self.features.value,
@@ -188,202 +234,261 @@ class Reading:
                 decimal=self.decimal,
                 in_memory=in_memory,
             )
-        table = replace(table, notes=tuple(worded(note, option_of) for note in table.notes))
-        talk.say(f"Read {table.source}: {table.notes[0]}")
+        # The library names parameters; notes on the command line name options.
+        notes = tuple(worded(note, option_for_parameter) for note in table.notes)
+        table = replace(table, notes=notes)
+        output.print_sentence(f"Read {table.source}: {table.notes[0]}")
         for note in table.notes[1:]:
-            talk.say(f"  {note}")
+            output.print_sentence(f"  {note}")
         return table
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preparing:
-    """What is done to the data before they are clustered."""
+class PreprocessingOptions:
+    """Options on preprocessing steps; `mrshc.preprocessing.chain` decides on their order."""
 
     preset: Annotated[
         str | None,
-        _prepare(
+        _preprocessing_option(
             "--preset",
-            help="Steps with a name. dudoit2002: floor 100, ceiling 16000, max/min above 5, "
-            "max-min above 500, log2, for raw Affymetrix intensities.",
+            help="Several steps by one name. dudoit2002, for raw Affymetrix intensities: floor 100,"
+            " ceiling 16000, max/min above 5, max-min above 500, log2.",
         ),
-        OneOf("mrshc.preprocessing.presets", "PRESETS"),
+        ChoiceFrom("mrshc.preprocessing.presets", "PRESETS"),
     ] = None
     impute: Annotated[
-        Over | None,
-        _prepare(
+        ImputationAxis | None,
+        _preprocessing_option(
             "--impute",
-            help="Fill gaps from the nearest features or samples, before anything else. Gaps may "
-            "also stay: distances are then those to be expected.",
+            help="Fill in missing values from the nearest features or samples, before all other "
+            "steps. Without it, missing values are allowed: distances are then estimated from the "
+            "observed values.",
         ),
     ] = None
     neighbors: Annotated[
         int,
-        _prepare("--neighbors", min=1, help="Neighbours to fill gaps from."),
-        Sets("n_neighbors"),
+        _preprocessing_option(
+            "--neighbors", min=1, help="Number of neighbours from which --impute fills in values."
+        ),
+        SetsParameter("n_neighbors"),
     ] = 5
-    floor: Annotated[float | None, _prepare("--floor", help="Raise lower values to this.")] = None
-    ceiling: Annotated[float | None, _prepare("--ceiling", help="Lower higher values to this.")] = (
-        None
-    )
+    floor: Annotated[
+        float | None, _preprocessing_option("--floor", help="Raise lower values to this value.")
+    ] = None
+    ceiling: Annotated[
+        float | None, _preprocessing_option("--ceiling", help="Lower higher values to this value.")
+    ] = None
     min_ratio: Annotated[
-        float | None, _prepare("--min-ratio", help="Keep features with max/min above this.")
+        float | None,
+        _preprocessing_option("--min-ratio", help="Keep features with max/min above this value."),
     ] = None
     min_difference: Annotated[
-        float | None, _prepare("--min-difference", help="Keep features with max-min above this.")
+        float | None,
+        _preprocessing_option(
+            "--min-difference", help="Keep features with max-min above this value."
+        ),
     ] = None
-    log2: Annotated[bool, _prepare("--log2", help="Take logarithms.")] = False
+    log2: Annotated[bool, _preprocessing_option("--log2", help="Take logarithms to base 2.")] = (
+        False
+    )
     pseudocount: Annotated[
         float | None,
-        _prepare("--pseudocount", help="Add this before the logarithm, as 1 for counts."),
+        _preprocessing_option(
+            "--pseudocount",
+            help="Take logarithms after adding this value, such as 1 for counts.",
+        ),
     ] = None
     standardize: Annotated[
-        Scaled | None,
-        _prepare("--standardize", help="Give samples or features mean 0 and deviation 1."),
+        StandardizedAxis | None,
+        _preprocessing_option(
+            "--standardize",
+            help="Scale samples, features or both to mean 0 and standard deviation 1.",
+        ),
     ] = None
     top_variance: Annotated[
         int | None,
-        _prepare("--top-variance", help="Keep so many features of highest variance."),
-        Sets("n_features"),
+        _preprocessing_option(
+            "--top-variance", help="Keep this number of features, those of highest variance."
+        ),
+        SetsParameter("n_features"),
     ] = None
 
-    def steps(self) -> list[Any]:
-        """Return the steps; what is given by hand goes before the preset."""
+    def make_steps(self) -> list[Any]:
+        """Return the transformers; single options take precedence over those of the preset."""
         from mrshc.preprocessing import PRESETS, chain
 
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "preset"}
+        # A pseudocount is of use for logarithms only, so it asks for them.
         given["log2"] = self.log2 or self.pseudocount is not None or None
-        chosen = {} if self.preset is None else PRESETS[self.preset]
-        return chain(**chosen | {name: plain(v) for name, v in given.items() if v is not None})
+        preset = {} if self.preset is None else PRESETS[self.preset]
+        return chain(**preset | {n: enum_to_text(v) for n, v in given.items() if v is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitting:
-    """The method and its parameters."""
+class MethodOptions:
+    """Options on the method and its parameters.
+
+    None stands for the default of the estimator, which the help repeats in parentheses: a default
+    given here would be passed to methods that do not have the parameter.
+    """
 
     method: Annotated[
         str,
-        _fit(
-            "--method",
-            help=METHODS,
-        ),
-        OneOf("mrshc.methods", "METHODS"),
+        _method_option("--method", help=METHODS),
+        ChoiceFrom("mrshc.methods", "METHODS"),
     ] = "mrshc"
-    n_features: NFeatures = None
+    n_features: NFeaturesOption = None
     rank: Annotated[
-        str | None, _fit("--rank", "-r", help="Number of sparse components, or auto.")
+        str | None,
+        _method_option(
+            "--rank", "-r", help="mrshc: number of sparse components, or auto (the default)."
+        ),
     ] = None
-    max_rank: Annotated[int | None, _fit("--max-rank", help="Largest rank tried (5).")] = None
+    max_rank: Annotated[
+        int | None, _method_option("--max-rank", help="mrshc: largest rank tried (default 5).")
+    ] = None
     n_clusters: Annotated[
-        str | None, _fit("--n-clusters", "-k", help="Number of clusters, or auto.")
+        str | None,
+        _method_option("--n-clusters", "-k", help="Number of clusters, or auto (the default)."),
     ] = None
-    linkage: LinkageName = "complete"
-    metric: MetricName = "sqeuclidean"
+    linkage: LinkageOption = "complete"
+    metric: MetricOption = "sqeuclidean"
     n_references: Annotated[
-        int | None, _fit("--n-references", help="Reference samples of a gap statistic (50).")
+        int | None,
+        _method_option(
+            "--n-references",
+            help="mrshc: number of reference samples of a gap statistic (default 50).",
+        ),
     ] = None
     stop_early: Annotated[
         bool | None,
-        _fit(
+        _method_option(
             "--stop-early/--all-references",
-            help="Draw no more reference samples once the verdict is clear (so by default), or "
-            "always all.",
+            help="mrshc: stop drawing reference samples when the decision is clear (the default), "
+            "or always draw all of them.",
         ),
     ] = None
     feature_tolerance: Annotated[
-        int | None, _fit("--feature-tolerance", help="Accept so many features more or fewer (0).")
+        int | None,
+        _method_option(
+            "--feature-tolerance",
+            help="mrshc: accept a set that has up to this many features more or fewer than asked "
+            "for (default 0).",
+        ),
     ] = None
     center: Annotated[
-        Center | None,
-        _fit(
+        Centering | None,
+        _method_option(
             "--center",
-            help="Subtract before components are sought: means of columns (so by default), one "
-            "grand mean, or none.",
+            help="mrshc: what to subtract before sparse components are computed: the means of the "
+            "columns (the default), one grand mean, or nothing.",
         ),
     ] = None
     l1_bound: Annotated[
-        str | None, _fit("--l1-bound", help="shc: bound on the weights, several, or auto.")
+        str | None,
+        _method_option(
+            "--l1-bound",
+            help="shc: bound on the sum of the weights; several candidates with commas between "
+            "them; or auto.",
+        ),
     ] = None
     n_permutations: Annotated[
-        int | None, _fit("--n-permutations", help="shc: permutations to choose by (10).")
+        int | None,
+        _method_option(
+            "--n-permutations",
+            help="shc: number of permutations by which the bound or the number of features is "
+            "chosen (default 10).",
+        ),
     ] = None
-    selection: SelectionName = None
-    refine: Refine = False
-    robust: Robust = False
+    selection: SelectionOption = None
+    refine: RefineOption = False
+    robust: RobustOption = False
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters of the estimator; None: not given."""
-        centers = {None: None, Center.columns: True, Center.grand: "grand", Center.none: False}
+    def to_parameters(self) -> dict[str, Any]:
+        """Return the parameters of the estimator; None for those that were not given."""
+        centers = {
+            None: None,
+            Centering.columns: True,
+            Centering.grand: "grand",
+            Centering.none: False,
+        }
         return {
-            "n_features_to_select": numbers_or_auto("--n-features", self.n_features),
-            "rank": number_or_auto("--rank", self.rank),
+            "n_features_to_select": parse_numbers_or_auto("--n-features", self.n_features),
+            "rank": parse_number_or_auto("--rank", self.rank),
             "max_rank": self.max_rank,
-            "n_clusters": number_or_auto("--n-clusters", self.n_clusters),
+            "n_clusters": parse_number_or_auto("--n-clusters", self.n_clusters),
             "linkage": self.linkage,
             "metric": self.metric,
             "n_references": self.n_references,
             "stop_early": self.stop_early,
             "feature_tolerance": self.feature_tolerance,
             "center": centers[self.center],
-            "l1_bound": numbers_or_auto("--l1-bound", self.l1_bound, float),
+            "l1_bound": parse_numbers_or_auto("--l1-bound", self.l1_bound, kind=float),
             "n_permutations": self.n_permutations,
-            **choices(self.selection, self.refine, self.robust),
+            **sparse_method_parameters(self.selection, refine=self.refine, robust=self.robust),
         }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running:
-    """How the run goes."""
+class RunOptions:
+    """Options on how a run is performed."""
 
     seed: Annotated[
         int,
-        _run("--seed", min=0, max=2**32 - 1, help="Seed of all random draws."),
-        Sets("random_state"),
+        # The limits are those of numpy's RandomState.
+        _run_option("--seed", min=0, max=2**32 - 1, help="Seed of all random draws."),
+        SetsParameter("random_state"),
     ] = 0
     jobs: Annotated[
         int,
-        _run("--jobs", "--n-jobs", "-j", help="Workers; -1 takes every core."),
-        Sets("n_jobs"),
+        _run_option("--jobs", "--n-jobs", "-j", help="Number of workers; -1 uses all cores."),
+        SetsParameter("n_jobs"),
     ] = -1
-    quiet: Annotated[bool, _run("--quiet", help="Say nothing but errors.")] = False
-    overwrite: Annotated[bool, _run("--overwrite", help="Replace an earlier result.")] = False
+    quiet: Annotated[bool, _run_option("--quiet", help="Print errors and warnings only.")] = False
+    overwrite: Annotated[
+        bool, _run_option("--overwrite", help="Replace an earlier result in --out.")
+    ] = False
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters of the estimator that they are."""
+    def to_parameters(self) -> dict[str, Any]:
+        """Return the parameters of the estimator that these options set."""
         return {"random_state": self.seed, "n_jobs": self.jobs}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placing:
-    """Where the fit takes place."""
+class BackendOptions:
+    """Options on the execution backend."""
 
     dask: Annotated[
         str | None,
-        _run(
+        _run_option(
             "--dask",
             metavar="ADDRESS",
             help="Fit on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786. They read "
-            f"{FORMATS_IN_BLOCKS_OR} themselves: the file must have the same path for them. Of "
-            "other tables, only the search is spread. Needs the extra 'dask', there and here.",
+            f"{BLOCK_FORMATS_OR} files themselves, under the same path as here; of other tables, "
+            "only the search is distributed. Needs the extra 'dask', here and on the workers.",
         ),
     ] = None
     device: Annotated[
         str | None,
-        _run(
+        _run_option(
             "--device",
             metavar="NAME",
-            help="Copy the values to this device and fit there: cuda, cuda:1 or cpu. Needs the "
-            "extra 'gpu'.",
+            help="Copy the data to a device and fit there: cuda, cuda:1 or cpu. Needs the extra "
+            "'gpu'.",
         ),
     ] = None
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Whether values need not come into this process."""
+    def is_given(self) -> bool:
+        """Whether another backend than this process was asked for."""
         return self.dask is not None or self.device is not None
 
 
-def choices(selection: str | None, refine: bool, robust: bool) -> dict[str, Any]:
-    """Return parameters that not every method has; None: not given."""
+def sparse_method_parameters(
+    selection: str | None, *, refine: bool, robust: bool
+) -> dict[str, Any]:
+    """Return parameters that only sparse methods have; None for those that were not given."""
+    # False would be refused by methods without the parameter, though the user did not give it.
     return {
         "selection": selection,
         "refine": refine or None,
@@ -391,8 +496,8 @@ def choices(selection: str | None, refine: bool, robust: bool) -> dict[str, Any]
     }
 
 
-def number_or_auto(option: str, text: str | None) -> int | str | None:
-    """Return a whole number or "auto"."""
+def parse_number_or_auto(option: str, text: str | None) -> int | str | None:
+    """Return a whole number, "auto" or None from the text of an option."""
     if text is None or text == "auto":
         return text
     try:
@@ -401,15 +506,25 @@ def number_or_auto(option: str, text: str | None) -> int | str | None:
         raise UserError(f"{option} must be a whole number or auto, got {text!r}.") from None
 
 
-def numbers_or_auto(option: str, text: str | None, kind: type = int) -> Any:
-    """Return a number, several of them, or "auto"."""
+def parse_numbers_or_auto(option: str, text: str | None, *, kind: type = int) -> Any:
+    """Return a number, a list of numbers, "auto" or None from the text of an option.
+
+    Parameters
+    ----------
+    option : str
+        Name of the option, for the error message.
+    text : str or None
+        Numbers with commas between them.
+    kind : type, default=int
+        Type of the numbers.
+    """
     if text is None or text == "auto":
         return text
     try:
         numbers = [kind(part) for part in text.split(",")]
     except ValueError:
-        what = "a whole number" if kind is int else "a number"
+        noun = "a whole number" if kind is int else "a number"
         raise UserError(
-            f"{option} must be {what}, several with commas between them, or auto, got {text!r}."
+            f"{option} must be {noun}, several with commas between them, or auto, got {text!r}."
         ) from None
     return numbers[0] if len(numbers) == 1 else numbers

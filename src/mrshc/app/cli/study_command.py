@@ -1,4 +1,4 @@
-"""`mrshc study`: the tables and figures of the paper."""
+"""`mrshc study`: reproduce tables and figures of the paper."""
 
 from __future__ import annotations
 
@@ -12,28 +12,42 @@ from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 
 
 def study(
-    name: Annotated[str, typer.Argument(help="Name of the study, such as table1.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Name of the study, such as table1. An unknown name is answered with a list of "
+            "all names."
+        ),
+    ],
     replicates: Annotated[
-        int | None, typer.Option(min=1, help="Number of draws, for a trial; not the config's.")
+        int | None,
+        typer.Option(
+            min=1, help="Number of simulated data sets, in place of the study's own; for a trial."
+        ),
     ] = None,
-    n_jobs: Annotated[int, typer.Option(help="Workers; -1 takes every core.")] = -1,
-    data: Annotated[Path | None, typer.Option(help="Folder of real data sets.")] = None,
+    n_jobs: Annotated[int, typer.Option(help="Number of workers; -1 uses all cores.")] = -1,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the real data sets, which are not part of mrshc."),
+    ] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="Folder of configs, if not the paper's studies.")
+        Path | None,
+        typer.Option(help="Folder with study files (.toml); by default the studies of the paper."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the results; by default mrshc-study, or that of the configs."
+            help="Folder for the results; by default mrshc-study, or --folder if it is given."
         ),
     ] = None,
     render: Annotated[
-        bool, typer.Option("--render", help="Only render the results again.")
+        bool, typer.Option("--render", help="Do not run: only make the tables from the results.")
     ] = False,
 ) -> None:
-    """Make a table of the paper again: run a study, or render its results.
+    """Reproduce a table or figure of the paper, or one of the further simulation studies.
 
-    Interrupted, it goes on where it stopped when it is started again.
+    Prints the table, and writes it with all single results to a folder. A study that was
+    interrupted continues when it is started again.
 
     Example: mrshc study table1
 
@@ -45,6 +59,7 @@ def study(
     from mrshc.study.config import CONFIGS
     from mrshc.utils.progress import progress_bar
 
+    # The options default to None, since the path of the package would fill a line of the help.
     folder = CONFIGS if folder is None else folder
     use_temporary_folder_of(out or Path("mrshc-study"))
     if render:
@@ -61,4 +76,4 @@ def study(
             progress=progress,
         )
     sys.stdout.write(results.with_suffix(".md").read_text(encoding="utf-8"))
-    sys.stdout.write(f"\nThe results lie in {results}\n")
+    sys.stdout.write(f"\nResults written to {results}\n")

@@ -1,4 +1,4 @@
-"""What commands say: sentences on stdout, progress on stderr, neither where it is not wanted."""
+"""Output of the commands: sentences and tables on stdout, progress and warnings on stderr."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Talk:
-    """Says things, unless it was told to be quiet."""
+class TerminalOutput:
+    """Prints sentences, tables and progress.
+
+    Parameters
+    ----------
+    quiet : bool, default=False
+        Whether only warnings are printed.
+    """
 
     def __init__(self, *, quiet: bool = False) -> None:
+        # Imported here: rich takes a noticeable part of the time that a help text needs.
         from rich.console import Console
 
         self._quiet = quiet
@@ -19,20 +26,22 @@ class Talk:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether anyone would see progress."""
+        """Whether progress is shown: only on a terminal, and not if quiet."""
         return self._err.is_terminal and not self._quiet
 
-    def say(self, sentence: str) -> None:
-        """Print a sentence as it is."""
+    def print_sentence(self, sentence: str) -> None:
+        """Print a sentence on stdout, unless quiet."""
         if not self._quiet:
+            # Without markup, since names of files and features may hold brackets; without hard
+            # line breaks, since programs may search the output.
             self._out.print(sentence, markup=False, soft_wrap=True)
 
-    def warn(self, sentence: str) -> None:
-        """Print a sentence on stderr, also if told to be quiet."""
+    def print_warning(self, sentence: str) -> None:
+        """Print a sentence on stderr, even if quiet."""
         self._err.print(f"mrshc: {sentence}", markup=False, highlight=False, soft_wrap=True)
 
-    def show(self, headings: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-        """Print a table."""
+    def print_table(self, headings: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+        """Print a table on stdout, unless quiet."""
         if self._quiet:
             return
         from rich.markup import escape
@@ -44,12 +53,12 @@ class Talk:
         self._out.print(table)
 
     @contextmanager
-    def working(self, what: str) -> Iterator[None]:
-        """Show that something is under way."""
+    def show_status(self, activity: str) -> Iterator[None]:
+        """Show a spinner with the name of an activity while it is performed."""
         if not self.shows_progress:
             yield
             return
         from rich.markup import escape
 
-        with self._err.status(escape(what)):
+        with self._err.status(escape(activity)):
             yield

@@ -1,8 +1,8 @@
-"""Many real data sets: every method on each, and how it does on average.
+"""Many real data sets: agreement of every method with the known classes, and its mean.
 
-The adjusted Rand index of the tree cut at the number of classes, and of the clusters that a method
-finds by itself. Methods without a rule for the number of clusters are cut where the average
-silhouette is best.
+Agreement is the adjusted Rand index of the tree cut into as many clusters as there are classes, and
+of the clusters that a method finds by itself. Methods without a rule for the number of clusters are
+cut where the average silhouette is largest.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from sklearn.metrics import adjusted_rand_score
 
 from mrshc.core.trees.silhouette import average_silhouette
 from mrshc.preprocessing import dudoit2002, prepare
-from mrshc.study.config import Folders, Study, StudyError, lacks_data
-from mrshc.study.designs_and_methods import check_names, estimator_of, unsupported_clusters_allowed
+from mrshc.study.config import Folders, Study, StudyError, missing_data_error
+from mrshc.study.designs_and_methods import (
+    check_names,
+    ignore_unsupported_clusters,
+    make_estimator,
+)
 from mrshc.study.study_journal import Row, Task
-from mrshc.study.tables import failures, markdown_table
+from mrshc.study.tables import failure_note, markdown_table
 
-# As many clusters as a reader can tell apart.
-_MOST_CLUSTERS = 10
+# Largest number of clusters among which the silhouette chooses, as on the command line.
+_MAX_CLUSTERS = 10
 
 
 def tasks(study: Study, folders: Folders) -> list[Task]:
@@ -35,13 +39,13 @@ def tasks(study: Study, folders: Folders) -> list[Task]:
     if unknown := sorted(set(study.option("against")) - names):
         raise StudyError(f"{study.name}.toml compares with methods it does not have: {unknown}.")
     for entry in study.entries("set"):
-        _file(study, entry, folders)
+        _data_file(study, entry, folders)  # refuses a missing file before anything is run
     n_sets, n_methods = len(study.entries("set")), len(names)
     return [(s, m) for s in range(n_sets) for m in range(n_methods)]
 
 
 def identity(study: Study, task: Task) -> Row:
-    """Return the columns that say which row a task makes."""
+    """Return the columns that identify the row of a task."""
     entry, method = study.entries("set")[task[0]], study.entries("method")[task[1]]
     return {
         "set": entry["name"],
@@ -51,17 +55,18 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
-    """Return how well one method finds the classes of one data set."""
-    X, y = _load(study, study.entries("set")[task[0]], folders)
+    """Return the adjusted Rand indices of one method on one data set."""
+    X, y = _load_dataset(study, study.entries("set")[task[0]], folders)
     method = dict(study.entries("method")[task[1]])
     if method.get("n_features_to_select") == "all":
         method["n_features_to_select"] = X.shape[1]
-    wanted = method.get("n_features_to_select")
-    if isinstance(wanted, int):  # a filter that lets more through than there are lets all through
-        method["n_features_to_select"] = min(wanted, X.shape[1])
-    with unsupported_clusters_allowed():
-        model = estimator_of(study, method, study.option("seed")).fit(X)
-    # A class of one sample cannot be found or missed.
+    # Some data sets have fewer features than a method asks for: it then takes all of them.
+    n_features = method.get("n_features_to_select")
+    if isinstance(n_features, int):
+        method["n_features_to_select"] = min(n_features, X.shape[1])
+    with ignore_unsupported_clusters():
+        model = make_estimator(study, method, study.option("seed")).fit(X)
+    # A class of one sample is not a group that a clustering could find: it is not scored.
     classes, counts = np.unique(y, return_counts=True)
     scored = np.isin(y, classes[counts > 1])
     n_classes = int(np.sum(counts > 1))
@@ -81,15 +86,18 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
 
 
 def _best_cut(model: Any, X: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the labels of the cut with the largest average silhouette."""
     distances = model.sample_distances(X)
-    cuts = [model.cut(k) for k in range(2, min(_MOST_CLUSTERS, len(X) - 1) + 1)]
+    cuts = [model.cut(k) for k in range(2, min(_MAX_CLUSTERS, len(X) - 1) + 1)]
     return max(cuts, key=lambda labels: average_silhouette(distances, labels))
 
 
-def _load(
+def _load_dataset(
     study: Study, entry: dict[str, Any], folders: Folders
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    with np.load(_file(study, entry, folders), allow_pickle=False) as content:
+    """Return X of shape (n_samples, n_features) and the classes of the samples."""
+    # Pickles are not allowed: they could run code of an untrusted file.
+    with np.load(_data_file(study, entry, folders), allow_pickle=False) as content:
         X, y = content["X"].astype(np.float64), content["y"]
         if drop := entry.get("drop_samples"):
             keep = ~np.isin(content["sample_names"], drop)
@@ -99,17 +107,21 @@ def _load(
     return X, y
 
 
-def _file(study: Study, entry: dict[str, Any], folders: Folders) -> Path:
+def _data_file(study: Study, entry: dict[str, Any], folders: Folders) -> Path:
+    """Return the file of a data set; refuse a study whose file is missing."""
     path = None if folders.data is None else folders.data / f"{entry['name']}.npz"
     if path is None or not path.exists():
-        raise lacks_data(study, f"{entry['name']}.npz")
+        raise missing_data_error(study, f"{entry['name']}.npz")
     return path
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
-    """Return the mean over data sets for each method, and paired differences."""
+    """Return tables of means over data sets, paired differences, and values by data set."""
     done = results.dropna(subset=["ari"])
-    ari, found = (done.pivot(index="set", columns="method", values=v) for v in ("ari", "ari_found"))
+    ari, ari_found = (
+        done.pivot(index="set", columns="method", values=v) for v in ("ari", "ari_found")
+    )
+    # Data sets of one study share samples, so the mean over studies counts each study once.
     study_of = done.drop_duplicates("set").set_index("set")["study"]
     by_study = ari.groupby(study_of).mean()
     against = study.option("against")
@@ -124,20 +136,24 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
         rows.append(
             [
                 method,
-                _mean(ari[method]),
+                _format_mean(ari[method]),
                 f"{by_study[method].mean():.3f}",
-                _mean(found[method]),
-                *("" if name == method else _paired(ari[method] - ari[name]) for name in against),
+                _format_mean(ari_found[method]),
+                *(
+                    "" if name == method else _format_difference(ari[method] - ari[name])
+                    for name in against
+                ),
                 f"{of_method['n_features'].mean():,.0f}",
                 f"{of_method['n_clusters'].mean():.1f}",
             ]
         )
     intro = f"**{len(ari)} data sets of {len(by_study)} studies**\n\n"
-    return intro + markdown_table(headings, rows) + "\n" + _each_set(study, ari) + failures(results)
+    means = intro + markdown_table(headings, rows)
+    return means + "\n" + _table_by_dataset(study, ari) + failure_note(results)
 
 
-def _each_set(study: Study, ari: pd.DataFrame) -> str:
-    """Return a table of some methods on each data set."""
+def _table_by_dataset(study: Study, ari: pd.DataFrame) -> str:
+    """Return a table of the methods in the entry `shown`, with a row for each data set."""
     shown = study.option("shown")
     rows = [
         [name, *(f"{ari.loc[name, method]:.2f}" for method in shown)]
@@ -147,9 +163,11 @@ def _each_set(study: Study, ari: pd.DataFrame) -> str:
     return markdown_table(["ARI at the number of classes", *shown], rows)
 
 
-def _mean(values: pd.Series) -> str:
+def _format_mean(values: pd.Series) -> str:
+    """Return a mean with its standard error in parentheses."""
     return f"{values.mean():.3f} ({values.sem():.3f})"
 
 
-def _paired(differences: pd.Series) -> str:
+def _format_difference(differences: pd.Series) -> str:
+    """Return a mean of paired differences, with its sign and its standard error."""
     return f"{differences.mean():+.3f} ({differences.sem():.3f})"

@@ -1,4 +1,4 @@
-"""The example of section 2, over many draws: what SHC picks first, and what each rank recovers."""
+"""The example of section 2 of the paper: features that SHC enters first, and MrSHC by rank."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from mrshc.datasets import SimulatedData, make_section2_example
 from mrshc.metrics import classification_error_rate
 from mrshc.plotting import dendrograms, write_picture
 from mrshc.study.config import Folders, Study, StudyError
-from mrshc.study.designs_and_methods import check_names, unsupported_clusters_allowed
+from mrshc.study.designs_and_methods import check_names, ignore_unsupported_clusters
 from mrshc.study.study_journal import Row, Task
-from mrshc.study.tables import failures, markdown_table, mean_and_error
+from mrshc.study.tables import failure_note, markdown_table, mean_and_error
 
+# The clusters of the example differ in two directions: rank 2 is right, 1 too small, 3 too large.
 _RANKS = (1, 2, 3)
+# Bounds of the path of SHC: fine enough that features rarely enter two at a time, and ties are then
+# broken by weight.
 _N_BOUNDS = 150
 
-# Column of the results: what it says.
+# Columns of the results, and their descriptions in the table.
 _QUANTITIES = {
     "first_is_noise": "SHC's first feature is noise",
     "noise_in_first_4": "noise among SHC's first four features",
@@ -47,69 +50,85 @@ def tasks(study: Study, _folders: Folders) -> list[Task]:
 
 
 def identity(study: Study, task: Task) -> Row:
-    """Return the columns that say which row a task makes."""
+    """Return the columns that identify the row of a task."""
     design, draw = task
     name = study.entries("design")[design]["name"]
     return {"design": name, "draw": draw, "seed": study.option("seed") + draw}
 
 
 def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
-    """Return what the methods make of one draw; draw the figure if it is the one to show."""
+    """Return the results of one draw, and write the figure if this draw is the one to show."""
     row = identity(study, task)
     seed = row["seed"]
     data = make_section2_example(seed, noise_sd=study.entries("design")[task[0]]["noise_sd"])
+    # Whether each feature is informative, in the order in which SHC selects them; four are.
     useful = data.support[order_of_entry(data.X)]
     row |= {
         "first_is_noise": not useful[0],
         "noise_in_first_4": int((~useful[:4]).sum()),
         "noise_before_all": int((~useful[: np.flatnonzero(useful)[-1]]).sum()),
     }
-    with unsupported_clusters_allowed():
+    with ignore_unsupported_clusters():
         for rank in _RANKS:
             support = MrSHC(4, rank=rank, random_state=seed).fit(data.X).get_support()
             row[f"exact_rank_{rank}"] = bool(np.array_equal(support, data.support))
-        free = MrSHC(4, random_state=seed).fit(data.X)
-        row["chose_rank_2"] = free.rank_ == 2
-        row["cer"] = classification_error_rate(data.labels, free.cut(4))
+        model = MrSHC(4, random_state=seed).fit(data.X)
+        row["chose_rank_2"] = model.rank_ == 2
+        row["cer"] = classification_error_rate(data.labels, model.cut(4))
         if task == (0, min(study.option("draw_shown"), study.replicates - 1)):
             picture = folders.out / f"{study.name}.png"
-            write_picture(_draw(data, seed), picture, dpi=110)
+            # 110 dots per inch are legible on a page, and keep the committed file small.
+            write_picture(_draw_dendrograms(data, seed), picture, dpi=110)
     return [row]
 
 
 def order_of_entry(X: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return features in the order in which a growing bound gives them a weight in SHC."""
+    """Return features in the order in which SHC selects them as its bound grows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The data.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        Positions of the features; those that enter at the same bound, by decreasing weight.
+    """
     p = X.shape[1]
+    # Iterations and tolerance are the defaults of SHC, which are those of R's sparcl.
     path = WeightPath(PairDistances(ArrayMatrix(X), "sqeuclidean"), max_iter=15, tol=1e-4)
     entry, weight = np.full(p, np.inf), np.zeros(p)
+    # A bound of 1 selects one feature; beyond the square root of p the bound has no effect.
     for step, bound in enumerate(np.linspace(1.01, np.sqrt(p), _N_BOUNDS)):
-        found = path.solve(float(bound))
-        new = np.isinf(entry[found.indices])
-        entry[found.indices[new]] = step
-        weight[found.indices[new]] = found.weights[new]
+        solution = path.solve(float(bound))
+        new = np.isinf(entry[solution.indices])
+        entry[solution.indices[new]] = step
+        weight[solution.indices[new]] = solution.weights[new]
     return np.lexsort((-weight, entry))
 
 
-def _draw(data: SimulatedData, seed: int) -> Figure:
+def _draw_dendrograms(data: SimulatedData, seed: int) -> Figure:
+    """Return the trees of SHC and of MrSHC, with the selected features in the titles."""
     models = {
         "SHC": SHC(4).fit(data.X),
         "MrSHC, q = 4 known": MrSHC(4, random_state=seed).fit(data.X),
         "MrSHC, q unknown": MrSHC(range(2, 9), random_state=seed).fit(data.X),
     }
-    picked = {
+    selected = {
         name: ", ".join(np.array(data.feature_names)[model.get_support()])
         for name, model in models.items()
     }
     return dendrograms(
         models,
         annotations={"true cluster": [f"cluster {label + 1}" for label in data.labels]},
-        titles=[f"{name}: {features}" for name, features in picked.items()],
+        titles=[f"{name}: {features}" for name, features in selected.items()],
         names=range(len(data.labels)),
     )
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
-    """Return a row for each quantity: R's share and ours, for each reading of the noise."""
+    """Return a table with a row for each quantity: values of R and of mrshc for each design."""
     headings, rows = [""], [[text] for text in _QUANTITIES.values()]
     for design in study.entries("design"):
         of_design = results[results["design"] == design["name"]]
@@ -119,4 +138,4 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
             reference = design.get("in_r", {}).get(quantity)
             row += ["" if reference is None else f"{reference:.2f}", f"{mean:.3f} ({error:.3f})"]
     picture = f"\n![{study.title}]({study.name}.png)\n"
-    return markdown_table(headings, rows) + picture + failures(results)
+    return markdown_table(headings, rows) + picture + failure_note(results)

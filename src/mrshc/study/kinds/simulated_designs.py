@@ -1,4 +1,4 @@
-"""Simulated designs, clustered by all methods of a study: many draws, means and their errors."""
+"""Simulated designs clustered by several methods: scores of each draw, means over draws."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from mrshc.metrics import classification_error_rate, feature_precision, feature_
 from mrshc.study.config import Folders, Study
 from mrshc.study.designs_and_methods import (
     check_names,
-    estimator_of,
-    imputed,
-    simulated,
-    unsupported_clusters_allowed,
+    draw_dataset,
+    ignore_unsupported_clusters,
+    impute_for_method,
+    make_estimator,
 )
 from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import brief_table, check_columns, design_tables
 
 
 def tasks(study: Study, _folders: Folders) -> list[Task]:
-    """Return every (design, draw, method), draw by draw: early results speak for all designs."""
+    """Return every (design, draw, method), draw by draw."""
     check_names(study, "design", "method")
     check_columns(study)
+    # Draw by draw, so that the first results of a long study cover all designs and methods.
     designs, methods = range(len(study.entries("design"))), range(len(study.entries("method")))
     return [(d, draw, m) for draw in range(study.replicates) for d in designs for m in methods]
 
 
 def identity(study: Study, task: Task) -> Row:
-    """Return the columns that say which row a task makes."""
+    """Return the columns that identify the row of a task."""
     design, draw, method = task
     return {
         "design": study.entries("design")[design]["name"],
@@ -46,37 +47,37 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
     """Return the scores of one method on one draw."""
     row = identity(study, task)
     method = study.entries("method")[task[2]]
-    data = simulated(study, study.entries("design")[task[0]], row["seed"])
-    # Pure noise has no truth to be right about: what is found in it is counted.
-    known = data.support.any()
-    with unsupported_clusters_allowed():
-        X = imputed(study, method, data.X)
-        model = estimator_of(study, method, row["seed"]).fit(X)
+    data = draw_dataset(study, study.entries("design")[task[0]], row["seed"])
+    # Pure noise has no true clusters to score against; only the number of clusters is of interest.
+    has_truth = data.support.any()
+    with ignore_unsupported_clusters():
+        X = impute_for_method(study, method, data.X)
+        model = make_estimator(study, method, row["seed"]).fit(X)
         row |= score(
             model,
-            truth=data.labels if known else None,
-            support=data.support if known else None,
+            truth=data.labels if has_truth else None,
+            support=data.support if has_truth else None,
             n_clusters=data.labels.max() + 1,
         )
     row |= {"n_clusters": getattr(model, "n_clusters_", None)}
     if data.outlying:
-        row |= _without(data, model)
+        row |= _score_other_samples(data, model)
     if hasattr(model, "outlier_samples_"):
-        row |= _flagged(data, model.outlier_samples_)
+        row |= _score_outlier_detection(data, model.outlier_samples_)
     if hasattr(model, "supported_"):
-        row |= _associated(data, model)
+        row |= _score_associated_features(data, model)
     return [row]
 
 
-def _without(data: SimulatedData, model: Any) -> Row:
-    """Return the error on the samples that were left as they are."""
+def _score_other_samples(data: SimulatedData, model: Any) -> Row:
+    """Return the classification error rate on the samples that are not outlying."""
     rest = np.delete(np.arange(data.labels.size), data.outlying)
     labels = model.cut(data.labels.max() + 1)
     return {"cer_others": classification_error_rate(data.labels[rest], labels[rest])}
 
 
-def _flagged(data: SimulatedData, flagged: NDArray[np.intp]) -> Row:
-    """Return the share of the outlying samples that were found, and of the others that were."""
+def _score_outlier_detection(data: SimulatedData, flagged: NDArray[np.intp]) -> Row:
+    """Return the share of outlying samples that were flagged, and the share of others."""
     hits = np.isin(data.outlying, flagged)
     others = data.labels.size - len(data.outlying)
     return {
@@ -85,24 +86,28 @@ def _flagged(data: SimulatedData, flagged: NDArray[np.intp]) -> Row:
     }
 
 
-def _associated(data: SimulatedData, model: Any) -> Row:
-    """Return how well the associated features, rather than those of the tree, meet the truth."""
-    found = np.isin(np.arange(data.support.size), model.associated_features_)
-    row: Row = {"supported": model.supported_, "n_features": int(found.sum())}
+def _score_associated_features(data: SimulatedData, model: Any) -> Row:
+    """Return support, number, recall and precision of the associated features.
+
+    They replace the scores of the features on which the tree is built: a refinement is to find all
+    features that differ between the clusters.
+    """
+    associated = np.isin(np.arange(data.support.size), model.associated_features_)
+    row: Row = {"supported": model.supported_, "n_features": int(associated.sum())}
     if data.support.any():
         row |= {
-            "recall": feature_recall(data.support, found),
-            "precision": feature_precision(data.support, found),
+            "recall": feature_recall(data.support, associated),
+            "precision": feature_precision(data.support, associated),
         }
     return row
 
 
 def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
-    """Return the tables as Markdown."""
+    """Return a Markdown table for each design."""
     check_columns(study)
     return design_tables(results, references, columns=study.option("columns"))
 
 
-def brief(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
-    """Return the first design alone, for a front page."""
+def render_brief(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
+    """Return a Markdown table of the first design."""
     return brief_table(results, references, columns=study.option("columns"))

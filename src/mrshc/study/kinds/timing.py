@@ -1,4 +1,4 @@
-"""Computing times: every method on the same draws, one after the other."""
+"""Computing times of several methods on the same draws, measured one after the other."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pandas as pd
 from mrshc.study.config import Folders, Study, StudyError
 from mrshc.study.designs_and_methods import (
     check_names,
-    estimator_of,
-    simulated,
-    unsupported_clusters_allowed,
+    draw_dataset,
+    ignore_unsupported_clusters,
+    make_estimator,
 )
 from mrshc.study.study_journal import Row, Task
-from mrshc.study.tables import failures, markdown_table
+from mrshc.study.tables import failure_note, markdown_table
 
-# Nothing may run beside a fit that is timed.
+# A fit that is timed must not share the computer with another.
 ONE_AT_A_TIME = True
 
-# Entries of a method that hold the times of others.
+# Entries of a method that hold reported times: those of the paper, and those measured with R.
 _SOURCES = ("paper", "in_r")
 
 
@@ -39,7 +39,7 @@ def tasks(study: Study, _folders: Folders) -> list[Task]:
 
 
 def identity(study: Study, task: Task) -> Row:
-    """Return the columns that say which row a task makes."""
+    """Return the columns that identify the row of a task."""
     design, method, draw = task
     return {
         "design": study.entries("design")[design]["name"],
@@ -49,21 +49,22 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
-    """Return the seconds of one method on one draw: of the second fit, the first may compile."""
+    """Return the seconds of one method on one draw."""
     design, method = study.entries("design")[task[0]], study.entries("method")[task[1]]
     seed = study.option("seed") + task[2]
-    X = simulated(study, design, seed).X
+    X = draw_dataset(study, design, seed).X
+    # The second of two fits is timed, since the first may compile functions.
     for _ in range(2):
-        estimator = estimator_of(study, method, seed)
+        estimator = make_estimator(study, method, seed)
         started = time.perf_counter()
-        with unsupported_clusters_allowed():
+        with ignore_unsupported_clusters():
             estimator.fit(X)
         seconds = time.perf_counter() - started
     return [identity(study, task) | {"seconds": seconds}]
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
-    """Return median seconds beside those of the paper and of R."""
+    """Return a table of median seconds, with those of the paper and of R."""
     groups = results.dropna(subset=["seconds"]).groupby(["design", "method"])["seconds"]
     median, low, high = groups.median(), groups.min(), groups.max()
     headings = ["seconds"]
@@ -71,9 +72,9 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
     for k, design in enumerate(study.entries("design")):
         headings += [f"{design['name']}: paper", "R, recorded", "mrshc (smallest to largest)"]
         for row, method in zip(rows, study.entries("method"), strict=True):
-            it = design["name"], method["name"]
+            key = design["name"], method["name"]
             row += [f"{method[source][k]:g}" if source in method else "" for source in _SOURCES]
             row.append(
-                f"{median[it]:.3f} ({low[it]:.3f} to {high[it]:.3f})" if it in median else ""
+                f"{median[key]:.3f} ({low[key]:.3f} to {high[key]:.3f})" if key in median else ""
             )
-    return markdown_table(headings, rows) + failures(results)
+    return markdown_table(headings, rows) + failure_note(results)
