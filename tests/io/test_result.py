@@ -133,7 +133,7 @@ def test_result_json_is_valid_against_its_schema(result, tmp_path):
             {"format_version": 1},
             "is written in version 1 of the format, this mrshc reads version 4",
         ),
-        ({"format": "something"}, "is not about a result of mrshc"),
+        ({"format": "something"}, "does not describe a result of mrshc"),
         ({"splits": LOST}, "lacks 'splits'"),
     ],
 )
@@ -156,7 +156,7 @@ def test_other_formats_are_refused_with_a_reason(result, tmp_path, change, sente
 def test_a_folder_that_is_not_whole_is_refused(result, tmp_path, lost):
     write_result(result, tmp_path)
     (tmp_path / lost).unlink()
-    with pytest.raises(UserError, match="is not a whole result"):
+    with pytest.raises(UserError, match="is not a complete result"):
         load_result(tmp_path)
 
 
@@ -164,7 +164,9 @@ def test_folders_without_a_result(tmp_path):
     with pytest.raises(UserError, match=r"holds no result: there is no result\.json"):
         load_result(tmp_path)
     (tmp_path / "result.json").write_text("{")
-    with pytest.raises(UserError, match=r"is not a whole result: result\.json is cut off\. Make"):
+    with pytest.raises(
+        UserError, match=r"is not a complete result: result\.json is cut off\. Make"
+    ):
         load_result(tmp_path)
     (tmp_path / "result.json").write_text("{\n")
     with pytest.raises(UserError, match=r"result\.json is not JSON\. Make it again"):

@@ -34,7 +34,7 @@ def folder(whole, tmp_path):
 
 
 def refused(folder, sentence):
-    wanted = rf"{re.escape(str(folder))} is not a whole result: {sentence}.*\. Make it again\."
+    wanted = rf"{re.escape(str(folder))} is not a complete result: {sentence}.*\. Make it again\."
     with pytest.raises(UserError, match=f"^{wanted}$"):
         load_result(folder)
 

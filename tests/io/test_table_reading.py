@@ -41,11 +41,11 @@ BAD = {
     "text only": (b"gene,a,b,c\nx,u,v,w\ny,u,v,w\n", "holds no column of numbers"),
     "a damaged gz": (gzip.compress(b"gene,a,b,c\nx,1,2,3\n" * 99)[:-20], "damaged or cut off"),
     "a damaged xz": (lzma.compress(b"gene,a,b,c\nx,1,2,3\n" * 99)[:-20], "damaged or cut off"),
-    "a damaged npy": (b"\x93NUMPY\x01\x00v", "is not a whole .npy file"),
-    "an unknown archive": (b"PK\x03\x04nothing", "is not a whole .npz file"),
-    "a damaged parquet": (b"PAR1 and no more", "is not a whole Parquet file"),
-    "a damaged h5ad": (b"\x89HDF\r\n\x1a\nand no more", "is not a whole .h5ad file"),
-    "something else": (b"\x7fELF\x00\x00\x01", "is not a table of a known kind"),
+    "a damaged npy": (b"\x93NUMPY\x01\x00v", "is not a complete .npy file"),
+    "an unknown archive": (b"PK\x03\x04nothing", "is not a complete .npz file"),
+    "a damaged parquet": (b"PAR1 and no more", "is not a complete Parquet file"),
+    "a damaged h5ad": (b"\x89HDF\r\n\x1a\nand no more", "is not a complete .h5ad file"),
+    "something else": (b"\x7fELF\x00\x00\x01", "is not a table in a known format"),
     "GCT without a size": (b"#1.2\nfoo\n", "second line must give its size"),
     "GCT cut off": (
         b"#1.2\n3\t3\nName\tDescription\ta\tb\tc\nx\t\t1\t2\t3\n",
@@ -83,7 +83,7 @@ def test_formats_without_their_extra_name_it(write, monkeypatch, module, file, e
     [
         ({"separator": "ab"}, "A separator must be a single character or 'tab', got 'ab'"),
         ({"separator": ""}, "A separator must be a single character"),
-        ({"decimal": "x"}, "A decimal mark must be . or , got 'x'"),
+        ({"decimal": "x"}, "A decimal mark must be '.' or ',', got 'x'"),
     ],
 )
 def test_marks_that_cannot_be(write, mark, sentence):

@@ -194,7 +194,7 @@ def refuse_incomplete(out: Path) -> None:
     if features_shown(result).shape[1] < 2:  # too few for a tree of features
         wanted.remove("heatmap.gtr")
     if absent := sorted(name for name in wanted if not (out / name).is_file()):
-        raise ResultError(f"{out} is not a whole result: it has no {absent[0]}. Make it again.")
+        raise ResultError(f"{out} is not a complete result: it has no {absent[0]}. Make it again.")
 
 
 def about_of(out: Path) -> dict[str, Any]:

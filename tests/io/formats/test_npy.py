@@ -34,5 +34,5 @@ def test_an_array_of_numpy_that_holds_less_than_it_says(tmp_path, shape, packed)
     content = npy({"descr": "<f8", "fortran_order": False, "shape": shape}, b"\0" * 96)
     path = tmp_path / "x.npy"
     path.write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(TableError, match=r"is not a whole \.npy file of numbers: "):
+    with pytest.raises(TableError, match=r"is not a complete \.npy file of numbers: "):
         read_table(path)
