@@ -42,7 +42,7 @@ TOY = TableFormat(
 
 @pytest.fixture
 def registered():
-    """Give a function that registers a format for the time of a test."""
+    """Return a function that registers a format until the end of a test."""
     added = []
 
     def add(table_format):
@@ -88,8 +88,8 @@ def test_a_registered_format_is_read(registered, tmp_path, values, pack):
 def test_a_registered_format_is_read_by_the_command_line(registered, tmp_path, values, main):
     path = toy_file(tmp_path / "x.toy", values)
     options = ("--method", "hmv", "-q", 4, "-k", 2, "--quiet", "--out", tmp_path / "out")
-    code, _, said = main("cluster", path, *options)
-    assert (code, "Known formats are" in said) == (2, True)
+    code, _, message = main("cluster", path, *options)
+    assert (code, "Known formats are" in message) == (2, True)
     registered(TOY)
     assert main("cluster", path, *options)[0] == 0
     assert list(load_result(tmp_path / "out").labels_) == [0] * 6 + [1] * 6
@@ -102,8 +102,8 @@ def test_a_registered_format_is_listed_in_the_help_and_in_sentences(registered, 
             registered(TOY)
         _, shown, _ = main("cluster", "--help")
         assert (".npz, .h5ad or .toy, also compressed" in without_frames(shown)) == is_registered
-        _, _, said = main("cluster", tmp_path / "x", "--out", tmp_path / "out")
-        assert (".h5ad, .zarr and .toy." in said) == is_registered
+        _, _, message = main("cluster", tmp_path / "x", "--out", tmp_path / "out")
+        assert (".h5ad, .zarr and .toy." in message) == is_registered
 
 
 def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, main):

@@ -1,4 +1,4 @@
-"""Names that come in are unique when they go on, and annotations have a type that holds them."""
+"""Names are made unique, and annotations get a type that represents them exactly."""
 
 import numpy as np
 import pytest

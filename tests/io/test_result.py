@@ -34,7 +34,7 @@ LOST = object()
 
 
 def table(n_features=60):
-    """Return a table with names and annotations that are hard to carry."""
+    """Return a table with names and annotations that are difficult to store."""
     data = make_simulation_1(2, mu=2.0)
     X = data.X[:, 10 : 10 + n_features]
     n = len(X)
@@ -75,7 +75,7 @@ def result(request):
     return fit(plan_of(given, method=method, parameters=parameters, truth="cluster"))
 
 
-def test_what_is_written_can_be_loaded(result, tmp_path):
+def test_a_written_result_can_be_loaded(result, tmp_path):
     write_result(result, tmp_path)
     loaded = load_result(tmp_path)
     assert loaded.about == result.about
@@ -90,7 +90,7 @@ def test_what_is_written_can_be_loaded(result, tmp_path):
         pd.testing.assert_frame_equal(after, before, **same)
 
 
-def test_what_only_some_options_find_is_there(result):
+def test_results_of_optional_steps_are_stored(result):
     asked = result.about["parameters"].get("robust", False)
     assert ("outlying" in result.samples) == asked
     assert ({"q_value", "associated"} <= set(result.features)) == asked
@@ -153,7 +153,7 @@ def test_other_formats_are_refused_with_a_reason(result, tmp_path, change, sente
         *("silhouettes.csv", "markers.csv"),
     ],
 )
-def test_a_folder_that_is_not_whole_is_refused(result, tmp_path, lost):
+def test_an_incomplete_folder_is_refused(result, tmp_path, lost):
     write_result(result, tmp_path)
     (tmp_path / lost).unlink()
     with pytest.raises(UserError, match="is not a complete result"):
