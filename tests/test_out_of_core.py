@@ -170,7 +170,7 @@ def test_the_result_is_the_same_wherever_the_data_stay(main, folder, reference, 
         assert main("cluster", file, how, *QUICK, "--out", how) == (0, "", "")
         assert_same_result(Path(how), reference)
         notes = load_result(how).about["data"]["notes"]
-        assert any("X stays in its file (58 kB)" in n for n in notes) == (how == "--out-of-core")
+        assert any("X is left in its file (58 kB)" in n for n in notes) == (how == "--out-of-core")
     if "AnnData" in home or "h5ad" in home:
         result = load_result("--out-of-core")
         assert list(result.samples.index) == SAMPLES
@@ -256,7 +256,7 @@ REFUSED = {
     "rows": (
         lambda f: in_h5ad(f / "x.h5ad", kind="csc"),
         ("--features", "rows"),
-        "is sparse with samples in rows: the other way round needs --in-memory",
+        "is sparse with samples in rows: its transpose needs --in-memory",
     ),
     "three dimensions": (
         lambda f: in_npy(f / "x.npy", np.zeros((3, 4, 5))),
@@ -283,7 +283,7 @@ REFUSED = {
         (),
         "Every sample needs a value, but sample 's7' has none",
     ),
-    "no Zarr": (lambda f: f / "x.zarr", (), "{} is not a whole Zarr store: "),
+    "no Zarr": (lambda f: f / "x.zarr", (), "{} is not a complete Zarr store: "),
 }
 
 
@@ -305,7 +305,7 @@ def test_other_formats_do_not_stay(main, folder):
     for file in ("x.csv", "x.npy.gz"):
         code, _, said = main("cluster", file, "--out-of-core", *QUICK)
         assert (code, said.count("\n")) == (2, 1)
-        assert f"{file} cannot stay in its file: only .npy, .h5ad and .zarr" in said
+        assert f"{file} cannot be read in blocks: only .npy, .h5ad and .zarr" in said
 
 
 def test_a_comparison_needs_memory(main, folder):
@@ -322,7 +322,7 @@ def test_groups_that_are_not_anndatas(folder):
     with pytest.raises(TableError, match=r"^x.zarr must hold a matrix X and tables .* no 'obs'"):
         read_table("x.zarr")
     (folder / "x.zip").write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(TableError, match=r"is not a whole \.npz file"):
+    with pytest.raises(TableError, match=r"is not a complete \.npz file"):
         read_table("x.zip")
 
 
@@ -387,7 +387,7 @@ def test_files_that_are_cut(main, folder, home, how):
     os.truncate(file, file.stat().st_size // 2)
     code, _, said = main("cluster", file, how, *QUICK)
     assert (code, said.count("\n")) == (2, 1)
-    assert f"{file} is not a whole " in said
+    assert f"{file} is not a complete " in said
     assert list(folder.iterdir()) == [file]
 
 
@@ -402,7 +402,7 @@ def test_a_chunk_that_cannot_be_decoded(main, folder, how):
         assert "mrshc: Columns 48 to 63 of " in said
         assert "cannot be read: " in said
     else:
-        assert "x.zarr is not a whole Zarr store: " in said
+        assert "x.zarr is not a complete Zarr store: " in said
     assert list(folder.iterdir()) == [file]
 
 

@@ -370,7 +370,7 @@ def test_a_result_with_missing_files_is_not_taken_for_complete(main, drawn, tabl
     (tmp_path / "out" / lost).unlink()
     code, _, said = main(*same, "--resume")
     assert code == 2
-    assert "is not a whole result: " in said
+    assert "is not a complete result: " in said
     assert "Make it again. Use --overwrite in place of --resume." in said
     assert main(*same, "--resume", "--overwrite", "--quiet")[0] == 0
     assert (tmp_path / "out" / lost).exists()
@@ -401,7 +401,9 @@ def test_a_damaged_result_has_no_new_report(main, tmp_path):
     write_result(tiny_result(), tmp_path)
     (tmp_path / "linkage.csv").write_text("left,right,height,size\n")
     code, _, said = main("report", tmp_path)
-    wanted = "is not a whole result: linkage.csv has 0 rows where 5 were expected. Make it again."
+    wanted = (
+        "is not a complete result: linkage.csv has 0 rows where 5 were expected. Make it again."
+    )
     assert (code, said) == (2, f"mrshc: {tmp_path} {wanted}\n")
     assert not (tmp_path / "report.html").exists()
 

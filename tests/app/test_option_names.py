@@ -69,7 +69,7 @@ def test_errors_name_options_on_the_command_line(main, tmp_path, monkeypatch):
     frame.to_csv("t.csv", index_label="sample")
     frame.iloc[:1, :2].to_csv("few.csv", index_label="sample")
     for command, sentence in {
-        "few.csv": "If they are in rows, say so with --features rows.",
+        "few.csv": "If they are in rows, give --features rows.",
         "t.csv --out-of-core": "Write it as one of them, or leave --out-of-core out.",
         "t.csv --top-variance 99": "--top-variance must be a whole number in [1, 9], got 99.",
         "t.csv --floor 5 --ceiling 4": "--floor must not lie above --ceiling, got 5.0 and 4.0.",

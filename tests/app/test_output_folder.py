@@ -573,7 +573,7 @@ def test_a_result_with_a_missing_file_is_not_complete(folder, tmp_path):
     outputs.refuse_incomplete(tmp_path / "out")
     for name in ALWAYS - {"result.json"}:
         (tmp_path / "out" / name).rename(tmp_path / name)
-        with pytest.raises(UserError, match=f"is not a whole result: .*{name}.* Make it again"):
+        with pytest.raises(UserError, match=f"is not a complete result: .*{name}.* Make it again"):
             outputs.refuse_incomplete(tmp_path / "out")
         (tmp_path / name).rename(tmp_path / "out" / name)
 

@@ -1,13 +1,13 @@
-"""What tests of reading share."""
+"""Fixtures of the tests of reading."""
 
 import pytest
 
 
 @pytest.fixture
 def write(tmp_path):
-    def written(content, name="table.txt"):
+    def write_file(content, name="table.txt"):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
-    return written
+    return write_file

@@ -1,4 +1,4 @@
-"""Files of AnnData, HDF5, Zarr and numpy that are not what they say end in one sentence."""
+"""Files of AnnData in HDF5 and Zarr that are damaged or incomplete are refused in one sentence."""
 
 import gzip
 import json
@@ -36,7 +36,7 @@ def write(group, name, values):
 
 
 def annotate(root, kind="csr", *, values=None):
-    """Write what AnnData would."""
+    """Write X, obs and var as AnnData does."""
     values = numbers() if values is None else values
     if kind == "dense":
         write(root, "X", values)
@@ -60,7 +60,7 @@ def annotate(root, kind="csr", *, values=None):
 
 @pytest.fixture(params=["h5ad", "zarr"])
 def root(request, tmp_path):
-    """Give a store that can be written to."""
+    """Return an HDF5 or Zarr store that can be written to."""
     if request.param == "zarr":
         yield zarr.open_group(tmp_path / "x.zarr", mode="w")
     else:
@@ -82,8 +82,8 @@ def replace(group, name, values):
     write(group, name, values)
 
 
-def refused(root, said, **options):
-    with pytest.raises(TableError, match=said) as raised:
+def check_refused(root, message, **options):
+    with pytest.raises(TableError, match=message) as raised:
         read_table(path_of(root), **options)
     assert str(raised.value).count("\n") == 0
     return str(raised.value)
@@ -91,7 +91,7 @@ def refused(root, said, **options):
 
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc"])
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_a_whole_file(root, kind, in_memory):
+def test_a_complete_file(root, kind, in_memory):
     table = read_table(path_of(annotate(root, kind)), in_memory=in_memory)
     np.testing.assert_array_equal(table.to_frame(), numbers())
     assert list(table.sample_names[:2]) == ["obs 0", "obs 1"]
@@ -105,7 +105,7 @@ def test_a_whole_file(root, kind, in_memory):
 @pytest.mark.parametrize("in_memory", [True, False])
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 @pytest.mark.parametrize("index", [10**6, -1])
-def test_an_index_that_is_not_there(root, kind, index, in_memory):
+def test_an_index_out_of_range(root, kind, index, in_memory):
     group = annotate(root, kind)["X"]
     indices = group["indices"][:]
     indices[3] = index
@@ -114,7 +114,7 @@ def test_an_index_that_is_not_there(root, kind, index, in_memory):
         read_table(path_of(root), in_memory=in_memory).to_frame()
 
 
-def test_the_command_line_says_it_in_one_sentence(tmp_path, capsys, monkeypatch):
+def test_the_command_line_reports_damage_in_one_sentence(tmp_path, capsys, monkeypatch):
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         annotate(file, "csc")["X/indices"][3] = -1
     monkeypatch.chdir(tmp_path)
@@ -122,11 +122,11 @@ def test_the_command_line_says_it_in_one_sentence(tmp_path, capsys, monkeypatch)
         monkeypatch.setattr("sys.argv", ["mrshc", "cluster", "x.h5ad", "--quiet", *options])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capsys.readouterr().err
+        message = capsys.readouterr().err
         assert ended.value.code == 2
-        assert "x.h5ad" in said
-        assert "must be between 0 and 5, but one of them is -1" in said
-        assert "Traceback" not in said
+        assert "x.h5ad" in message
+        assert "must be between 0 and 5, but one of them is -1" in message
+        assert "Traceback" not in message
 
 
 SPARSE = {
@@ -149,17 +149,17 @@ SPARSE = {
 )
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_a_sparse_matrix_that_is_damaged(root, name, in_memory):
-    change, said = SPARSE[name]
+    change, message = SPARSE[name]
     change(annotate(root)["X"])
-    refused(root, said, in_memory=in_memory)
+    check_refused(root, message, in_memory=in_memory)
 
 
-def test_a_column_count_that_no_file_holds(root):
+def test_a_shape_larger_than_the_values_in_the_file(root):
     annotate(root, "csc")["X"].attrs["shape"] = [10**12, P]
-    refused(root, r"its shape must fit the number of its values, but is \(1000000000000, 9\)")
+    check_refused(root, r"its shape must fit the number of its values, but is \(1000000000000, 9\)")
 
 
-def test_cells_that_are_given_twice_are_added_up_alike(root):
+def test_repeated_cells_are_summed_in_memory_and_in_blocks(root):
     group = annotate(root, "csc", values=np.zeros((N, P)))["X"]
     replace(group, "data", np.array([100, 100, 7], np.int8))
     replace(group, "indices", np.array([5, 5, 0], np.int32))
@@ -211,15 +211,15 @@ FRAMES = {
     indirect=["root"],
 )
 def test_names_and_annotations_that_do_not_fit(root, name):
-    change, said = FRAMES[name]
+    change, message = FRAMES[name]
     change(annotate(root)["obs"])
-    refused(root, said)
+    check_refused(root, message)
 
 
-def test_a_table_that_is_not_one(root):
+def test_an_array_in_place_of_obs(root):
     annotate(root)
     replace(root, "obs", np.ones(N))
-    refused(root, "holds 'obs' as an array")
+    check_refused(root, "holds 'obs' as an array")
 
 
 def test_annotations_of_unknown_kinds_are_left_out(root):
@@ -231,24 +231,24 @@ def test_annotations_of_unknown_kinds_are_left_out(root):
     assert any("'obs/nested'" in note and "left out" in note for note in table.notes)
 
 
-def test_categories_that_are_made_of_themselves(tmp_path):
+def test_categories_that_refer_to_themselves(tmp_path):
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         inner = annotate(file)["obs/class"]
         del inner["categories"]
         inner["categories"] = inner
-        refused(file, "'obs/class/categories' must be an array")
+        check_refused(file, "'obs/class/categories' must be an array")
 
 
-def test_names_and_annotations_of_types_that_no_table_has(tmp_path):
-    for name, said in (("_index", "must be text"), ("about", None)):
+def test_names_and_annotations_of_unsupported_types(tmp_path):
+    for name, message in (("_index", "must be text"), ("about", None)):
         with h5py.File(tmp_path / "x.h5ad", "w") as file:
             frame = annotate(file)["obs"]
             del frame[name]
             frame.create_dataset(name, (N,), h5py.vlen_dtype(np.uint8))[0] = [1, 2]
-        if said is None:
+        if message is None:
             assert list(read_table(tmp_path / "x.h5ad").sample_annotations) == ["class"]
         else:
-            with pytest.raises(TableError, match=said):
+            with pytest.raises(TableError, match=message):
                 read_table(tmp_path / "x.h5ad")
 
 
@@ -301,7 +301,7 @@ def test_links_to_other_files_are_refused(tmp_path, other, name, packed):
 def test_values_in_other_files_are_refused(tmp_path, other):
     layout = h5py.VirtualLayout((N, P), float)
     layout[:] = h5py.VirtualSource(other, "X", (N, P))
-    for made, said in (
+    for made, message in (
         (lambda f: f.create_virtual_dataset("X", layout), "X as a virtual dataset"),
         (
             lambda f: f.create_dataset("X", (N, P), float, external=[(other, 0, 8 * N * P)]),
@@ -313,7 +313,7 @@ def test_values_in_other_files_are_refused(tmp_path, other):
             del file["X"]
             made(file)
         for in_memory in (True, False):
-            with pytest.raises(TableError, match=rf"x\.h5ad .*{said}.*into one file"):
+            with pytest.raises(TableError, match=rf"x\.h5ad .*{message}.*into one file"):
                 read_table(tmp_path / "x.h5ad", in_memory=in_memory)
 
 
@@ -332,7 +332,7 @@ def test_a_link_to_itself(tmp_path):
         annotate(file, "dense")
         del file["X"]
         file["X"] = h5py.SoftLink("/X")
-        refused(file, "'X' as a link that leads to itself")
+        check_refused(file, "'X' as a link that leads to itself")
 
 
 def test_links_out_of_a_zarr_folder_are_refused(tmp_path):
@@ -403,7 +403,7 @@ def test_a_dataset_that_was_never_written(tmp_path, chunks):
         annotate(file, "dense")
         del file["X"]
         file.create_dataset("X", (N, P), float, chunks=chunks)
-        refused(file, r"x\.h5ad declares X with 6 x 9 values, but holds none of them")
+        check_refused(file, r"x\.h5ad declares X with 6 x 9 values, but holds none of them")
 
 
 @pytest.mark.parametrize("shape", [(N, P), (10**7, 10**9)])
@@ -423,7 +423,7 @@ def test_more_values_than_a_file_can_hold(tmp_path, chunk):
         read_table(path)
 
 
-def test_names_that_no_file_holds(root):
+def test_names_larger_than_the_file(root):
     frame = annotate(root, "csc", values=np.zeros((10**7, 2)).astype(bool)[:6])["obs"]
     root["X"].attrs["shape"] = [10**6, 2]
     del frame["_index"]
@@ -431,17 +431,17 @@ def test_names_that_no_file_holds(root):
         frame.create_array("_index", shape=(10**6,), chunks=(10**6,), dtype=str)
     else:
         frame.create_dataset("_index", (10**6,), h5py.string_dtype(), chunks=(10**6,))
-    refused(root, r"declares obs/_index with 1,000,000 values, but holds none of them")
+    check_refused(root, r"declares obs/_index with 1,000,000 values, but holds none of them")
 
 
-def test_categories_that_no_file_holds(root):
+def test_categories_larger_than_the_file(root):
     inner = annotate(root)["obs/class"]
     del inner["categories"]
     if isinstance(root, zarr.Group):
         inner.create_array("categories", shape=(10**9,), chunks=(10**9,), dtype="i8")
     else:
         inner.create_dataset("categories", (10**9,), "i8", chunks=(10**6,))
-    refused(root, "declares obs/class/categories with 1,000,000,000 values, but holds none")
+    check_refused(root, "declares obs/class/categories with 1,000,000,000 values, but holds none")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -451,7 +451,7 @@ def test_links_are_refused_without_opening_what_they_lead_to(tmp_path):
         annotate(file, "dense")
         del file["obs"]
         file["obs"] = h5py.ExternalLink(str(tmp_path / "pipe"), "/obs")
-        refused(file, "refers to another file")
+        check_refused(file, "refers to another file")
 
 
 def test_a_sparse_matrix_larger_than_the_memory_through_a_pipe(tmp_path, monkeypatch):

@@ -42,7 +42,7 @@ TOY = TableFormat(
 
 @pytest.fixture
 def registered():
-    """Give a function that registers a format for the time of a test."""
+    """Return a function that registers a format until the end of a test."""
     added = []
 
     def add(table_format):
@@ -74,7 +74,7 @@ def without_frames(shown):
 def test_a_registered_format_is_read(registered, tmp_path, values, pack):
     path = toy_file(tmp_path / "x.toy", values)
     path.write_bytes(pack(path.read_bytes()))
-    with pytest.raises(TableError, match="is not a table of a known kind"):
+    with pytest.raises(TableError, match="is not a table in a known format"):
         read_table(path)
     registered(TOY)
     table = read_table(path)
@@ -88,8 +88,8 @@ def test_a_registered_format_is_read(registered, tmp_path, values, pack):
 def test_a_registered_format_is_read_by_the_command_line(registered, tmp_path, values, main):
     path = toy_file(tmp_path / "x.toy", values)
     options = ("--method", "hmv", "-q", 4, "-k", 2, "--quiet", "--out", tmp_path / "out")
-    code, _, said = main("cluster", path, *options)
-    assert (code, "Known are" in said) == (2, True)
+    code, _, message = main("cluster", path, *options)
+    assert (code, "Known formats are" in message) == (2, True)
     registered(TOY)
     assert main("cluster", path, *options)[0] == 0
     assert list(load_result(tmp_path / "out").labels_) == [0] * 6 + [1] * 6
@@ -102,8 +102,8 @@ def test_a_registered_format_is_listed_in_the_help_and_in_sentences(registered, 
             registered(TOY)
         _, shown, _ = main("cluster", "--help")
         assert (".npz, .h5ad or .toy, also compressed" in without_frames(shown)) == is_registered
-        _, _, said = main("cluster", tmp_path / "x", "--out", tmp_path / "out")
-        assert (".h5ad, .zarr and .toy." in said) == is_registered
+        _, _, message = main("cluster", tmp_path / "x", "--out", tmp_path / "out")
+        assert (".h5ad, .zarr and .toy." in message) == is_registered
 
 
 def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, main):
@@ -169,7 +169,7 @@ def test_a_format_that_is_known_but_not_read(registered, tmp_path):
     with pytest.raises(TableError, match=r"x is a program\. Run it, and name what it writes\."):
         read_table(tmp_path / "x")
     (tmp_path / "x").write_bytes(b"\0\0")
-    with pytest.raises(TableError, match=r"Known are CSV, .* and \.zarr\.$"):
+    with pytest.raises(TableError, match=r"Known formats are CSV, .* and \.zarr\.$"):
         read_table(tmp_path / "x")
 
 
@@ -179,7 +179,7 @@ def test_an_extra_that_is_absent_is_named(registered, tmp_path):
         listed=(".needy",),
         extra="needs",
         recognise=lambda file: file.head.startswith(b"NEEDY"),
-        read_stream=lambda *_: needy.library("mrshc_has_no_such_module"),
+        read_stream=lambda *_: needy.import_library("mrshc_has_no_such_module"),
     )
     registered(needy)
     (tmp_path / "x").write_bytes(b"NEEDY")

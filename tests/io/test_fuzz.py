@@ -1,4 +1,4 @@
-"""Whatever bytes come in, the reader gives a table or one sentence."""
+"""For any bytes, the reader returns a table or raises an error of one sentence."""
 
 import gzip
 import io

@@ -227,7 +227,7 @@ def test_every_cut_of_every_file_is_noticed(saved, tmp_path):
         step = max(1, len(content) // 60)
         for length in {*range(0, len(content), step), len(content) - 1}:
             put(tmp_path / name, content[:length])
-            with pytest.raises(ResultError, match=r"is not a whole result: .* Make it again\."):
+            with pytest.raises(ResultError, match=r"is not a complete result: .* Make it again\."):
                 load_result(tmp_path)
         put(tmp_path / name, content)
     load_result(tmp_path)

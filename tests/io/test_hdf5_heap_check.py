@@ -1,4 +1,4 @@
-"""Collections of texts in which HDF5 would read without end are found, with bounded work."""
+"""Collections of texts that HDF5 would never finish reading are detected, with bounded work."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def overlapping(n_headers, n_texts, *, sizes):
     ],
     ids=["all to the end", "each a little further"],
 )
-def test_collections_that_overlap_are_not_walked_again_and_again(sizes):
+def test_objects_of_overlapping_collections_are_checked_once(sizes):
     content = Counted(overlapping(400, 4000, sizes=sizes))
     Counted.n_reads = 0
     refuse_endless_heap(content)
@@ -72,7 +72,7 @@ def is_endless(content):
     return False
 
 
-def test_what_is_refused_is_what_a_plain_walk_finds():
+def test_a_simple_implementation_refuses_the_same_files():
     rng = np.random.default_rng(0)
     found = []
     for _ in range(500):

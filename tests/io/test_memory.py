@@ -1,4 +1,4 @@
-"""Free memory is the least of what the system and its control groups leave."""
+"""Free memory is the minimum over the system and the control groups of the process."""
 
 import math
 
@@ -54,7 +54,7 @@ def test_a_group_beyond_its_limit_leaves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("groups", ["", "0::/\n", "3:memory:/mine\n", "nonsense", "0::/../../..\n"])
-def test_without_limits_anything_goes(tmp_path, groups):
+def test_memory_is_infinite_without_limits(tmp_path, groups):
     group(tmp_path, limit="max", use=100)
     assert control_group_memory(groups, mount=tmp_path) == math.inf
 
@@ -63,5 +63,5 @@ def test_without_limits_anything_goes(tmp_path, groups):
     ("count", "words"),
     [(17, "17 bytes"), (57_600, "58 kB"), (1_500_000, "1.5 MB"), (4 * 10**12, "4.0 TB")],
 )
-def test_sizes_in_words(count, words):
+def test_sizes_are_formatted_with_units(count, words):
     assert size(count) == words

@@ -1,4 +1,4 @@
-"""Samples and features are told apart, and the reason is said."""
+"""The sides of samples and features are detected, and the reason is noted."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from mrshc.io import read_table
 from small_table import FEATURES, SAMPLES, X, assert_read, features_in_rows
 
 
-def test_more_rows_than_columns_means_features_in_rows_and_that_is_said(write):
+def test_more_rows_than_columns_means_features_in_rows_and_is_noted(write):
     tall, wide = features_in_rows(","), pd.DataFrame(X, SAMPLES, FEATURES).to_csv()
     assert "features in rows (more rows than columns" in read_table(write(tall)).notes[0]
     assert_read(read_table(write(wide)))

@@ -1,9 +1,9 @@
-"""Names that come in are unique when they go on, and annotations have a type that holds them."""
+"""Names are made unique, and annotations get a type that represents them exactly."""
 
 import numpy as np
 import pytest
 
-from mrshc.io.raw_table import tidy, unique
+from mrshc.io.raw_table import parse_annotation, unique
 
 
 def test_unique_names_never_collide_with_given_ones():
@@ -30,7 +30,7 @@ def test_unique_names_never_collide_with_given_ones():
     ],
 )
 def test_annotations_of_large_numbers(cells, kind):
-    values = tidy(cells)
+    values = parse_annotation(cells)
     assert values.dtype.kind == kind
     if kind != "O":
         wanted = [np.nan if cell == "NA" else float(cell) for cell in cells]

@@ -34,7 +34,7 @@ LOST = object()
 
 
 def table(n_features=60):
-    """Return a table with names and annotations that are hard to carry."""
+    """Return a table with names and annotations that are difficult to store."""
     data = make_simulation_1(2, mu=2.0)
     X = data.X[:, 10 : 10 + n_features]
     n = len(X)
@@ -75,7 +75,7 @@ def result(request):
     return fit(plan_of(given, method=method, parameters=parameters, truth="cluster"))
 
 
-def test_what_is_written_can_be_loaded(result, tmp_path):
+def test_a_written_result_can_be_loaded(result, tmp_path):
     write_result(result, tmp_path)
     loaded = load_result(tmp_path)
     assert loaded.about == result.about
@@ -90,7 +90,7 @@ def test_what_is_written_can_be_loaded(result, tmp_path):
         pd.testing.assert_frame_equal(after, before, **same)
 
 
-def test_what_only_some_options_find_is_there(result):
+def test_results_of_optional_steps_are_stored(result):
     asked = result.about["parameters"].get("robust", False)
     assert ("outlying" in result.samples) == asked
     assert ({"q_value", "associated"} <= set(result.features)) == asked
@@ -133,7 +133,7 @@ def test_result_json_is_valid_against_its_schema(result, tmp_path):
             {"format_version": 1},
             "is written in version 1 of the format, this mrshc reads version 4",
         ),
-        ({"format": "something"}, "is not about a result of mrshc"),
+        ({"format": "something"}, "does not describe a result of mrshc"),
         ({"splits": LOST}, "lacks 'splits'"),
     ],
 )
@@ -153,10 +153,10 @@ def test_other_formats_are_refused_with_a_reason(result, tmp_path, change, sente
         *("silhouettes.csv", "markers.csv"),
     ],
 )
-def test_a_folder_that_is_not_whole_is_refused(result, tmp_path, lost):
+def test_an_incomplete_folder_is_refused(result, tmp_path, lost):
     write_result(result, tmp_path)
     (tmp_path / lost).unlink()
-    with pytest.raises(UserError, match="is not a whole result"):
+    with pytest.raises(UserError, match="is not a complete result"):
         load_result(tmp_path)
 
 
@@ -164,7 +164,9 @@ def test_folders_without_a_result(tmp_path):
     with pytest.raises(UserError, match=r"holds no result: there is no result\.json"):
         load_result(tmp_path)
     (tmp_path / "result.json").write_text("{")
-    with pytest.raises(UserError, match=r"is not a whole result: result\.json is cut off\. Make"):
+    with pytest.raises(
+        UserError, match=r"is not a complete result: result\.json is cut off\. Make"
+    ):
         load_result(tmp_path)
     (tmp_path / "result.json").write_text("{\n")
     with pytest.raises(UserError, match=r"result\.json is not JSON\. Make it again"):

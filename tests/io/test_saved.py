@@ -1,4 +1,4 @@
-"""What is wrong with a saved result is said in a sentence that names the file."""
+"""Defects of a saved result are reported in a sentence that names the file."""
 
 import csv
 import io
@@ -20,21 +20,21 @@ LOST = object()
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
+def saved_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
     write_result(tiny_result(), folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture
-def folder(whole, tmp_path):
-    for name, content in whole.items():
+def folder(saved_files, tmp_path):
+    for name, content in saved_files.items():
         (tmp_path / name).write_bytes(content)
     return tmp_path
 
 
-def refused(folder, sentence):
-    wanted = rf"{re.escape(str(folder))} is not a whole result: {sentence}.*\. Make it again\."
+def check_refused(folder, sentence):
+    wanted = rf"{re.escape(str(folder))} is not a complete result: {sentence}.*\. Make it again\."
     with pytest.raises(UserError, match=f"^{wanted}$"):
         load_result(folder)
 
@@ -90,7 +90,11 @@ def swap(rows):
         ("linkage.csv", put(1, "size", "3"), "linkage.csv holds no tree: .* has the size 3"),
         ("linkage.csv", drop, "linkage.csv has 4 rows where 5 were expected"),
         ("linkage.csv", rename("left", "right"), "linkage.csv has other columns than expected"),
-        ("clusters.csv", put(1, "cluster", "3"), "clusters.csv holds '3' .* whole number in range"),
+        (
+            "clusters.csv",
+            put(1, "cluster", "3"),
+            "clusters.csv holds '3' .* whole number in range",
+        ),
         ("clusters.csv", put(1, "cluster", "0"), "clusters.csv holds '0' in row 1 of the column"),
         ("clusters.csv", put(1, "cluster", "2"), "clusters.csv has clusters of other sizes"),
         ("clusters.csv", put(1, "cluster", "9" * 5000), "clusters.csv holds '9999"),
@@ -119,9 +123,9 @@ def swap(rows):
         ("markers.csv", put(1, "node", "11"), "markers.csv holds '11' in row 1 of the column"),
     ],
 )
-def test_what_cannot_be_is_refused(folder, name, change, sentence):
+def test_invalid_tables_are_refused(folder, name, change, sentence):
     edit(folder / name, change)
-    refused(folder, sentence)
+    check_refused(folder, sentence)
 
 
 @pytest.mark.parametrize(
@@ -138,17 +142,17 @@ def test_what_cannot_be_is_refused(folder, name, change, sentence):
 def test_values_must_belong_to_the_names(folder, old, new, sentence):
     path = folder / "selected.gct"
     path.write_bytes(path.read_bytes().replace(old, new, 1))
-    refused(folder, sentence)
+    check_refused(folder, sentence)
 
 
-def test_values_must_be_ones_that_a_fit_takes(folder):
+def test_values_that_estimators_refuse_are_refused(folder):
     path = folder / "selected.gct"
     lines = path.read_text(encoding="utf-8").splitlines()
     for value in ("inf", "1e308"):
         cells = lines[-1].split("\t")
         cells[-1] = value
         path.write_text("\n".join([*lines[:-1], "\t".join(cells), ""]), encoding="utf-8")
-        refused(folder, "selected.gct holds values that no fit takes")
+        check_refused(folder, "selected.gct holds values that no fit takes")
 
 
 @pytest.mark.parametrize(
@@ -162,9 +166,9 @@ def test_values_must_be_ones_that_a_fit_takes(folder):
     ],
 )
 def test_tables_of_another_result_or_edited_ones_are_refused(folder, name, change):
-    """They agree with result.json as far as that can be told."""
+    """They agree with result.json, so that only the checksum differs."""
     edit(folder / name, change)
-    refused(folder, f"{name} is not the file that was written with this result")
+    check_refused(folder, f"{name} is not the file that was written with this result")
 
 
 def test_clusters_that_contradict_the_tree_are_refused(folder):
@@ -173,13 +177,13 @@ def test_clusters_that_contradict_the_tree_are_refused(folder):
         rows[1][at], rows[6][at] = rows[6][at], rows[1][at]
 
     edit(folder / "clusters.csv", exchange)
-    refused(folder, "clusters.csv is not the file that was written with this result")
+    check_refused(folder, "clusters.csv is not the file that was written with this result")
 
 
 def test_an_open_quotation_mark_does_not_hide_the_rest(folder):
     path = folder / "clusters.csv"
     path.write_bytes(path.read_bytes().replace(b"\ns6,", b'\n"s6,'))
-    refused(folder, "clusters.csv is not CSV")
+    check_refused(folder, "clusters.csv is not CSV")
 
 
 @pytest.mark.parametrize("text", ["a\rb", "a\nb", "a\r\nb", "\x85", "\u2028", '"', " a "])
@@ -192,9 +196,9 @@ def test_texts_come_back_as_they_were(tmp_path, text):
 
 @pytest.mark.parametrize("content", [b"\xff\n", b"\0\n", b"", b"\n"])
 @pytest.mark.parametrize("name", ["clusters.csv", "selected.gct", "result.json"])
-def test_files_of_something_else_are_refused(folder, name, content):
+def test_files_with_other_content_are_refused(folder, name, content):
     (folder / name).write_bytes(content)
-    refused(folder, f"{name} (is|has)")
+    check_refused(folder, f"{name} (is|has)")
 
 
 @pytest.mark.parametrize(
@@ -223,20 +227,20 @@ def test_files_of_something_else_are_refused(folder, name, content):
         ({"scores": {}}, "lacks 'scores.truth'"),
     ],
 )
-def test_result_json_must_be_as_its_schema_says(folder, change, sentence):
+def test_violations_of_the_schema_are_refused(folder, change, sentence):
     path = folder / "result.json"
     about = json.loads(path.read_bytes()) | change
     path.write_text(json.dumps({k: v for k, v in about.items() if v is not LOST}) + "\n")
-    refused(folder, f"result.json {sentence}")
+    check_refused(folder, f"result.json {sentence}")
 
 
 @pytest.mark.parametrize("rank", [6, 10**6, 10**12, 2**62])
-def test_a_rank_that_no_matrix_has_is_refused_at_once(folder, rank):
+def test_a_rank_larger_than_the_matrix_is_refused(folder, rank):
     path = folder / "result.json"
     about = json.loads(path.read_bytes())
     about["chosen"]["rank"] = rank
     path.write_text(json.dumps(about) + "\n")
-    refused(folder, "result.json has a rank that no matrix of its size has")
+    check_refused(folder, "result.json has a rank that no matrix of its size has")
 
 
 @pytest.mark.parametrize(
@@ -255,38 +259,38 @@ def test_tests_of_splits_must_fit_the_tree(folder, key, value, sentence):
     about = json.loads(path.read_bytes())
     about["splits"][0][key] = value
     path.write_text(json.dumps(about) + "\n")
-    refused(folder, f"result.json {sentence}")
+    check_refused(folder, f"result.json {sentence}")
 
 
 @pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "9" * 5000, "[" * 100_000, "1,"])
 def test_numbers_that_json_does_not_have_are_refused(folder, value):
     path = folder / "result.json"
     path.write_text(path.read_text().replace('"n_missing": 0', f'"n_missing": {value}'))
-    refused(folder, "result.json ")
+    check_refused(folder, "result.json ")
 
 
-def test_an_entry_that_is_there_twice_is_refused(folder):
+def test_a_repeated_entry_is_refused(folder):
     path = folder / "result.json"
     path.write_text(path.read_text().replace('"n_missing": 0', '"n_missing": 0, "n_missing": 1'))
-    refused(folder, "result.json is not JSON")
+    check_refused(folder, "result.json is not JSON")
 
 
 def test_outlying_samples_must_be_named_in_both_files(folder):
     path = folder / "result.json"
     about = json.loads(path.read_bytes()) | {"outliers": [NAMES[0]]}
     path.write_text(json.dumps(about) + "\n")
-    refused(folder, "clusters.csv has other outlying samples than result.json")
+    check_refused(folder, "clusters.csv has other outlying samples than result.json")
 
 
 VALUES = (None, True, 0, -1, 0.5, 7, "", "text", [], {}, [None], {"a": 1}, "f" * 64)
 
 
-def test_the_schema_is_checked_as_a_full_validator_does(whole):
+def test_the_schema_is_checked_as_a_full_validator_does(saved_files):
     schema, rng = load_schema(SCHEMA), np.random.default_rng(0)
     validator = jsonschema.Draft202012Validator(dict(schema))
     n_valid = 0
     for _ in range(400):
-        about = json.loads(whole["result.json"])
+        about = json.loads(saved_files["result.json"])
         parent = about
         while True:
             key = (

@@ -1,4 +1,4 @@
-"""Every kind of input is read once and whole, or refused with one sentence."""
+"""Every kind of input is read once and completely, or refused in one sentence."""
 
 import bz2
 import gzip
@@ -52,7 +52,7 @@ def test_formats_that_are_not_read_front_to_back_come_through_a_pipe(tmp_path, n
     assert list(table.sample_names) == list(expected.sample_names)
 
 
-def test_asking_whether_a_pipe_can_stay_does_not_read_from_it(frame, tmp_path):
+def test_can_stay_does_not_read_from_a_pipe(frame, tmp_path):
     def ask_and_read(path):
         assert not can_stay(path)
         return read_table(path)
@@ -112,7 +112,7 @@ def test_standard_input():
     assert done.stdout.decode().strip() == "(3, 4) standard input"
 
 
-def test_files_that_are_not_there(tmp_path):
+def test_absent_files_are_refused(tmp_path):
     with pytest.raises(TableError, match="There is no file"):
         read_table(tmp_path / "none.csv")
     with pytest.raises(TableError, match="is a folder"):

@@ -1,4 +1,4 @@
-"""What cannot be read is refused in one sentence; names are cleaned where they enter."""
+"""Unreadable content is refused in one sentence; names and annotations are cleaned."""
 
 import gzip
 import lzma
@@ -41,11 +41,11 @@ BAD = {
     "text only": (b"gene,a,b,c\nx,u,v,w\ny,u,v,w\n", "holds no column of numbers"),
     "a damaged gz": (gzip.compress(b"gene,a,b,c\nx,1,2,3\n" * 99)[:-20], "damaged or cut off"),
     "a damaged xz": (lzma.compress(b"gene,a,b,c\nx,1,2,3\n" * 99)[:-20], "damaged or cut off"),
-    "a damaged npy": (b"\x93NUMPY\x01\x00v", "is not a whole .npy file"),
-    "an unknown archive": (b"PK\x03\x04nothing", "is not a whole .npz file"),
-    "a damaged parquet": (b"PAR1 and no more", "is not a whole Parquet file"),
-    "a damaged h5ad": (b"\x89HDF\r\n\x1a\nand no more", "is not a whole .h5ad file"),
-    "something else": (b"\x7fELF\x00\x00\x01", "is not a table of a known kind"),
+    "a damaged npy": (b"\x93NUMPY\x01\x00v", "is not a complete .npy file"),
+    "an unknown archive": (b"PK\x03\x04nothing", "is not a complete .npz file"),
+    "a damaged parquet": (b"PAR1 and no more", "is not a complete Parquet file"),
+    "a damaged h5ad": (b"\x89HDF\r\n\x1a\nand no more", "is not a complete .h5ad file"),
+    "something else": (b"\x7fELF\x00\x00\x01", "is not a table in a known format"),
     "GCT without a size": (b"#1.2\nfoo\n", "second line must give its size"),
     "GCT cut off": (
         b"#1.2\n3\t3\nName\tDescription\ta\tb\tc\nx\t\t1\t2\t3\n",
@@ -55,7 +55,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_read_gets_one_sentence(write, case):
+def test_unreadable_content_is_refused_in_one_sentence(write, case):
     content, sentence = BAD[case]
     with pytest.raises(TableError, match=sentence) as caught:
         read_table(write(content))
@@ -83,10 +83,10 @@ def test_formats_without_their_extra_name_it(write, monkeypatch, module, file, e
     [
         ({"separator": "ab"}, "A separator must be a single character or 'tab', got 'ab'"),
         ({"separator": ""}, "A separator must be a single character"),
-        ({"decimal": "x"}, "A decimal mark must be . or , got 'x'"),
+        ({"decimal": "x"}, "A decimal mark must be '.' or ',', got 'x'"),
     ],
 )
-def test_marks_that_cannot_be(write, mark, sentence):
+def test_invalid_separators_and_decimal_marks_are_refused(write, mark, sentence):
     with pytest.raises(TableError, match=sentence):
         read_table(write(features_in_rows()), **mark)
 
@@ -195,18 +195,18 @@ KINDS = [".npy", ".npz", ".parquet", ".h5ad"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_annotations_that_are_not_there_are_refused_in_all_formats(tmp_path, kind):
+def test_absent_annotations_are_refused_in_all_formats(tmp_path, kind):
     path = binary_table(tmp_path, kind)
     with pytest.raises(TableError, match=r"has no column 'nosuch' that could be an annotation"):
         read_table(path, annotations=["nosuch"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_options_of_text_are_said_to_have_no_effect_elsewhere(tmp_path, kind):
+def test_options_of_text_without_effect_are_noted_in_other_formats(tmp_path, kind):
     table = read_table(binary_table(tmp_path, kind), separator=";", decimal=",")
-    said = [note for note in table.notes if "has no effect" in note]
-    assert [note.split()[0] for note in said] == ["separator", "decimal"]
-    assert all(kind in note or "Parquet" in note for note in said)
+    notes = [note for note in table.notes if "has no effect" in note]
+    assert [note.split()[0] for note in notes] == ["separator", "decimal"]
+    assert all(kind in note or "Parquet" in note for note in notes)
     assert not any("has no effect" in note for note in read_table(path_of(tmp_path)).notes)
 
 

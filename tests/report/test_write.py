@@ -101,6 +101,6 @@ def test_a_damaged_result_keeps_its_old_report(tmp_path):
     (tmp_path / REPORT).write_text("old")
     path = tmp_path / "linkage.csv"
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(UserError, match=r"is not a whole result: linkage\.csv is cut off"):
+    with pytest.raises(UserError, match=r"is not a complete result: linkage\.csv is cut off"):
         write_report(tmp_path)
     assert (tmp_path / REPORT).read_text() == "old"

@@ -245,7 +245,7 @@ def refuse_incomplete(out: Path) -> None:
     if features_shown(result).shape[1] < 2:  # a tree of features needs two of them
         expected.remove("heatmap.gtr")
     if absent := sorted(name for name in expected if not (out / name).is_file()):
-        raise ResultError(f"{out} is not a whole result: it has no {absent[0]}. Make it again.")
+        raise ResultError(f"{out} is not a complete result: it has no {absent[0]}. Make it again.")
 
 
 def read_description(out: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tables in; results in and out."""
+"""Read tables of samples and features; write and read results of a clustering."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "ResultError", "Table", "TableError", "can_stay", "load_result", "read_table"]
 
-# Imported with their first use: the command line's help lists the formats of tables, and must not
-# wait for what results need.
-_HOMES = {
+# Each name is imported when it is first used: the help of the command line lists the formats of
+# tables, and must not wait for pandas and the other libraries that results need.
+_NAMES_OF_MODULES = {
     "result": ("Result", "ResultError", "load_result"),
     "streams": ("TableError",),
     "table": ("Table",),
@@ -25,12 +25,14 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    for module, names in _HOMES.items():
+    for module, names in _NAMES_OF_MODULES.items():
         if name in names:
+            # Stored as an attribute of this module, so that Python does not call this again.
             globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
+    """Return the names of this module, including those that are not imported yet."""
     return sorted({*globals(), *__all__})

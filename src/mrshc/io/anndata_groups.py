@@ -1,4 +1,4 @@
-"""Groups in which AnnData keeps a table, in HDF5 or Zarr: X, obs and var."""
+"""Groups in which AnnData stores a table, in HDF5 or Zarr: X, obs and var."""
 
 from __future__ import annotations
 
@@ -21,32 +21,57 @@ from mrshc.core.data.shape_and_dtype import are_integers
 from mrshc.core.data.sparse_matrix import Compressed
 from mrshc.core.data.sparse_structure import StructureError
 from mrshc.io.memory import refuse_larger_than_memory
-from mrshc.io.raw_table import RawTable, floats, rounding_notes
-from mrshc.io.stored_matrix import OpenMatrix, Stored, matrix_in, sparse_damage, stays
+from mrshc.io.raw_table import RawTable, as_floats, rounding_notes
+from mrshc.io.stored_matrix import (
+    OpenMatrix,
+    Stored,
+    damaged_sparse_matrix_error,
+    find_sparse_parts,
+    out_of_core_note,
+)
 from mrshc.io.streams import FlawError
-from mrshc.io.unwritten_values import refuse_unwritten
+from mrshc.io.unwritten_values import refuse_unwritten_values
 
-# Kinds of arrays that can be names: text, fixed or not, and whole numbers.
+# Kinds of numpy that can be names: objects, bytes, Unicode, variable-width text, whole numbers.
 _NAME_KINDS = "OSUTiu"
 
 
-def read_annotated(
+def read_anndata(
     path: str, group: Any, *, open_matrix: OpenMatrix, in_memory: bool | None
 ) -> RawTable:
-    """Read a group of a file; its matrix stays there if that is asked for or needed."""
-    # A group without X is refused below.
+    """Read the table of a file; its matrix is left there if that is requested or needed.
+
+    Parameters
+    ----------
+    path : str
+        Name of the file or the folder.
+    group : group of h5py or Zarr
+        The group of that file that holds X, obs and var.
+    open_matrix : callable, (str, str) -> array
+        Opens a member of a file, as in `mrshc.io.formats.TableFormat`.
+    in_memory : bool or None
+        As in `mrshc.io.read_table`.
+    """
+    # A group without X is refused by read_anndata_group.
     X = Stored(path, open_matrix, inside="X") if has_member(group, "X") else None
-    note = None if X is None else stays(X, in_memory)
-    table = annotated(group, X=None if note is None else X)
+    note = None if X is None else out_of_core_note(X, in_memory)
+    table = read_anndata_group(group, X=None if note is None else X)
     table.notes += [] if note is None else [note]
     return table
 
 
-def annotated(group: Any, *, X: Stored | None = None) -> RawTable:
-    """Return what a group holds: samples (obs) in rows, features (var) in columns.
+def read_anndata_group(group: Any, *, X: Stored | None = None) -> RawTable:
+    """Return the table of a group: samples (obs) in rows, features (var) in columns.
 
-    Its matrix is read, unless it is given: then it stays where it is. Nothing is read before the
-    sizes of all parts agree, since a file may declare any size.
+    No values are read before the sizes of all parts agree, since a damaged or prepared file may
+    declare any size.
+
+    Parameters
+    ----------
+    group : group of h5py or Zarr
+        Holds X, obs and var.
+    X : StoredMatrix or None, default=None
+        The matrix, if its values are to be left in the file; by default they are read.
     """
     if absent := [name for name in ("X", "obs", "var") if not has_member(group, name)]:
         raise FlawError(
@@ -54,188 +79,223 @@ def annotated(group: Any, *, X: Stored | None = None) -> RawTable:
             f"{absent[0]!r}"
         )
     node = member(group, "X")
-    parts = matrix_in(node)
-    shape, notes = node.shape if parts is None else parts.shape, _refuse_absent(node, parts)
-    obs, var = (_Frame(_part(group, name), name) for name in ("obs", "var"))
-    if shape != (obs.size, var.size):
+    parts = find_sparse_parts(node)
+    shape, notes = node.shape if parts is None else parts.shape, _check_stored_values(node, parts)
+    obs, var = (_AxisTable(_get_member(group, name), name) for name in ("obs", "var"))
+    if shape != (obs.n_entries, var.n_entries):
         raise FlawError(
-            f"has a matrix of shape {tuple(shape)} for {obs.size} samples and {var.size} features"
+            f"has a matrix of shape {tuple(shape)} for {obs.n_entries} samples and "
+            f"{var.n_entries} features"
         )
-    of_samples, of_features = obs.columns(), var.columns()
+    # Read first: they are small, and a damaged annotation is reported before all of X is read.
+    row_annotations, column_annotations = obs.read_annotations(), var.read_annotations()
     values: NDArray[Any] | Stored
     if X is None:
-        values = _values(node, parts)
-        notes += _rounding(node, parts, values)
+        values = _read_matrix(node, parts)
+        notes += _matrix_rounding_notes(node, parts, values)
     else:
         values = X
-    if left_out := [*obs.left_out, *var.left_out]:
-        notes.append(f"Annotations of unknown kinds are left out: {', '.join(left_out)}.")
+    if skipped := [*obs.skipped_annotations, *var.skipped_annotations]:
+        notes.append(f"Annotations of unknown kinds are left out: {', '.join(skipped)}.")
     return RawTable(
         values=values,
-        row_names=obs.names(),
-        column_names=var.names(),
-        row_annotations=of_samples,
-        column_annotations=of_features,
+        row_names=obs.read_names(),
+        column_names=var.read_names(),
+        row_annotations=row_annotations,
+        column_annotations=column_annotations,
         features_in="columns",
         notes=notes,
     )
 
 
-def _refuse_absent(node: Any, parts: Compressed | None) -> list[str]:
-    """Refuse a matrix that is not in the file; return sentences on chunks that are not."""
+def _check_stored_values(node: Any, parts: Compressed | None) -> list[str]:
+    """Refuse a matrix whose values are not in the file; return notes on absent chunks."""
     arrays = {"X": node}
     if parts is not None:
         arrays = {"X/data": parts.data, "X/indices": parts.indices, "X/indptr": parts.indptr}
     for name, array in arrays.items():
-        refuse_unwritten(array, name, may_be_empty=name in ("X/indices", "X/indptr"))
+        # Indices and pointers may all be zero, and Zarr does not store chunks of zeros.
+        refuse_unwritten_values(array, name, may_be_empty=name in ("X/indices", "X/indptr"))
     return [note for name, array in arrays.items() for note in absent_chunks(array, name)]
 
 
-def _values(node: Any, parts: Compressed | None) -> NDArray[Any]:
-    """Read a matrix."""
+def _read_matrix(node: Any, parts: Compressed | None) -> NDArray[Any]:
+    """Return the values of a dense or sparse matrix as a dense array."""
     if parts is None:
         refuse_larger_than_memory(node.shape, node.dtype)
-        return floats(np.asarray(node[...]))
+        return as_floats(np.asarray(node[...]))
     dtype = np.dtype(np.float32 if parts.data.dtype == np.float32 else np.float64)
     refuse_larger_than_memory(parts.shape, dtype)
     try:
         matrix = parts.part(parts.pointers())
     except StructureError as error:
-        raise sparse_damage(error) from None
+        raise damaged_sparse_matrix_error(error) from None
+    # Converted before it is made dense: entries for the same cell are added up, which might
+    # overflow a short integer type.
     return matrix.astype(dtype).toarray()
 
 
-def _rounding(node: Any, parts: Compressed | None, values: NDArray[Any]) -> list[str]:
-    """Return a note if integers of a matrix that was read are rounded."""
+def _matrix_rounding_notes(node: Any, parts: Compressed | None, values: NDArray[Any]) -> list[str]:
+    """Return a note if integers of a matrix were rounded when they were converted to floats."""
     stored = node if parts is None else parts.data
     return rounding_notes(values) if are_integers(stored.dtype) else []
 
 
-class _Frame:
-    """A table of samples or of features: names and annotations."""
+class _AxisTable:
+    """The names and annotations of the samples (obs) or of the features (var).
+
+    Parameters
+    ----------
+    group : group of h5py or Zarr
+        A data frame as AnnData writes it.
+    name : str
+        Name of the group in messages.
+
+    Attributes
+    ----------
+    n_entries : int
+        Number of samples or features.
+    skipped_annotations : list of str
+        Annotations of unknown kinds, which `read_annotations` leaves out.
+    """
 
     def __init__(self, group: Any, name: str) -> None:
+        # Before version 0.7, AnnData wrote data frames as arrays of records.
         if hasattr(group, "shape"):
             raise FlawError(
                 f"holds {name!r} as an array, but a table was wanted. Write it again "
                 "with AnnData 0.7 or later"
             )
         self._group, self._name = group, name
-        index = _attribute(group, "_index", name)
+        index = _get_attribute(group, "_index", name)
         if not isinstance(index, str):
-            raise _damage(f"the attribute '_index' of {name} must be a name, but is {index!r}")
-        self._names = _part(group, index, name)
-        self._refuse_other_names()
-        refuse_unwritten(self._names, f"{name}/{index}")
-        self.size = int(self._names.shape[0])
-        self.left_out: list[str] = []
+            raise _damage_error(
+                f"the attribute '_index' of {name} must be a name, but is {index!r}"
+            )
+        self._names = _get_member(group, index, name)
+        self._check_names()
+        refuse_unwritten_values(self._names, f"{name}/{index}")
+        self.n_entries = int(self._names.shape[0])
+        self.skipped_annotations: list[str] = []
 
-    def names(self) -> list[str]:
-        """Read the names."""
-        return [str(name) for name in _listed(self._names)]
+    def read_names(self) -> list[str]:
+        """Read the names of the samples or features."""
+        return [str(name) for name in _read_list(self._names)]
 
-    def columns(self) -> dict[str, list[Any]]:
-        """Read the annotations; those of unknown kinds are left out."""
-        found = {}
-        for name in self._order():
-            where = f"{self._name}/{name}"
-            column = _column(_part(self._group, name, self._name), where, size=self.size)
+    def read_annotations(self) -> dict[str, list[Any]]:
+        """Read the annotations by title; those of unknown kinds are left out."""
+        annotations = {}
+        for title in self._read_column_order():
+            where = f"{self._name}/{title}"
+            node = _get_member(self._group, title, self._name)
+            column = _read_annotation(node, where, size=self.n_entries)
             if column is None:
-                self.left_out.append(repr(where))
+                self.skipped_annotations.append(repr(where))
             else:
-                found[name] = column
-        return found
+                annotations[title] = column
+        return annotations
 
-    def _refuse_other_names(self) -> None:
-        names, what = self._names, f"the names of {self._name} must be"
+    def _check_names(self) -> None:
+        """Refuse names that are not a vector of text or whole numbers."""
+        names, subject = self._names, f"the names of {self._name} must be"
         if not hasattr(names, "shape"):
-            raise _damage(f"{what} text, but are a group")
+            raise _damage_error(f"{subject} text, but are a group")
         if len(names.shape) != 1:
-            raise _damage(f"{what} a vector, but have shape {names.shape}")
+            raise _damage_error(f"{subject} a vector, but have shape {names.shape}")
         if names.dtype.kind not in _NAME_KINDS or not is_plain(names):
-            raise _damage(f"{what} text, but are of type {names.dtype}")
+            raise _damage_error(f"{subject} text, but are of type {names.dtype}")
 
-    def _order(self) -> list[str]:
-        given = _attribute(self._group, "column-order", self._name)
+    def _read_column_order(self) -> list[str]:
+        """Return the titles of the annotations in their order."""
+        given = _get_attribute(self._group, "column-order", self._name)
+        # An attribute is a list in Zarr and an array in HDF5; other writers may store a text.
         if isinstance(given, str):
             return [given]
         listed = (
             given if isinstance(given, Sequence) else np.ravel(getattr(given, "tolist", list)())
         )
-        names = [_text(name) for name in listed]
-        if wrong := [name for name in names if not isinstance(name, str)]:
-            raise _damage(
+        titles = [_decode_bytes(title) for title in listed]
+        if wrong := [title for title in titles if not isinstance(title, str)]:
+            raise _damage_error(
                 f"the attribute 'column-order' of {self._name} must list names, but "
                 f"holds {wrong[0]!r}"
             )
-        return [str(name) for name in names]
+        return [str(title) for title in titles]
 
 
-def _damage(what: str) -> FlawError:
-    return FlawError(f"is damaged: {what}. Write it again with anndata")
+def _damage_error(reason: str) -> FlawError:
+    return FlawError(f"is damaged: {reason}. Write it again with anndata")
 
 
-def _attribute(group: Any, title: str, name: str) -> Any:
+def _get_attribute(group: Any, title: str, name: str) -> Any:
+    """Return an attribute of a group; refuse a group without it."""
     if (value := attribute(group, title)) is None:
-        raise _damage(f"{name} has no attribute {title!r}")
+        raise _damage_error(f"{name} has no attribute {title!r}")
     return value
 
 
-def _part(group: Any, name: str, where: str = "") -> Any:
+def _get_member(group: Any, name: str, where: str = "") -> Any:
+    """Return a member of a group; refuse a group without it."""
     try:
         return member(group, name)
-    except OutsideError:
+    except OutsideError:  # a ValueError, but with a message of its own
         raise
     except (KeyError, ValueError):
-        raise _damage(f"{where or 'it'} has no member {name!r}") from None
+        raise _damage_error(f"{where or 'it'} has no member {name!r}") from None
 
 
-def _column(node: Any, where: str, *, size: int) -> list[Any] | None:
-    """Return one annotation; None if it is of a kind that cannot be shown."""
+def _read_annotation(node: Any, where: str, *, size: int) -> list[Any] | None:
+    """Return the values of one annotation; None if it is of an unsupported kind."""
     kind = encoding_of(node)
     if kind == "categorical":
-        return _categories(node, where, size=size)
+        return _read_categorical(node, where, size=size)
     if kind.startswith("nullable"):
         given, mask = (
-            _vector(_part(node, part, where), f"{where}/{part}", size=size)
+            _check_vector(_get_member(node, part, where), f"{where}/{part}", size=size)
             for part in ("values", "mask")
         )
-        return [None if m else v for v, m in zip(_listed(given), _listed(mask), strict=True)]
+        return [None if m else v for v, m in zip(_read_list(given), _read_list(mask), strict=True)]
     is_array = kind in ("", "array", "string-array") and hasattr(node, "shape")
     if not is_array or not is_plain(node):
         return None
-    return _listed(_vector(node, where, size=size))
+    return _read_list(_check_vector(node, where, size=size))
 
 
-def _categories(node: Any, where: str, *, size: int) -> list[Any]:
-    levels = _vector(_part(node, "categories", where), f"{where}/categories")
-    codes = _vector(_part(node, "codes", where), f"{where}/codes", size=size)
-    refuse_unwritten(levels, f"{where}/categories")
+def _read_categorical(node: Any, where: str, *, size: int) -> list[Any]:
+    """Return the values of a categorical annotation, None for missing ones."""
+    categories = _check_vector(_get_member(node, "categories", where), f"{where}/categories")
+    codes = _check_vector(_get_member(node, "codes", where), f"{where}/codes", size=size)
+    # The codes have as many entries as the names, whose size is checked; categories may declare any
+    # number.
+    refuse_unwritten_values(categories, f"{where}/categories")
     if codes.dtype.kind not in "iu":
-        raise _damage(f"'{where}/codes' must be whole numbers, but are of type {codes.dtype}")
-    listed, given = _listed(levels), _listed(codes)
-    if wrong := [code for code in given if not -1 <= code < len(listed)]:
-        raise _damage(
-            f"'{where}/codes' must lie in -1 to {len(listed) - 1}, but one of them is {wrong[0]}"
+        raise _damage_error(f"'{where}/codes' must be whole numbers, but are of type {codes.dtype}")
+    levels, values = _read_list(categories), _read_list(codes)
+    # Checked here since Python would accept codes below -1 as positions from the end.
+    if wrong := [code for code in values if not -1 <= code < len(levels)]:
+        raise _damage_error(
+            f"'{where}/codes' must be in -1 to {len(levels) - 1}, but one of them is {wrong[0]}"
         )
-    return [listed[code] if code >= 0 else None for code in given]
+    return [levels[code] if code >= 0 else None for code in values]
 
 
-def _vector(node: Any, where: str, *, size: int | None = None) -> Any:
-    """Return an array that has a value for each sample or feature; it is not read."""
+def _check_vector(node: Any, where: str, *, size: int | None = None) -> Any:
+    """Return an array, not read, if it is a vector of plain values and of the given size."""
     if not hasattr(node, "shape"):
-        raise _damage(f"{where!r} must be an array, but is a group")
+        raise _damage_error(f"{where!r} must be an array, but is a group")
     if len(node.shape) != 1 or size not in (None, node.shape[0]):
         wanted = "be a vector" if size is None else f"have a value for each of {size}"
-        raise _damage(f"{where!r} must {wanted}, but has shape {tuple(node.shape)}")
+        raise _damage_error(f"{where!r} must {wanted}, but has shape {tuple(node.shape)}")
     if not is_plain(node):
-        raise _damage(f"{where!r} must be numbers or text, but is neither")
+        raise _damage_error(f"{where!r} must be numbers or text, but is neither")
     return node
 
 
-def _listed(node: Any) -> list[Any]:
-    return [_text(value) for value in np.asarray(node[...]).tolist()]
+def _read_list(node: Any) -> list[Any]:
+    """Return the values of an array as a list, bytes decoded."""
+    return [_decode_bytes(value) for value in np.asarray(node[...]).tolist()]
 
 
-def _text(value: Any) -> Any:
+def _decode_bytes(value: Any) -> Any:
+    """Return bytes as text and any other value unchanged."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -2,5 +2,5 @@
 
 ABOUT_COMPARISON = "comparison.json"
 COMPARISON_FORMAT = "mrshc comparison"
-# To be raised when a comparison changes its meaning.
+# To be increased when the meaning of an entry changes: other versions are refused.
 COMPARISON_VERSION = 2

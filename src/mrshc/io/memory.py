@@ -1,4 +1,4 @@
-"""How much memory is free, and sizes in memory as people read them."""
+"""The memory that this process can still use, and the formatting of sizes in bytes."""
 
 from __future__ import annotations
 
@@ -12,76 +12,91 @@ import psutil
 
 from mrshc.io.streams import FlawError
 
+# Decimal units, as disks and most file managers count.
 _UNITS = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))
-# Files with the limit, the use, and the entry of memory.stat for cached parts of files, which are
-# given up when memory is needed; in version 2 of control groups and in version 1.
-_CONTROL_FILES = (
+# Files of a control group with its limit and its use, and the entry of memory.stat that counts
+# cached parts of files, which the kernel releases when memory is needed; of version 2 of control
+# groups and of version 1.
+_CONTROL_GROUP_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
 
 
 def free_memory() -> float:
-    """Return how many bytes of memory this process can still take.
+    """Return the number of bytes of memory that this process can still use.
 
-    No more than the system has available (as psutil finds it out on each system), and no more than
-    the control groups of a container or a batch job allow, of which psutil knows nothing.
+    This is the smaller of the memory that the system has available, according to psutil, and the
+    memory that the control groups of a container or a batch job allow, which psutil ignores.
     """
-    return min(float(psutil.virtual_memory().available), _control_group_memory())
+    return min(float(psutil.virtual_memory().available), _own_control_group_memory())
 
 
-def _control_group_memory() -> float:
+def _own_control_group_memory() -> float:
+    """Return the number of bytes that the control groups of this process still allow."""
     try:
         groups = Path("/proc/self/cgroup").read_text(encoding="utf-8")
-    except (OSError, ValueError):  # not a Linux
+    except (OSError, ValueError):  # the system is not Linux
         return math.inf
     return control_group_memory(groups, mount=Path("/sys/fs/cgroup"))
 
 
 def control_group_memory(groups: str, *, mount: Path) -> float:
-    """Return how many bytes the control groups of a process still allow; infinity without limits.
+    """Return the number of bytes that control groups still allow; infinity without limits.
 
     Parameters
     ----------
     groups : str
-        The groups of the process, as /proc/PID/cgroup lists them.
+        The groups of a process, as /proc/PID/cgroup lists them.
     mount : Path
-        Where the groups are mounted, each controller of version 1 in a folder of its name.
+        The folder where the groups are mounted, each controller of version 1 in a folder of its
+        name.
     """
-    return min((_remaining(folder) for folder in _group_folders(groups, mount)), default=math.inf)
+    folders = _group_folders(groups, mount)
+    return min((_remaining_memory(folder) for folder in folders), default=math.inf)
 
 
 def _group_folders(groups: str, mount: Path) -> Iterator[Path]:
-    """Yield the folders of the groups that limit memory, and of all groups they are part of."""
+    """Yield the folders of the groups that limit memory, and of all groups that contain them."""
+    # A line is "number:controllers:name"; version 2 has no controllers in it.
     for line in groups.splitlines():
         _, controllers, name = [*line.split(":", 2), "", ""][:3]
         if controllers and "memory" not in controllers.split(","):
             continue
         root = mount / "memory" if controllers else mount
         group = root / name.lstrip("/")
-        # A container may see its own group as the root, though the list names it as the host does.
+        # In a container, the group of the process may be mounted as the root, although the list
+        # gives its name on the host: the root is one of the parents.
         yield from (folder for folder in (group, *group.parents) if folder.is_relative_to(root))
 
 
-def _remaining(folder: Path) -> float:
-    """Return what the limit of one group leaves; infinity without a limit."""
-    for limit, use, cached in _CONTROL_FILES:
+def _remaining_memory(folder: Path) -> float:
+    """Return the bytes between use and limit of one group; infinity without a limit."""
+    for limit, use, cached in _CONTROL_GROUP_FILES:
         try:
-            # Version 2 writes "max" for no limit, which is not a number.
-            room = int(_content(folder / limit)) - int(_content(folder / use))
-            stat = dict(line.split() for line in _content(folder / "memory.stat").splitlines())
-            return max(0, room + int(stat.get(cached, 0)))
+            # Version 2 writes "max" for no limit, which raises a ValueError.
+            remaining = int(_read_ascii(folder / limit)) - int(_read_ascii(folder / use))
+            stat = dict(line.split() for line in _read_ascii(folder / "memory.stat").splitlines())
+            return max(0, remaining + int(stat.get(cached, 0)))
         except (OSError, ValueError):
             continue
     return math.inf
 
 
-def _content(path: Path) -> str:
+def _read_ascii(path: Path) -> str:
     return path.read_text(encoding="ascii")
 
 
 def refuse_larger_than_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Refuse to read a matrix that does not fit: the system would end the process."""
+    """Refuse to read a matrix that does not fit into memory: the system would kill the process.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the matrix.
+    dtype : dtype
+        Its type in memory.
+    """
     needed, free = math.prod(shape) * dtype.itemsize, free_memory()
     if needed > free:
         raise FlawError(
@@ -91,7 +106,8 @@ def refuse_larger_than_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
 
 
 def size(n_bytes: float) -> str:
-    """Return a number of bytes as people read it."""
-    unit, power = next((u, k) for u, k in _UNITS if n_bytes >= k or k == 1)
-    amount = n_bytes / power
-    return f"{amount:.0f} {unit}" if amount >= 10 or power == 1 else f"{amount:.1f} {unit}"
+    """Return a number of bytes in the largest unit that fits: "1.5 GB"."""
+    unit, factor = next((u, k) for u, k in _UNITS if n_bytes >= k or k == 1)
+    amount = n_bytes / factor
+    # Two significant digits where there are fewer before the decimal point.
+    return f"{amount:.0f} {unit}" if amount >= 10 or factor == 1 else f"{amount:.1f} {unit}"

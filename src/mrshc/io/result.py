@@ -1,4 +1,4 @@
-"""Results as files: written, read back, and checked by the version of their format."""
+"""Results of a clustering: attributes, and files that are written, read back and checked."""
 
 from __future__ import annotations
 
@@ -18,59 +18,111 @@ from numpy.typing import NDArray
 from mrshc.core.selection import SelectionRule, rule_of
 from mrshc.errors import UserError
 from mrshc.exports import gct
-from mrshc.io.result_table_checks import LINKAGE, check_about, naming, read_tables
+from mrshc.io.result_table_checks import (
+    LINKAGE_COLUMNS,
+    check_about,
+    prefix_file_name,
+    read_tables,
+)
 from mrshc.io.saved_file_reading import check_schema, load_schema, read_json
 from mrshc.io.streams import FlawError
 from mrshc.utils.text_cleaning import guard_formula
 
 FORMAT = "mrshc result"
-# To be raised when files change their meaning; a reader refuses what is newer than itself.
+# To be increased when the meaning of a file changes: other versions are refused.
 FORMAT_VERSION = 4
 
 ABOUT = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
-# Files that are read back, whose checksums are kept.
+# Files that are read back, whose checksums are stored in result.json.
 TABLES = (
     *("clusters.csv", "features.csv", "linkage.csv", "markers.csv", "selected.gct"),
     "silhouettes.csv",
 )
-# Clusters, up to which the silhouettes of cuts are kept: colours of more cannot be told apart.
+# Largest number of clusters of a cut whose silhouettes are stored: plots have no more colours that
+# can be told apart.
 MOST_CUTS = 20
-# Names in a sentence, and the share of cells from which on their absence is worth one.
-_NAMED, _MANY_MISSING = 5, 0.2
-# Bars beside a tree, and their levels, that a reader can still take in.
-_MOST_BARS, _MOST_LEVELS = 5, 20
+# Names that a message lists at most, so that it remains one sentence.
+_MAX_LISTED_NAMES = 5
+# Share of missing cells above which users are warned. A choice of ours: from about a third on, too
+# few clusters are found (docs/beyond.md).
+_MAX_MISSING_SHARE = 0.2
+# Annotations that are drawn as bars next to a tree, and their levels: with more of either, the
+# legend takes more room than the tree.
+_MAX_BARS, _MAX_LEVELS = 5, 20
+# Smallest number that cannot be a version: a larger one is damage, not a file of a later version.
+_VERSION_LIMIT = 10**6
 
 
 class ResultError(UserError):
-    """A folder that holds no result, or none that can be read."""
+    """Raised if a folder holds no result, or one that cannot be read; the message states why.
+
+    See Also
+    --------
+    mrshc.io.load_result : Load a result that was written to a folder.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """What a run found.
+    """The result of a clustering, with names and annotations of samples and features.
 
-    It carries the attributes of a fitted estimator under their names, so that the functions of
-    :mod:`mrshc.plotting` take either.
+    It has the attributes of a fitted estimator under the same names, so that the functions of
+    :mod:`mrshc.plotting` accept either. `load_result` reads it from a folder that the command line
+    wrote.
+
+    Parameters
+    ----------
+    about : dict
+        Parameters, properties of the data, and the choices that were made with their reasons: the
+        content of result.json without the checksums.
+    samples : DataFrame of shape (n_samples, n_columns)
+        Cluster, counted from 1, position among the leaves of the tree, silhouette and annotations
+        of each sample, indexed by its name.
+    features : DataFrame of shape (n_features, n_columns)
+        Annotations, effect size, loadings and means of each feature, indexed by its name. The
+        selected features come first, then those with the largest effect.
+    selected : DataFrame of shape (n_samples, n_features_selected)
+        Values of the selected features, NaN where they are missing.
+    silhouettes : DataFrame of shape (n_samples, n_cuts)
+        Silhouettes of the samples for cuts of the tree into 2, 3, ... clusters, in columns
+        cut_2, cut_3, ...
+    markers : DataFrame of shape (n_markers, 13)
+        Features with q-values up to 0.05 for each cluster and each split; clusters are counted
+        from 1.
+    linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
+        The tree, in scipy's format.
+
+    See Also
+    --------
+    mrshc.io.load_result : Load a result that was written to a folder.
+    mrshc.MrSHC : The estimator, which has the attributes that end with an underscore.
+
+    Examples
+    --------
+    A folder that ``mrshc cluster table.csv --out results`` wrote:
+
+    >>> from mrshc.io import load_result
+    >>> result = load_result("results")  # doctest: +SKIP
+    >>> result.samples["cluster"].value_counts()  # doctest: +SKIP
     """
 
-    # Parameters, data, what was chosen and why: content of result.json but for the checksums.
     about: dict[str, Any]
-    samples: pd.DataFrame  # (n, any), by name: cluster (1, 2, ...), leaf, silhouette, annotations
-    features: pd.DataFrame  # (p, any), by name, those that separate the clusters most first
-    selected: pd.DataFrame  # (n, q), values of the selected features, NaN where missing
-    silhouettes: pd.DataFrame  # (n, any), of the samples if the tree is cut: cut_2, cut_3, ...
-    markers: pd.DataFrame  # (any, 13), features with q-values up to 0.05, clusters from one
-    linkage_matrix_: NDArray[np.float64]  # (n - 1, 4), scipy's format
+    samples: pd.DataFrame
+    features: pd.DataFrame
+    selected: pd.DataFrame
+    silhouettes: pd.DataFrame
+    markers: pd.DataFrame
+    linkage_matrix_: NDArray[np.float64]
 
     @property
     def sample_names_in_(self) -> NDArray[Any]:
-        """Names of the samples, to which plots match annotations."""
+        """Names of the samples, of shape (n_samples,); plots match annotations to them."""
         return self.samples.index.to_numpy()
 
     @property
     def labels_(self) -> NDArray[np.intp]:
-        """Clusters of the samples, counted from zero as estimators do."""
+        """Clusters of the samples, of shape (n_samples,), counted from zero as in estimators."""
         return self.samples["cluster"].to_numpy(dtype=np.intp) - 1
 
     @property
@@ -85,158 +137,188 @@ class Result:
 
     @property
     def search_results_(self) -> dict[str, NDArray[Any]]:
-        """What was tried: a column for each property, an entry for each candidate."""
+        """The candidates of the search: arrays by property, with an entry for each candidate."""
         return columns(self.about["search"])
 
     @property
     def split_tests_(self) -> dict[str, NDArray[Any]]:
         """The gap test of each node, as in :class:`mrshc.MrSHC`; empty for other methods."""
         rows = self.about["splits"]
+        # Arrays of objects first: the numbers of reference samples may differ between nodes.
         table = {name: np.empty(len(rows), dtype=object) for name in (rows[0] if rows else ())}
         for name, column in table.items():
             for i, row in enumerate(rows):
                 column[i] = np.array(row[name]) if name == "reference_drops" else row[name]
-        drops = {"reference_drops"}
-        return {n: c if n in drops else np.array(c.tolist()) for n, c in table.items()}
+        return {
+            name: column if name == "reference_drops" else np.array(column.tolist())
+            for name, column in table.items()
+        }
 
     @property
     def outlier_samples_(self) -> NDArray[np.intp]:
-        """Rows of the samples that were set apart; none unless that was asked for."""
+        """Positions of the outlying samples; none unless outliers were to be detected."""
         outliers = set(self.about["outliers"])
         return np.flatnonzero([name in outliers for name in self.samples.index])
 
     @property
     def chosen_row(self) -> dict[str, Any]:
-        """What the search chose, as it stands in its table."""
+        """The row of the chosen candidate in the table of the search; empty without a search."""
         return next((row for row in self.about["search"] if row["chosen"]), {})
 
     @property
     def n_features_searched(self) -> int:
-        """Number of features that the search chose; refining may have found others."""
+        """Number of features that the search chose; refinement may have changed the selection."""
         return int(self.chosen_row.get("n_features", self.n_features_selected_))
 
     @property
     def selection_rule(self) -> SelectionRule | None:
-        """The rule by which the search chose; None for methods without one."""
+        """The selection rule of the search; None for methods without one."""
         return rule_of(self.chosen_row)
 
     @property
     def evidence(self) -> float | None:
-        """What the chosen tree says of other features; None if it was not chosen by that."""
+        """Evidence of features not selected for the chosen tree; None for other selection rules."""
         value: float | None = self.chosen_row.get("evidence")
         return value
 
     @property
     def n_missing(self) -> int:
-        """Cells of the selected features that are missing."""
+        """Number of missing cells of the selected features."""
         return int(self.selected.isna().to_numpy().sum())
 
     @property
     def sample_annotations(self) -> pd.DataFrame:
-        """Annotations of the samples."""
+        """Annotations of the samples, of shape (n_samples, n_annotations)."""
         return self.samples[[entry["name"] for entry in self.about["annotations"]["samples"]]]
 
     @property
     def concerns(self) -> list[str]:
-        """What a reader should know before believing the result, in sentences."""
-        found = list(self.about["warnings"])
+        """Sentences on properties of the result that limit its interpretation."""
+        sentences = list(self.about["warnings"])
         if self.about["parameters"].get("refine") and self.about["supported"] is None:
-            found.append(
-                "The search chose too few features to say whether others support its clusters: "
-                "they are left as they are."
+            sentences.append(
+                "The search chose too few features to decide whether other features support its "
+                "clusters: the clusters were not refined."
             )
         chosen = self.chosen_row
         if chosen.get("reached") is False:
-            found.append(
-                f"No bound gives exactly {chosen['n_features_target']:,} features: the closest, "
-                f"{chosen['n_features']:,}, were taken."
+            sentences.append(
+                f"No bound gives exactly {chosen['n_features_target']:,} features: the closest "
+                f"number, {chosen['n_features']:,}, was taken."
             )
         if outliers := self.about["outliers"]:
-            found.append(outlying(outliers))
-        if self.n_missing > _MANY_MISSING * self.selected.size:
-            found.append(
+            sentences.append(outlying(outliers))
+        if self.n_missing > _MAX_MISSING_SHARE * self.selected.size:
+            sentences.append(
                 f"{self.n_missing / self.selected.size:.0%} of the cells of the selected features "
-                "are missing: distances rest on what is expected of them."
+                "are missing: distances between samples are estimated from the observed cells."
             )
-        alone = [k for k, size in enumerate(self.about["cluster_sizes"], start=1) if size == 1]
-        if alone and self.n_clusters_ > 1:
-            found.append(
-                f"A cluster of a single sample ({', '.join(map(str, alone))}) may be an outlier, "
-                "not a group."
+        sizes = self.about["cluster_sizes"]
+        singletons = [k for k, size in enumerate(sizes, start=1) if size == 1]
+        if singletons and self.n_clusters_ > 1:
+            sentences.append(
+                f"A cluster of a single sample ({', '.join(map(str, singletons))}) may be an "
+                "outlier, not a group."
             )
-        return found
+        return sentences
 
     @property
     def shown_annotations(self) -> dict[str, NDArray[Any]]:
-        """Annotations worth drawing: the truth first, then others with few levels."""
+        """Annotations to plot by name: the truth first, then others that are easy to read."""
         annotations = self.sample_annotations
         truth = (self.about["scores"] or {}).get("truth")
-        few = [
+        # Numbers are drawn on a colour scale, texts need a colour for each level.
+        readable = [
             name
             for name in annotations
-            if annotations[name].dtype.kind in "fi" or annotations[name].nunique() <= _MOST_LEVELS
+            if annotations[name].dtype.kind in "fi" or annotations[name].nunique() <= _MAX_LEVELS
         ]
-        wanted = [*(name for name in annotations if name == truth), *few]
-        return {str(n): annotations[n].to_numpy() for n in list(dict.fromkeys(wanted))[:_MOST_BARS]}
+        ordered = [*(name for name in annotations if name == truth), *readable]
+        chosen = list(dict.fromkeys(ordered))[:_MAX_BARS]
+        return {str(name): annotations[name].to_numpy() for name in chosen}
 
     @property
     def loadings(self) -> pd.DataFrame:
-        """Loadings (or weights) of the features, a column for each component."""
+        """Loadings (or weights) of the features, of shape (n_features, n_components)."""
+        # An annotation of the input may have the title of a column of loadings.
         known = {entry["name"] for entry in self.about["annotations"]["features"]}
         names = [name for name in self.features if re.fullmatch(r"loading_\d+", str(name))]
         return self.features[[name for name in names if name not in known]]
 
 
 def outlying(names: list[str]) -> str:
-    """Say which samples were set apart, the first few by name."""
-    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    """Return a sentence that lists the outlying samples, the first few by name."""
+    n_others = len(names) - _MAX_LISTED_NAMES
+    rest = f" and {n_others} more" if n_others > 0 else ""
     subject = f"Sample {names[0]} is" if len(names) == 1 else "Samples {}{} are"
     return (
-        subject.format(", ".join(names[:_NAMED]), rest)
+        subject.format(", ".join(names[:_MAX_LISTED_NAMES]), rest)
         + " outlying: set apart, and attached to the nearest cluster at the end."
     )
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Return the rows of a table as its columns."""
+    """Return the columns of a table by title, given its rows."""
     return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
 
 
 def write_result(result: Result, folder: Path) -> None:
-    """Write the files from which a result can be loaded again."""
-    tree = pd.DataFrame(result.linkage_matrix_, columns=LINKAGE)
+    """Write the files from which `load_result` reads a result.
+
+    Parameters
+    ----------
+    result : Result
+        The result.
+    folder : Path
+        An existing folder; files of the same names are replaced.
+    """
+    tree = pd.DataFrame(result.linkage_matrix_, columns=LINKAGE_COLUMNS)
     tree = tree.astype({"left": int, "right": int, "size": int})
-    _write_table(result.samples, folder / "clusters.csv", names="sample")
-    _write_table(result.features, folder / "features.csv", names="feature")
-    _write_table(pd.DataFrame(result.about["search"]), folder / "search.csv")
-    _write_table(result.silhouettes, folder / "silhouettes.csv", names="sample")
-    _write_table(result.markers, folder / "markers.csv")
-    _write_table(tree, folder / "linkage.csv")
-    (folder / "selected.gct").write_bytes(_selected(result).encode())
-    about = {**result.about, "files": {name: _checksum(folder / name) for name in TABLES}}
+    _write_csv(result.samples, folder / "clusters.csv", index_label="sample")
+    _write_csv(result.features, folder / "features.csv", index_label="feature")
+    _write_csv(pd.DataFrame(result.about["search"]), folder / "search.csv")
+    _write_csv(result.silhouettes, folder / "silhouettes.csv", index_label="sample")
+    _write_csv(result.markers, folder / "markers.csv")
+    _write_csv(tree, folder / "linkage.csv")
+    (folder / "selected.gct").write_bytes(_format_selected(result).encode())
+    # Last, since it holds the checksums of the other files.
+    about = {**result.about, "files": {name: _file_checksum(folder / name) for name in TABLES}}
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
-    # As bytes: line breaks are the same on every system.
+    # As bytes: in text mode, line breaks would depend on the system.
     (folder / ABOUT).write_bytes((text + "\n").encode())
 
 
-def _checksum(path: Path) -> str:
+def _file_checksum(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _write_table(table: pd.DataFrame, path: Path, *, names: str | None = None) -> None:
-    """Write a table as CSV; its index is a column if that has a name.
+def _write_csv(table: pd.DataFrame, path: Path, *, index_label: str | None = None) -> None:
+    """Write a table as CSV.
 
-    Texts that a spreadsheet would take for formulas are guarded; `read_columns` undoes it.
+    Texts that a spreadsheet would take for formulas are guarded, which `read_csv_columns` undoes.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The table.
+    path : Path
+        The file.
+    index_label : str or None, default=None
+        Title of the column that holds the index; None: the index is not written.
     """
-    table = _guarded(table)
-    given: Any = {"index": names is not None, "index_label": names, "lineterminator": "\n"}
-    text = table.to_csv(**given)
-    if "\r" in text:  # which is quoted only if all texts are, and else reads as the end of a row
-        text = table.to_csv(**given, quoting=csv.QUOTE_NONNUMERIC)
+    table = _guard_formulas(table)
+    has_index = index_label is not None
+    options: Any = {"index": has_index, "index_label": index_label, "lineterminator": "\n"}
+    text = table.to_csv(**options)
+    # pandas does not quote a text for a carriage return, which readers take as the end of a row.
+    if "\r" in text:
+        text = table.to_csv(**options, quoting=csv.QUOTE_NONNUMERIC)
     path.write_bytes(text.encode())
 
 
-def _guarded(table: pd.DataFrame) -> pd.DataFrame:
+def _guard_formulas(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose texts, titles and index no spreadsheet takes for formulas."""
+
     def guard(value: Any) -> Any:
         return guard_formula(value) if isinstance(value, str) else value
 
@@ -245,43 +327,72 @@ def _guarded(table: pd.DataFrame) -> pd.DataFrame:
     return guarded.rename(index=guard, columns=guard)
 
 
-def _selected(result: Result) -> str:
+def _format_selected(result: Result) -> str:
+    """Return the values of the selected features, with all annotations, as text in GCT."""
     features = result.features.loc[result.selected.columns]
-    about = [entry["name"] for entry in result.about["annotations"]["features"]]
-    notes = features[[*about, "effect_size", *result.loadings.columns]]
+    titles = [entry["name"] for entry in result.about["annotations"]["features"]]
+    annotations = features[[*titles, "effect_size", *result.loadings.columns]]
+    # The second exists only if outliers were to be detected.
     flags = [name for name in ("cluster", "outlying") if name in result.samples]
     samples = result.samples[[*flags, *result.sample_annotations.columns]]
     return gct(
         result.selected.to_numpy(),
         feature_names=list(result.selected.columns),
         sample_names=list(result.selected.index),
-        feature_annotations={str(name): list(notes[name]) for name in notes},
+        feature_annotations={str(name): list(annotations[name]) for name in annotations},
         sample_annotations={str(name): list(samples[name]) for name in samples},
     )
 
 
 def load_result(folder: str | os.PathLike[str]) -> Result:
-    """Load a result that was written as a folder.
+    """Load a result that was written to a folder.
+
+    All files are checked: a result that is incomplete, damaged or edited is refused.
 
     Parameters
     ----------
     folder : str or path
-        The folder, as :func:`write_result` or the command line wrote it.
+        The folder that the command line wrote.
 
     Returns
     -------
     Result
-        With `about`, `samples`, `features`, `selected`, `markers` and the tree; functions of
-        :mod:`mrshc.plotting` take it in place of a fitted estimator.
+        With `about`, `samples`, `features`, `selected`, `markers` and the tree. Functions of
+        :mod:`mrshc.plotting` accept it in place of a fitted estimator.
+
+    Raises
+    ------
+    ResultError
+        If the folder holds no result, or one that is incomplete or of another version.
+
+    See Also
+    --------
+    mrshc.io.read_table : Read a table of samples and features.
+    mrshc.io.Result : The attributes of a result.
+
+    Examples
+    --------
+    A folder that ``mrshc cluster table.csv --out results`` wrote:
+
+    >>> from mrshc.io import ResultError, load_result
+    >>> result = load_result("results")  # doctest: +SKIP
+
+    Other folders are refused:
+
+    >>> try:
+    ...     load_result(".")
+    ... except ResultError as error:
+    ...     print(str(error).partition(":")[0])
+    . holds no result
     """
     folder = Path(folder)
     try:
-        about = _about(folder)
+        about = _read_about(folder)
         tables = read_tables(folder, about, most_cuts=MOST_CUTS)
-        # Last: what can be said about a table that is damaged is more useful.
-        _refuse_changed(folder, about.pop("files"))
+        # Last, since the checks of the tables give more specific messages.
+        _refuse_changed_tables(folder, about.pop("files"))
     except FlawError as flaw:
-        raise ResultError(f"{folder} is not a whole result: {flaw}. Make it again.") from None
+        raise ResultError(f"{folder} is not a complete result: {flaw}. Make it again.") from None
     return Result(
         about=about,
         samples=tables.samples,
@@ -293,26 +404,28 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     )
 
 
-def _about(folder: Path) -> dict[str, Any]:
+def _read_about(folder: Path) -> dict[str, Any]:
+    """Return the content of result.json after all checks that need no other file."""
     if not (folder / ABOUT).exists():
         raise ResultError(
             f"{folder} holds no result: there is no {ABOUT} in it. Name a folder that holds the "
             "result of a clustering."
         )
-    with naming(ABOUT):
+    with prefix_file_name(ABOUT):
         about = read_json(folder / ABOUT)
         if not isinstance(about, dict) or about.get("format") != FORMAT:
-            raise ResultError(f"{folder / ABOUT} is not about a result of mrshc.")
+            raise ResultError(f"{folder / ABOUT} does not describe a result of mrshc.")
+        # Before the schema, which is that of this version.
         _refuse_other_version(about.get("format_version"), folder)
         check_schema(about, load_schema(SCHEMA))
         check_about(about)
     return about
 
 
-def _refuse_changed(folder: Path, checksums: dict[str, str]) -> None:
-    """Refuse files other than those that were written with result.json: they may contradict it."""
+def _refuse_changed_tables(folder: Path, checksums: dict[str, str]) -> None:
+    """Refuse files that differ from those written with result.json: they may contradict it."""
     for name in TABLES:
-        if _checksum(folder / name) != checksums[name]:
+        if _file_checksum(folder / name) != checksums[name]:
             raise FlawError(
                 f"{name} is not the file that was written with this result. Tables that were "
                 "edited are refused: correct names and annotations in the input, or work on a copy "
@@ -321,8 +434,9 @@ def _refuse_changed(folder: Path, checksums: dict[str, str]) -> None:
 
 
 def _refuse_other_version(version: Any, folder: Path) -> None:
-    # Other types are damage, not another version.
-    if type(version) is int and 0 < version < 10**6 and version != FORMAT_VERSION:
+    """Refuse a result that another version of mrshc wrote."""
+    # Other types and values are damage, which the check of the schema reports.
+    if type(version) is int and 0 < version < _VERSION_LIMIT and version != FORMAT_VERSION:
         raise ResultError(
             f"{folder} is written in version {version} of the format, this mrshc reads version "
             f"{FORMAT_VERSION}. Install a newer mrshc, or make the result again."

@@ -1,4 +1,4 @@
-"""Annotations of the samples from a second table, joined by their names."""
+"""Annotations of the samples from a second table, joined by the names of the samples."""
 
 from __future__ import annotations
 
@@ -9,86 +9,110 @@ from typing import TextIO
 
 import pandas as pd
 
-from mrshc.io.formats import unknown_format
-from mrshc.io.raw_table import tidy, unique
+from mrshc.io.formats import unknown_format_error
+from mrshc.io.raw_table import parse_annotation, unique
 from mrshc.io.streams import (
     FlawError,
     TableError,
-    as_text,
-    encoding_of,
-    opened,
-    shown,
-    start_of,
+    detect_encoding,
+    display_name,
+    open_stream,
+    open_text,
+    peek_head,
     table_error,
 )
 from mrshc.io.table import Table
-from mrshc.io.text_tables.dialect import Dialect, dialect_of
-from mrshc.io.text_tables.lines import Lines, ragged, rows_of
+from mrshc.io.text_tables.dialect import Dialect, detect_dialect
+from mrshc.io.text_tables.lines import LineReader, iterate_rows, row_length_error
 from mrshc.utils.text_cleaning import clean_text
 
-# Names of samples that an error lists at most.
-_NAMED = 5
+# Names of samples that a message lists at most: enough to recognise the mistake in one line.
+_MAX_LISTED_NAMES = 5
 
 
-def read_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read a table, as text, in which every column is an annotation."""
+def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read a table of delimited text in which every column is an annotation.
+
+    Returns
+    -------
+    DataFrame
+        The cells as text. The decimal mark of the file is in ``attrs["decimal"]``.
+    """
     try:
-        with opened(path) as stream:
-            if encoding_of(start_of(stream)) is None:
-                raise unknown_format()
-            with as_text(stream) as text:
-                dialect, header, rows = _read_cells(*text)
+        with open_stream(path) as stream:
+            if detect_encoding(peek_head(stream)) is None:
+                raise unknown_format_error()
+            with open_text(stream) as (text, head):
+                dialect, header, rows = _read_cells(text, head)
                 titles = unique(header, "column")
     except FlawError as flaw:
-        raise table_error(shown(path), flaw) from None
-    # Cleaned as the names of the samples are, to which they are compared.
+        raise table_error(display_name(path), flaw) from None
+    # Cleaned as the names of the samples are, with which they are compared.
     cells = [[clean_text(cell) for cell in row] for row in rows]
-    found = pd.DataFrame(cells, columns=titles, dtype=object)
-    found.attrs["decimal"] = dialect.decimal
-    return found
+    annotations = pd.DataFrame(cells, columns=titles, dtype=object)
+    annotations.attrs["decimal"] = dialect.decimal
+    return annotations
 
 
 def _read_cells(text: TextIO, head: str) -> tuple[Dialect, list[str], list[list[str]]]:
-    """Read a table of texts that begins with the lines of `head`: its header and its rows."""
-    dialect = dialect_of(head, separator=None, decimal=None)
-    (_, header), *rows = [*rows_of(Lines(text), dialect.separator)] or [(0, [])]
+    """Return the dialect, the header and the rows of a table that begins with `head`."""
+    dialect = detect_dialect(head, separator=None, decimal=None)
+    (_, header), *rows = [*iterate_rows(LineReader(text), dialect.separator)] or [(0, [])]
     if rows and all(len(cells) == len(header) + 1 for _, cells in rows):
-        header = ["", *header]  # as R writes it: no name above the names
+        header = ["", *header]  # R writes no title above the row names
     for row in rows:
         if len(row[1]) != len(header):
-            raise ragged(row, len(header))
+            raise row_length_error(row, len(header))
     if not rows:
         raise FlawError("must hold a header and rows below it")
     return dialect, header, [[c.strip() for c in cells] for _, cells in rows]
 
 
-def join(table: Table, annotations: pd.DataFrame, *, file_name: str) -> Table:
-    """Add the annotations of a second table, in the column of which most samples are named."""
+def join_annotations(table: Table, annotations: pd.DataFrame, *, file_name: str) -> Table:
+    """Return a table with the annotations of a second table added.
+
+    Parameters
+    ----------
+    table : Table
+        The table of samples and features.
+    annotations : DataFrame
+        As `read_sample_annotations` returns it. The column that holds most names of samples is
+        taken as their names; each sample must be in exactly one row.
+    file_name : str
+        Name of the second table in messages.
+    """
     names = set(table.sample_names)
     key = max(annotations.columns, key=lambda c: len(names & set(annotations[c])))
-    absent = [name for name in table.sample_names if name not in set(annotations[key])]
-    if absent:
-        shown_names = ", ".join(absent[:_NAMED]) + (", ..." if len(absent) > _NAMED else "")
-        raise TableError(
-            f"{file_name} must have a row for each sample, but {len(absent)} of {len(names)} have "
-            f"none in its column {key!r}: {shown_names}. Add them, or mend the names."
-        )
-    counts = Counter(annotations[key])
-    twice = [name for name in table.sample_names if counts[name] > 1]
-    if twice:
-        raise TableError(
-            f"{file_name} must have one row for each sample, but has {counts[twice[0]]} for "
-            f"{twice[0]!r}. Drop the others."
-        )
-    found = annotations.set_index(key).loc[list(table.sample_names)]
-    both = table.sample_annotations.copy()
-    replaced = [title for title in found.columns if title in both]
-    for title in found.columns:
-        both[title] = tidy(found[title], annotations.attrs["decimal"])
-    spare = len(annotations) - len(names)
-    note = f"Annotations from {file_name}: {', '.join(map(str, found.columns)) or 'none'}" + (
-        f"; {spare:,} of its rows are of other samples." if spare else "."
+    _check_one_row_for_each_sample(table, annotations[key], file_name=file_name)
+    joined = annotations.set_index(key).loc[list(table.sample_names)]
+    combined = table.sample_annotations.copy()
+    replaced = [title for title in joined.columns if title in combined]
+    for title in joined.columns:
+        combined[title] = parse_annotation(joined[title], annotations.attrs["decimal"])
+    n_unused = len(annotations) - len(names)
+    note = f"Annotations from {file_name}: {', '.join(map(str, joined.columns)) or 'none'}" + (
+        f"; {n_unused:,} of its rows are of other samples." if n_unused else "."
     )
     if replaced:
         note += f" They replace the table's own: {', '.join(replaced)}."
-    return replace(table, sample_annotations=both, notes=(*table.notes, note))
+    return replace(table, sample_annotations=combined, notes=(*table.notes, note))
+
+
+def _check_one_row_for_each_sample(table: Table, column: pd.Series[str], *, file_name: str) -> None:
+    """Refuse a column of names in which a sample is absent or occurs more than once."""
+    counts = Counter(column)
+    absent = [name for name in table.sample_names if not counts[name]]
+    if absent:
+        listed = ", ".join(absent[:_MAX_LISTED_NAMES])
+        listed += ", ..." if len(absent) > _MAX_LISTED_NAMES else ""
+        raise TableError(
+            f"{file_name} must have a row for each sample, but {len(absent)} of "
+            f"{len(table.sample_names)} have none in its column {column.name!r}: {listed}. Add "
+            "them, or correct the names."
+        )
+    repeated = [name for name in table.sample_names if counts[name] > 1]
+    if repeated:
+        raise TableError(
+            f"{file_name} must have one row for each sample, but has {counts[repeated[0]]} for "
+            f"{repeated[0]!r}. Drop the others."
+        )

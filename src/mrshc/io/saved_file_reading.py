@@ -23,15 +23,20 @@ Schema = Mapping[str, Any]
 
 COMPARISON_SCHEMA = Path(__file__).with_name("comparison.schema.json")
 
-# Whole numbers of JSON have no bounds, those of arrays do.
-_LARGEST_WHOLE = 2**63 - 1
-_LARGEST = float(np.finfo(np.float64).max)
+# Whole numbers of JSON and CSV have no bounds; those of numpy's arrays are int64 and float64.
+_MAX_INT64 = 2**63 - 1
+_MAX_FLOAT64 = float(np.finfo(np.float64).max)
+# Characters of a cell or a name that a message shows, so that it remains one line on a terminal.
+_MAX_SHOWN_CHARACTERS = 40
 
 
-def read_whole(path: Path) -> str:
-    """Return a text that ends with a line break: without, it was cut off in its last line."""
+def read_complete_text(path: Path) -> str:
+    """Return a text in UTF-8 that ends with a line break.
+
+    All files of mrshc do: a text without a final line break was cut off in its last line.
+    """
     try:
-        if path.exists() and not path.is_file():  # a pipe would wait for ever
+        if path.exists() and not path.is_file():  # reading from a pipe would never return
             raise FlawError("is not a file")
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
@@ -45,27 +50,29 @@ def read_whole(path: Path) -> str:
 
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file."""
-    text = read_whole(path)
+    text = read_complete_text(path)
+    # Stricter than Python by default: keys must differ, and NaN and Infinity are not JSON.
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        return json.loads(text, object_pairs_hook=_dict_of_pairs, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise FlawError("is not JSON") from None
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is there twice")
-    return found
+def _dict_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the entries of a JSON object as a dict; refuse repeated keys."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError("a key is repeated")
+    return entries
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 @cache
 def load_schema(path: Path) -> Schema:
-    """Return a schema of this package."""
+    """Return a JSON schema of this package."""
     schema: Schema = json.loads(path.read_text(encoding="utf-8"))
     return schema
 
@@ -73,149 +80,220 @@ def load_schema(path: Path) -> Schema:
 def check_schema(value: Any, schema: Schema) -> None:
     """Refuse a value that a JSON schema does not allow.
 
-    This covers the keywords that the schemas of this package use; the tests compare it with a full
-    validator. Numbers must be finite in addition, and whole numbers must fit into 64 bits.
+    This implements the keywords that the schemas of this package use; the tests compare it with a
+    full validator, which would be one more dependency. In addition, numbers must be finite, and
+    whole numbers must fit into 64 bits.
+
+    Parameters
+    ----------
+    value : object
+        The content of a JSON file.
+    schema : mapping
+        The schema, as `load_schema` returns it.
     """
-    if (flaw := _flaw(value, schema, root=schema, where="")) is not None:
-        raise FlawError(flaw)
+    if (violation := _find_violation(value, schema, root=schema, where="")) is not None:
+        raise FlawError(violation)
 
 
-def _flaw(value: Any, schema: Schema, *, root: Schema, where: str) -> str | None:
-    """Return what is wrong with a value; None if nothing is."""
+def _find_violation(value: Any, schema: Schema, *, root: Schema, where: str) -> str | None:
+    """Return a description of the first violation of a schema; None if there is none.
+
+    Parameters
+    ----------
+    value : object
+        A value of the file.
+    schema : mapping
+        The part of the schema that applies to it.
+    root : mapping
+        The whole schema, which holds the definitions that parts refer to.
+    where : str
+        Names of the entries that lead to the value, joined by periods.
+    """
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     if "const" in schema and value != schema["const"]:
-        return f"has {_named(where)} other than {schema['const']!r}"
+        return f"has {_describe_entry(where)} other than {schema['const']!r}"
     if "enum" in schema and value not in schema["enum"]:
-        return f"has {_named(where)} other than {' or '.join(map(repr, schema['enum']))}"
+        return f"has {_describe_entry(where)} other than {' or '.join(map(repr, schema['enum']))}"
     if "type" in schema:
-        kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-        if not any(_IS[kind](value) for kind in kinds):
-            return f"has {_named(where)} of the wrong type, where {' or '.join(kinds)} was expected"
+        types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+        if not any(_TYPE_PREDICATES[name](value) for name in types):
+            wanted = " or ".join(types)
+            return f"has {_describe_entry(where)} of the wrong type, where {wanted} was expected"
     if isinstance(value, dict):
-        return _flaw_inside(value, schema, root=root, where=where)
+        return _find_violation_in_object(value, schema, root=root, where=where)
     if isinstance(value, list):
         if len(value) < schema.get("minItems", 0):
-            return f"has too few entries in {_named(where)}"
-        inside = schema.get("items", {})
-        flaws = (_flaw(entry, inside, root=root, where=where) for entry in value)
-        return next(filter(None, flaws), None)
+            return f"has too few entries in {_describe_entry(where)}"
+        items = schema.get("items", {})
+        violations = (_find_violation(entry, items, root=root, where=where) for entry in value)
+        return next(filter(None, violations), None)
     if isinstance(value, str):
-        fits = "pattern" not in schema or re.search(schema["pattern"], value)
-        return None if fits else f"has {_named(where)} of another form than expected"
-    fits = value is None or schema.get("minimum", value) <= value <= schema.get("maximum", value)
-    return None if fits else f"has {_named(where)} out of range"
+        is_valid = "pattern" not in schema or re.search(schema["pattern"], value)
+        return None if is_valid else f"has {_describe_entry(where)} of another form than expected"
+    is_valid = value is None or (
+        schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    )
+    return None if is_valid else f"has {_describe_entry(where)} out of range"
 
 
-def _named(where: str) -> str:
-    return shortened(where) if where else "a content"
+def _describe_entry(where: str) -> str:
+    return shorten(where) if where else "content"
 
 
-def _is_whole(value: Any) -> bool:
-    return type(value) is int and abs(value) <= _LARGEST_WHOLE
+def _is_int64(value: Any) -> bool:
+    # Not isinstance: a bool is an int in Python, but not an integer in JSON.
+    return type(value) is int and abs(value) <= _MAX_INT64
 
 
-_IS: dict[str, Callable[[Any], bool]] = {
+# By the names of types in JSON schemas.
+_TYPE_PREDICATES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
     "string": lambda value: isinstance(value, str),
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
-    "integer": _is_whole,
-    "number": lambda value: _is_whole(value) or (type(value) is float and isfinite(value)),
+    "integer": _is_int64,
+    "number": lambda value: _is_int64(value) or (type(value) is float and isfinite(value)),
 }
 
 
-def _flaw_inside(value: dict[str, Any], schema: Schema, *, root: Schema, where: str) -> str | None:
-    """Return what is wrong with the entries of an object."""
-    inside = f"{where}." if where else ""
+def _find_violation_in_object(
+    value: dict[str, Any], schema: Schema, *, root: Schema, where: str
+) -> str | None:
+    """Return a description of the first violation among the entries of an object."""
+    prefix = f"{where}." if where else ""
     for key in schema.get("required", ()):
         if key not in value:
-            return f"lacks {inside + key!r}"
+            return f"lacks {prefix + key!r}"
     known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     for key, entry in value.items():
         if key not in known and others is False:
-            return f"has an entry that is not known, {shortened(inside + key)}"
-        flaw = _flaw(entry, known.get(key, others), root=root, where=inside + key)
-        if flaw is not None:
-            return flaw
+            return f"has an entry that is not known, {shorten(prefix + key)}"
+        violation = _find_violation(entry, known.get(key, others), root=root, where=prefix + key)
+        if violation is not None:
+            return violation
     return None
 
 
-def shortened(text: str) -> str:
-    """Return a text as an error shows it."""
-    return repr(text if len(text) <= 40 else text[:39] + "\N{HORIZONTAL ELLIPSIS}")
+def shorten(text: str) -> str:
+    """Return a text in quotation marks as messages show it, long ones cut off."""
+    if len(text) <= _MAX_SHOWN_CHARACTERS:
+        return repr(text)
+    return repr(text[: _MAX_SHOWN_CHARACTERS - 1] + "\N{HORIZONTAL ELLIPSIS}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """What the cells of a column hold."""
+class ColumnType:
+    """The type of the cells in a column of a CSV file.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Of the array that holds the column.
+    parse : callable, str -> object
+        Returns the value of a cell; raises a ValueError for a cell of another type.
+    wanted : str
+        Description of the expected cells in messages.
+    """
 
     dtype: Any
-    read: Callable[[str], Any]  # raises ValueError for a cell of another kind
-    wanted: str  # for the sentence
+    parse: Callable[[str], Any]
+    wanted: str
 
 
-def _flag(cell: str) -> bool:
+def _parse_bool(cell: str) -> bool:
     if cell not in ("True", "False"):
-        raise ValueError("no flag")
+        raise ValueError("not a boolean")
     return cell == "True"
 
 
-TEXT = Kind(dtype=object, read=lambda cell: cell or None, wanted="text")
-FLAG = Kind(dtype=bool, read=_flag, wanted="True or False")
+TEXT_TYPE = ColumnType(dtype=object, parse=lambda cell: cell or None, wanted="text")
+BOOLEAN_TYPE = ColumnType(dtype=bool, parse=_parse_bool, wanted="True or False")
 
 
-def choice(wanted: str, texts: Iterable[str]) -> Kind:
-    """Return a column of some texts."""
-    known = frozenset(texts)
+def choice_type(wanted: str, texts: Iterable[str]) -> ColumnType:
+    """Return the type of a column that holds only the given texts."""
+    allowed = frozenset(texts)
 
-    def read(cell: str) -> str:
-        if cell not in known:
-            raise ValueError("another text")
+    def parse(cell: str) -> str:
+        if cell not in allowed:
+            raise ValueError("not one of the texts")
         return cell
 
-    return Kind(dtype=object, read=read, wanted=wanted)
+    return ColumnType(dtype=object, parse=parse, wanted=wanted)
 
 
-def whole(low: int = -_LARGEST_WHOLE, high: int = _LARGEST_WHOLE) -> Kind:
-    """Return a column of whole numbers within bounds."""
-    return Kind(dtype=np.int64, read=_bounded(int, low, high), wanted="a whole number in range")
+def integer_type(low: int = -_MAX_INT64, high: int = _MAX_INT64) -> ColumnType:
+    """Return the type of a column of whole numbers within bounds, both included."""
+    parse = _make_bounded_parser(int, low, high)
+    return ColumnType(dtype=np.int64, parse=parse, wanted="a whole number in range")
 
 
-def number(low: float = -_LARGEST, high: float = _LARGEST, *, gaps: bool = False) -> Kind:
-    """Return a column of numbers within bounds; with gaps, a cell may be empty."""
-    read = _bounded(float, low, high)
-    return Kind(
+def float_type(
+    low: float = -_MAX_FLOAT64, high: float = _MAX_FLOAT64, *, allow_empty: bool = False
+) -> ColumnType:
+    """Return the type of a column of numbers within bounds, both included.
+
+    Parameters
+    ----------
+    low, high : float
+        The bounds; by default, any finite number is allowed.
+    allow_empty : bool, default=False
+        Whether a cell may be empty, which is read as NaN.
+    """
+    parse = _make_bounded_parser(float, low, high)
+    return ColumnType(
         dtype=np.float64,
-        read=(lambda cell: read(cell) if cell else np.nan) if gaps else read,
+        parse=(lambda cell: parse(cell) if cell else np.nan) if allow_empty else parse,
         wanted="a number in range",
     )
 
 
-def _bounded(convert: Callable[[str], Any], low: float, high: float) -> Callable[[str], Any]:
-    def read(cell: str) -> Any:
+def _make_bounded_parser(
+    convert: Callable[[str], Any], low: float, high: float
+) -> Callable[[str], Any]:
+    """Return a function that converts a cell and refuses values out of bounds."""
+
+    def parse(cell: str) -> Any:
         value = convert(cell)
-        if not low <= value <= high:  # NaN is in no range
+        # Not `value < low or value > high`: NaN must be refused too.
+        if not low <= value <= high:
             raise ValueError("out of range")
         return value
 
-    return read
+    return parse
 
 
-def read_columns(path: Path, kinds: Mapping[str, Kind], *, n_rows: int) -> dict[str, NDArray[Any]]:
+def read_csv_columns(
+    path: Path, types: Mapping[str, ColumnType], *, n_rows: int
+) -> dict[str, NDArray[Any]]:
     """Read a CSV file of known columns and a known number of rows.
 
-    Texts may look like anything, "NA" and "001" included, and numbers must read back exactly:
-    pandas' own reader does not see to both.
+    Texts such as "NA" and "001" must be kept, and numbers must be read back exactly: the reader of
+    pandas does not guarantee both at once.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    types : mapping of str to ColumnType
+        Types of the columns by title, in the order of the file.
+    n_rows : int
+        Number of rows without the header.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_rows,)
+        The columns by title.
     """
-    # Strict: a quotation mark that is left open would take the rest of the file as one cell.
-    reader = csv.reader(io.StringIO(read_whole(path), newline=""), strict=True)
+    # Strict: a quotation mark that is not closed would take the rest of the file as one cell.
+    reader = csv.reader(io.StringIO(read_complete_text(path), newline=""), strict=True)
     try:
         header, *rows = reader
-    except (csv.Error, ValueError):
+    except (csv.Error, ValueError):  # a ValueError where there is no header
         raise FlawError("is not CSV") from None
-    if list(map(unguard_formula, header)) != list(kinds):
+    if list(map(unguard_formula, header)) != list(types):
         raise FlawError("has other columns than expected")
     if len(rows) != n_rows:
         raise FlawError(f"has {len(rows):,} rows where {n_rows:,} were expected")
@@ -223,19 +301,21 @@ def read_columns(path: Path, kinds: Mapping[str, Kind], *, n_rows: int) -> dict[
         raise FlawError(f"has too many or too few cells in row {ragged}")
     cells = zip(*rows, strict=True) if rows else ((),) * len(header)
     return {
-        title: _column(title, column, kind)
-        for (title, kind), column in zip(kinds.items(), cells, strict=True)
+        title: _parse_column(title, column, column_type)
+        for (title, column_type), column in zip(types.items(), cells, strict=True)
     }
 
 
-def _column(title: str, cells: tuple[str, ...], kind: Kind) -> NDArray[Any]:
-    values = np.empty(len(cells), dtype=kind.dtype)
+def _parse_column(title: str, cells: tuple[str, ...], column_type: ColumnType) -> NDArray[Any]:
+    """Return the values of a column; name the first cell of another type."""
+    values = np.empty(len(cells), dtype=column_type.dtype)
     for i, cell in enumerate(cells):
         try:
-            values[i] = kind.read(unguard_formula(cell) if cell[:1] == "'" else cell)
+            # Only cells with an apostrophe can be guarded; the test saves a call for all others.
+            values[i] = column_type.parse(unguard_formula(cell) if cell[:1] == "'" else cell)
         except (ValueError, OverflowError):
             raise FlawError(
-                f"holds {shortened(cell)} in row {i + 1} of the column {shortened(title)}, where "
-                f"{kind.wanted} was expected"
+                f"holds {shorten(cell)} in row {i + 1} of the column {shorten(title)}, where "
+                f"{column_type.wanted} was expected"
             ) from None
     return values

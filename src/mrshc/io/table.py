@@ -15,28 +15,82 @@ from mrshc.core.data.data_matrix import DataMatrix
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """Samples and features of a file."""
+    """A table of samples and features, as `read_table` returns it.
 
-    X: NDArray[Any] | DataMatrix  # (n, p), samples in rows; NaN: missing; or the file it stays in
-    sample_names: NDArray[Any]  # (n,), texts, unique
-    feature_names: NDArray[Any]  # (p,), texts, unique
-    sample_annotations: pd.DataFrame  # (n, any), indexed by sample
-    feature_annotations: pd.DataFrame  # (p, any), indexed by feature
+    Parameters
+    ----------
+    X : ndarray or DataMatrix of shape (n_samples, n_features)
+        The values, NaN where they are missing; or a matrix that is read from its file in blocks.
+        Estimators accept both.
+    sample_names : ndarray of shape (n_samples,)
+        Names of the samples: texts that are unique.
+    feature_names : ndarray of shape (n_features,)
+        Names of the features: texts that are unique.
+    sample_annotations : DataFrame of shape (n_samples, n_annotations)
+        Annotations of the samples, indexed by their names.
+    feature_annotations : DataFrame of shape (n_features, n_annotations)
+        Annotations of the features, indexed by their names.
+    source : str
+        Name of the file in messages.
+    notes : tuple of str
+        Sentences that state how the file was interpreted.
+    reading : dict, default={}
+        Arguments of `read_table` that were not the default.
+
+    See Also
+    --------
+    mrshc.io.read_table : Read a table from a file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from mrshc.io import Table
+    >>> samples, features = np.array(["a", "b", "c"]), np.array(["TP53", "MYC"])
+    >>> table = Table(
+    ...     X=np.array([[1.0, 4.0], [2.0, np.nan], [3.0, 6.0]]),
+    ...     sample_names=samples,
+    ...     feature_names=features,
+    ...     sample_annotations=pd.DataFrame(index=samples),
+    ...     feature_annotations=pd.DataFrame(index=features),
+    ...     source="an example",
+    ...     notes=(),
+    ... )
+    >>> table.to_frame()
+       TP53  MYC
+    a   1.0  4.0
+    b   2.0  NaN
+    c   3.0  6.0
+    """
+
+    X: NDArray[Any] | DataMatrix
+    sample_names: NDArray[Any]
+    feature_names: NDArray[Any]
+    sample_annotations: pd.DataFrame
+    feature_annotations: pd.DataFrame
     source: str
-    notes: tuple[str, ...]  # sentences on what was understood
-    reading: dict[str, Any] = field(default_factory=dict)  # options that were not the default
+    notes: tuple[str, ...]
+    reading: dict[str, Any] = field(default_factory=dict)
 
     @property
     def data(self) -> DataMatrix:
-        """The values as a matrix, in memory or in a file."""
+        """The values as a `DataMatrix`, in memory or in a file."""
         return data_matrix(self.X)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the values with their names; those that stay in a file are read."""
+        """Return the values with their names.
+
+        Values that were left in a file are read.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_features)
+            Indexed by the names of the samples; columns are the names of the features.
+        """
         X = self.data.columns(np.arange(self.X.shape[1]))
         return pd.DataFrame(X, index=self.sample_names, columns=self.feature_names)
 
 
 def missing(count: int, shape: tuple[int, ...]) -> str:
-    """Say how many values are missing."""
+    """Return a sentence on the number of missing values of a matrix."""
     return f"{count:,} of {shape[0] * shape[1]:,} values are missing."

@@ -1,4 +1,4 @@
-"""Arrays that declare more values than their files hold, and links out of Zarr stores."""
+"""Checks for arrays that declare more values than their files hold, and links in Zarr stores."""
 
 from __future__ import annotations
 
@@ -10,46 +10,49 @@ from mrshc.core.data.absent_chunks import files_below, storage_of
 from mrshc.io.memory import size
 from mrshc.io.streams import FlawError
 
-# No more bytes than this come from one: zstd packs 32,768 equal ones into a byte, gzip 1,032.
-_MOST_PACKED = 10**5
-# Bytes of memory that are no harm, whatever the file holds.
-_SMALL = 10**6
+# Larger than any ratio that a compression reaches: zstd packs at most 32,768 equal bytes into one,
+# gzip 1,032.
+_MAX_COMPRESSION_RATIO = 10**5
+# An array of this many bytes (1 MB) is read whatever the file holds: it cannot exhaust the memory.
+_MAX_UNCHECKED_BYTES = 10**6
 
 
-def refuse_unwritten(node: Any, name: str, *, may_be_empty: bool = True) -> None:
+def refuse_unwritten_values(node: Any, name: str, *, may_be_empty: bool = True) -> None:
     """Refuse an array of HDF5 or Zarr that declares more values than its file can hold.
 
-    Values that are not in the file are read as the fill value, of any number, and take no bytes:
-    a small file could ask for any amount of memory and of names.
+    Values that are not in the file are read as the fill value and take no bytes in it. Without this
+    check, a small file could request any amount of memory, and any number of names.
 
     Parameters
     ----------
     node : dataset of h5py or array of Zarr
+        The array; its values are not read.
     name : str
-        What to call it in the sentence.
+        Name of the array in the message.
     may_be_empty : bool, default=True
         Whether a small array may have no bytes at all: Zarr leaves out chunks of zeros.
     """
     n_values = math.prod(node.shape)
     n_bytes = n_values * node.dtype.itemsize
     stored = storage_of(node) if n_values else None
-    if stored is None or (n_bytes <= _SMALL and (may_be_empty or stored.n_bytes)):
+    # None: there are no values, or the store cannot list what it holds.
+    if stored is None or (n_bytes <= _MAX_UNCHECKED_BYTES and (may_be_empty or stored.n_bytes)):
         return
     declared = f"declares {name} with {' x '.join(f'{s:,}' for s in node.shape)} values"
     if not stored.n_bytes:
         raise FlawError(f"{declared}, but holds none of them. Write it again")
-    if n_bytes > _MOST_PACKED * stored.n_bytes:
+    if n_bytes > _MAX_COMPRESSION_RATIO * stored.n_bytes:
         raise FlawError(
             f"{declared}, more than the {size(stored.n_bytes)} of them in the file can hold. Check "
-            "that it is whole, and write it again if it is not"
+            "that the file is complete, and write it again if it is not"
         )
 
 
-def refuse_links(folder: str | os.PathLike[str]) -> None:
-    """Refuse a folder of Zarr in which there are links: they may lead to any file."""
+def refuse_symbolic_links(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder of Zarr that contains symbolic links, which may point to any file."""
     for entry in files_below(folder):
         if entry.is_symlink():
             raise FlawError(
                 f"holds the link {os.path.relpath(entry.path, folder)!r}, but all of a Zarr store "
-                "must be in its folder. Copy it with what its links lead to, such as by cp -rL"
+                "must be in its folder. Copy it with the targets of its links, such as by cp -rL"
             )

@@ -1,4 +1,4 @@
-"""Text is read right, whatever its separators, marks and headers, and the notes say how."""
+"""Text is read correctly for all separators, decimal marks and headers, which notes report."""
 
 import re
 
@@ -11,12 +11,12 @@ from small_table import FEATURES, X, assert_read, features_in_rows
 
 
 @pytest.mark.parametrize("separator", ["\t", ",", ";", "|", " "])
-def test_separators_are_found_out(write, separator):
+def test_separators_are_detected(write, separator):
     assert_read(read_table(write(features_in_rows(separator))))
 
 
 @pytest.mark.parametrize("separator", ["\t", ";", "|", " "])
-def test_decimal_commas_are_found_out_and_reported(write, separator):
+def test_decimal_commas_are_detected_and_reported(write, separator):
     table = read_table(write(features_in_rows(separator, decimal=",")))
     assert_read(table)
     assert any("decimal commas" in note for note in table.notes)
@@ -53,7 +53,7 @@ def test_separators_at_the_end_of_rows_make_no_column(write):
     assert_read(read_table(write("\n".join(row + "," for row in rows))))
 
 
-def test_remarks_and_blank_lines_are_skipped(write):
+def test_comments_and_blank_lines_are_skipped(write):
     text = '!Series_title\t"x"\n\n# made by hand\n' + features_in_rows() + "\n!series_table_end\n"
     assert_read(read_table(write(text)))
 
@@ -145,14 +145,14 @@ def test_fractions_below_a_title_are_names_of_samples(write, corner):
 
 
 @pytest.mark.parametrize("title", ["ID_REF", "GeneID", "ENTREZID", "CLID", "spot", "X", "whatever"])
-def test_whole_numbers_beside_fractions_name_the_rows(write, title):
+def test_a_first_column_of_whole_numbers_among_fractions_names_the_rows(write, title):
     rows = "".join(f"{1000 + 7 * i}\t{i / 3:.3f}\t{i / 7:.3f}\t{i / 11:.3f}\n" for i in range(1, 9))
     table = read_table(write(f"{title}\ta\tb\tc\n{rows}"))
     assert list(table.sample_names) == ["a", "b", "c"]
     assert table.feature_names[0] == "1007"
 
 
-def test_known_descriptions_of_features_are_set_aside_and_said(write):
+def test_known_annotations_of_features_are_recognised_and_noted(write):
     rows = "".join(
         f"g{i}\t{100 + i}\t{i % 3}\t{i / 3:.3f}\t{i / 7:.3f}\t{i}.5\n" for i in range(1, 9)
     )
@@ -164,13 +164,13 @@ def test_known_descriptions_of_features_are_set_aside_and_said(write):
 
 
 @pytest.mark.parametrize("cell", ["<0.1", '"1,234.5"', "12 %", ">1e5"])
-def test_columns_that_were_meant_as_numbers_are_not_set_aside(write, cell):
+def test_columns_with_malformed_numbers_are_not_annotations(write, cell):
     rows = "".join(f"g{i}\t{i}.5\t{cell}\t{i}.25\n" for i in range(1, 9))
     with pytest.raises(TableError, match=r"where a number should be: line 2, row 'g1', column 'b'"):
         read_table(write(f"gene\ta\tb\tc\n{rows}"))
 
 
-def test_a_minus_is_a_minus(write):
+def test_unicode_minus_signs_are_read(write):
     rows = "".join(f"g{i}\t{i}.5\t\N{MINUS SIGN}{i}.5\t{i}.25\n" for i in range(1, 9))
     assert read_table(write(f"gene\ta\tb\tc\n{rows}")).X[1, 0] == -1.5
 
@@ -182,7 +182,7 @@ def test_thousands_are_not_decimals(write):
     assert read_table(write(text), decimal=",").X[0, 0] == 1.234
 
 
-def test_rows_that_begin_like_remarks_are_rows(write):
+def test_rows_that_begin_like_comments_are_rows(write):
     rows = "".join(
         f"{name}\t{i}.5\t1.5\t2.5\n" for i, name in enumerate(["a", "#N/A", "#REF!", "b"])
     )
@@ -241,7 +241,7 @@ def test_genes_with_several_probes_keep_their_names(write):
 
 
 def test_both_ways_of_reading_rows_give_the_same(write, monkeypatch):
-    """Regular rows are read many at a time; any oddity sends the rest through cell by cell."""
+    """Regular rows are read in blocks; after an irregular row, the rest is read cell by cell."""
     rng = np.random.default_rng(1)
     values = rng.normal(size=(600, 4)) * 10.0 ** rng.integers(-20, 20, size=(600, 4))
     rows = [
@@ -290,7 +290,7 @@ def _read_with(write, row, *, at, separator):
         ('g,1,2,"3,"\n', "the text '3,' where a number should be: line 232, row 'g'"),
     ],
 )
-def test_quoted_separators_are_no_separators_far_down(write, row, sentence):
+def test_quoted_separators_do_not_separate_in_later_blocks(write, row, sentence):
     rows = "".join(f"g{i},{i}.5,{i}.25,{i}.75\n" for i in range(230))
     with pytest.raises(TableError, match=sentence):
         read_table(write("gene,a,b,c\n" + rows + row), features="rows")
@@ -303,8 +303,8 @@ def test_rows_of_empty_cells_are_skipped_wherever_they_are(write, row):
 
 
 @pytest.mark.parametrize("separator", [",", "\t", ";"])
-def test_rows_far_down_are_read_as_those_at_the_top(write, separator):
-    """The first 200 rows are read cell by cell, later ones many at a time."""
+def test_rows_of_later_blocks_are_read_as_the_first_rows(write, separator):
+    """The first 200 rows are read cell by cell, later ones in blocks."""
     rng = np.random.default_rng(ord(separator))
     pieces = ["1", "2.5", "x", " ", '"', '""', '"1"', '"g"', "NA", "-", separator, "\t", "'", "\r"]
     for _ in range(60):

@@ -20,7 +20,7 @@ def test_gct_reads_back_what_was_written(write):
         table = read_table(write(gct(gaps, **names, **extra)))
         np.testing.assert_array_equal(table.X, gaps)
         assert list(table.feature_names) == FEATURES
-        assert "as the format has it" in table.notes[0]
+        assert "as the format defines" in table.notes[0]
     assert table.sample_annotations["class"].tolist() == list("xyx")
     assert table.feature_annotations["w"].tolist() == [1, 2, 3, 4]
 

@@ -37,7 +37,7 @@ def test_files_of_anndata(kind):
     ids=["free space of no size", "a size that wraps around"],
 )
 @pytest.mark.parametrize("compressed", [False, True])
-def test_texts_that_hdf5_would_read_without_end(tmp_path, header, compressed):
+def test_texts_that_hdf5_would_never_finish_reading(tmp_path, header, compressed):
     path = tmp_path / "texts.h5ad"
     shutil.copy(ORACLES / "dense.h5ad", path)
     content = bytearray(path.read_bytes())

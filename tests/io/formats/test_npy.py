@@ -1,4 +1,4 @@
-"""Arrays of numpy keep their precision; what is not whole is refused."""
+"""Arrays of numpy keep their precision; incomplete files are refused."""
 
 import gzip
 import io
@@ -30,9 +30,9 @@ def npy(header, content=b""):
     "shape", [(10**7, 10**9), (10**12, 10**12), (2**32, 2**32), (-3, -4), (6, 9), (6.0, 9), 5, "a"]
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_an_array_of_numpy_that_holds_less_than_it_says(tmp_path, shape, packed):
+def test_an_array_with_fewer_values_than_declared(tmp_path, shape, packed):
     content = npy({"descr": "<f8", "fortran_order": False, "shape": shape}, b"\0" * 96)
     path = tmp_path / "x.npy"
     path.write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(TableError, match=r"is not a whole \.npy file of numbers: "):
+    with pytest.raises(TableError, match=r"is not a complete \.npy file of numbers: "):
         read_table(path)

@@ -11,12 +11,12 @@ from mrshc.io.formats.parquet import PARQUET
 from mrshc.io.formats.registry import (
     ReadingOptions,
     TableFormat,
-    format_in_blocks,
+    find_format_in_blocks,
     known_formats,
     listing,
     read_raw_table,
     register,
-    unknown_format,
+    unknown_format_error,
     unregister,
 )
 from mrshc.io.formats.zarr_store import ZARR
@@ -25,16 +25,16 @@ __all__ = [
     "InputFile",
     "ReadingOptions",
     "TableFormat",
-    "format_in_blocks",
+    "find_format_in_blocks",
     "known_formats",
     "listing",
     "read_raw_table",
     "register",
-    "unknown_format",
+    "unknown_format_error",
     "unregister",
 ]
 
-# In the order in which lists name them. Those that come later are asked first whether an input is
-# theirs, hence text, which almost anything could be, is the first.
-for _known in (DELIMITED_TEXT, GCT, PARQUET, NPY, NPZ, H5AD, ZARR, EXCEL):
-    register(_known)
+# In the order in which help texts and messages list them. The last one is asked first whether an
+# input has its format; delimited text is the first, since almost any text could be a table.
+for _table_format in (DELIMITED_TEXT, GCT, PARQUET, NPY, NPZ, H5AD, ZARR, EXCEL):
+    register(_table_format)

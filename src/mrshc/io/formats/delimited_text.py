@@ -1,4 +1,4 @@
-"""Delimited text: CSV, TSV and the like; separators, decimal marks and headers are found out."""
+"""Delimited text: CSV, TSV and the like; separators, decimal marks and headers are detected."""
 
 from __future__ import annotations
 
@@ -13,18 +13,26 @@ from mrshc.errors import Parameter, Sentence
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable, rounding_notes, unique
-from mrshc.io.streams import FlawError, encoding_of
-from mrshc.io.text_tables.column_roles import Layout, are_classes, columns_of, layout_of
-from mrshc.io.text_tables.dialect import SEPARATORS, dialect_of, is_remark
-from mrshc.io.text_tables.lines import Lines, Row, rows_of
+from mrshc.io.streams import FlawError, detect_encoding
+from mrshc.io.text_tables.column_roles import (
+    ColumnLayout,
+    are_class_labels,
+    detect_header,
+    detect_layout,
+)
+from mrshc.io.text_tables.dialect import SEPARATORS, Dialect, detect_dialect, is_comment
+from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows
 from mrshc.io.text_tables.row_reading import RowReader
 
-# Rows that are looked at before it is decided which columns hold numbers.
-_ROWS = 200
+# Rows that are inspected to decide which columns hold numbers: enough for most kinds of cells to
+# occur, few enough to be held as text even if each has a cell for every feature.
+_N_INSPECTED_ROWS = 200
+# Columns that a note lists at most, so that it remains one sentence.
+_MAX_LISTED_COLUMNS = 3
 
 
 def _is_text(file: InputFile) -> bool:
-    return encoding_of(file.head) is not None
+    return detect_encoding(file.head) is not None
 
 
 def _read(file: InputFile, options: ReadingOptions) -> RawTable:
@@ -33,67 +41,84 @@ def _read(file: InputFile, options: ReadingOptions) -> RawTable:
 
 
 def _read_text(text: TextIO, head: str, options: ReadingOptions) -> RawTable:
-    """Read a table of numbers that begins with the lines of `head`."""
-    dialect = dialect_of(head, separator=options.separator, decimal=options.decimal)
-    lines = Lines(text)
-    rows = _without_remarks(rows_of(lines, dialect.separator))
+    """Read a table of numbers whose first lines are those of `head`."""
+    dialect = detect_dialect(head, separator=options.separator, decimal=options.decimal)
+    lines = LineReader(text)
+    rows = _skip_comments(iterate_rows(lines, dialect.separator))
     first = next(rows, None)
     if first is None:
-        raise FlawError("holds no table, only blanks or remarks")
-    looked_at = list(islice(rows, _ROWS))
-    columns, looked_at, has_header = columns_of(first, looked_at, dialect)
-    if not looked_at:
+        raise FlawError("holds no table, only blank lines or comments")
+    inspected = list(islice(rows, _N_INSPECTED_ROWS))
+    columns, inspected, has_header = detect_header(first, inspected, dialect)
+    if not inspected:
         raise FlawError("holds a header only: there are no rows with numbers below it")
-    layout = layout_of(columns, looked_at, dialect=dialect, annotations=options.annotating)
+    layout = detect_layout(
+        columns, inspected, dialect=dialect, annotations=options.annotation_names
+    )
     body = RowReader(layout)
-    body.read(looked_at, lines, rows)
-    values = body.take_values()
-    table = _raw_table(values, body, layout)
-    separated = SEPARATORS.get(dialect.separator, repr(dialect.separator))
-    marks = ", numbers have decimal commas" if dialect.decimal == "," else ""
-    table.notes.insert(0, f"Cells are separated by {separated}{marks}.")
+    body.read(inspected, lines, rows)
+    values = body.pop_values()
+    table = _build_raw_table(values, body, layout)
+    table.notes.insert(0, _dialect_note(dialect))
     table.notes += rounding_notes(values)
     if not has_header:
         table.notes.append("There is no header: the first line holds numbers.")
     return table
 
 
-def _without_remarks(rows: Iterator[Row]) -> Iterator[Row]:
-    """Leave out remarks above the table, but not a header that begins like one."""
-    remark: Row | None = None
-    begun = False
+def _dialect_note(dialect: Dialect) -> str:
+    separator = SEPARATORS.get(dialect.separator, repr(dialect.separator))
+    decimals = ", numbers have decimal commas" if dialect.decimal == "," else ""
+    return f"Cells are separated by {separator}{decimals}."
+
+
+def _skip_comments(rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield the rows without the comments around the table.
+
+    The last line of comments is the header if it begins with "#" and has as many cells as the row
+    below it.
+    """
+    comment: Row | None = None
+    is_in_table = False
     for line, cells in rows:
-        if not begun and is_remark(cells[0]):
-            remark = (line, cells) if cells[0].startswith("#") else None
+        if not is_in_table and is_comment(cells[0]):
+            comment = (line, cells) if cells[0].startswith("#") else None
             continue
-        if not begun and remark is not None and len(remark[1]) == len(cells) > 1:
-            yield remark[0], [remark[1][0].lstrip("# "), *remark[1][1:]]
-        begun = True
-        if len(cells) == 1 and cells[0].startswith("!"):  # how GEO ends a table
+        if not is_in_table and comment is not None and len(comment[1]) == len(cells) > 1:
+            yield comment[0], [comment[1][0].lstrip("# "), *comment[1][1:]]
+        is_in_table = True
+        if len(cells) == 1 and cells[0].startswith("!"):  # series matrices of GEO end so
             continue
         yield line, cells
 
 
-def _raw_table(values: NDArray[np.float64], body: RowReader, layout: Layout) -> RawTable:
-    titles = unique([layout.columns[j] for j in layout.annotating], "column")
+def _build_raw_table(
+    values: NDArray[np.float64], body: RowReader, layout: ColumnLayout
+) -> RawTable:
+    """Return the values of a text with names and annotations, and notes on unusual columns."""
+    titles = unique([layout.columns[j] for j in layout.annotation_columns], "column")
     table = RawTable(
         values=values,
-        row_names=body.names if layout.naming else None,
-        column_names=[layout.columns[j] for j in layout.numeric],
+        row_names=body.names if layout.has_row_names else None,
+        column_names=[layout.columns[j] for j in layout.numeric_columns],
         row_annotations=dict(zip(titles, body.annotations, strict=True)),
         decimal=layout.decimal,
     )
-    if layout.naming and are_classes(body.names):
+    # Decided when all rows are read: classes may be sorted, so that the first rows are of one.
+    if layout.has_row_names and are_class_labels(body.names):
         title = unique([*titles, layout.columns[0] or "column 1"], "column")[-1]
         table.row_annotations = {title: body.names, **table.row_annotations}
         table.row_names = None
-        table.notes.append(f"The first column, {title!r}, repeats itself: it is an annotation.")
-    if layout.odd:
-        shown = ", ".join(map(repr, layout.odd[:3])) + (", ..." if len(layout.odd) > 3 else "")
+        table.notes.append(
+            f"The first column, {title!r}, has repeated values: it is an annotation."
+        )
+    if layout.suspicious_columns:
+        shown = ", ".join(map(repr, layout.suspicious_columns[:_MAX_LISTED_COLUMNS]))
+        shown += ", ..." if len(layout.suspicious_columns) > _MAX_LISTED_COLUMNS else ""
         table.notes.append(
             Sentence(
-                "Only whole numbers in {shown}, unlike the other columns: {annotations} would set "
-                "such a column aside.",
+                "Only whole numbers in {shown}, unlike the other columns: list such a column in "
+                "{annotations} if it is not a feature.",
                 shown=shown,
                 annotations=Parameter("annotations"),
             )

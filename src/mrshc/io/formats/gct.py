@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 import numpy as np
@@ -10,20 +12,20 @@ from numpy.typing import NDArray
 
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
-from mrshc.io.raw_table import RawTable, is_missing, number_of, unique
+from mrshc.io.raw_table import RawTable, is_missing, parse_number, unique
 from mrshc.io.streams import FlawError
-from mrshc.io.text_tables.lines import Lines, Row, ragged, rows_of
+from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows, row_length_error
 from mrshc.utils.text_cleaning import unguard_formula
 
 _VERSIONS = ("#1.2", "#1.3")
-# A size in ASCII digits, and no larger than an array can be.
-_SIZE = re.compile(r"[0-9]{1,18}")
-# Characters of a damaged line that are shown in a sentence.
-_SHOWN = 40
+# A count in ASCII digits (\d would accept those of other scripts); 18 digits fit into 64 bits.
+_COUNT = re.compile(r"[0-9]{1,18}")
+# Characters of a damaged line or cell that a message shows, so that it remains readable.
+_MAX_SHOWN_CHARACTERS = 40
 
 
 def _is_gct(file: InputFile) -> bool:
-    return file.beginning.startswith(_VERSIONS)
+    return file.head_text.startswith(_VERSIONS)
 
 
 def _read(file: InputFile, _: ReadingOptions) -> RawTable:
@@ -31,69 +33,134 @@ def _read(file: InputFile, _: ReadingOptions) -> RawTable:
         return read_gct(text)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dimensions:
+    """The version of a GCT file and the counts that its second line declares."""
+
+    version: str  # "#1.2" or "#1.3"
+    n_rows: int  # features
+    n_columns: int  # samples
+    n_row_annotations: int  # columns between the names of the features and the values
+    n_column_annotations: int  # rows between the header and the values
+
+    @property
+    def first_value_column(self) -> int:
+        """Position of the first column of values."""
+        return 1 + self.n_row_annotations
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of each row."""
+        return self.first_value_column + self.n_columns
+
+
 def read_gct(text: TextIO) -> RawTable:
-    """Read GCT 1.2 or 1.3: features in rows, annotations of both."""
-    rows = rows_of(Lines(text), "\t", quoted=False)
-    version, sizes = next(rows, (1, [""]))[1][0].strip(), next(rows, (2, []))[1]
-    numbers = [int(cell) for cell in map(str.strip, sizes) if _SIZE.fullmatch(cell)]
-    if len(numbers) != (2 if version == "#1.2" else 4):
-        wanted = "two numbers" if version == "#1.2" else "four numbers"
-        raise FlawError(
-            f"is a GCT file whose second line must give its size as {wanted} in the digits 0 to 9, "
-            f"but is {' '.join(sizes)[:_SHOWN]!r}"
-        )
-    n_rows, n_columns = numbers[:2]
-    n_notes, n_sample_rows = (1, 0) if version == "#1.2" else numbers[2:]
-    _, header = next(rows, (3, []))
-    width = 1 + n_notes + n_columns
-    if len(header) != width:
-        raise FlawError(
-            f"is a GCT file whose second line asks for {width} columns, but its header has "
-            f"{len(header)}"
-        )
+    """Read GCT 1.2 or 1.3: features in rows, and annotations of features and samples.
+
+    Parameters
+    ----------
+    text : file of text
+        The file at its beginning. It must be opened with ``newline=""``.
+    """
+    rows = iterate_rows(LineReader(text), "\t", has_quotes=False)
+    dimensions = _read_dimensions(rows)
+    header = list(map(unguard_formula, _read_header(rows, dimensions)))
     column_annotations: dict[str, list[Any]] = {}
-    header = list(map(unguard_formula, header))
-    for _ in range(n_sample_rows):
-        cells = list(map(unguard_formula, _checked_row(next(rows, None), width)[1]))
+    for _ in range(dimensions.n_column_annotations):
+        row = _check_row(next(rows, None), dimensions.n_cells)
+        cells = list(map(unguard_formula, row[1]))
         title = unique([*column_annotations, cells[0]], "annotation")[-1]
-        column_annotations[title] = cells[1 + n_notes :]
-    content = [_checked_row(row, width) for row in rows]
-    if len(content) != n_rows:
+        column_annotations[title] = cells[dimensions.first_value_column :]
+    content = [_check_row(row, dimensions.n_cells) for row in rows]
+    if len(content) != dimensions.n_rows:
         raise FlawError(
-            f"is a GCT file whose second line gives {n_rows} rows, but it has {len(content)}. It "
-            "may be cut off"
+            f"is a GCT file whose second line gives {dimensions.n_rows} rows, but it has "
+            f"{len(content)}. It may be cut off"
         )
+    first = dimensions.first_value_column
     return RawTable(
-        values=_values(content, first=1 + n_notes, header=header),
+        values=_parse_values(content, first=first, header=header),
         row_names=[unguard_formula(cells[0]) for _, cells in content],
-        column_names=header[1 + n_notes :],
+        column_names=header[first:],
         row_annotations={
             title: [unguard_formula(cells[j]) for _, cells in content]
-            for j, title in enumerate(unique(header[1 : 1 + n_notes], "annotation"), start=1)
+            for j, title in enumerate(unique(header[1:first], "annotation"), start=1)
         },
         column_annotations=column_annotations,
         features_in="rows",
-        notes=[f"It is a GCT {version[1:]} file."],
+        notes=[f"It is a GCT {dimensions.version[1:]} file."],
     )
 
 
-def _checked_row(row: Row | None, width: int) -> Row:
+def _read_dimensions(rows: Iterator[Row]) -> _Dimensions:
+    """Read the first two lines: the version, and the counts of rows and columns."""
+    version, sizes = next(rows, (1, [""]))[1][0].strip(), next(rows, (2, []))[1]
+    counts = [int(cell) for cell in map(str.strip, sizes) if _COUNT.fullmatch(cell)]
+    if len(counts) != (2 if version == "#1.2" else 4):
+        wanted = "two numbers" if version == "#1.2" else "four numbers"
+        raise FlawError(
+            f"is a GCT file whose second line must give its size as {wanted} in the digits 0 to 9, "
+            f"but is {' '.join(sizes)[:_MAX_SHOWN_CHARACTERS]!r}"
+        )
+    # Version 1.2 has one column of descriptions, and no annotations of the samples.
+    n_row_annotations, n_column_annotations = (1, 0) if version == "#1.2" else counts[2:]
+    return _Dimensions(
+        version=version,
+        n_rows=counts[0],
+        n_columns=counts[1],
+        n_row_annotations=n_row_annotations,
+        n_column_annotations=n_column_annotations,
+    )
+
+
+def _read_header(rows: Iterator[Row], dimensions: _Dimensions) -> list[str]:
+    """Read the third line, the titles of the columns."""
+    _, header = next(rows, (3, []))
+    if len(header) != dimensions.n_cells:
+        raise FlawError(
+            f"is a GCT file whose second line gives {dimensions.n_cells} columns, but its header "
+            f"has {len(header)}"
+        )
+    return header
+
+
+def _check_row(row: Row | None, n_cells: int) -> Row:
+    """Return a row; refuse the end of the file, and rows of another length."""
     if row is None:
-        raise FlawError("is a GCT file that ends before its second line says")
-    if len(row[1]) != width:
-        raise ragged(row, width)
+        raise FlawError(
+            "is a GCT file with fewer rows than its second line gives. It may be cut off"
+        )
+    if len(row[1]) != n_cells:
+        raise row_length_error(row, n_cells)
     return row
 
 
-def _values(content: list[Row], *, first: int, header: list[str]) -> NDArray[np.float64]:
+def _parse_values(content: list[Row], *, first: int, header: list[str]) -> NDArray[np.float64]:
+    """Return the numbers of all rows; name the first cell that is not a number.
+
+    Parameters
+    ----------
+    content : list of Row
+        The rows with values.
+    first : int
+        Position of the first column of values.
+    header : list of str
+        Titles of all columns.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        NaN where a value is missing.
+    """
     values = np.empty((len(content), len(header) - first))
     for row, (line, cells) in zip(values, content, strict=True):
         for j, cell in enumerate(cells[first:]):
-            number = np.nan if is_missing(cell) else number_of(cell, ".")
+            number = np.nan if is_missing(cell) else parse_number(cell, ".")
             if number is None:
                 raise FlawError(
-                    f"holds the text {cell[:40]!r} where a number should be: line {line}, row "
-                    f"{cells[0]!r}, column {header[first + j]!r}. Mend that cell"
+                    f"holds the text {cell[:_MAX_SHOWN_CHARACTERS]!r} where a number should be: "
+                    f"line {line}, row {cells[0]!r}, column {header[first + j]!r}. Correct that "
+                    "cell"
                 )
             row[j] = number
     return values

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from mrshc.core.data.hdf5_zarr_safe_access import member
-from mrshc.io.anndata_groups import annotated, read_annotated
+from mrshc.io.anndata_groups import read_anndata, read_anndata_group
 from mrshc.io.formats.input_file import InputFile
-from mrshc.io.formats.library_errors import whole_file
+from mrshc.io.formats.library_errors import convert_library_errors
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
-from mrshc.io.hdf5_heap_check import refuse_endless_heap_in, refuse_endless_heap_of
+from mrshc.io.hdf5_heap_check import refuse_endless_heap_in_file, refuse_endless_heap_in_stream
 from mrshc.io.raw_table import RawTable
 
-_WHAT = ".h5ad file"
+_DESCRIPTION = ".h5ad file"
 
 
 def _is_hdf5(file: InputFile) -> bool:
@@ -20,23 +20,25 @@ def _is_hdf5(file: InputFile) -> bool:
 
 
 def _read_stream(file: InputFile, _: ReadingOptions) -> RawTable:
-    content, h5py = file.content, H5AD.library("h5py")
-    refuse_endless_heap_in(content)
-    with whole_file(_WHAT), h5py.File(content, "r") as group:
-        return annotated(group)
+    content, h5py = file.content, H5AD.import_library("h5py")
+    # Before the library opens the file: it could not be interrupted while it reads a damaged heap.
+    refuse_endless_heap_in_stream(content)
+    with convert_library_errors(_DESCRIPTION), h5py.File(content, "r") as group:
+        return read_anndata_group(group)
 
 
 def _read_path(path: str, options: ReadingOptions) -> RawTable:
-    with whole_file(_WHAT):
-        refuse_endless_heap_of(path)
-        with H5AD.library("h5py").File(path, "r") as content:
-            return read_annotated(
+    with convert_library_errors(_DESCRIPTION):
+        refuse_endless_heap_in_file(path)
+        with H5AD.import_library("h5py").File(path, "r") as content:
+            return read_anndata(
                 path, content, open_matrix=_open_matrix, in_memory=options.in_memory
             )
 
 
 def _open_matrix(path: str, inside: str) -> Any:
-    return member(H5AD.library("h5py").File(path, "r"), inside)
+    # The dataset keeps its file open.
+    return member(H5AD.import_library("h5py").File(path, "r"), inside)
 
 
 H5AD = TableFormat(

@@ -14,33 +14,33 @@ from typing import Any
 
 from mrshc.io.streams import (
     STANDARD_INPUT,
-    as_text,
-    decode,
-    encoding_of,
-    is_regular,
-    seekable,
-    start_of,
+    as_seekable_file,
+    decode_head,
+    detect_encoding,
+    is_regular_file,
+    open_text,
+    peek_head,
 )
 
-# Bytes of a file that are read to recognise its format. Formats are known by their first few; not
-# tuned: results do not depend on it.
-_HEAD = 4096
-_ZIP = b"PK\x03\x04"
+# Bytes of a file that are read to recognise its format, which needs only the first few. Not tuned:
+# results do not depend on it.
+_HEAD_BYTES = 4096
+_ZIP_SIGNATURE = b"PK\x03\x04"
 
 
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
-    """What formats look at to recognise an input, and read it by.
+    """An input, with the properties by which formats recognise and read it.
 
     Parameters
     ----------
-    head : bytes
-        The first bytes, after decompression; none of a folder.
-    path : Path or None
-        Where it can be opened by its name: a folder, or a file that is not compressed as a whole.
-        None for a stream.
-    stream : io.BufferedReader or None
-        Its content after decompression; None if it has a path.
+    head : bytes, default=b""
+        The first bytes, after decompression; empty for a folder.
+    path : Path or None, default=None
+        Name by which the input can be opened: a folder, or a file that is not compressed as a
+        whole. None for a stream.
+    stream : io.BufferedReader or None, default=None
+        The content after decompression; None for an input that has a path.
     """
 
     head: bytes = b""
@@ -48,48 +48,48 @@ class InputFile:
     stream: io.BufferedReader | None = None
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> InputFile | None:
-        """Return the input at a path; None for standard input, pipes and what cannot be read."""
+    def from_path(cls, path: str | os.PathLike[str]) -> InputFile | None:
+        """Return the input at a path; None for standard input, pipes and unreadable files."""
         if os.fspath(path) == STANDARD_INPUT:
             return None
         try:
             if Path(path).is_dir():
                 return cls(path=Path(path))
-            if not is_regular(path):  # bytes that are read from a pipe would be lost
+            if not is_regular_file(path):  # bytes that are read from a pipe here would be lost
                 return None
             with Path(path).open("rb") as file:
-                return cls(path=Path(path), head=file.read(_HEAD))
-        except (OSError, ValueError):  # the reader reports what is wrong
+                return cls(path=Path(path), head=file.read(_HEAD_BYTES))
+        except (OSError, ValueError):  # reported when the file is read
             return None
 
     @classmethod
-    def of(cls, stream: io.BufferedReader) -> InputFile:
-        """Return the input that a stream is."""
-        return cls(stream=stream, head=start_of(stream))
+    def from_stream(cls, stream: io.BufferedReader) -> InputFile:
+        """Return the input for a stream."""
+        return cls(stream=stream, head=peek_head(stream))
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """Whether the input is a folder."""
         return self.path is not None and self.path.is_dir()
 
     def has_entry(self, name: str) -> bool:
-        """Tell whether a folder has a file or folder of some name."""
+        """Return whether a folder has a file or folder of some name."""
         try:
             return self.path is not None and (self.path / name).exists()
-        except OSError:  # a folder whose entries may not be seen
+        except OSError:  # a folder whose entries may not be listed
             return False
 
     @cached_property
     def members(self) -> frozenset[str] | None:
-        """Names in a ZIP archive; None if it is not one, or is damaged."""
+        """Names of the members of a ZIP archive; None if it is not one, or is damaged."""
         if not self.is_archive:
             return None
-        # Errors of a stream, such as damaged compression, are not caught here.
+        # Outside of the try block: errors of the stream, such as damaged compression, are reported.
         archive = self.content if self.path is None else self.path
         try:
             with zipfile.ZipFile(archive) as content:
                 return frozenset(content.namelist())
-        except Exception:  # of many kinds: the reader reports what is wrong
+        except Exception:  # of many kinds; reported when the file is read
             return None
         finally:
             if self.path is None:
@@ -97,23 +97,23 @@ class InputFile:
 
     @property
     def is_archive(self) -> bool:
-        """Whether it begins as a ZIP archive does."""
-        return self.head.startswith(_ZIP)
+        """Whether the first bytes are those of a ZIP archive."""
+        return self.head.startswith(_ZIP_SIGNATURE)
 
     @property
-    def beginning(self) -> str:
-        """The first characters of a text; none of other content."""
-        return "" if encoding_of(self.head) is None else decode(self.head[:_HEAD])
+    def head_text(self) -> str:
+        """The first characters of a text; empty for other content."""
+        return "" if detect_encoding(self.head) is None else decode_head(self.head[:_HEAD_BYTES])
 
     @cached_property
     def content(self) -> Any:
-        """The bytes of a stream, for formats that are not read front to back."""
+        """The bytes of a stream as a seekable file, for formats that need random access."""
         assert self.stream is not None
-        return seekable(self.stream)
+        return as_seekable_file(self.stream)
 
     @contextmanager
     def text(self) -> Iterator[tuple[io.TextIOWrapper, str]]:
-        """Give the text of a stream, and its first whole lines."""
+        """Yield the text of a stream, and its first complete lines."""
         assert self.stream is not None
-        with as_text(self.stream) as text:
-            yield text
+        with open_text(self.stream) as text_and_head:
+            yield text_and_head

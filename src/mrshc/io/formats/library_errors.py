@@ -1,4 +1,4 @@
-"""Errors of the libraries that read files, as sentences about the file."""
+"""Conversion of the errors of libraries that read files into sentences about the file."""
 
 from __future__ import annotations
 
@@ -12,20 +12,27 @@ from mrshc.utils.text_cleaning import clean_text
 
 
 @contextmanager
-def whole_file(what: str) -> Iterator[None]:
-    """Turn the errors of a library that reads a file into one of a damaged file."""
+def convert_library_errors(description: str) -> Iterator[None]:
+    """Convert the errors of a library that reads a file into the error of a damaged file.
+
+    Parameters
+    ----------
+    description : str
+        The kind of file, without an article: "Parquet file".
+    """
     try:
         yield
-    except (FlawError, UnreadableError, MemoryError):
+    except (FlawError, UnreadableError, MemoryError):  # have messages of their own
         raise
     except OutsideError as error:
         raise FlawError(str(error)) from None
-    except Exception as error:  # of many kinds: the file may hold anything
-        raise damaged(what, error) from None
+    except Exception as error:  # libraries raise many kinds of errors for damaged content
+        raise damaged_file_error(description, error) from None
 
 
-def damaged(what: str, error: Exception) -> FlawError:
-    """Return what is wrong with a file that its library could not read."""
+def damaged_file_error(description: str, error: Exception) -> FlawError:
+    """Return the error about a file that its library could not read."""
+    # Some libraries add a stack of calls below the first line, which does not help users.
     lines = str(error).strip().splitlines()
-    brief = clean_text(lines[0]).rstrip(".") if lines else type(error).__name__
-    return FlawError(f"is not a whole {what}: {brief}")
+    reason = clean_text(lines[0]).rstrip(".") if lines else type(error).__name__
+    return FlawError(f"is not a complete {description}: {reason}")

@@ -1,4 +1,4 @@
-"""Arrays of numpy, .npy: numbers without names."""
+"""The .npy format of numpy: a matrix without names."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from mrshc.io.formats.input_file import InputFile
-from mrshc.io.formats.library_errors import damaged, whole_file
+from mrshc.io.formats.library_errors import convert_library_errors, damaged_file_error
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable, unnamed_table
-from mrshc.io.stored_matrix import Stored, stays
+from mrshc.io.stored_matrix import Stored, out_of_core_note
 
-_WHAT = ".npy file of numbers"
+_DESCRIPTION = ".npy file of numbers"
 
 
 def _is_npy(file: InputFile) -> bool:
@@ -20,23 +20,36 @@ def _is_npy(file: InputFile) -> bool:
 
 
 def _read_stream(file: InputFile, _: ReadingOptions) -> RawTable:
+    """Read an array from a stream; objects are refused, since unpickling could run any program."""
     content = file.content
     try:
         array = np.load(content, allow_pickle=False)
-    except Exception as error:  # of many kinds, MemoryError where a header declares any size
-        raise damaged(_WHAT, error) from None
+    # Of many kinds; a MemoryError too, where a damaged header declares an enormous size.
+    except Exception as error:
+        raise damaged_file_error(_DESCRIPTION, error) from None
     return unnamed_table(array)
 
 
 def _read_path(path: str, options: ReadingOptions) -> RawTable:
-    with whole_file(_WHAT):
+    with convert_library_errors(_DESCRIPTION):
+        # Mapped: whether the values are read is decided by their size.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         return read_array(array, Stored(path, _open_matrix), in_memory=options.in_memory)
 
 
 def read_array(array: Any, X: Stored, *, in_memory: bool | None) -> RawTable:
-    """Read the single array of a file, or leave it there, as X, if that is asked for or needed."""
-    if (note := stays(X, in_memory)) is None:
+    """Return the table of a file that holds a single array.
+
+    Parameters
+    ----------
+    array : array-like of shape (n_rows, n_columns)
+        The values, which are read from the file when they are accessed.
+    X : StoredMatrix of shape (n_rows, n_columns)
+        The same values, to be left in the file if that is requested or needed.
+    in_memory : bool or None
+        As in `mrshc.io.read_table`.
+    """
+    if (note := out_of_core_note(X, in_memory)) is None:
         return unnamed_table(np.array(array))
     return RawTable(values=X, row_names=None, column_names=None, notes=[note])
 

@@ -1,4 +1,4 @@
-"""Archives of numpy, .npz: a matrix, and arrays with a value for each of its rows or columns."""
+"""The .npz format of numpy: a matrix, and arrays with a value for each of its rows or columns."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.io.formats.input_file import InputFile
-from mrshc.io.formats.library_errors import damaged
+from mrshc.io.formats.library_errors import damaged_file_error
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
-from mrshc.io.raw_table import RawTable, unnamed_table
+from mrshc.io.raw_table import Orientation, RawTable, unnamed_table
 from mrshc.io.streams import FlawError
 from mrshc.utils.text_cleaning import clean_text
 
+# Characters of a member's name that a message shows, so that it remains readable.
+_MAX_SHOWN_CHARACTERS = 80
 
-def _is_archive(file: InputFile) -> bool:
+
+def _is_zip_archive(file: InputFile) -> bool:
+    # Archives of other formats, Zarr and Excel, are recognised before this one.
     return file.is_archive
 
 
 def _read(file: InputFile, _: ReadingOptions) -> RawTable:
-    arrays = _arrays(file.content)
+    """Read the matrix called 'X', or the only one, with its names and annotations."""
+    arrays = _load_arrays(file.content)
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     if "X" in matrices:
         matrices = ["X"]
@@ -30,17 +35,13 @@ def _read(file: InputFile, _: ReadingOptions) -> RawTable:
         )
     table = unnamed_table(arrays.pop(matrices[0]))
     n, p = table.values.shape
-    names = {name: arrays.pop(name, None) for name in ("sample_names", "feature_names")}
-    samples, features = names["sample_names"], names["feature_names"]
-    lengths = {"rows": (p, n), "columns": (n, p)}  # of samples and features
-    for features_in, wanted in lengths.items():
-        found = [len(a) if a is not None and a.ndim == 1 else None for a in (samples, features)]
-        if any(found) and all(f in (None, w) for f, w in zip(found, wanted, strict=True)):
-            table.features_in = "rows" if features_in == "rows" else "columns"
-    _refuse_other_names(samples, features, fits=table.features_in is not None, shape=(n, p))
-    sides = (features, samples) if table.features_in == "rows" else (samples, features)
-    table.row_names = _texts(sides[0], n)
-    table.column_names = _texts(sides[1], p)
+    samples, features = (arrays.pop(name, None) for name in ("sample_names", "feature_names"))
+    table.features_in = _find_feature_side(samples, features, shape=(n, p))
+    row_names, column_names = (
+        (features, samples) if table.features_in == "rows" else (samples, features)
+    )
+    table.row_names = _names_as_text(row_names, n)
+    table.column_names = _names_as_text(column_names, p)
     for name, array in arrays.items():
         if array.shape == (n,):
             table.row_annotations[name] = list(array)
@@ -49,45 +50,56 @@ def _read(file: InputFile, _: ReadingOptions) -> RawTable:
     return table
 
 
-def _refuse_other_names(
-    samples: NDArray[Any] | None,
-    features: NDArray[Any] | None,
-    *,
-    fits: bool,
-    shape: tuple[int, int],
-) -> None:
-    """Refuse names of another number than there are samples and features, either way round."""
+def _find_feature_side(
+    samples: NDArray[Any] | None, features: NDArray[Any] | None, *, shape: tuple[int, int]
+) -> Orientation | None:
+    """Return the side on which as many features are as there are names; None without names.
+
+    Names that fit neither side are refused.
+    """
     given = {"sample_names": samples, "feature_names": features}
-    found = {name: array.shape for name, array in given.items() if array is not None}
-    if found and not fits:
-        shapes = " and ".join(f"{name} of shape {one}" for name, one in found.items())
+    shapes = {name: array.shape for name, array in given.items() if array is not None}
+    lengths = [len(a) if a is not None and a.ndim == 1 else None for a in (samples, features)]
+    # Numbers of samples and features if the features are on that side. Columns come first: if the
+    # matrix is square, both sides fit, and samples are in rows as in scikit-learn.
+    candidates: dict[Orientation, tuple[int, int]] = {"columns": shape, "rows": shape[::-1]}
+    for side, expected in candidates.items():
+        if any(lengths) and all(n in (None, e) for n, e in zip(lengths, expected, strict=True)):
+            return side
+    if shapes:
+        listed = " and ".join(f"{name} of shape {one}" for name, one in shapes.items())
         raise FlawError(
-            f"holds {shapes} for a matrix of shape {shape}. Give a name to each sample and each "
+            f"holds {listed} for a matrix of shape {shape}. Give a name to each sample and each "
             "feature, or none"
         )
+    return None
 
 
-def _arrays(content: BinaryIO) -> dict[str, NDArray[Any]]:
+def _load_arrays(content: BinaryIO) -> dict[str, NDArray[Any]]:
+    """Return all arrays of an archive by name; refuse archives that numpy did not write."""
     try:
+        # Objects are refused, since unpickling them could run any program.
         archive = np.load(content, allow_pickle=False)
         arrays = {name: archive[name] for name in archive.files}
     except Exception as error:  # of many kinds: the file may hold anything
-        raise damaged(".npz file of numbers and names", error) from None
-    # Members that are not arrays come as bytes: the archive is of another kind.
+        raise damaged_file_error(".npz file of numbers and names", error) from None
+    # numpy returns members that are not arrays as bytes: the archive is of another kind.
     if others := [name for name, array in arrays.items() if not hasattr(array, "dtype")]:
-        raise _other_archive(others)
+        raise _other_archive_error(others)
     return arrays
 
 
-def _other_archive(members: list[str]) -> FlawError:
-    """Return what to do with an archive that numpy did not write."""
+def _other_archive_error(members: list[str]) -> FlawError:
+    """Return the error about an archive that numpy did not write."""
+    shown = clean_text(members[0])[:_MAX_SHOWN_CHARACTERS]
     return FlawError(
-        f"is an archive with {clean_text(members[0])[:80]!r} in it, but a table or a .npz file of "
-        "numpy was wanted. Unpack it, and name the file inside"
+        f"is an archive with {shown!r} in it, but a table or a .npz file of numpy was wanted. "
+        "Unpack it, and name the file inside"
     )
 
 
-def _texts(names: NDArray[Any] | None, length: int) -> list[str] | None:
+def _names_as_text(names: NDArray[Any] | None, length: int) -> list[str] | None:
+    """Return names as a list; None if there are none or they are not a vector of that length."""
     return None if names is None or names.shape != (length,) else [str(name) for name in names]
 
 
@@ -95,6 +107,6 @@ NPZ = TableFormat(
     name="a .npz file",
     listed=(".npz",),
     suffixes=(".npz",),
-    recognise=_is_archive,
+    recognise=_is_zip_archive,
     read_stream=_read,
 )

@@ -10,18 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.io.formats.input_file import InputFile
-from mrshc.io.formats.library_errors import damaged
+from mrshc.io.formats.library_errors import damaged_file_error
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable, rounding_notes
 from mrshc.io.streams import FlawError
-from mrshc.io.text_tables.column_roles import are_classes
+from mrshc.io.text_tables.column_roles import are_class_labels
 from mrshc.utils.text_cleaning import clean_text
 
-if TYPE_CHECKING:  # imported late: the list of formats must not wait for it
+if TYPE_CHECKING:  # imported late: help texts list the formats, and must not wait for pandas
     import pandas as pd
 
-# Characters of a type in a message: not tuned, simple types are shorter.
-_LONGEST_TYPE = 60
+# Characters of the name of a type in a message. All simple types are shorter, types of records,
+# which list their fields, may be arbitrarily long.
+_MAX_TYPE_CHARACTERS = 60
 
 
 def _is_parquet(file: InputFile) -> bool:
@@ -29,20 +30,22 @@ def _is_parquet(file: InputFile) -> bool:
 
 
 def _read(file: InputFile, options: ReadingOptions) -> RawTable:
-    content, parquet = file.content, PARQUET.library("pyarrow.parquet")
+    content, parquet = file.content, PARQUET.import_library("pyarrow.parquet")
     try:
+        # Before any values are read: pandas cannot represent some of the refused columns.
         _check_columns(parquet.read_schema(content))
         content.seek(0)
         frame = parquet.read_table(content).to_pandas()
-        return _raw_table(frame, annotations=options.annotating)
+        return _build_raw_table(frame, annotations=options.annotation_names)
     except FlawError:
         raise
-    except Exception as error:  # of many kinds, MemoryError where a header declares any size
-        raise damaged("Parquet file", error) from None
+    # Of many kinds; a MemoryError too, where a damaged header declares an enormous size.
+    except Exception as error:
+        raise damaged_file_error("Parquet file", error) from None
 
 
 def _check_columns(schema: Any) -> None:
-    """Refuse names of several columns, and columns of other than single values."""
+    """Refuse repeated names of columns, and columns whose values are lists or records."""
     name, count = max(Counter(schema.names).items(), key=lambda item: item[1], default=("", 0))
     if count > 1:
         raise FlawError(
@@ -50,57 +53,71 @@ def _check_columns(schema: Any) -> None:
             "Rename them when it is written"
         )
     for field in schema:
-        kind = getattr(field.type, "storage_type", field.type)  # of an extension type
-        if kind.num_fields:
+        # An extension type wraps the type in which its values are stored.
+        arrow_type = getattr(field.type, "storage_type", field.type)
+        if arrow_type.num_fields:
             raise FlawError(
-                f"holds {_brief(kind)} values in column {field.name!r}, but numbers or text were "
-                "wanted. Leave that column out when it is written"
+                f"holds {_shorten_type(arrow_type)} values in column {field.name!r}, but numbers "
+                "or text were wanted. Leave that column out when it is written"
             )
 
 
-def _brief(kind: Any) -> str:
-    """Return a type as text; one of records, which lists all its fields, is cut off."""
-    text = clean_text(str(kind))
-    return text if len(text) <= _LONGEST_TYPE else f"{text[:_LONGEST_TYPE]}..."
+def _shorten_type(arrow_type: Any) -> str:
+    """Return the name of a type, cut off if it is too long for a message."""
+    text = clean_text(str(arrow_type))
+    return text if len(text) <= _MAX_TYPE_CHARACTERS else f"{text[:_MAX_TYPE_CHARACTERS]}..."
 
 
-def _raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> RawTable:
+def _build_raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> RawTable:
+    """Return a data frame as a table: its numbers, the names of its rows, its annotations.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The content of the file.
+    annotations : collection of str
+        Names of columns that are annotations even if they hold numbers.
+    """
     import pandas as pd
 
     columns = [str(name) for name in frame.columns]
     frame = frame.set_axis(columns, axis=1)
     is_number = [dtype.kind in "fiu" for dtype in frame.dtypes]
     numeric = [j for j, name in enumerate(columns) if is_number[j] and name not in annotations]
-    texts = [j for j in range(len(columns)) if j not in numeric]
+    others = [j for j in range(len(columns)) if j not in numeric]
     if not numeric:
         raise FlawError("holds no column of numbers")
     names = None
+    # pandas stores an index that was set by the user; otherwise a first column of text has names,
+    # unless its values are repeated as those of a class are.
     if not isinstance(frame.index, pd.RangeIndex):
         names = [str(name) for name in frame.index]
-    elif texts[:1] == [0] and columns[0] not in annotations:
+    elif others[:1] == [0] and columns[0] not in annotations:
         names = [str(name) for name in frame.iloc[:, 0]]
-        if are_classes(names):
+        if are_class_labels(names):
             names = None
         else:
-            del texts[0]
+            del others[0]
     integers = [j for j in numeric if frame.dtypes.iloc[j].kind in "iu"]
     return RawTable(
-        values=_values(frame.iloc[:, numeric]),
+        values=_float_values(frame.iloc[:, numeric]),
         row_names=names,
         column_names=[columns[j] for j in numeric],
-        row_annotations={columns[j]: _plain(frame.iloc[:, j]) for j in texts},
-        notes=rounding_notes(_values(frame.iloc[:, integers])),
+        row_annotations={columns[j]: _list_with_none(frame.iloc[:, j]) for j in others},
+        notes=rounding_notes(_float_values(frame.iloc[:, integers])),
     )
 
 
-def _values(frame: pd.DataFrame) -> NDArray[Any]:
-    """Return numbers, NaN where there is none; single precision stays if all columns have it."""
-    single = all(str(dtype).lower() == "float32" for dtype in frame.dtypes)
-    dtype = np.float32 if single else np.float64
+def _float_values(frame: pd.DataFrame) -> NDArray[Any]:
+    """Return the values as floats, of single precision if all columns have it; missing is NaN."""
+    # In lower case, since the nullable type of pandas is called Float32.
+    is_single = all(str(dtype).lower() == "float32" for dtype in frame.dtypes)
+    dtype = np.float32 if is_single else np.float64
     return frame.to_numpy(dtype=dtype, na_value=np.nan)
 
 
-def _plain(column: pd.Series[Any]) -> list[Any]:
+def _list_with_none(column: pd.Series[Any]) -> list[Any]:
+    """Return a column as a list with None for missing values, of which pandas has several."""
     import pandas as pd
 
     return [None if pd.isna(value) else value for value in column]

@@ -7,36 +7,40 @@ from typing import Any
 
 from mrshc.core.data.absent_chunks import absent_chunks
 from mrshc.core.data.hdf5_zarr_safe_access import member, refuse_outside
-from mrshc.io.anndata_groups import read_annotated
+from mrshc.io.anndata_groups import read_anndata
 from mrshc.io.formats.input_file import InputFile
-from mrshc.io.formats.library_errors import whole_file
+from mrshc.io.formats.library_errors import convert_library_errors
 from mrshc.io.formats.npy import read_array
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable
 from mrshc.io.stored_matrix import Stored
-from mrshc.io.unwritten_values import refuse_links, refuse_unwritten
+from mrshc.io.unwritten_values import refuse_symbolic_links, refuse_unwritten_values
 
-# Files by which a store is recognised, in both versions of the format.
-_MARKERS = ("zarr.json", ".zarray", ".zgroup")
+# Files by which a store is recognised: of version 3 of the format, and of arrays and groups of
+# version 2.
+_METADATA_FILES = ("zarr.json", ".zarray", ".zgroup")
 
 
 def _is_zarr(file: InputFile) -> bool:
     if file.path is None:
         return False
     if file.is_folder:
-        return file.path.suffix in ZARR.suffixes or any(map(file.has_entry, _MARKERS))
-    if file.members is None:  # a damaged archive is still called one of Zarr by its name
+        return file.path.suffix in ZARR.suffixes or any(map(file.has_entry, _METADATA_FILES))
+    # The members of a damaged archive are not known: its name tells that it was a Zarr store.
+    if file.members is None:
         return file.is_archive and not set(ZARR.suffixes).isdisjoint(file.path.suffixes)
-    return not file.members.isdisjoint(_MARKERS)
+    return not file.members.isdisjoint(_METADATA_FILES)
 
 
 def _read(path: str, options: ReadingOptions) -> RawTable:
-    with whole_file("Zarr store"):
+    with convert_library_errors("Zarr store"):
         if Path(path).is_dir():
-            refuse_links(path)
-        content = _open(path)
+            # Before the store is opened, since that follows links.
+            refuse_symbolic_links(path)
+        content = _open_store(path)
+        # A group has keys, an array has not.
         if hasattr(content, "keys"):
-            return read_annotated(
+            return read_anndata(
                 path, content, open_matrix=_open_matrix, in_memory=options.in_memory
             )
         return _read_array(path, content, options)
@@ -44,23 +48,24 @@ def _read(path: str, options: ReadingOptions) -> RawTable:
 
 def _read_array(path: str, array: Any, options: ReadingOptions) -> RawTable:
     X = Stored(path, _open_matrix)
-    # Before names are made, of as many samples and features as it declares.
-    refuse_unwritten(array, "X", may_be_empty=False)
+    # Before names are generated, of which there are as many as the array declares rows and columns.
+    refuse_unwritten_values(array, "X", may_be_empty=False)
     notes = absent_chunks(array, "X")
     table = read_array(array, X, in_memory=options.in_memory)
     table.notes += notes
     return table
 
 
-def _open(path: str) -> Any:
-    zarr = ZARR.library("zarr")
+def _open_store(path: str) -> Any:
+    """Return the array or the group at the root of a store."""
+    zarr = ZARR.import_library("zarr")
     return zarr.open(
         path if Path(path).is_dir() else zarr.storage.ZipStore(path, mode="r"), mode="r"
     )
 
 
 def _open_matrix(path: str, inside: str) -> Any:
-    root = _open(path)
+    root = _open_store(path)
     refuse_outside(root)
     return member(root, inside) if inside else root
 

@@ -1,1 +1,1 @@
-"""Parts of the reader of delimited text: dialect, lines and rows, the roles of columns."""
+"""Parts of the reader of delimited text: dialect, lines and rows, roles of the columns."""

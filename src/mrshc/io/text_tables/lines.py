@@ -1,4 +1,4 @@
-"""Lines and rows of a text, with the numbers that errors name."""
+"""Lines and rows of a text, with the line numbers that messages name."""
 
 from __future__ import annotations
 
@@ -10,53 +10,76 @@ from typing import TextIO
 
 from mrshc.io.streams import FlawError
 
-Row = tuple[int, list[str]]  # the number of its line, and its cells
+Row = tuple[int, list[str]]  # the number of its line, counted from 1, and its cells
 
 
-class Lines:
-    """The lines of a text, counted; one by one, or many at a time."""
+class LineReader:
+    """Iterator over the lines of a text that counts them, and can return many at a time.
+
+    Parameters
+    ----------
+    text : file of text
+        The text at its beginning.
+
+    Attributes
+    ----------
+    line_number : int
+        Number of the last line that was returned, counted from 1.
+    """
 
     def __init__(self, text: TextIO) -> None:
         self._text = text
-        self._put_back = deque[str]()
-        self.number = 0  # of the last line that was given
+        self._returned = deque[str]()
+        self.line_number = 0
 
     def __iter__(self) -> Iterator[str]:
+        """Return the iterator itself."""
         return self
 
     def __next__(self) -> str:
-        line = self._put_back.popleft() if self._put_back else next(self._text)
-        self.number += 1
+        """Return the next line."""
+        line = self._returned.popleft() if self._returned else next(self._text)
+        self.line_number += 1
         return line
 
-    def block(self, size: int) -> list[str]:
-        """Return the next lines, about so many characters."""
-        lines = self._text.readlines(size)
-        self.number += len(lines)
+    def read_block(self, n_characters: int) -> list[str]:
+        """Return the next lines, as many as have about the given number of characters."""
+        lines = self._text.readlines(n_characters)
+        self.line_number += len(lines)
         return lines
 
     def put_back(self, lines: list[str]) -> None:
-        """Take lines back, to be given one by one."""
-        self._put_back.extend(lines)
-        self.number -= len(lines)
+        """Make lines of the last block available again to the iteration over single lines."""
+        self._returned.extend(lines)
+        self.line_number -= len(lines)
 
 
-def rows_of(lines: Lines, separator: str, *, quoted: bool = True) -> Iterator[Row]:
-    """Yield the rows of a text that are not blank."""
+def iterate_rows(lines: LineReader, separator: str, *, has_quotes: bool = True) -> Iterator[Row]:
+    """Yield the rows of a text that are not blank.
+
+    Parameters
+    ----------
+    lines : LineReader
+        The lines of the text.
+    separator : str
+        A single character. A space separates cells in any number.
+    has_quotes : bool, default=True
+        Whether cells may be enclosed in quotation marks.
+    """
     for line in lines:
-        if quoted and '"' in line:
-            cells = _quoted_cells(line, lines, separator)
+        if has_quotes and '"' in line:
+            cells = _split_quoted_line(line, lines, separator)
         elif separator == " ":
             cells = line.split()
         else:  # three times faster than csv
             cells = line.rstrip("\r\n").split(separator)
         if any(cell and not cell.isspace() for cell in cells):
-            yield lines.number, cells
+            yield lines.line_number, cells
 
 
-def _quoted_cells(line: str, lines: Lines, separator: str) -> list[str]:
-    """Return the cells of a row that begins with a line; a quoted cell may go on in the next."""
-    first = lines.number
+def _split_quoted_line(line: str, lines: LineReader, separator: str) -> list[str]:
+    """Return the cells of a row; a quoted cell may continue on the next lines."""
+    first = lines.line_number
     try:
         return next(csv.reader(chain([line], lines), delimiter=separator, skipinitialspace=True))
     except csv.Error as error:
@@ -65,10 +88,10 @@ def _quoted_cells(line: str, lines: Lines, separator: str) -> list[str]:
         ) from None
 
 
-def ragged(row: Row, n_cells: int) -> FlawError:
-    """Return what is wrong with a row that has too many cells or too few."""
+def row_length_error(row: Row, n_cells: int) -> FlawError:
+    """Return the error about a row that has too many or too few cells."""
     line, cells = row
     return FlawError(
-        f"has {len(cells)} cells in line {line} where {n_cells} were expected. Mend that line, or "
-        "name the separator"
+        f"has {len(cells)} cells in line {line} where {n_cells} were expected. Correct that line, "
+        "or name the separator"
     )

@@ -1,4 +1,4 @@
-"""The rows of a text table: fast where they are regular, cell by cell where they are not."""
+"""Reading of the rows of a text table: blocks of regular rows at once, other rows cell by cell."""
 
 from __future__ import annotations
 
@@ -9,128 +9,164 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.io.raw_table import is_missing, number_of
+from mrshc.io.raw_table import is_missing, parse_number
 from mrshc.io.streams import FlawError
-from mrshc.io.text_tables.column_roles import Layout
-from mrshc.io.text_tables.lines import Lines, Row, ragged
+from mrshc.io.text_tables.column_roles import ColumnLayout
+from mrshc.io.text_tables.lines import LineReader, Row, row_length_error
 
-# Characters that are taken apart at a time: what is held in addition to the numbers.
-_BLOCK = 1 << 22
-# As pandas looks for them in columns of numbers; other spellings are found cell by cell.
-_GAPS = ["", "NA", "na", "NaN", "nan", "NAN", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL"]
+# Characters of a block (4 Mi), which is held as text in addition to the numbers. Not tuned: results
+# do not depend on it.
+_BLOCK_CHARACTERS = 1 << 22
+# Spellings of missing values for pandas, which compares them literally; others are recognised cell
+# by cell.
+_MISSING_SPELLINGS = [
+    *("", "NA", "na", "NaN", "nan", "NAN", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL"),
+]
+# From this version on, pandas reads every number exactly; before, it must be asked to.
+_EXACT_PANDAS_VERSION = (3, 1)
+# Characters of a cell that a message shows, so that it remains readable.
+_MAX_SHOWN_CHARACTERS = 40
 
 
 class RowReader:
-    """Reads rows of known layout, and holds their names, annotations and numbers."""
+    """Reader of rows of a known layout, which collects names, annotations and numbers.
 
-    def __init__(self, layout: Layout) -> None:
+    Parameters
+    ----------
+    layout : ColumnLayout
+        The roles of the columns.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the rows that were read; empty if the layout has none.
+    annotations : list of list of str
+        The annotations of the rows, a list for each column of annotations.
+    """
+
+    def __init__(self, layout: ColumnLayout) -> None:
         self._layout = layout
-        self._values: list[NDArray[np.float64]] = []  # (some rows, columns) each
+        self._parts: list[NDArray[np.float64]] = []  # each of shape (some rows, numeric columns)
         self.names: list[str] = []
-        self.annotations: list[list[str]] = [[] for _ in layout.annotating]
+        self.annotations: list[list[str]] = [[] for _ in layout.annotation_columns]
 
-    def take_values(self) -> NDArray[np.float64]:
-        """Return all numbers, and let go of the parts they came in: there is room for one copy."""
-        values = np.empty((sum(map(len, self._values)), len(self._layout.numeric)))
+    def pop_values(self) -> NDArray[np.float64]:
+        """Return all numbers, of shape (n_rows, n_numeric_columns), and release the parts.
+
+        The parts are released one by one, so that no more than one copy of the data is held.
+        """
+        n_rows = sum(map(len, self._parts))
+        values = np.empty((n_rows, len(self._layout.numeric_columns)))
         start = 0
-        while self._values:
-            part = self._values.pop(0)
+        while self._parts:
+            part = self._parts.pop(0)
             values[start : start + len(part)] = part
             start += len(part)
         return values
 
-    def read(self, looked_at: list[Row], lines: Lines, rows: Iterator[Row]) -> None:
-        """Read all rows; `rows` takes apart what `lines` gives."""
-        separator = self._layout.separator
-        self._read_cells(looked_at)
-        # Blanks may separate in any number, which needs a closer look.
-        while separator != " " and (block := lines.block(_BLOCK)):
-            if not (self._is_regular(block) and self._read_block(block)):
+    def read(self, inspected: list[Row], lines: LineReader, rows: Iterator[Row]) -> None:
+        """Read all rows.
+
+        Parameters
+        ----------
+        inspected : list of Row
+            The first rows, which were taken from `rows` to detect the layout.
+        lines : LineReader
+            The remaining lines of the text.
+        rows : iterator of Row
+            The remaining rows, which are split from `lines`.
+        """
+        self._read_rows(inspected)
+        # Spaces may separate in any number, so their count does not tell regular rows.
+        can_read_blocks = self._layout.separator != " "
+        while can_read_blocks and (block := lines.read_block(_BLOCK_CHARACTERS)):
+            if not (self._is_regular(block) and self._try_to_read_block(block)):
                 lines.put_back(block)
                 break
-        self._read_cells(rows)
+        self._read_rows(rows)
 
     def _is_regular(self, block: list[str]) -> bool:
-        """Tell whether each line is a row with all its cells, quoted as a whole or not at all."""
-        separator, wanted = self._layout.separator, self._layout.n_cells - 1
+        """Return whether each line is a row with all its cells, quoted as a whole or not at all."""
+        separator, n_separators = self._layout.separator, self._layout.n_cells - 1
         return all(
-            line.count(separator) == wanted
+            line.count(separator) == n_separators
             and _has_content(line, separator)
-            and ('"' not in line or _quotes_whole_cells(line, separator))
+            and ('"' not in line or _has_only_whole_quoted_cells(line, separator))
             for line in block
         )
 
-    def _read_block(self, block: list[str]) -> bool:
-        """Read many rows at once; False if a cell needs a closer look."""
-        import pandas as pd  # late: the list of formats must not wait for it
+    def _try_to_read_block(self, block: list[str]) -> bool:
+        """Read regular rows at once; return False, with nothing read, if pandas cannot."""
+        import pandas as pd  # late: help texts list the formats, and must not wait for it
 
         layout = self._layout
-        # Before 3.1, pandas does not read every number to the last digit unless asked to.
-        is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+        is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= _EXACT_PANDAS_VERSION
         try:
             frame = pd.read_csv(
                 io.BytesIO("".join(block).encode()),
                 sep=layout.separator,
                 decimal=layout.decimal,
                 header=None,
-                usecols=layout.numeric,
+                usecols=layout.numeric_columns,
                 dtype=np.float64,
                 keep_default_na=False,
-                na_values=_GAPS,
+                na_values=_MISSING_SPELLINGS,
                 low_memory=False,
                 **({} if is_exact else {"float_precision": "round_trip"}),
             )
-        except ValueError:  # also what pandas' parser raises
+        except ValueError:  # the base class of pandas' own errors too
             return False
+        # pandas may join or skip lines; names and numbers would then be of different rows.
         if len(frame) != len(block):
             return False
-        self._values.append(frame.to_numpy())
+        self._parts.append(frame.to_numpy())
         self._read_texts(block)
         return True
 
     def _read_texts(self, block: list[str]) -> None:
-        """Read names and annotations of regular rows; most often they stand at the beginning."""
+        """Read names and annotations of regular rows."""
         layout = self._layout
-        last = max([*layout.annotating, 0])
+        # They are usually the first columns: a line is not split further than the last of them.
+        last = max([*layout.annotation_columns, 0])
         for line in block:
             cells = line.rstrip("\r\n").split(layout.separator, last + 1)
-            if layout.naming:
-                self.names.append(_unquoted(cells[0]))
-            for column, j in zip(self.annotations, layout.annotating, strict=True):
-                column.append(_unquoted(cells[j]))
+            if layout.has_row_names:
+                self.names.append(_unquote(cells[0]))
+            for column, j in zip(self.annotations, layout.annotation_columns, strict=True):
+                column.append(_unquote(cells[j]))
 
-    def _read_cells(self, rows: Iterable[Row]) -> None:
-        """Read rows cell by cell, and name the first that cannot be read."""
+    def _read_rows(self, rows: Iterable[Row]) -> None:
+        """Read rows cell by cell; name the first cell that cannot be read."""
         layout = self._layout
         values = []
         for row in rows:
             cells = row[1]
             if len(cells) != layout.n_cells:
-                raise ragged(row, layout.n_cells)
-            if layout.naming:
+                raise row_length_error(row, layout.n_cells)
+            if layout.has_row_names:
                 self.names.append(cells[0].strip())
-            for column, j in zip(self.annotations, layout.annotating, strict=True):
+            for column, j in zip(self.annotations, layout.annotation_columns, strict=True):
                 column.append(cells[j].strip())
-            values.append(_numbers(row, layout))
+            values.append(_parse_numeric_cells(row, layout))
         if values:
-            self._values.append(np.array(values))
+            self._parts.append(np.array(values))
 
 
 def _has_content(line: str, separator: str) -> bool:
-    """Tell whether a cell of a line holds more than blanks: rows of empty cells are skipped."""
+    """Return whether a cell of a line holds more than spaces: rows of empty cells are skipped."""
     first = line.lstrip(separator + ' "')[:1]
     return first != "" and not first.isspace()
 
 
-def _quotes_whole_cells(line: str, separator: str) -> bool:
-    """Tell whether quotation marks enclose whole cells, without separators or marks inside.
+def _has_only_whole_quoted_cells(line: str, separator: str) -> bool:
+    """Return whether quotation marks enclose whole cells, without separators or marks inside.
 
     Other lines have fewer cells than separators, or are read differently by different parsers.
     """
     parts = line.rstrip("\r\n").split('"')
     if len(parts) % 2 == 0:  # a mark is left open
         return False
-    first, *between, last = parts[::2]  # outside the marks
+    first, *between, last = parts[::2]  # outside of the marks
     return (
         not any(separator in inside for inside in parts[1::2])
         and (not first or first.endswith(separator))
@@ -139,32 +175,36 @@ def _quotes_whole_cells(line: str, separator: str) -> bool:
     )
 
 
-def _unquoted(cell: str) -> str:
+def _unquote(cell: str) -> str:
     """Return the text of a cell that is quoted as a whole or not at all."""
     cell = cell.strip()
     return cell[1:-1].strip() if cell.startswith('"') else cell
 
 
-def _numbers(row: Row, layout: Layout) -> NDArray[np.float64]:
-    cells = layout.numbers(row[1])
-    # Python reads 1_000 as a number; a table that holds it means something else.
+def _parse_numeric_cells(row: Row, layout: ColumnLayout) -> NDArray[np.float64]:
+    """Return the numbers of a row, NaN for missing ones; name the first cell that is not one."""
+    cells = layout.select_numeric_cells(row[1])
+    # The fast path for rows without missing values. Python reads 1_000 as a number; in a table it
+    # is a mistake.
     if layout.decimal == "." and "_" not in "".join(cells):
-        with suppress(ValueError):  # a gap, or a cell to be named below
+        with suppress(ValueError):  # a missing value, or a mistake that is reported below
             return np.array(list(map(float, cells)))
     numbers = np.empty(len(cells))
     for i, cell in enumerate(cells):
-        number = np.nan if is_missing(cell) else number_of(cell, layout.decimal)
+        number = np.nan if is_missing(cell) else parse_number(cell, layout.decimal)
         if number is None:
-            raise _text_in_place_of_number(row, layout, layout.numeric[i])
+            raise _not_a_number_error(row, layout, layout.numeric_columns[i])
         numbers[i] = number
     return numbers
 
 
-def _text_in_place_of_number(row: Row, layout: Layout, j: int) -> FlawError:
+def _not_a_number_error(row: Row, layout: ColumnLayout, j: int) -> FlawError:
+    """Return the error about text in column j, where a number was expected."""
     line, cells = row
-    named = f", row {cells[0]!r}" if layout.naming else ""
+    row_name = f", row {cells[0]!r}" if layout.has_row_names else ""
     column = repr(layout.columns[j]) if layout.columns[j] else f"number {j + 1}"
     return FlawError(
-        f"holds the text {cells[j].strip()[:40]!r} where a number should be: line {line}{named}, "
-        f"column {column}. Mend that cell, or say that the column is an annotation"
+        f"holds the text {cells[j].strip()[:_MAX_SHOWN_CHARACTERS]!r} where a number should be: "
+        f"line {line}{row_name}, column {column}. Correct that cell, or declare the column an "
+        "annotation"
     )
