@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 # pytest-xdist's own default counts every core; two is what the checks are planned for.
 WORKERS ?= 2
 
-.PHONY: demo test documentation lint browser study bench tutorial clean
+.PHONY: demo test quick mutation documentation lint browser study bench tutorial clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -30,6 +30,16 @@ tutorial: $(INSTALLED)
 # The tests of a file share what they make, so they stay in one process.
 test: lint browser
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'not documentation'
+
+# For daily work, in under three minutes: without the tests that are marked as slow.
+quick: $(INSTALLED)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'not slow and not documentation' -q
+
+# Small faults in core/, and whether the tests notice them: see docs/mutation.md. Takes an hour.
+mutation: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  --editable '.[mutation]'
+	$(BIN)/python mutation/run.py
 
 # Runs the commands of the tutorial on real data, and compares what they say with the pages.
 documentation: $(INSTALLED)
