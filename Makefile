@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 # pytest-xdist's own default counts every core; two is what the checks are planned for.
 WORKERS ?= 2
 
-.PHONY: demo test quick mutation documentation lint browser study bench tutorial clean
+.PHONY: demo test quick mutation documentation lint compile browser study bench tutorial clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -27,8 +27,10 @@ bench: $(INSTALLED)
 tutorial: $(INSTALLED)
 	$(BIN)/python examples/tutorial.py $(DATA)
 
-# The tests of a file share what they make, so they stay in one process.
-test: lint browser
+# The tests of a file share what they make, so they stay in one process. The loops are compiled while
+# the source is linted.
+test: $(INSTALLED)
+	$(MAKE) --jobs=2 --output-sync=target lint compile browser
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'not documentation'
 
 # For daily work, in under three minutes: without the tests that are marked as slow.
@@ -59,6 +61,9 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+compile: $(INSTALLED)
+	$(BIN)/python tests/compile_kernels.py
 
 clean:
 	rm -rf $(VENV) build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,31 @@
+"""Compile the loops that most tests call, once, before several processes need them.
+
+Compiled code is stored in the folder of the kernels, from which later processes load it in a moment.
+`make test` runs this while the source is linted.
+"""
+
+import warnings
+
+import numpy as np
+
+from mrshc import SHC, HighVarianceHC, MrSHC
+
+
+def main():
+    """Fit each estimator to small data of each element type and memory layout."""
+    warnings.simplefilter("ignore")  # the data have no clusters to be warned of
+    X = np.random.default_rng(0).normal(size=(20, 60))
+    X[:10, :20] += 3
+    for data in (X, np.asfortranarray(X), X.astype(np.float32)):
+        MrSHC([5, 10], max_rank=2, n_references=5, random_state=0).fit(data)
+        SHC(5).fit(data)
+    missing = np.where(X > 4, np.nan, X)
+    for options in ({"refine": True}, {"robust": True}, {"selection": "evidence"}):
+        MrSHC(5, n_references=5, random_state=0, **options).fit(X)
+    MrSHC(5, n_references=5, random_state=0).fit(missing)
+    MrSHC(5, n_references=5, random_state=0, metric="cityblock", linkage="average").fit(X)
+    HighVarianceHC(5).fit(X)
+
+
+if __name__ == "__main__":
+    main()
