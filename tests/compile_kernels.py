@@ -1,6 +1,6 @@
 """Compile the loops that most tests call, once, before several processes need them.
 
-Compiled code is stored in the folder of the kernels, from which later processes load it in a moment.
+Compiled code is stored in the folder of the kernels, and later processes load it from there.
 `make test` runs this while the source is linted.
 """
 
