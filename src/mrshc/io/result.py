@@ -250,11 +250,9 @@ def outlying(names: list[str]) -> str:
     """Return a sentence that lists the outlying samples, the first few by name."""
     n_others = len(names) - _MAX_LISTED_NAMES
     rest = f" and {n_others} more" if n_others > 0 else ""
-    subject = f"Sample {names[0]} is" if len(names) == 1 else "Samples {}{} are"
-    return (
-        subject.format(", ".join(names[:_MAX_LISTED_NAMES]), rest)
-        + " outlying: set apart, and attached to the nearest cluster at the end."
-    )
+    listed = ", ".join(names[:_MAX_LISTED_NAMES]) + rest
+    subject = f"Sample {listed} is" if len(names) == 1 else f"Samples {listed} are"
+    return f"{subject} outlying: set apart, and attached to the nearest cluster at the end."
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
