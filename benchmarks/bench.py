@@ -1,7 +1,8 @@
-"""Speed and memory: measures, writes benchmarks/results.json, and shows it in docs/performance.md.
+"""Measure speed and memory, write benchmarks/results.json, and render it in docs/performance.md.
 
-Run: make bench. Takes about half an hour, most of it the plain twin. `bench.py --render` shows the
-committed results again; `bench.py NAME ...` measures some parts and keeps the others.
+Run it with `make bench`. It takes about half an hour, most of which the plain twin needs.
+`bench.py --render` only renders the committed results; `bench.py NAME ...` measures some parts and
+keeps the others. A part is named as in results.json and in the marks of the pages.
 """
 
 import json
@@ -9,8 +10,10 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -23,7 +26,7 @@ from mrshc.utils.atomic_files import write_text
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "studies"))
 
-from publish import published  # noqa: E402 - a script, not part of the package
+from publish import replace_section  # noqa: E402 - a script, not part of the package
 
 RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "performance.md"
@@ -31,26 +34,35 @@ GPU = HERE / "gpu.json"
 SCALING = HERE.parent / "docs" / "scaling.md"
 PICTURE = HERE.parent / "docs" / "images" / "growth.png"
 
-# Seconds on the stack the method came from (R 4.2.2, PMA, clusGap), one core of a computer like
-# the one where the rest was measured; recorded once, not part of a run.
+# Seconds of the original implementation (R 4.2.2 with PMA and clusGap; sparcl), on one core of a
+# computer like the one where the rest was measured. Recorded once, not part of a run.
 RECORDED_R = {("I", True): 7.2, ("I", False): 66.0, ("II", True): 9.3, ("II", False): 100.0}
 RECORDED_SPARCL = {(60, 500): 0.048, (320, 2000): 6.927}
 
-COMMON = {"n": 100, "p": 2000, "q": 50, "max_rank": 5, "n_clusters": 3, "n_jobs": 1}
+# Size of a fit, in which one quantity at a time is varied over the values below.
+BASE_SIZE = {"n": 100, "p": 2000, "q": 50, "max_rank": 5, "n_clusters": 3, "n_jobs": 1}
 GROWTH = {
     "n": [50, 100, 200, 500, 1000, 2000, 4000, 5000],
     "p": [500, 2000, 5000, 20_000, 50_000, 100_000, 200_000],
     "q": [10, 20, 50, 100, 200, 400, 800],
     "max_rank": [1, 2, 3, 5, 8, 10],
 }
-# Others are measured on one core too: ours sees to it itself.
+# Other packages are measured on one core too; mrshc limits BLAS itself.
 ONE_BLAS_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
-PEERS = ("mrshc", "peer")  # what others use: pandas' and scikit-learn's
+# Keys of results.json: mrshc, and the package that it is compared with (pandas, scikit-learn).
+PEERS = ("mrshc", "peer")
+# Sizes of R's recorded times, and one for which the matrix of pairs does not fit into memory.
 SHC_SIZES = [(60, 500), (320, 2000), (1000, 20_000)]
+# Largest n * n * p for which the explicit matrix of pairs, of half as many cells, is made: 4 GB in
+# double precision.
+MAX_PAIR_CELLS = 1e9
 
 
-def call(name, **arguments):
-    """Run a case in a process of its own and return its figures."""
+def run_case(name, **arguments):
+    """Run a function of cases.py in a process of its own and return its figures.
+
+    A new process has neither compiled functions nor memory of earlier cases.
+    """
     code = (
         "import json, sys, cases\n"
         "print(json.dumps(getattr(cases, sys.argv[1])(**json.loads(sys.argv[2]))))"
@@ -67,120 +79,143 @@ def call(name, **arguments):
     return json.loads(done.stdout)
 
 
-def end_to_end():
+def measure_end_to_end():
+    """Return the seconds of fits of the paper's simulations, and of the plain twin."""
     rows = []
     for design in ("I", "II"):
-        hc = call("classical", design=design, draws=10)
+        hc = run_case("classical", design=design, draws=10)
         for known in (True, False):
             one, two = (
-                call("end_to_end", design=design, known=known, n_jobs=jobs, draws=10)
+                run_case("end_to_end", design=design, known=known, n_jobs=jobs, draws=10)
                 for jobs in (1, 2)
             )
             rows.append(
                 {"design": design, "known": known, "one": one, "two": two, "hc": hc}
-                | call("twin", design=design, known=known)
+                | run_case("twin", design=design, known=known)
             )
     return rows
 
 
-def profile():
-    return {design: call("profile", design=design) for design in ("I", "II")}
+def measure_profile():
+    """Return the seconds of the parts of a fit, for each simulation."""
+    return {design: run_case("profile", design=design) for design in ("I", "II")}
 
 
-def growth():
-    """The median of three draws: how many bounds a search needs depends on the draw."""
+def measure_growth():
+    """Return seconds and memory of fits of growing size, the median of three draws each."""
+    # A median, since the number of bounds that a search solves depends on the draw.
     curves = {}
-    for what, sizes in GROWTH.items():
-        curves[what] = []
+    for quantity, sizes in GROWTH.items():
+        curves[quantity] = []
         for size in sizes:
-            draws = [call("fit_of_size", **(COMMON | {what: size, "seed": k})) for k in range(3)]
-            middle = sorted(draws, key=lambda draw: draw["seconds"])[1]
-            curves[what].append({"size": size} | middle)
+            draws = [
+                run_case("fit_of_size", **(BASE_SIZE | {quantity: size, "seed": seed}))
+                for seed in range(3)
+            ]
+            median = sorted(draws, key=lambda draw: draw["seconds"])[1]
+            curves[quantity].append({"size": size} | median)
     return curves
 
 
-def large():
-    everything = {"max_rank": 5, "n_jobs": 2}
+def measure_large():
+    """Return seconds and memory of two large fits on two cores."""
+    common = {"max_rank": 5, "n_jobs": 2}
     return {
-        "n = 100, p = 20,000, everything unknown": call(
-            "fit_of_size", n=100, p=20_000, q=None, n_clusters=None, **everything
+        "n = 100, p = 20,000, everything unknown": run_case(
+            "fit_of_size", n=100, p=20_000, q=None, n_clusters=None, **common
         ),
-        "n = 4,000, p = 2,000, q and K known": call(
-            "fit_of_size", n=4000, p=2000, q=50, n_clusters=3, **everything
+        "n = 4,000, p = 2,000, q and K known": run_case(
+            "fit_of_size", n=4000, p=2000, q=50, n_clusters=3, **common
         ),
     }
 
 
-def shc():
+def measure_shc():
+    """Return seconds and memory of SHC, with and without the explicit matrix of pairs."""
     rows = []
     for n, p in SHC_SIZES:
-        row = {"n": n, "p": p, "lean": call("shc", n=n, p=p, explicit=False)}
-        if n**2 * p < 1e9:  # D fits in memory
-            row["explicit"] = call("shc", n=n, p=p, explicit=True)
+        row = {"n": n, "p": p, "lean": run_case("shc", n=n, p=p, explicit=False)}
+        if n**2 * p < MAX_PAIR_CELLS:
+            row["explicit"] = run_case("shc", n=n, p=p, explicit=True)
         rows.append(row)
     return rows
 
 
-def early_stopping():
-    return call("early_stopping", draws=12)
+def measure_early_stopping():
+    """Return how often early stopping decides otherwise than all reference samples."""
+    return run_case("early_stopping", draws=12)
 
 
-def convergence():
+def measure_convergence():
+    """Return the effect of 20 and of 500 alternations on time, number of features and recall."""
     return [
-        {"design": design, "max_iter": m} | call("convergence", design=design, max_iter=m, draws=50)
+        {"design": design, "max_iter": m}
+        | run_case("convergence", design=design, max_iter=m, draws=50)
         for design in ("I", "II")
         for m in (20, 500)
     ]
 
 
-def start_up():
-    return call("start_up")
+def measure_start_up():
+    """Return the seconds of imports and of the help text."""
+    return run_case("start_up")
 
 
-def reading():
+def measure_reading():
+    """Return seconds and memory of reading a table, for mrshc and for pandas."""
     table = {"rows": 20_000, "columns": 500}
+    # Few digits, as in rounded tables, and all digits of a double.
     return [
         {"digits": digits}
-        | {name: call("reading", **table, digits=digits, ours=name == "mrshc") for name in PEERS}
+        | {
+            name: run_case("reading", **table, digits=digits, ours=name == "mrshc")
+            for name in PEERS
+        }
         for digits in (5, 17)
     ]
 
 
-def imputation():
+def measure_imputation():
+    """Return seconds and memory of imputation, for mrshc and for scikit-learn."""
     size = {"n": 100, "p": 20_000, "share": 0.05}
-    return {name: call("imputation", **size, ours=name == "mrshc") for name in PEERS}
+    return {name: run_case("imputation", **size, ours=name == "mrshc") for name in PEERS}
 
 
-def beyond():
-    return {design: call("beyond", design=design, draws=5) for design in ("I", "II")}
+def measure_beyond():
+    """Return the seconds of options that go beyond the paper."""
+    return {design: run_case("beyond", design=design, draws=5) for design in ("I", "II")}
 
 
-def far():
-    million = {"n": 200, "p": 1_000_000}
+def measure_out_of_core():
+    """Return seconds, memory and passes of searches in out-of-core data."""
+    largest = {"n": 200, "p": 1_000_000}
     return {
         "growth": [
-            million | {"p": p} | call("far", n=200, p=p, where="map")
+            largest | {"p": p} | run_case("out_of_core", n=200, p=p, storage="map")
             for p in (10_000, 100_000, 1_000_000)
         ],
-        "memory": million | call("far", **million, where="memory"),
-        "cluster": million | call("far", **million, where="cluster"),
+        "memory": largest | run_case("out_of_core", **largest, storage="memory"),
+        "cluster": largest | run_case("out_of_core", **largest, storage="cluster"),
     }
 
 
-def gpu():
-    """What was measured by hand, see gpu.py."""
+def read_gpu():
+    """Return the committed measurements on a GPU, which gpu.py makes by hand."""
     return json.loads(GPU.read_text(encoding="utf-8"))
 
 
-def model():
-    """What the measurements say about other sizes: seconds of one core for a unit of each work."""
-    measured = gpu()["cpu-search"]
+def fit_cost_model():
+    """Return seconds of one core for a unit of each part of the work, to predict other sizes."""
+    measured = read_gpu()["cpu-search"]
     n, cells, parts = measured["n"], measured["n"] * measured["p"], measured["parts"]
-    proofs = measured["passes"] - 3
+    # Three passes are for statistics, inner products and starts; the others certify components.
+    n_certifying = measured["passes"] - 3
+    # Seconds were measured on two cores, hence the factor 2. The keys are those of results.json, in
+    # which certification is called "proofs".
     return {
         "statistics": 2 * (parts["statistics"] + parts["starts"]) / cells,
         "inner products": 2 * parts["inner products"] / (n * cells),
-        "proofs": 2 * parts["proofs"] / (proofs * cells),
+        "proofs": 2 * parts["proofs"] / (n_certifying * cells),
         "components": 2 * (parts["components and proofs"] - parts["proofs"]) / n,
         "trees": 2 * parts["trees and gap tests"] / n**2,
         "passes": measured["passes"],
@@ -188,27 +223,37 @@ def model():
     }
 
 
-def predicted(unit, n, p, *, cores, machines=1, bandwidth=None):
-    """Seconds of each work by the model; components run where the search was started."""
-    cells, every = n * p, cores * machines
+def predict_seconds(unit, n, p, *, cores, machines=1, bandwidth=None):
+    """Return the seconds of each part of a search by the cost model.
+
+    Parameters
+    ----------
+    unit : dict
+        Result of `fit_cost_model`.
+    n, p : int
+        Numbers of samples and features.
+    cores, machines : int
+        Cores of each computer, and number of computers. Components are computed only where the
+        search was started.
+    bandwidth : float or None
+        Bytes per second at which a computer reads; None if the data are in memory.
+    """
+    cells, all_cores = n * p, cores * machines
+    summary = (unit["statistics"] + unit["inner products"] * n) * cells / all_cores
+    n_certifying = unit["passes"] - 3
+    # Four bytes for each value: data of this size are stored in single precision.
+    reading = unit["passes"] * 4 * cells / (bandwidth * machines) if bandwidth else 0.0
     return {
-        "reading": unit["passes"] * 4 * cells / (bandwidth * machines) if bandwidth else 0.0,
-        "statistics, inner products": (unit["statistics"] + unit["inner products"] * n)
-        * cells
-        / every,
-        "proofs": unit["proofs"] * (unit["passes"] - 3) * cells / every,
+        "reading": reading,
+        "statistics, inner products": summary,
+        "certification": unit["proofs"] * n_certifying * cells / all_cores,
         "components": unit["components"] * n / cores,
-        "trees and gap tests": unit["trees"] * n**2 / every,
+        "trees and gap tests": unit["trees"] * n**2 / all_cores,
     }
 
 
-PARTS = (
-    *(end_to_end, profile, growth, large, shc, early_stopping, convergence, start_up),
-    *(reading, imputation, beyond, far, gpu, model),
-)
-
-
 def show_end_to_end(rows):
+    """Return a table of end-to-end times, with those of R and of the plain twin."""
     headings = ["", "1 core", "2 cores", "ratio", "R, recorded", "R / 2 cores"]
     headings += ["plain twin / 1 core", "1 core / classical HC"]
     cells = []
@@ -232,35 +277,38 @@ def show_end_to_end(rows):
 
 
 def show_profile(shares):
+    """Return a table of the shares of time that parts of a fit take."""
     parts = list(next(iter(shares.values())))
     rows = []
-    for design, spent in shares.items():
-        whole = sum(spent.values())
-        rows.append([f"Simulation {design}", *(f"{spent[p] / whole:.0%}" for p in parts)])
+    for design, seconds in shares.items():
+        total = sum(seconds.values())
+        rows.append([f"Simulation {design}", *(f"{seconds[p] / total:.0%}" for p in parts)])
     return markdown_table(["share of the time", *parts], rows)
 
 
-def exponent(rows, low, high):
-    """Slope of log seconds on log size, from `low` to `high`."""
+def growth_exponent(rows, low, high):
+    """Return the slope of log seconds on log size, for sizes from `low` to `high`."""
     chosen = [(r["size"], r["seconds"]) for r in rows if low <= r["size"] <= high]
     size, seconds = np.log(np.array(chosen)).T
     return float(np.polyfit(size, seconds, 1)[0])
 
 
 def show_growth(curves):
+    """Return a table of growth rates, and write the picture of the curves."""
+    # Slopes are fitted to larger sizes, where constant costs no longer matter.
     ranges = {"n": (500, 4000), "p": (20_000, 200_000), "q": (50, 800), "max_rank": (2, 10)}
     names = {"n": "samples n", "p": "features p", "q": "selected q", "max_rank": "largest rank R"}
     draw_growth(curves, names)
     rows = []
-    for what, curve in curves.items():
-        low, high = ranges[what]
+    for quantity, curve in curves.items():
+        low, high = ranges[quantity]
         first, last = curve[0], curve[-1]
         rows.append(
             [
-                names[what],
+                names[quantity],
                 f"{first['size']:,} to {last['size']:,}",
                 f"{first['seconds']:.3f} s to {last['seconds']:.2f} s",
-                f"{exponent(curve, low, high):.2f} (from {low:,} to {high:,})",
+                f"{growth_exponent(curve, low, high):.2f} (from {low:,} to {high:,})",
                 f"{first['multiple_of_x']:.1f} to {last['multiple_of_x']:.1f}",
             ]
         )
@@ -268,12 +316,13 @@ def show_growth(curves):
 
 
 def draw_growth(curves, names):
+    """Write a picture of seconds against size, one panel for each quantity."""
     figure = Figure(figsize=(10, 3), layout="constrained")
     axes = figure.subplots(1, len(curves), sharey=True)
-    for axis, color, (what, curve) in zip(axes, PALETTE, curves.items(), strict=False):
+    for axis, color, (quantity, curve) in zip(axes, PALETTE, curves.items(), strict=False):
         sizes, seconds = ([row[key] for row in curve] for key in ("size", "seconds"))
         axis.loglog(sizes, seconds, "o-", color=color, markersize=4)
-        axis.set_title(names[what], fontsize=10)
+        axis.set_title(names[quantity], fontsize=10)
         axis.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("seconds of a fit, one core")
@@ -281,6 +330,7 @@ def draw_growth(curves, names):
 
 
 def show_large(rows):
+    """Return a table of large fits."""
     cells = [
         [name, f"{r['seconds']:.1f} s", f"{r['peak_mb']:.0f} MB", f"{r['multiple_of_x']:.1f}"]
         for name, r in rows.items()
@@ -290,6 +340,7 @@ def show_large(rows):
 
 
 def show_shc(rows):
+    """Return a table of fits of SHC, with those on the explicit matrix and of R."""
     cells = []
     for row in rows:
         n, p = row["n"], row["p"]
@@ -310,6 +361,7 @@ def show_shc(rows):
 
 
 def show_early_stopping(counts):
+    """Return a sentence on how often early stopping decides otherwise."""
     nodes = counts["nodes"]
     return (
         f"{nodes:,} nodes of 96 searches: {counts['other_verdict']} verdicts differ from those of "
@@ -318,6 +370,7 @@ def show_early_stopping(counts):
 
 
 def show_convergence(rows):
+    """Return a table of the effect of the number of alternations."""
     cells = [
         [
             f"Simulation {row['design']}",
@@ -333,10 +386,12 @@ def show_convergence(rows):
 
 
 def show_start_up(seconds):
+    """Return a table of the seconds of imports and of the help text."""
     return markdown_table(list(seconds), [[f"{s:.2f} s" for s in seconds.values()]])
 
 
 def show_reading(rows):
+    """Return a table of reading times, of mrshc and of pandas."""
     cells = []
     for row in rows:
         ours, theirs = row["mrshc"], row["peer"]
@@ -354,6 +409,7 @@ def show_reading(rows):
 
 
 def show_imputation(rows):
+    """Return a table of imputation times, of mrshc and of scikit-learn."""
     ours, theirs = rows["mrshc"], rows["peer"]
     ratio = f"{theirs['seconds'] / ours['seconds']:.0f} times"
     cells = [f"{ours['seconds']:.1f} s", f"{ours['peak_mb']:.0f} MB"]
@@ -363,14 +419,17 @@ def show_imputation(rows):
 
 
 def show_beyond(seconds):
+    """Return a table of times relative to the paper's procedure."""
     cells = []
-    for design, of in seconds.items():
-        others = [f"{s / of['search']:.2f}" for name, s in of.items() if name != "search"]
-        cells.append([f"Simulation {design}", f"{of['search']:.3f} s", *others])
+    for design, times in seconds.items():
+        search = times["search"]
+        others = [f"{s / search:.2f}" for name, s in times.items() if name != "search"]
+        cells.append([f"Simulation {design}", f"{search:.3f} s", *others])
     return markdown_table(["", *next(iter(seconds.values()))], cells)
 
 
-def show_far(figures):
+def show_out_of_core(figures):
+    """Return a table of searches in out-of-core data."""
     growth = figures["growth"]
     largest = growth[-1]
     cells = [
@@ -383,30 +442,32 @@ def show_far(figures):
         ]
         for row in growth
     ]
-    for name, where in (("memory", "in memory"), ("cluster", "dask, 2 workers, one killed")):
+    for name, storage in (("memory", "in memory"), ("cluster", "dask, 2 workers, one killed")):
         row = figures[name]
+        # In capitals: a different result would be a bug, which nobody must overlook.
         same = "the same" if row["answer"] == largest["answer"] else "ANOTHER"
         cells.append(
             [
-                f"{where}, p = {row['p']:,}",
+                f"{storage}, p = {row['p']:,}",
                 f"{row['seconds']:.0f} s",
                 f"{row['peak_mb']:.0f} MB",
                 str(row["passes"] or ""),
                 same,
             ]
         )
-    headings = ["n = 200, single precision", "time", "peak beside the page cache", "passes"]
+    headings = ["n = 200, single precision", "time", "peak without the page cache", "passes"]
     return markdown_table([*headings, "answer, against the map"], cells)
 
 
 def show_gpu(figures):
+    """Return tables of times on the device and on two cores."""
     cells = []
-    for name, what in (("search", "MrSHC"), ("shc", "SHC, one bound")):
+    for name, method in (("search", "MrSHC"), ("shc", "SHC, one bound")):
         ours, peer = figures[name], figures[f"cpu-{name}"]
         same = "the same" if ours["answer"] == peer["answer"] else "ANOTHER"
         cells.append(
             [
-                f"{what}, n = {ours['n']:,}, p = {ours['p']:,}",
+                f"{method}, n = {ours['n']:,}, p = {ours['p']:,}",
                 f"{ours['seconds']:.1f} s",
                 f"{peer['seconds']:.0f} s",
                 f"{peer['seconds'] / ours['seconds']:.0f}",
@@ -417,25 +478,27 @@ def show_gpu(figures):
     headings = ["", figures["search"]["made_with"]["device"], "2 cores", "ratio", "answer"]
     table = markdown_table([*headings, "memory of the device"], cells)
     rows = []
-    for name, where in (("search", "device"), ("cpu-search", "2 cores")):
+    for name, hardware in (("search", "device"), ("cpu-search", "2 cores")):
         parts = figures[name]["parts"]
         components = parts["components and proofs"] - parts["proofs"]
-        spent = {
+        seconds = {
             "statistics, inner products, starts": sum(
                 parts[p] for p in ("statistics", "inner products", "starts")
             ),
-            "proofs": parts["proofs"],
+            "certification": parts["proofs"],
+            # On a device, threads certify at the same time: their times may exceed the total.
             "components": max(components, 0.0),
             "trees and gap tests": parts["trees and gap tests"],
         }
-        rows.append([where, *(f"{s:.1f} s" for s in spent.values())])
-    return f"{table}\n\n{markdown_table(['MrSHC', *spent], rows)}"
+        rows.append([hardware, *(f"{s:.1f} s" for s in seconds.values())])
+    return f"{table}\n\n{markdown_table(['MrSHC', *seconds], rows)}"
 
 
 def show_model(unit):
+    """Return tables of predictions: where measurements exist, and for large data."""
     cells = []
     for row in unit["map"]:
-        seconds = predicted(unit | {"passes": row["passes"]}, row["n"], row["p"], cores=2)
+        seconds = predict_seconds(unit | {"passes": row["passes"]}, row["n"], row["p"], cores=2)
         cells.append(
             [
                 f"n = {row['n']}, p = {row['p']:,}, 2 cores",
@@ -445,8 +508,9 @@ def show_model(unit):
         )
     check = markdown_table(["checked", "model", "measured"], cells)
     rows = []
+    # 400 GB in single precision, on computers with 16 cores that read 1 GB a second each.
     for machines in (10, 100):
-        seconds = predicted(
+        seconds = predict_seconds(
             unit, 10_000, 10_000_000, cores=16, machines=machines, bandwidth=1_000_000_000
         )
         shown = [f"{s / 60:.1f} min" for s in (*seconds.values(), sum(seconds.values()))]
@@ -454,15 +518,44 @@ def show_model(unit):
     return f"{check}\n\n{markdown_table(['n = 10,000, p = 10,000,000', *seconds, 'all'], rows)}"
 
 
+class Part(NamedTuple):
+    """A part of the benchmarks: a function that measures it, and one that renders its figures."""
+
+    measure: Callable[[], Any]
+    show: Callable[[Any], str]
+
+
+# By the names in results.json and in the marks of the pages. The cost model comes last, since it is
+# fitted to other parts.
+PARTS = {
+    "end_to_end": Part(measure_end_to_end, show_end_to_end),
+    "profile": Part(measure_profile, show_profile),
+    "growth": Part(measure_growth, show_growth),
+    "large": Part(measure_large, show_large),
+    "shc": Part(measure_shc, show_shc),
+    "early_stopping": Part(measure_early_stopping, show_early_stopping),
+    "convergence": Part(measure_convergence, show_convergence),
+    "start_up": Part(measure_start_up, show_start_up),
+    "reading": Part(measure_reading, show_reading),
+    "imputation": Part(measure_imputation, show_imputation),
+    "beyond": Part(measure_beyond, show_beyond),
+    "far": Part(measure_out_of_core, show_out_of_core),
+    "gpu": Part(read_gpu, show_gpu),
+    "model": Part(fit_cost_model, show_model),
+}
+
+
 def render(results):
+    """Insert the tables of all parts into the pages."""
     for path in (PAGE, SCALING):
         page = path.read_text(encoding="utf-8")
         for name, part in results.items():
-            page = published(page, name, globals()[f"show_{name}"](part["figures"]))
+            page = replace_section(page, name, PARTS[name].show(part["figures"]))
         write_text(path, page)
 
 
-def made_with():
+def describe_environment():
+    """Return the version of the code, the versions of packages and the computer."""
     packages = ("numpy", "scipy", "scikit-learn", "numba")
     versions = {p: version(p) for p in packages} | {"python": platform.python_version()}
     computer = {"architecture": platform.machine(), "cores": os.cpu_count()}
@@ -470,10 +563,12 @@ def made_with():
 
 
 def main(names):
+    """Measure the named parts, all by default, and render the results."""
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    for part in PARTS if names != ["--render"] else ():
-        if not names or part.__name__ in names:
-            results[part.__name__] = {"figures": part()} | made_with()
+    for name, part in PARTS.items() if names != ["--render"] else ():
+        if not names or name in names:
+            results[name] = {"figures": part.measure()} | describe_environment()
+            # After each part: a long measurement that fails must not lose the others.
             write_text(RESULTS, json.dumps(results, indent=2) + "\n")
     render(results)
 

@@ -1,4 +1,4 @@
-"""What is measured. Each function runs in a process of its own and returns plain figures."""
+"""Cases of the benchmarks: each function runs in a process of its own and returns its figures."""
 
 import os
 import signal
@@ -31,15 +31,21 @@ from mrshc.preprocessing import NeighborImputer
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+# The paper's simulations, its known number of features, and its candidates where it is unknown.
 DESIGNS = {"I": make_simulation_1, "II": make_simulation_2}
 KNOWN, UNKNOWN = 50, (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200)
+# Seed of the first draw, as in the studies of tables 1 to 3.
 FIRST_SEED = 5001
 
+# Only time and memory are of interest here, not the clusters.
 warnings.simplefilter("ignore", UnsupportedClustersWarning)
 
 
 def seconds_of(function, repeats=1):
-    """Best of some runs: what else the machine does only ever adds to it."""
+    """Return the least time of some calls of a function, in seconds.
+
+    The least, since other processes of the computer can only add to it.
+    """
     best = np.inf
     for _ in range(repeats):
         started = time.perf_counter()
@@ -48,8 +54,8 @@ def seconds_of(function, repeats=1):
     return best
 
 
-def wide(n, p, seed=0):
-    """Three clusters on 50 of p features, as in Simulation I."""
+def make_wide_data(n, p, seed=0):
+    """Return three clusters on 50 of p features, as in Simulation I, of shape (n, p)."""
     X = np.random.default_rng(seed).normal(size=(n, p))
     X[: n // 3, :50] += 1
     X[n // 3 : 2 * n // 3, :50] -= 1
@@ -57,15 +63,16 @@ def wide(n, p, seed=0):
 
 
 def warm_up():
-    """Compile, or load what was compiled."""
-    X = wide(20, 60)
+    """Compile all functions, or load them from the cache, so that no measurement includes it."""
+    X = make_wide_data(20, 60)
+    # Functions are compiled for each order of the array in memory.
     for data in (X, np.asfortranarray(X)):
         MrSHC(5, random_state=0).fit(data)
     SHC(5).fit(X)
 
 
 def end_to_end(design, known, n_jobs, draws):
-    """Median over draws of the seconds of a fit."""
+    """Return the median over draws of the seconds of a fit."""
     warm_up()
     q = KNOWN if known else UNKNOWN
     data = [DESIGNS[design](FIRST_SEED + draw).X for draw in range(draws)]
@@ -76,7 +83,7 @@ def end_to_end(design, known, n_jobs, draws):
 
 
 def twin(design, known):
-    """Seconds of the plain twin, and of a fit, on the same draw and one core; same answer."""
+    """Return the seconds of the plain twin and of a fit on one core, and whether they agree."""
     import plain_twin
 
     warm_up()
@@ -84,6 +91,7 @@ def twin(design, known):
     targets = (KNOWN,) if known else UNKNOWN
     model = MrSHC(targets, random_state=0)
     ours = seconds_of(lambda: model.fit(X), repeats=3)
+    # The seed that MrSHC draws from random_state=0, so that both use the same reference samples.
     entropy = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     started = time.perf_counter()
     _, rank, _, features, labels = plain_twin.mrshc(X, targets, (1, 2, 3, 4, 5), entropy=entropy)
@@ -97,46 +105,48 @@ def twin(design, known):
 
 
 def classical(design, draws):
-    """Median seconds of hierarchical clustering on all features."""
+    """Return the median seconds of hierarchical clustering on all features."""
     data = [DESIGNS[design](FIRST_SEED + draw).X for draw in range(draws)]
-    HighVarianceHC(500).fit(data[0])
+    HighVarianceHC(500).fit(data[0])  # compiles
     return statistics.median(
         seconds_of(lambda X=X: HighVarianceHC(500).fit(X), repeats=5) for X in data
     )
 
 
 def profile(design):
-    """Seconds that a fit with unknown q spends in each part, on one core."""
+    """Return the seconds that a fit with unknown q spends in each part, on one core."""
     from mrshc.core import search
-    from mrshc.core.sparse_pca import l1_path as sparsity
+    from mrshc.core.sparse_pca import l1_path
     from mrshc.core.trees import pruning
 
     warm_up()
-    spent = dict.fromkeys(("components", "gap tests", "distances and trees", "silhouettes"), 0.0)
+    seconds = dict.fromkeys(("components", "gap tests", "distances and trees", "silhouettes"), 0.0)
 
-    def timed(part, function):
+    def time_calls(part, function):
+        """Return a function that adds its seconds to those of a part."""
+
         def run(*args, **kwargs):
             started = time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
-                spent[part] += time.perf_counter() - started
+                seconds[part] += time.perf_counter() - started
 
         return run
 
-    sparsity.next_component = timed("components", sparsity.next_component)
-    pruning.gap_curve = timed("gap tests", pruning.gap_curve)
-    search.pairwise_distances = timed("distances and trees", search.pairwise_distances)
-    search.agglomerate = timed("distances and trees", search.agglomerate)
-    search.average_silhouette = timed("silhouettes", search.average_silhouette)
-    whole = seconds_of(lambda: MrSHC(UNKNOWN, random_state=0).fit(DESIGNS[design](FIRST_SEED).X))
-    return spent | {"rest": whole - sum(spent.values())}
+    l1_path.next_component = time_calls("components", l1_path.next_component)
+    pruning.gap_curve = time_calls("gap tests", pruning.gap_curve)
+    search.pairwise_distances = time_calls("distances and trees", search.pairwise_distances)
+    search.agglomerate = time_calls("distances and trees", search.agglomerate)
+    search.average_silhouette = time_calls("silhouettes", search.average_silhouette)
+    total = seconds_of(lambda: MrSHC(UNKNOWN, random_state=0).fit(DESIGNS[design](FIRST_SEED).X))
+    return seconds | {"rest": total - sum(seconds.values())}
 
 
 def fit_of_size(n, p, q, max_rank, n_clusters, n_jobs, seed=0):
-    """Seconds of a fit, and what it added to the memory of the process, as a multiple of X."""
+    """Return the seconds of a fit, its peak memory, and that as a multiple of the size of X."""
     warm_up()
-    X = wide(n, p, seed)
+    X = make_wide_data(n, p, seed)
     model = MrSHC(
         "auto" if q is None else q,
         max_rank=max_rank,
@@ -144,35 +154,37 @@ def fit_of_size(n, p, q, max_rank, n_clusters, n_jobs, seed=0):
         random_state=0,
         n_jobs=n_jobs,
     )
-    before = _forget_peak()
+    before = _reset_peak_memory()
     seconds = seconds_of(lambda: model.fit(X))
     peak = _memory_mb("VmHWM")
     return {
         "seconds": seconds,
         "peak_mb": peak,
+        # X was made before the memory was measured: it counts as one.
         "multiple_of_x": 1 + (peak - before) * 2**20 / X.nbytes,
     }
 
 
 def shc(n, p, explicit):
-    """Seconds and peak memory of one fit of SHC or of the alternation on the explicit matrix D."""
+    """Return seconds and peak memory of SHC, or of its alternation on the explicit matrix D."""
     warm_up()
     X = np.random.default_rng(0).normal(size=(n, p))
     X[: n // 3, :50] += 1
     X[n // 3 : n // 2, :50] -= 1
     solve = _shc_on_explicit_pairs if explicit else SHC(l1_bound=5.7).fit
-    _forget_peak()
+    _reset_peak_memory()
     return {"seconds": seconds_of(lambda: solve(X)), "peak_mb": _memory_mb("VmHWM")}
 
 
 def _shc_on_explicit_pairs(X, l1_bound=5.7):
-    """The alternation as it is written down, D held in memory."""
+    """Run the alternation of SHC as the paper states it, with the matrix D of pairs in memory."""
     from mrshc.core.kernels.sparse_direction import sparse_direction
 
     i, j = np.triu_indices(len(X), 1)
     D = np.square(X[i] - X[j])
     u = D.sum(axis=1)
     u /= np.linalg.norm(u)
+    # Iterations and tolerance are the defaults of SHC.
     for _ in range(15):
         indices, weights = sparse_direction(D.T @ u, l1_bound)
         old, u = u, D[:, indices] @ weights
@@ -182,29 +194,34 @@ def _shc_on_explicit_pairs(X, l1_bound=5.7):
 
 
 def early_stopping(draws):
-    """Verdicts of early stopping and of all reference samples, on every node of many searches."""
+    """Compare decisions by early stopping and by all reference samples, on many nodes.
+
+    Returns the number of nodes, of different decisions, and of reference samples drawn.
+    """
     from mrshc.core.trees import pruning
 
-    plain = pruning.gap_curve
+    gap_curve = pruning.gap_curve
     counts = {"nodes": 0, "other_verdict": 0, "drawn": 0}
 
-    def both(X, distances, *, partitions, rng, settings):
+    def compare_both(X, distances, *, partitions, rng, settings):
         state = rng.bit_generator.state
-        early = plain(X, distances, partitions=partitions, rng=rng, settings=settings)
+        early = gap_curve(X, distances, partitions=partitions, rng=rng, settings=settings)
+        # Both draw the same reference samples, the second all of them.
         rng.bit_generator.state = state
-        everything = type(settings)(
+        all_references = type(settings)(
             linkage=settings.linkage,
             metric=settings.metric,
             n_references=settings.n_references,
             stop_early=False,
         )
-        full = plain(X, distances, partitions=partitions, rng=rng, settings=everything)
+        full = gap_curve(X, distances, partitions=partitions, rng=rng, settings=all_references)
         counts["nodes"] += 1
         counts["other_verdict"] += early.n_clusters != full.n_clusters
         counts["drawn"] += len(early.reference)
         return full
 
-    pruning.gap_curve = both
+    pruning.gap_curve = compare_both
+    # Clear and weak clusters, unequal sizes, heavy tails and pure noise: many kinds of nodes.
     for draw in range(draws):
         seed = 9000 + draw
         linkage = ("complete", "average", "ward")[draw % 3]
@@ -223,12 +240,12 @@ def early_stopping(draws):
 
 
 def convergence(design, max_iter, draws):
-    """What at most so many alternations make of known q: time, and how q and recall fare."""
+    """Return time, share of searches that hit q, and recall for a number of alternations."""
     warm_up()
     fits = []
     for draw in range(draws):
         data = DESIGNS[design](FIRST_SEED + draw)
-        model = _WithIterations(KNOWN, random_state=0)
+        model = _MrSHCWithMaxIter(KNOWN, random_state=0)
         model.max_iter = max_iter
         seconds = seconds_of(lambda X=data.X, model=model: model.fit(X))
         reached = model.search_results_["reached"].mean()
@@ -237,34 +254,35 @@ def convergence(design, max_iter, draws):
     return {"seconds": seconds, "reached": reached, "recall": recall}
 
 
-class _WithIterations(MrSHC):
-    """MrSHC with another number of alternations than its own."""
+class _MrSHCWithMaxIter(MrSHC):
+    """MrSHC with a given number of alternations, which is not a parameter of the estimator."""
 
-    max_iter = 20
+    max_iter = 20  # that of MrSHC
 
     def _search_plan(self, matrix, gap):
         return replace(super()._search_plan(matrix, gap), max_iter=self.max_iter)
 
 
 def beyond(design, draws):
-    """Seconds of a search with the default candidates, and of what goes beyond, on one core.
+    """Return the seconds of a search and of options beyond the paper, on one core.
 
-    All on the same draws and in turns, so that what else the machine does hits all of them.
-    Refining follows the search: it is timed by itself, as the difference of two fits would be
-    that of their noise.
+    All are measured on the same draws and in turn, so that other processes affect all of them
+    alike. The refinement follows the search and is timed by itself: the difference of two fits
+    would be smaller than its error.
     """
     from mrshc.core import search
 
     warm_up()
-    plain, steps = search._refine_result, []
+    original, refinement_seconds = search._refine_result, []
 
-    def refined(*args):
+    def time_refinement(*args):
         started = time.perf_counter()
-        result = plain(*args)
-        steps.append(time.perf_counter() - started)
+        result = original(*args)
+        refinement_seconds.append(time.perf_counter() - started)
         return result
 
-    search._refine_result = refined
+    search._refine_result = time_refinement
+    # By name: share of missing values, parameters.
     cases = {
         "search": (0.0, {}),
         "refine": (0.0, {"refine": True}),
@@ -277,51 +295,64 @@ def beyond(design, draws):
     for draw in range(draws):
         data = DESIGNS[design](FIRST_SEED + draw)
         best = dict.fromkeys(cases, np.inf)
-        steps.clear()
+        refinement_seconds.clear()
         for _ in range(3):
             for name, (share, options) in cases.items():
                 X = with_missing_cells(data, draw, share=share).X
                 model = MrSHC(random_state=0, n_jobs=1, **options)
                 best[name] = min(best[name], seconds_of(lambda m=model, X=X: m.fit(X)))
-        best["refine"] = best["search"] + min(steps)
+        best["refine"] = best["search"] + min(refinement_seconds)
         for name in cases:
             seconds[name].append(best[name])
     return {name: statistics.median(s) for name, s in seconds.items()}
 
 
-def far(n, p, where, seed=0):
-    """A search with all candidates and three ranks, in data of single precision that live there.
+def out_of_core(n, p, storage, seed=0):
+    """Return figures of a search with all candidates and three ranks, in single precision.
 
-    `where`: "memory" (all columns are looked at in each step, as in smaller data), "map" (a memory
-    map) or "cluster" (a dask array on two worker processes, one of which is killed on the way).
-    Peak of what the process holds beside the page cache.
+    Parameters
+    ----------
+    n, p : int
+        Numbers of samples and features.
+    storage : {"memory", "map", "cluster"}
+        An array in memory, a memory map, or a Dask array on two worker processes, one of which is
+        killed during the search.
+    seed : int, default=0
+        Seed of the data.
+
+    Returns
+    -------
+    dict
+        Seconds, peak memory without the page cache, number of passes, seconds until the worker was
+        killed, and a hash of features and labels, by which results are compared.
     """
     from mrshc.core.data import centre_data
 
+    # An array in memory is used as a whole, whatever its width, as the standard of comparison.
     centre_data._MANY_FEATURES = np.inf
     warm_up()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "X.npy")
-        _write_wide(path, n, p, seed)
+        _write_wide_data(path, n, p, seed)
         model = MrSHC(max_rank=3, random_state=0, n_jobs=2)
-        with _PeakOfOwnMemory() as peak:
-            if where == "cluster":
-                seconds, killed = _fit_on_a_cluster(model, path, p)
+        with _PeakAnonymousMemory() as peak:
+            if storage == "cluster":
+                seconds, killed_after = _fit_on_cluster(model, path, p)
             else:
-                X = np.load(path, mmap_mode=None if where == "memory" else "r")
-                seconds, killed = seconds_of(lambda: model.fit(X)), None
-    found = np.concatenate([np.flatnonzero(model.get_support()), model.labels_])
+                X = np.load(path, mmap_mode=None if storage == "memory" else "r")
+                seconds, killed_after = seconds_of(lambda: model.fit(X)), None
+    answer = np.concatenate([np.flatnonzero(model.get_support()), model.labels_])
     return {
         "seconds": seconds,
         "peak_mb": peak.mb,
         "passes": getattr(model, "n_passes_", None),
-        "killed_after": killed,
-        "answer": sha256(found.astype(np.int64).tobytes()).hexdigest()[:16],
+        "killed_after": killed_after,
+        "answer": sha256(answer.astype(np.int64).tobytes()).hexdigest()[:16],
     }
 
 
-def _write_wide(path, n, p, seed):
-    """Write three clusters on 200 of p features, a sample at a time."""
+def _write_wide_data(path, n, p, seed):
+    """Write three clusters on 200 of p features to a file, one sample at a time."""
     X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, p))
     rng = np.random.default_rng(seed)
     for i in range(n):
@@ -330,11 +361,12 @@ def _write_wide(path, n, p, seed):
     X.flush()
 
 
-def _fit_on_a_cluster(model, path, p):
-    """Seconds of a fit to a dask array, and after how many of them a worker was killed."""
+def _fit_on_cluster(model, path, p):
+    """Return the seconds of a fit to a Dask array, and those after which a worker was killed."""
     import dask.array
     import distributed
 
+    # 16 chunks for each worker: the loss of one worker costs few of them.
     chunk = p // 32
     with (
         distributed.LocalCluster(
@@ -345,7 +377,7 @@ def _fit_on_a_cluster(model, path, p):
         X = dask.array.concatenate(
             [
                 dask.array.from_delayed(
-                    dask.delayed(_columns_of_file)(str(path), start, start + chunk),
+                    dask.delayed(_load_columns)(str(path), start, start + chunk),
                     shape=(len(np.load(path, mmap_mode="r")), chunk),
                     dtype=np.float32,
                 )
@@ -354,30 +386,33 @@ def _fit_on_a_cluster(model, path, p):
             axis=1,
         )
         pids = list(client.run(os.getpid).values())
-        wait = 20.0
-        murder = threading.Timer(wait, os.kill, (pids[0], signal.SIGKILL))
-        murder.start()
+        # Seconds after which a worker is killed: in the middle of the search.
+        delay = 20.0
+        killer = threading.Timer(delay, os.kill, (pids[0], signal.SIGKILL))
+        killer.start()
         seconds = seconds_of(lambda: model.fit(X))
-        murder.cancel()
-        assert seconds > wait, "the fit was over before a worker was killed"
-    return seconds, wait
+        killer.cancel()
+        assert seconds > delay, "the fit was over before a worker was killed"
+    return seconds, delay
 
 
-def _columns_of_file(path, start, stop):
+def _load_columns(path, start, stop):
+    """Return some columns of an array in a file; workers call it."""
     return np.array(np.load(path, mmap_mode="r")[:, start:stop])
 
 
-class _PeakOfOwnMemory:
-    """The most memory that the process held, files in the page cache not counted. Linux only."""
+class _PeakAnonymousMemory:
+    """Measures the peak memory of the process without pages of files, in MB. Linux only."""
 
     def __enter__(self):
         self.mb = 0.0
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
+        # The kernel records the peak of all memory, but not of anonymous memory: sample it.
+        self._thread = threading.Thread(target=self._sample)
         self._thread.start()
         return self
 
-    def _watch(self):
+    def _sample(self):
         while not self._done.wait(0.05):
             self.mb = max(self.mb, _memory_mb("RssAnon"))
 
@@ -387,25 +422,29 @@ class _PeakOfOwnMemory:
 
 
 def start_up():
-    """Seconds that importing mrshc adds, and that the command's help takes."""
+    """Return the seconds that importing mrshc adds, and those of the help text."""
     base = "import numpy, sklearn.base"
 
-    def of(*command):
+    def run_seconds(*command):
         return seconds_of(
             lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), repeats=5
         )
 
     python = sys.executable
     return {
-        "import mrshc": of(python, "-c", f"{base}; import mrshc") - of(python, "-c", base),
-        "from mrshc import MrSHC": of(python, "-c", f"{base}; from mrshc import MrSHC")
-        - of(python, "-c", base),
-        "mrshc --help": of(str(Path(python).with_name("mrshc")), "--help"),
+        "import mrshc": run_seconds(python, "-c", f"{base}; import mrshc")
+        - run_seconds(python, "-c", base),
+        "from mrshc import MrSHC": run_seconds(python, "-c", f"{base}; from mrshc import MrSHC")
+        - run_seconds(python, "-c", base),
+        "mrshc --help": run_seconds(str(Path(python).with_name("mrshc")), "--help"),
     }
 
 
 def reading(rows, columns, digits, ours):
-    """Read a table of text, with ours or with pandas; the peak as a multiple of the numbers."""
+    """Return the seconds of reading a TSV file with mrshc or pandas, and its relative memory.
+
+    Memory is the peak as a multiple of the size of the numbers.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.tsv")
         rng = np.random.default_rng(0)
@@ -415,34 +454,37 @@ def reading(rows, columns, digits, ours):
                 cells = (f"{x:.{digits}g}" for x in rng.normal(size=columns))
                 file.write("\t".join([f"g{i}", *cells]) + "\n")
         read = read_table if ours else partial(pd.read_csv, sep="\t", index_col=0)
-        before = _forget_peak()
+        before = _reset_peak_memory()
         seconds = seconds_of(lambda: read(path))
         peak = _memory_mb("VmHWM") - before
     return {"seconds": seconds, "multiple_of_x": peak * 2**20 / (8 * rows * columns)}
 
 
 def imputation(n, p, share, ours):
-    """Fill gaps from the 5 nearest features, with ours or with scikit-learn's imputer."""
+    """Return seconds and memory of imputing from 5 neighbours, by mrshc or by scikit-learn."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, p))
     X[rng.random(X.shape) < share] = np.nan
     fill = NeighborImputer().fit_transform if ours else _impute_transposed
-    before = _forget_peak()
+    before = _reset_peak_memory()
     seconds = seconds_of(lambda: fill(X))
     return {"seconds": seconds, "peak_mb": _memory_mb("VmHWM") - before}
 
 
 def _impute_transposed(X):
+    """Return X imputed from the nearest features; KNNImputer searches among rows."""
     return KNNImputer().fit_transform(X.T).T
 
 
-def _forget_peak():
-    """Let the peak of memory begin anew, and return what is in use. Linux only."""
+def _reset_peak_memory():
+    """Reset the peak memory of the process, and return the memory in use in MB. Linux only."""
+    # The kernel resets VmHWM when 5 is written to this file; see proc(5).
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     return _memory_mb("VmRSS")
 
 
 def _memory_mb(entry):
+    """Return an entry of /proc/self/status, which counts in kB, in MB."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         name, value = line.split(":")
         if name == entry:

@@ -1,10 +1,10 @@
-"""Make docs/tutorial.md and README.md true again: run their commands, put in what comes out.
+"""Run the commands of docs/tutorial.md and README.md, and insert their current outputs.
 
     python examples/tutorial.py FOLDER
 
 FOLDER holds lymphoma.npz (62 samples of three lymphomas, 4,026 genes; Alizadeh and others 2000),
-which is not part of the project. Texts between the marks of a page and the pictures in docs/images
-are replaced.
+which is not part of the project. The text between the marks of each command and the pictures in
+docs/images are replaced.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ import pandas as pd
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "studies"))
 
-from publish import published  # noqa: E402 - a script, not part of the package
+from publish import replace_section  # noqa: E402 - a script, not part of the package
 
 IMAGES = ROOT / "docs" / "images"
 MRSHC = Path(sys.executable).with_name("mrshc")
 
-READ = "mrshc cluster lymphoma.tsv --samples classes.csv --truth class"
+CLUSTER = "mrshc cluster lymphoma.tsv --samples classes.csv --truth class"
+# Commands by the section that shows their output. 140 features and rank 2 are the paper's choice.
 COMMANDS = {
-    "first run": f"{READ} --out lymphoma",
-    "second run": f"{READ} --n-features 140 --rank 2 --out lymphoma140",
-    "evidence": f"{READ} --selection evidence --refine --out refined",
+    "first run": f"{CLUSTER} --out lymphoma",
+    "second run": f"{CLUSTER} --n-features 140 --rank 2 --out lymphoma140",
+    "evidence": f"{CLUSTER} --selection evidence --refine --out refined",
     "robust": (
         "mrshc cluster spoilt.tsv --samples classes.csv --truth class --robust --out spoilt"
     ),
@@ -43,6 +44,7 @@ COMMANDS = {
         "--out comparison"
     ),
 }
+# Pictures of the pages, and the outputs that they are copies of.
 PICTURES = {
     "tutorial-search.png": "lymphoma/search.png",
     "tutorial-dendrogram.png": "lymphoma140/dendrogram.png",
@@ -53,6 +55,7 @@ PICTURES = {
     "tutorial-spoilt.png": "spoilt/heatmap.png",
     "tutorial-comparison.png": "comparison/dendrograms.png",
 }
+# Python code of the tutorial; its output is shown after it.
 SNIPPET = """\
 import pandas as pd
 from mrshc.io import load_result
@@ -65,37 +68,39 @@ print(result.markers[["contrast", "inside", "outside", "feature", "effect_size"]
 
 
 def write_tables(data: Path, folder: Path) -> None:
-    """Write the data as a biologist would have them: genes in rows, classes in a second file."""
+    """Write the data as tables of text: genes in rows, classes in a second file."""
     with np.load(data / "lymphoma.npz", allow_pickle=False) as content:
         X, y = content["X"], content["y"]
     samples = [f"{name}{i + 1}" for i, name in enumerate(y)]
     genes = pd.Index([f"gene{j + 1}" for j in range(X.shape[1])], name="gene")
     table = pd.DataFrame(X.T, index=genes, columns=samples)
     table.to_csv(folder / "lymphoma.tsv", sep="\t")
-    spoilt(table).to_csv(folder / "spoilt.tsv", sep="\t", float_format="%.4g")
+    contaminate(table).to_csv(folder / "spoilt.tsv", sep="\t", float_format="%.4g")
     classes = pd.DataFrame({"sample": samples, "class": y})
     classes.to_csv(folder / "classes.csv", index=False)
 
 
-def spoilt(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the data with a tenth of the cells lost, and two arrays that failed."""
+def contaminate(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the data with a tenth of the values missing, and two failed arrays."""
     rng = np.random.default_rng(0)
     table = table.mask(rng.random(table.shape) < 0.1)
+    # A failed array: its values no longer belong to their genes, and are three times as large.
     for sample in ("DLBCL6", "FL46"):
         table[sample] = 3 * rng.permutation(table[sample].to_numpy())
     return table
 
 
-def outputs_of(folder: Path) -> dict[str, str]:
-    """Run all commands in a folder; return what they say, by the name of the mark."""
+def run_commands(folder: Path) -> dict[str, str]:
+    """Run all commands in a folder; return each with its output, by the name of the section."""
     blocks = {}
     for name, command in COMMANDS.items():
         words = [str(MRSHC), *shlex.split(command)[1:]]
+        # The width of the pages' code blocks, whatever the terminal.
         environment = {**os.environ, "COLUMNS": "100"}
-        said = subprocess.run(
+        done = subprocess.run(
             words, cwd=folder, env=environment, capture_output=True, text=True, check=True
         )
-        blocks[name] = f"```\n$ {command}\n{said.stdout}```\n"
+        blocks[name] = f"```\n$ {command}\n{done.stdout}```\n"
     printed = io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
         exec(SNIPPET, {})
@@ -103,15 +108,17 @@ def outputs_of(folder: Path) -> dict[str, str]:
     return blocks
 
 
-def photograph(report: Path, picture: Path) -> None:
-    """Open a report in Chromium and save what a reader sees first."""
+def take_screenshot(report: Path, picture: Path) -> None:
+    """Save the top of a report, as Chromium shows it, as a picture."""
     from playwright.sync_api import sync_playwright
 
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        # Chromium does not start its sandbox for root, as in a container.
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 1250})
         page.goto(report.as_uri())
+        # The report draws its plots after it is loaded: wait until it has finished.
         page.wait_for_function("window.page")
         page.evaluate("page.settled.then(() => true)")
         page.screenshot(path=picture)
@@ -119,19 +126,19 @@ def photograph(report: Path, picture: Path) -> None:
 
 
 def main() -> None:
-    """Run everything and renew the pages."""
+    """Run all commands, and update the pages and pictures."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_tables(Path(sys.argv[1]), folder)
-        blocks = outputs_of(folder)
+        blocks = run_commands(folder)
         for page in (ROOT / "README.md", ROOT / "docs" / "tutorial.md"):
             text = page.read_text(encoding="utf-8")
-            for mark, block in blocks.items():
-                text = published(text, mark, block)
+            for section, block in blocks.items():
+                text = replace_section(text, section, block)
             page.write_text(text, encoding="utf-8")
-        for picture, made in PICTURES.items():
-            shutil.copy(folder / made, IMAGES / picture)
-        photograph(folder / "lymphoma140" / "report.html", IMAGES / "report.png")
+        for picture, source in PICTURES.items():
+            shutil.copy(folder / source, IMAGES / picture)
+        take_screenshot(folder / "lymphoma140" / "report.html", IMAGES / "report.png")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies"
 sys.path.insert(0, str(STUDIES))
 
-from publish import publish_study, published  # noqa: E402
+from publish import publish_study, replace_section  # noqa: E402
 
 STUDY_NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
 
@@ -490,8 +490,8 @@ def test_unknown_studies_are_refused_by_those_there_are(folder):
 def test_tables_are_put_between_their_marks():
     page = "before\n<!-- t -->\nold\n<!-- end of t -->\nafter\n"
     new = "before\n<!-- t -->\n\n| new |\n\n<!-- end of t -->\nafter\n"
-    assert published(page, "t", "| new |\n") == new
-    assert published(page, "other", "| new |\n") == page
+    assert replace_section(page, "t", "| new |\n") == new
+    assert replace_section(page, "other", "| new |\n") == page
 
 
 # Where each study is shown: results.md shows all of them, the front page some in brief.

@@ -24,7 +24,7 @@ def test_pages_show_what_the_commands_say(tutorial, tmp_path):
     if not (DATA / "lymphoma.npz").exists():
         pytest.skip("needs the data set lymphoma.npz; set MRSHC_DATA to the folder that has it")
     tutorial.write_tables(DATA, tmp_path)
-    blocks = tutorial.outputs_of(tmp_path)
+    blocks = tutorial.run_commands(tmp_path)
     page = (ROOT / "docs" / "tutorial.md").read_text()
     for block in blocks.values():
         assert block in page
