@@ -11,7 +11,7 @@ from scipy import sparse
 from mrshc.core.data import array_matrix, block_reading, device_array
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.centre_data import centre
-from mrshc.core.data.conversion import data_matrix
+from mrshc.core.data.conversion import as_data_matrix
 from mrshc.core.sparse_pca.l1_path import component_path
 from mrshc.core.sparse_pca.solvers import AlternationLimits
 
@@ -151,7 +151,7 @@ class StorageBackend:
 
 def matrix_at(X, *, center="columns", drop_constant=True, **options):
     """Return X, wherever it is stored, as the algorithms use it."""
-    return centre(data_matrix(X), center=center, drop_constant=drop_constant, **options)
+    return centre(as_data_matrix(X), center=center, drop_constant=drop_constant, **options)
 
 
 def path_on(matrix, *, n_components=5, most=500, max_iter=20):

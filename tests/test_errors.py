@@ -15,12 +15,12 @@ from mrshc.errors import (
     Sentence,
     Setting,
     UserError,
-    described,
-    refused,
-    worded,
+    format_error,
+    invalid_parameter_error,
+    reword,
 )
 from mrshc.preprocessing import Log2, RangeFilter, Thresholds, VarianceFilter
-from mrshc.validation.parameters import check_jobs
+from mrshc.validation.parameters import check_n_jobs
 
 X = np.random.default_rng(0).normal(size=(9, 6))
 
@@ -68,7 +68,7 @@ def in_capitals(parameter):
             "the number of features.",
         ),
         (
-            lambda: check_jobs(0),
+            lambda: check_n_jobs(0),
             ("n_jobs",),
             0,
             "N_JOBS must be a whole number of workers, -1 for every core, got 0.",
@@ -82,7 +82,7 @@ def test_an_error_keeps_its_parameters_and_can_be_rendered_with_other_names(
         fit()
     error = caught.value
     assert (error.parameters, error.value) == (parameters, value)
-    assert worded(error, in_capitals) == sentence
+    assert reword(error, in_capitals) == sentence
     assert not any(name.upper() in str(error) for name in parameters), "Python names by default"
 
 
@@ -90,19 +90,19 @@ def test_parameter_names_are_not_searched_for_in_the_text():
     """A feature called n_clusters, or a value with braces, is not changed."""
     with pytest.raises(ParameterError, match=r"leave min_ratio out") as caught:
         RangeFilter(min_ratio=5).fit(np.array([[0.0, 1.0], [2.0, 3.0]]))
-    assert "such as FLOOR 100 for Affymetrix" in worded(caught.value, in_capitals)
-    error = refused("linkage", "{metric} linkage", allowed="be one of 'ward'")
-    assert worded(error, in_capitals) == "LINKAGE must be one of 'ward', got '{metric} linkage'."
+    assert "such as FLOOR 100 for Affymetrix" in reword(caught.value, in_capitals)
+    error = invalid_parameter_error("linkage", "{metric} linkage", allowed="be one of 'ward'")
+    assert reword(error, in_capitals) == "LINKAGE must be one of 'ward', got '{metric} linkage'."
 
 
 def test_parts_for_python_only_are_left_out_elsewhere():
     with pytest.raises(ParameterError, match=r"Thresholds\(floor=\.\.\.\)") as caught:
         Log2().fit(-X)
-    assert "Raise them with FLOOR Ellipsis, or add a larger PSEUDOCOUNT." in worded(
+    assert "Raise them with FLOOR Ellipsis, or add a larger PSEUDOCOUNT." in reword(
         caught.value, in_capitals
     )
     sentence = Sentence("{a}.{none}", a=Parameter("a"), none=PythonOnly(" None is fine."))
-    assert (str(sentence), sentence.worded(in_capitals)) == ("a. None is fine.", "A.")
+    assert (str(sentence), sentence.reword(in_capitals)) == ("a. None is fine.", "A.")
 
 
 def test_sentences_may_contain_sentences_and_errors():
@@ -110,28 +110,33 @@ def test_sentences_may_contain_sentences_and_errors():
     for field in (inner, UserError(inner)):
         outer = Sentence("{name} {flaw}.", name="x.csv", flaw=field)
         assert outer == "x.csv needs in_memory=True."
-        assert outer.worded(in_capitals) == "x.csv needs IN_MEMORY True."
-    assert worded("as it is", in_capitals) == "as it is"
-    assert worded(ValueError("as it is"), in_capitals) == "as it is"
+        assert outer.reword(in_capitals) == "x.csv needs IN_MEMORY True."
+    assert reword("as it is", in_capitals) == "as it is"
+    assert reword(ValueError("as it is"), in_capitals) == "as it is"
 
 
 @pytest.mark.parametrize("copy_of", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
 def test_copied_and_pickled_errors_keep_all_attributes(copy_of):
-    error = refused("rank", {"a": "{b}"}, allowed="be a whole number", advice="Try 1.")
+    error = invalid_parameter_error(
+        "rank", {"a": "{b}"}, allowed="be a whole number", advice="Try 1."
+    )
     again = copy_of(error)
     assert type(again) is ParameterError
     assert (again.parameters, again.value, again.advice) == (("rank",), {"a": "{b}"}, "Try 1.")
     assert str(again) == str(error)
-    assert worded(again, in_capitals) == worded(error, in_capitals)
+    assert reword(again, in_capitals) == reword(error, in_capitals)
     sentence = copy_of(Sentence("{a} is wrong.", a=Parameter("a")))
-    assert (sentence, sentence.worded(in_capitals)) == ("a is wrong.", "A is wrong.")
+    assert (sentence, sentence.reword(in_capitals)) == ("a is wrong.", "A is wrong.")
     warning = copy_of(UnsupportedClustersWarning("None.", "Use cut(2)."))
     assert (str(warning), warning.finding) == ("None. Use cut(2).", "None.")
 
 
 def test_tables_of_results_name_python_classes_of_errors():
-    assert described(refused("rank", 0, allowed="be 1")) == "ValueError: rank must be 1, got 0."
-    assert described(RuntimeError("no")) == "RuntimeError: no"
+    assert (
+        format_error(invalid_parameter_error("rank", 0, allowed="be 1"))
+        == "ValueError: rank must be 1, got 0."
+    )
+    assert format_error(RuntimeError("no")) == "RuntimeError: no"
 
 
 def test_a_warning_of_unsupported_clusters_tells_finding_from_advice():

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from mrshc import HighVarianceHC, MrSHC, compare, methods
-from mrshc.app import fit, plan_of
+from mrshc.app import fit, make_plan
 from mrshc.app.output_folder import write_outputs
 from mrshc.core import selection
 from mrshc.core.selection import Decision, SearchStory, SelectionRule
 from mrshc.core.selection.candidates import Candidate, evaluate_cuts
-from mrshc.core.selection.explanation import chosen_row, describe_choice, plain_curve
+from mrshc.core.selection.explanation import chosen_row, describe_choice, make_curve
 from mrshc.io import load_result
 from mrshc.io.result import write_result
 from mrshc.methods import METHODS, Method
@@ -68,7 +68,7 @@ class ToyRule(SelectionRule):
 
     def explain(self, table):
         row = chosen_row(table)
-        curve = plain_curve(
+        curve = make_curve(
             np.asarray(table["n_separated"], dtype=float),
             heading="Which toy?",
             x_name="candidate",
@@ -285,7 +285,7 @@ def test_the_command_line_takes_a_registered_method(main, table, tmp_path):
 @pytest.mark.usefixtures("toy_method")
 def test_refusals_list_registered_methods():
     with pytest.raises(ValueError, match="must be one of mrshc, shc, hc, hmv, toy, got 'kmeans'"):
-        plan_of(None, method="kmeans")
+        make_plan(None, method="kmeans")
 
 
 def test_a_method_needs_a_unique_key_and_a_unique_label():
@@ -311,7 +311,7 @@ def test_a_registered_picture_is_in_the_folder_of_a_result(main, table, tmp_path
 def test_a_picture_that_does_not_apply_is_left_out(tmp_path):
     from tiny import tiny_table
 
-    write_outputs(fit(plan_of(tiny_table(), method="hc", parameters={"n_clusters": 1})), tmp_path)
+    write_outputs(fit(make_plan(tiny_table(), method="hc", parameters={"n_clusters": 1})), tmp_path)
     assert not (tmp_path / "sizes.png").exists()
     assert (tmp_path / "dendrogram.svg").exists()
 

@@ -25,13 +25,13 @@ from scipy import sparse
 
 from command_line import WITHOUT_PICTURES
 from mrshc import MrSHC
-from mrshc.app import execution_backends, output_folder, place_of
+from mrshc.app import execution_backends, open_backend, output_folder
 from mrshc.core.data import block_reading
 from mrshc.core.data.array_file import FileMatrix
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import TableError, load_result, memory, read_table
-from mrshc.io.stored_matrix import Stored
+from mrshc.io.stored_matrix import StoredMatrix
 from mrshc.utils import progress
 
 N, P = 60, 120
@@ -202,7 +202,7 @@ def test_the_size_decides(main, folder, monkeypatch):
     file = in_npy(folder / "x.npy")
     monkeypatch.setattr(memory, "free_memory", lambda: 2 * X.nbytes - 1)
     table = read_table(file)
-    assert isinstance(table.X, Stored)
+    assert isinstance(table.X, StoredMatrix)
     sentence = "X does not fit into memory (58 kB): it is read in blocks, pass by pass."
     assert sentence in table.notes
     code, said, _ = main("cluster", file, *QUICK[:-1], "--out", "out")
@@ -213,7 +213,7 @@ def test_the_size_decides(main, folder, monkeypatch):
     # A sparse matrix counts as if it were dense.
     file = in_h5ad(folder / "x.h5ad", np.where(X > 2, X, 0), "csc")
     monkeypatch.setattr(memory, "free_memory", lambda: 2 * X.nbytes - 1)
-    assert isinstance(read_table(file).X, Stored)
+    assert isinstance(read_table(file).X, StoredMatrix)
     np.testing.assert_array_equal(read_table(file).to_frame(), np.where(X > 2, X, 0))
 
 
@@ -594,7 +594,7 @@ def test_devices_with_too_little_memory(folder, monkeypatch):
     def full(*_, **__):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    with place_of(device="cpu") as place:
+    with open_backend(device="cpu") as place:
         monkeypatch.setattr(torch, "empty", full)
         said = r"^The memory of cpu does not suffice for X\. Leave --device out"
         with pytest.raises(UserError, match=said), place.activate():
@@ -607,7 +607,7 @@ def test_devices_with_too_little_memory(folder, monkeypatch):
 def test_passes_and_rate(monkeypatch):
     said, now = [], iter([1.0, 2.0, 4.0, 9.0])
     monkeypatch.setattr(progress, "perf_counter", lambda: next(now))
-    watch = progress.Reporter(lambda *_: None, said.append).watch((1000, 10**6), 4)
+    watch = progress.ProgressReporter(lambda *_: None, said.append).watch((1000, 10**6), 4)
     for number, done in ((7, 100_000), (7, 400_000), (7, 10**6), (8, 500_000)):
         watch(number, done)
     assert said == [

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from mrshc.app import fit, plan_of
+from mrshc.app import fit, make_plan
 from mrshc.io import Table
 
 NAMES = ['a, "b"', "NA", "001", "naïve", "s5", "s6"]
@@ -28,5 +28,5 @@ def tiny_table():
 
 def tiny_result(**parameters):
     given = {"n_features_to_select": [2, 3], "max_rank": 2, "n_references": 3, "random_state": 0}
-    plan = plan_of(tiny_table(), method="mrshc", parameters=given | parameters, truth="class")
+    plan = make_plan(tiny_table(), method="mrshc", parameters=given | parameters, truth="class")
     return fit(plan)

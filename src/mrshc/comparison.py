@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mrshc.errors import described, refused
+from mrshc.errors import format_error, invalid_parameter_error
 from mrshc.estimators.base import TreeClusterer
 from mrshc.methods import compared_methods
 from mrshc.metrics import (
@@ -143,7 +143,7 @@ def compare(
     if k is not None:
         advice = "All trees are cut into this number of clusters."
         check_integer("n_clusters", k, low=1, high=n_samples, advice=advice)
-    scorer = partial(score, truth=truth, support=support, n_clusters=k)
+    scorer = partial(score_model, truth=truth, support=support, n_clusters=k)
     result = _fit_and_score(X, methods, scorer=scorer)
     # An error of all methods is most likely one of the data, which a warning would hide.
     if not result.models:
@@ -179,12 +179,12 @@ def _fit_and_score(
             if missing in errors:
                 error = RuntimeError(f"it uses the result of {missing}, which failed")
             errors[name] = error
-            rows[name] = {"error": described(error)}
+            rows[name] = {"error": format_error(error)}
     scores = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
     return Comparison(models=models, scores=scores, errors=errors)
 
 
-def whole_counts(scores: pd.DataFrame) -> pd.DataFrame:
+def convert_counts_to_integers(scores: pd.DataFrame) -> pd.DataFrame:
     """Return a copy of the scores in which numbers of features and ranks are integers.
 
     Methods that failed have no numbers, and HC has no rank: pandas then stores floats, which would
@@ -202,7 +202,7 @@ def _check_methods(methods: Any) -> None:
     """Refuse anything but a mapping of names to estimators and functions."""
     is_valid = isinstance(methods, Mapping) and methods and all(map(_is_method, methods.values()))
     if not is_valid:
-        raise refused(
+        raise invalid_parameter_error(
             "methods",
             methods,
             allowed="map names to estimators of mrshc, or to functions that make one",
@@ -318,7 +318,7 @@ def default_methods(
     }
 
 
-def score(model: Any, *, truth: Any, support: Any, n_clusters: int | None) -> dict[str, Any]:
+def score_model(model: Any, *, truth: Any, support: Any, n_clusters: int | None) -> dict[str, Any]:
     """Return the scores of one fitted model.
 
     Parameters

@@ -87,7 +87,7 @@ class Sentence(str):
         The message, with fields as in `str.format`.
     **fields
         Values of the fields. Those of type `Parameter`, `Setting`, `PythonOnly`, `Sentence` and
-        exceptions are rendered again by :meth:`worded`.
+        exceptions are rendered again by :meth:`reword`.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Sentence(str):
     >>> advice = Sentence("Transposed files need {memory}.", memory=Setting("in_memory", True))
     >>> print(advice)
     Transposed files need in_memory=True.
-    >>> advice.worded(lambda parameter: f"the option {parameter.name!r}")
+    >>> advice.reword(lambda parameter: f"the option {parameter.name!r}")
     "Transposed files need the option 'in_memory'."
     """
 
@@ -122,7 +122,7 @@ class Sentence(str):
         self.template, self.fields = template, fields
         return self
 
-    def worded(self, naming: ParameterNaming) -> str:
+    def reword(self, naming: ParameterNaming) -> str:
         """Return the text with the parameter names of an application.
 
         Parameters
@@ -150,10 +150,10 @@ def _render_field(field: Any, naming: ParameterNaming) -> Any:
     if isinstance(field, PythonOnly):
         return ""
     # Messages may contain messages, and errors with messages.
-    return worded(field, naming) if isinstance(field, str | BaseException) else field
+    return reword(field, naming) if isinstance(field, str | BaseException) else field
 
 
-def worded(text: str | BaseException, naming: ParameterNaming) -> str:
+def reword(text: str | BaseException, naming: ParameterNaming) -> str:
     """Return a message, or that of an error, with the parameter names of an application.
 
     Parameters
@@ -177,8 +177,8 @@ def worded(text: str | BaseException, naming: ParameterNaming) -> str:
     """
     if isinstance(text, BaseException):
         message = text.args[0] if len(text.args) == 1 else None
-        return message.worded(naming) if isinstance(message, Sentence) else str(text)
-    return text.worded(naming) if isinstance(text, Sentence) else text
+        return message.reword(naming) if isinstance(message, Sentence) else str(text)
+    return text.reword(naming) if isinstance(text, Sentence) else text
 
 
 class UserError(ValueError):
@@ -257,7 +257,9 @@ class ParameterError(UserError):
         return _from_template, (type(self), self._template, self._fields)
 
 
-def refused(name: str, value: Any, *, allowed: str, advice: str = "") -> ParameterError:
+def invalid_parameter_error(
+    name: str, value: Any, *, allowed: str, advice: str = ""
+) -> ParameterError:
     """Return the error of a parameter with an invalid value.
 
     Parameters
@@ -291,7 +293,7 @@ def refused(name: str, value: Any, *, allowed: str, advice: str = "") -> Paramet
     )
 
 
-def described(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """Return the class and the message of an error, for tables of results.
 
     Parameters
@@ -315,7 +317,7 @@ def described(error: BaseException) -> str:
     return f"{next(classes).__name__}: {error}"
 
 
-class LostError(OSError):
+class ResourceLostError(OSError):
     """A resource outside this process, such as a cluster of workers, is no longer available.
 
     The message says which one, and what to do.

@@ -179,12 +179,12 @@ def gct(
         columns = description or [("Description", ["na"] * p)]
         preamble = ["#1.2", f"{p}\t{n}"]
     keys = [key for key, _ in columns]
-    header = ["id" if is_annotated else "Name", *keys, *map(gct_cell, sample_names)]
+    header = ["id" if is_annotated else "Name", *keys, *map(format_gct_cell, sample_names)]
     # Each row is joined at once: a list of all cells would take twenty times the memory.
     lines = [*preamble, "\t".join(header)]
     lines += ["\t".join([key, *["na"] * len(keys), *cells]) for key, cells in rows]
     for j, name in enumerate(feature_names):
-        cells = [gct_cell(name), *(entries[j] for _, entries in columns)]
+        cells = [format_gct_cell(name), *(entries[j] for _, entries in columns)]
         lines.append("\t".join([*cells, *_format_numbers(values[:, j], missing="NaN")]))
     return _join_lines(lines)
 
@@ -424,7 +424,8 @@ def _format_annotations(
                 f"{name} must hold {length} entries, one for each {unit}, got {len(entries)}."
             )
     return [
-        (gct_cell(k), [gct_cell(e) for e in entries]) for k, entries in (annotations or {}).items()
+        (format_gct_cell(k), [format_gct_cell(e) for e in entries])
+        for k, entries in (annotations or {}).items()
     ]
 
 
@@ -439,7 +440,7 @@ def _join_lines(lines: Iterable[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def gct_cell(value: Any) -> str:
+def format_gct_cell(value: Any) -> str:
     """Return a name or an annotation as text for a cell of a GCT file.
 
     Parameters

@@ -14,7 +14,7 @@ import pytest
 from Bio import Cluster, Phylo
 from sklearn.metrics import rand_score
 
-from mrshc.app import fit, plan_of
+from mrshc.app import fit, make_plan
 from mrshc.app import output_folder as outputs
 from mrshc.app.folder_exchange import exchange_files, restore_files
 from mrshc.app.output_folder import CHECKPOINT, new_folder, write_outputs
@@ -23,8 +23,8 @@ from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table, load_result, read_table
 from mrshc.io.result import FORMAT
-from mrshc.plotting.result_pictures import features_shown
-from mrshc.utils.step_journal import DamagedError, OtherWorkError
+from mrshc.plotting.result_pictures import features_for_heatmap
+from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
 
 ALWAYS = {
     *("result.json", "clusters.csv", "features.csv", "search.csv", "linkage.csv", "selected.gct"),
@@ -53,7 +53,7 @@ def run(method="mrshc", n_features=40, **parameters):
         notes=("Made up.",),
     )
     given = {"n_features_to_select": n_features, "random_state": 0, **parameters}
-    return fit(plan_of(table, method=method, parameters=given, truth="class"))
+    return fit(make_plan(table, method=method, parameters=given, truth="class"))
 
 
 @pytest.fixture(scope="module")
@@ -140,9 +140,9 @@ def test_the_selected_features_read_back_as_a_table(folder):
 
 
 def test_a_heat_map_of_too_many_features_shows_the_best(monkeypatch):
-    monkeypatch.setattr("mrshc.plotting.result_pictures._MOST_ROWS", 10)
+    monkeypatch.setattr("mrshc.plotting.result_pictures._MAX_HEATMAP_ROWS", 10)
     result = run("hmv", 25)
-    shown = features_shown(result)
+    shown = features_for_heatmap(result)
     assert shown.shape[1] == 10
     best = result.features[result.features["selected"]]["effect_size"].nlargest(10)
     assert set(shown.columns) == set(best.index)
@@ -444,7 +444,7 @@ def test_work_of_others_is_kept(tmp_path):
         pytest.raises(UserError, match="unfinished work on other data or with other options"),
         new_folder(tmp_path / "out", resume=True),
     ):
-        raise OtherWorkError("other")
+        raise JournalMismatchError("other")
     assert (work / CHECKPOINT).read_text() == STEPS
 
 
@@ -456,7 +456,7 @@ def test_damaged_steps_are_kept_and_the_way_out_is_named(tmp_path):
         pytest.raises(UserError, match=r"is damaged\. Leave out --resume and add --overwrite"),
         new_folder(tmp_path / "out", resume=True),
     ):
-        raise DamagedError("damaged")
+        raise DamagedJournalError("damaged")
     assert (work / CHECKPOINT).read_text() == STEPS
 
 

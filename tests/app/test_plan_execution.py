@@ -13,14 +13,14 @@ from mrshc.app import (
     compare_methods,
     comparison_notes,
     fit,
-    plan_of,
+    make_plan,
     preprocessing_summary,
     result_summary,
 )
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
 from mrshc.io import Table, load_result
-from mrshc.io.result import outlying, write_result
+from mrshc.io.result import outlier_message, write_result
 from mrshc.metrics import classification_error_rate
 from mrshc.preprocessing import chain
 
@@ -47,7 +47,7 @@ def run(method="mrshc", values=X, steps=(), truth=None, annotations=None, **para
     if method == "mrshc":
         parameters = {"n_references": 10, "max_rank": 2, "random_state": 1, **parameters}
     made = table(values, **(annotations or {}))
-    return fit(plan_of(made, method=method, parameters=parameters, steps=steps, truth=truth))
+    return fit(make_plan(made, method=method, parameters=parameters, steps=steps, truth=truth))
 
 
 def test_the_fit_is_that_of_the_estimator():
@@ -124,7 +124,7 @@ def test_annotations_titled_as_our_own_columns_are_kept(title, tmp_path):
     made = replace(made, feature_annotations=kinds)
     parameters = {"n_features_to_select": 5, "n_clusters": 3}
     for extra in ({}, {"truth": title}):
-        write_result(fit(plan_of(made, method="hmv", parameters=parameters, **extra)), tmp_path)
+        write_result(fit(make_plan(made, method="hmv", parameters=parameters, **extra)), tmp_path)
         result = load_result(tmp_path)
         kept = result.sample_annotations.iloc[:, 0]
         assert list(kept) == DATA.labels.astype(str).tolist()
@@ -169,7 +169,7 @@ def test_much_that_is_missing_is_a_concern():
 def test_features_without_values_are_left_out_by_name():
     gaps = X.copy()
     gaps[:, [4, 9]] = np.nan
-    plan = plan_of(table(gaps))
+    plan = make_plan(table(gaps))
     assert preprocessing_summary(plan) == [
         "Features without any value, 2 features removed, 78 left: g4, g9."
     ]
@@ -180,21 +180,21 @@ def test_samples_without_values_are_refused_by_name():
     gaps = X.copy()
     gaps[7] = np.nan
     with pytest.raises(UserError, match="Every sample needs a value, but sample 's7' has none"):
-        plan_of(table(gaps))
+        make_plan(table(gaps))
     gaps[7, np.argmin(np.nanvar(gaps, axis=0))] = 0.0  # in a feature that the filter removes
     with pytest.raises(UserError, match="sample 's7' has none in the 10 features that are left"):
-        plan_of(table(gaps), steps=chain(top_variance=10))
+        make_plan(table(gaps), steps=chain(top_variance=10))
 
 
 def test_samples_that_share_nothing_are_refused_by_name_where_that_matters():
     gaps = X.copy()
     gaps[7, :40] = gaps[9, 40:] = np.nan
     with pytest.raises(UserError, match=r"but 's7' and 's9' have none in common.*impute="):
-        plan_of(table(gaps), method="shc")
-    plan = plan_of(table(gaps), parameters={"n_features_to_select": 20, "random_state": 0})
+        make_plan(table(gaps), method="shc")
+    plan = make_plan(table(gaps), parameters={"n_features_to_select": 20, "random_state": 0})
     with pytest.raises(UserError, match="'s7' and 's9' have none in common"):
         compare_methods(plan, n_clusters=2)
-    assert fit(plan_of(table(gaps), method="hc", parameters={"n_clusters": 3})).n_clusters_ == 3
+    assert fit(make_plan(table(gaps), method="hc", parameters={"n_clusters": 3})).n_clusters_ == 3
 
 
 @pytest.mark.parametrize("method", ["mrshc", "shc"])
@@ -257,8 +257,10 @@ def test_outlying_samples_are_named():
 
 
 def test_many_outlying_samples_are_counted():
-    assert outlying(["a"]).startswith("Sample a is outlying")
-    assert outlying(list("abcdefgh")).startswith("Samples a, b, c, d, e and 3 more are outlying")
+    assert outlier_message(["a"]).startswith("Sample a is outlying")
+    assert outlier_message(list("abcdefgh")).startswith(
+        "Samples a, b, c, d, e and 3 more are outlying"
+    )
 
 
 def test_a_choice_by_evidence_says_how_much_there_is():
@@ -296,7 +298,7 @@ def test_markers_belong_to_the_clusters_that_were_cut():
 
 def test_preprocessing_is_told_with_its_counts():
     steps = chain(top_variance=40, standardize="features")
-    plan = plan_of(table(), steps=steps, parameters={"random_state": 0})
+    plan = make_plan(table(), steps=steps, parameters={"random_state": 0})
     assert plan.feature_names.size == 40
     told = preprocessing_summary(plan)
     assert told[0].endswith("40 features removed, 40 left.")
@@ -329,13 +331,13 @@ def test_one_cluster_separates_nothing():
 
 
 def test_the_same_work_is_known_again_and_other_work_is_not():
-    plan = plan_of(table(), parameters={"random_state": 0, "n_jobs": 1})
-    same = plan_of(table(), parameters={"random_state": 0, "n_jobs": 2})
+    plan = make_plan(table(), parameters={"random_state": 0, "n_jobs": 1})
+    same = make_plan(table(), parameters={"random_state": 0, "n_jobs": 2})
     others = [
-        plan_of(table(), parameters={"random_state": 1}),
-        plan_of(table(X + 1e-9), parameters={"random_state": 0}),
-        plan_of(table(), method="hc", parameters={"random_state": 0}),
-        plan_of(table(**{"class": ["x"] * 60}), parameters={"random_state": 0}),
+        make_plan(table(), parameters={"random_state": 1}),
+        make_plan(table(X + 1e-9), parameters={"random_state": 0}),
+        make_plan(table(), method="hc", parameters={"random_state": 0}),
+        make_plan(table(**{"class": ["x"] * 60}), parameters={"random_state": 0}),
     ]
     assert plan.fingerprint == same.fingerprint
     assert len({plan.fingerprint, *(other.fingerprint for other in others)}) == 5
@@ -365,7 +367,7 @@ def test_the_same_work_is_known_again_and_other_work_is_not():
 def test_mistakes_are_found_before_the_fit(mistake, sentence):
     made = table(**{"class": ["x", "y"] * 30, "age": np.arange(60.0)})
     with pytest.raises(UserError, match=sentence):
-        plan_of(made, **mistake)
+        make_plan(made, **mistake)
 
 
 def test_more_features_than_survive_the_filters():
@@ -378,7 +380,7 @@ def test_more_features_than_survive_the_filters():
 def test_the_paper_s_methods_side_by_side():
     classes = [f"c{label}" for label in DATA.labels]
     parameters = {"random_state": 0, "n_features_to_select": 30, "linkage": "average"}
-    plan = plan_of(table(**{"class": classes}), parameters=parameters, truth="class")
+    plan = make_plan(table(**{"class": classes}), parameters=parameters, truth="class")
     scores = compare_methods(plan, n_clusters=None).scores
     assert list(scores.index) == ["HC", "SHC", "MrSHC", "HC-HMV"]
     assert list(scores["n_features"]) == [80, 30, 30, 30]
@@ -391,7 +393,7 @@ def test_options_of_a_comparison_reach_the_methods_that_know_them():
     parameters = {"random_state": 0, "n_features_to_select": 20, **given}
     spoilt = X.copy()
     spoilt[4] += np.random.default_rng(1).normal(scale=8, size=80)
-    plan = plan_of(table(spoilt), parameters=parameters)
+    plan = make_plan(table(spoilt), parameters=parameters)
     comparison = compare_methods(plan, n_clusters=3)
     assert comparison.models["MrSHC"].get_params().items() >= given.items()
     assert comparison.models["SHC"].refine

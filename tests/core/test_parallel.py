@@ -9,8 +9,8 @@ import pytest
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_info
 
-from mrshc.core.data.centred_array import centred_array
-from mrshc.core.parallel import one_blas_thread, results_of
+from mrshc.core.data.centred_array import centre_array
+from mrshc.core.parallel import limit_blas_to_one_thread, run_in_parallel
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.trees.gap_statistic import GapSettings
 
@@ -21,7 +21,7 @@ def square(k):
 
 
 def squares(count, **options):
-    return list(results_of(square, ({"k": k} for k in range(count)), **options))
+    return list(run_in_parallel(square, ({"k": k} for k in range(count)), **options))
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 5, -1])
@@ -35,13 +35,13 @@ def test_another_backend_may_be_configured(backend):
     # A function that other processes can import.
     arguments = ({"real": k, "imag": 1} for k in range(10))
     with parallel_config(backend=backend, n_jobs=2):
-        found = list(results_of(complex, arguments, n_jobs=None))
+        found = list(run_in_parallel(complex, arguments, n_jobs=None))
     assert found == [complex(k, 1) for k in range(10)]
 
 
 def test_nested_calls_run_on_one_worker():
     def names(_):
-        return set(results_of(lambda: threading.current_thread().name, [{}] * 4, n_jobs=None))
+        return set(run_in_parallel(lambda: threading.current_thread().name, [{}] * 4, n_jobs=None))
 
     found = Parallel(n_jobs=2, backend="threading")(delayed(names)(k) for k in range(2))
     assert all(len(inside) == 1 for inside in found)
@@ -58,7 +58,7 @@ def test_an_error_cancels_the_remaining_tasks(n_jobs):
         time.sleep(0.01)
 
     with pytest.raises(OSError, match="no more"):
-        list(results_of(fail, ({"k": k} for k in range(1000)), n_jobs=n_jobs))
+        list(run_in_parallel(fail, ({"k": k} for k in range(1000)), n_jobs=n_jobs))
     assert len(begun) < 50
 
 
@@ -70,7 +70,7 @@ def test_few_arguments_are_generated_ahead():
             made.append(k)
             yield {"k": k}
 
-    results = results_of(square, arguments(), n_jobs=2)
+    results = run_in_parallel(square, arguments(), n_jobs=2)
     next(results)
     assert len(made) < 20
     results.close()
@@ -82,8 +82,8 @@ def test_blas_runs_on_one_thread_in_tasks_and_as_before_afterwards():
         return {i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"}
 
     before = threads()
-    with one_blas_thread():
-        assert list(results_of(threads, [{}] * 3, n_jobs=2)) == [{1}] * 3
+    with limit_blas_to_one_thread():
+        assert list(run_in_parallel(threads, [{}] * 3, n_jobs=2)) == [{1}] * 3
     assert threads() == before
 
 
@@ -117,7 +117,7 @@ def test_no_task_continues_after_an_error_of_the_caller():
         raise OSError(f"enough after {done} of {total}")
 
     X = np.random.default_rng(0).normal(size=(60, 3000))
-    matrix = centred_array(X, center="columns", drop_constant=True)
+    matrix = centre_array(X, center="columns", drop_constant=True)
     plan = SearchPlan(
         targets=tuple(range(10, 100, 5)),
         ranks=(1, 2, 3),

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import plain_twin
-from mrshc.core.data.centred_array import centred_array
-from mrshc.core.inference.refinement import RefineSettings
+from mrshc.core.data.centred_array import centre_array
+from mrshc.core.inference.refinement import RefinementSettings
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import LINKAGES
@@ -169,7 +169,7 @@ def test_progress_counts_every_step_once():
         gap=GapSettings(n_references=5),
         entropy=0,
     )
-    matrix = centred_array(X, center="columns", drop_constant=True)
+    matrix = centre_array(X, center="columns", drop_constant=True)
     search(matrix, plan, n_jobs=None, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (plan.n_steps, plan.n_steps) == (18, 18)
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
@@ -240,7 +240,7 @@ def test_result_is_the_same_for_every_storage_backend(implementation, case, sele
 
 
 def test_refined_result_is_the_same_for_every_storage_backend(implementation):
-    options = {"targets": (10, 20), "refine": RefineSettings()}
+    options = {"targets": (10, 20), "refine": RefinementSettings()}
     A = clustered(n=45)
     in_memory, found = (
         run(implementation.in_memory(A), **options),

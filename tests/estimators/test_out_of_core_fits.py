@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from mrshc import SHC, HighVarianceHC, MrSHC, refine_features
-from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
 from mrshc.errors import UserError
 from storage_backends import (
@@ -323,7 +323,7 @@ class Failing(DataMatrix):
     """A matrix over which so many passes can be made, and then no more."""
 
     def __init__(self, X, n_passes):
-        self._data, self._left = stored_matrix(X), n_passes
+        self._data, self._left = as_stored_matrix(X), n_passes
         self.shape, self.dtype = self._data.shape, self._data.dtype
 
     def map_blocks(self, function):
@@ -357,7 +357,7 @@ def test_samples_in_another_order_are_other_data(tmp_path):
     found = []
     for rows in (X, X[::-1]):
         np.save(tmp_path / "X.npy", rows)
-        found.append(stored_matrix(np.load(tmp_path / "X.npy", mmap_mode="r")).fingerprint())
+        found.append(as_stored_matrix(np.load(tmp_path / "X.npy", mmap_mode="r")).fingerprint())
     assert found[0] != found[1]
 
 

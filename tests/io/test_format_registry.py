@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mrshc.io import TableError, can_stay, load_result, read_table
+from mrshc.io import TableError, can_read_in_blocks, load_result, read_table
 from mrshc.io.formats import TableFormat, known_formats, register, unregister
 from mrshc.io.raw_table import RawTable
 
@@ -80,7 +80,7 @@ def test_a_registered_format_is_read(registered, tmp_path, values, pack):
     table = read_table(path)
     np.testing.assert_array_equal(table.X, values)
     assert list(table.sample_names[:2]) == ["toy 0", "toy 1"]
-    assert not can_stay(path)
+    assert not can_read_in_blocks(path)
     with pytest.raises(TableError, match=r"only \.npy, \.h5ad and \.zarr, not compressed"):
         read_table(path, in_memory=False)
 
@@ -108,14 +108,16 @@ def test_a_registered_format_is_listed_in_the_help_and_in_sentences(registered, 
 
 def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, main):
     from mrshc.io.formats.npy import read_array
-    from mrshc.io.stored_matrix import Stored
+    from mrshc.io.stored_matrix import StoredMatrix
 
     def open_toy(path, _):
         shape = tuple(map(int, np.fromfile(path, np.int64, count=2, offset=len(MAGIC))))
         return np.memmap(path, float, mode="r", offset=len(MAGIC) + 16, shape=shape)
 
     def read_path(path, options):
-        return read_array(open_toy(path, ""), Stored(path, open_toy), in_memory=options.in_memory)
+        return read_array(
+            open_toy(path, ""), StoredMatrix(path, open_toy), in_memory=options.in_memory
+        )
 
     registered(
         TableFormat(
@@ -128,9 +130,9 @@ def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, main):
         )
     )
     path = toy_file(tmp_path / "x.toy", values)
-    assert can_stay(path)
+    assert can_read_in_blocks(path)
     table = read_table(path, in_memory=False, features="columns")
-    assert isinstance(table.X, Stored)
+    assert isinstance(table.X, StoredMatrix)
     np.testing.assert_array_equal(table.to_frame(), values)
     np.testing.assert_array_equal(read_table(path, features="columns").X, values)
     _, shown, _ = main("cluster", "--help")
@@ -154,7 +156,7 @@ def test_a_format_that_is_a_folder(registered, tmp_path, values):
         read_table(tmp_path)
     np.savetxt(tmp_path / "X", values)
     assert read_table(tmp_path, features="columns").X.shape == values.shape
-    assert not can_stay(tmp_path)
+    assert not can_read_in_blocks(tmp_path)
 
 
 def test_a_format_that_is_known_but_not_read(registered, tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.io import TableError, read_table
 
@@ -94,7 +94,7 @@ def expected(kind, content, shape):
 
 
 def seen(X):
-    source = stored_matrix(X)
+    source = as_stored_matrix(X)
     blocks = np.concatenate(list(source.map_blocks(lambda block, _start, _xp: block)), axis=1)
     np.testing.assert_array_equal(source.columns(np.arange(source.shape[1])), blocks)
     return blocks

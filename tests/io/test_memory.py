@@ -5,7 +5,7 @@ import math
 import psutil
 import pytest
 
-from mrshc.io.memory import control_group_memory, free_memory, size
+from mrshc.io.memory import control_group_memory, format_size, free_memory
 
 
 def test_free_memory_is_no_more_than_the_system_has():
@@ -64,4 +64,4 @@ def test_memory_is_infinite_without_limits(tmp_path, groups):
     [(17, "17 bytes"), (57_600, "58 kB"), (1_500_000, "1.5 MB"), (4 * 10**12, "4.0 TB")],
 )
 def test_sizes_are_formatted_with_units(count, words):
-    assert size(count) == words
+    assert format_size(count) == words

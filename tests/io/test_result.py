@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mrshc.app import fit, plan_of
+from mrshc.app import fit, make_plan
 from mrshc.app.output_folder import write_outputs
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import UserError
@@ -72,7 +72,7 @@ def result(request):
         rng = np.random.default_rng(0)
         given.X[9] += rng.normal(scale=9, size=given.X.shape[1])
         given.X[rng.random(given.X.shape) < 0.05] = np.nan
-    return fit(plan_of(given, method=method, parameters=parameters, truth="cluster"))
+    return fit(make_plan(given, method=method, parameters=parameters, truth="cluster"))
 
 
 def test_a_written_result_can_be_loaded(result, tmp_path):
@@ -192,7 +192,7 @@ def test_names_that_look_like_formulas_are_guarded_in_tables_and_come_back(tmp_p
         source="formulas",
         notes=("Made.",),
     )
-    plan = plan_of(table, method="hmv", parameters={"n_features_to_select": 10}, truth="=title")
+    plan = make_plan(table, method="hmv", parameters={"n_features_to_select": 10}, truth="=title")
     result = fit(plan)
     write_outputs(result, tmp_path)
     loaded = load_result(tmp_path)

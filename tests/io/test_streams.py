@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mrshc.io import TableError, can_stay, read_table
+from mrshc.io import TableError, can_read_in_blocks, read_table
 from small_table import assert_read, features_in_rows
 
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -54,7 +54,7 @@ def test_formats_that_are_not_read_front_to_back_come_through_a_pipe(tmp_path, n
 
 def test_can_stay_does_not_read_from_a_pipe(frame, tmp_path):
     def ask_and_read(path):
-        assert not can_stay(path)
+        assert not can_read_in_blocks(path)
         return read_table(path)
 
     table = through_fifo(tmp_path / "fifo", frame.to_csv().encode(), ask_and_read)

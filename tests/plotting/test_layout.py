@@ -4,7 +4,7 @@ from scipy.cluster.hierarchy import dendrogram as scipy_dendrogram
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 
-from mrshc.core.selection.explanation import counted
+from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import (
     clusters_of_merges,
     cut_height,
@@ -187,7 +187,7 @@ def test_a_label_without_room_is_left_out():
 
 
 def test_one_is_counted_in_the_singular():
-    assert (counted(1, "cluster"), counted(2, "cluster")) == ("1 cluster", "2 clusters")
+    assert (format_count(1, "cluster"), format_count(2, "cluster")) == ("1 cluster", "2 clusters")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import numpy as np
 
 from mrshc import MrSHC
-from mrshc.core.selection import rule_of
+from mrshc.core.selection import find_rule
 from mrshc.plotting import (
     search_story,
 )
@@ -129,7 +129,7 @@ def test_ranks_are_compared_by_the_means_that_the_rule_takes():
         ),
         [30.0, 2.0, 4.0, 3.0, 6.0],
     )
-    rule = rule_of(table)
+    rule = find_rule(table)
     assert rule.choose(table).chosen == 4
     over_rank, over_q = search_story(table).curves
     np.testing.assert_array_equal(over_rank.values, [2.5, 5.0])

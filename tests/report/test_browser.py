@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mrshc.app import about_comparison, compare_methods, fit, plan_of
+from mrshc.app import compare_methods, describe_comparison, fit, make_plan
 from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
@@ -77,7 +77,7 @@ def simulated():
     classes = [f"C{label + 1}" for label in data.labels]
     table = table_of(data.X, **{"class": classes, "age": np.linspace(20, 80, 60)})
     parameters = {"random_state": 1, "n_features_to_select": [20, 40], "n_references": 20}
-    return fit(plan_of(table, parameters=parameters, truth="class"))
+    return fit(make_plan(table, parameters=parameters, truth="class"))
 
 
 def lymphoma():
@@ -86,13 +86,13 @@ def lymphoma():
     with np.load(DATA / "lymphoma.npz", allow_pickle=False) as content:
         table = table_of(content["X"], **{"class": content["y"].astype(object)})
     parameters = {"random_state": 0, "n_features_to_select": 140, "rank": 2}
-    return fit(plan_of(table, parameters=parameters, truth="class"))
+    return fit(make_plan(table, parameters=parameters, truth="class"))
 
 
 def large():
     X = make_simulation_1(0, sizes=(240, 180, 180)).X
     parameters = {"n_features_to_select": 300, "n_clusters": 3}
-    return fit(plan_of(table_of(X), method="hmv", parameters=parameters))
+    return fit(make_plan(table_of(X), method="hmv", parameters=parameters))
 
 
 def hostile():
@@ -101,7 +101,7 @@ def hostile():
     features = [*HOSTILE, *(f"g{j}" for j in range(60 - len(HOSTILE)))]
     classes = [HOSTILE[i % 3] for i in range(60)]
     table = table_of(X, samples=names, features=features, **{"</script>class": classes})
-    return fit(plan_of(table, parameters={"n_features_to_select": 30, "random_state": 0}))
+    return fit(make_plan(table, parameters={"n_features_to_select": 30, "random_state": 0}))
 
 
 def everything():
@@ -112,13 +112,13 @@ def everything():
     X[rng.random(X.shape) < 0.08] = np.nan
     given = {"selection": "evidence", "refine": True, "robust": True}
     parameters = {"random_state": 1, "n_features_to_select": [10, 20, 40], "max_rank": 3, **given}
-    return fit(plan_of(table_of(X), parameters=parameters))
+    return fit(make_plan(table_of(X), parameters=parameters))
 
 
 def unsupported():
     X = np.random.default_rng(0).normal(size=(40, 60))
     parameters = {"random_state": 0, "n_features_to_select": 20, "refine": True}
-    return fit(plan_of(table_of(X), parameters=parameters))
+    return fit(make_plan(table_of(X), parameters=parameters))
 
 
 def scales():
@@ -134,7 +134,7 @@ def scales():
     X[:, 7] = np.nan
     X[2, 7] = 1e9
     X[:, 8] = -1e5 * X[:, 8]
-    return fit(plan_of(table_of(X), method="hc", parameters={"n_clusters": 3}))
+    return fit(make_plan(table_of(X), method="hc", parameters={"n_clusters": 3}))
 
 
 def formulas():
@@ -144,7 +144,7 @@ def formulas():
     features = [*FORMULAS, *(f"g{j}" for j in range(20 - len(FORMULAS)))]
     notes = {"=class": [FORMULAS[i % 2] for i in range(60)], "shift": np.linspace(-5, 5, 60)}
     table = table_of(X, samples=samples, features=features, **notes)
-    return fit(plan_of(table, method="hc", parameters={"n_clusters": 3}))
+    return fit(make_plan(table, method="hc", parameters={"n_clusters": 3}))
 
 
 RESULTS = {
@@ -806,7 +806,7 @@ def test_printing_leaves_the_controls_out(visit):
 
 def test_the_file_is_small_enough_to_mail():
     X = make_simulation_1(0, sizes=(40, 30, 30)).X
-    plan = plan_of(table_of(X), method="hmv", parameters={"n_features_to_select": 200})
+    plan = make_plan(table_of(X), method="hmv", parameters={"n_features_to_select": 200})
     assert len(result_report(fit(plan)).encode()) < 6e6
 
 
@@ -815,14 +815,14 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     classes = [f"<b>{label}</b>" for label in data.labels]
     X = data.X[:, :100].copy()
     X[3] += np.random.default_rng(0).normal(scale=9, size=100)
-    plan = plan_of(
+    plan = make_plan(
         table_of(X, **{"class": classes}),
         parameters={"random_state": 0, "n_features_to_select": [20, 30], "robust": True},
         truth="class",
     )
     comparison = compare_methods(plan, n_clusters=None)
     path = tmp_path / "comparison.html"
-    about = json.loads(json.dumps(about_comparison(plan, comparison, n_clusters=3)))
+    about = json.loads(json.dumps(describe_comparison(plan, comparison, n_clusters=3)))
     path.write_text(comparison_report(about), encoding="utf-8")
     seen = Visit(browser, path, tree="#tree-0")
     assert "<b>2</b>" in seen.page.locator("#legend").inner_text()

@@ -5,23 +5,23 @@ import json
 import jsonschema
 import pytest
 
-from mrshc.app import about_comparison, compare_methods, plan_of
+from mrshc.app import compare_methods, describe_comparison, make_plan
 from mrshc.errors import UserError
 from mrshc.io.result import write_result
 from mrshc.io.saved_file_reading import COMPARISON_SCHEMA, load_schema
-from mrshc.report import ABOUT_COMPARISON, REPORT, write_report
+from mrshc.report import COMPARISON_FILE, REPORT, write_report
 from tiny import tiny_result, tiny_table
 
 
 @pytest.fixture(scope="module")
 def comparison():
-    plan = plan_of(tiny_table(), parameters={"n_features_to_select": 2}, truth="class")
-    return about_comparison(plan, compare_methods(plan, n_clusters=2), n_clusters=2)
+    plan = make_plan(tiny_table(), parameters={"n_features_to_select": 2}, truth="class")
+    return describe_comparison(plan, compare_methods(plan, n_clusters=2), n_clusters=2)
 
 
 def refused(folder, about, sentence):
     text = about if isinstance(about, str) else json.dumps(about)
-    (folder / ABOUT_COMPARISON).write_text(text + "\n")
+    (folder / COMPARISON_FILE).write_text(text + "\n")
     (folder / REPORT).write_text("old")
     with pytest.raises(UserError, match=rf"comparison\.json is damaged: it {sentence}.*\. Run the"):
         write_report(folder)
@@ -30,12 +30,12 @@ def refused(folder, about, sentence):
 
 def test_a_comparison_is_valid_against_its_schema_and_shown(comparison, tmp_path):
     jsonschema.validate(comparison, load_schema(COMPARISON_SCHEMA))
-    (tmp_path / ABOUT_COMPARISON).write_text(json.dumps(comparison) + "\n")
+    (tmp_path / COMPARISON_FILE).write_text(json.dumps(comparison) + "\n")
     assert "Comparison of 4 methods" in write_report(tmp_path).read_text(encoding="utf-8")
 
 
 def test_a_comparison_of_another_version_is_refused(comparison, tmp_path):
-    (tmp_path / ABOUT_COMPARISON).write_text(json.dumps(comparison | {"format_version": 1}) + "\n")
+    (tmp_path / COMPARISON_FILE).write_text(json.dumps(comparison | {"format_version": 1}) + "\n")
     with pytest.raises(UserError, match="is written in version 1 of the format"):
         write_report(tmp_path)
 
@@ -91,7 +91,7 @@ def test_json_of_other_content_is_refused(tmp_path, text, sentence):
 
 def test_a_cut_comparison_is_refused(comparison, tmp_path):
     text = json.dumps(comparison)
-    (tmp_path / ABOUT_COMPARISON).write_text(text)
+    (tmp_path / COMPARISON_FILE).write_text(text)
     with pytest.raises(UserError, match=r"is damaged: it is cut off\. Run the comparison"):
         write_report(tmp_path)
 

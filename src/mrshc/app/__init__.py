@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend, place_of
+    from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend, open_backend
     from mrshc.app.messages import comparison_notes, preprocessing_summary, result_summary
-    from mrshc.app.plan import Plan, plan_of, refuse_out_of_core_comparison
+    from mrshc.app.plan import Plan, make_plan, refuse_out_of_core_comparison
     from mrshc.app.plan_execution import (
         compare_methods,
         comparison_n_clusters,
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
         fit,
         fit_estimator,
     )
-    from mrshc.app.result_building import about_comparison
+    from mrshc.app.result_building import describe_comparison
 
 __all__ = [
     "LOCAL_BACKEND",
     "ExecutionBackend",
     "Plan",
-    "about_comparison",
     "compare_methods",
     "comparison_n_clusters",
     "comparison_notes",
+    "describe_comparison",
     "describe_fit",
     "fit",
     "fit_estimator",
-    "place_of",
-    "plan_of",
+    "make_plan",
+    "open_backend",
     "preprocessing_summary",
     "refuse_out_of_core_comparison",
     "result_summary",
@@ -44,10 +44,10 @@ __all__ = [
 # Names by the module that defines them. They are imported on first use, because the command line
 # must show its help without loading numpy, pandas and the estimators.
 _NAMES_BY_MODULE = {
-    "execution_backends": ("LOCAL_BACKEND", "ExecutionBackend", "place_of"),
+    "execution_backends": ("LOCAL_BACKEND", "ExecutionBackend", "open_backend"),
     "messages": ("comparison_notes", "preprocessing_summary", "result_summary"),
-    "plan": ("Plan", "plan_of", "refuse_out_of_core_comparison"),
-    "result_building": ("about_comparison",),
+    "plan": ("Plan", "make_plan", "refuse_out_of_core_comparison"),
+    "result_building": ("describe_comparison",),
     "plan_execution": (
         *("compare_methods", "comparison_n_clusters", "describe_fit", "fit", "fit_estimator"),
     ),

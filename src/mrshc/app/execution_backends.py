@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.conversion import data_matrix
+from mrshc.core.data.conversion import as_data_matrix
 from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
-from mrshc.errors import LostError, UserError
-from mrshc.io.memory import size
+from mrshc.errors import ResourceLostError, UserError
+from mrshc.io.memory import format_size
 
 # Seconds to wait for an answer of a scheduler, and for its first worker. Dask's own default of 30
 # is long for a mistyped address. Not tuned: results do not depend on it.
@@ -54,7 +54,9 @@ LOCAL_BACKEND = ExecutionBackend(
 
 
 @contextmanager
-def place_of(*, dask: str | None = None, device: str | None = None) -> Iterator[ExecutionBackend]:
+def open_backend(
+    *, dask: str | None = None, device: str | None = None
+) -> Iterator[ExecutionBackend]:
     """Yield an execution backend; by default this process.
 
     Parameters
@@ -148,12 +150,12 @@ def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
     # Keep X in the memory of the workers if that leaves as much again for computations.
     if 2 * X.nbytes < sum(client.run(_worker_memory_limit).values()):
         array = client.persist(array, retries=_N_RETRIES)
-    return data_matrix(array)
+    return as_data_matrix(array)
 
 
 @contextmanager
 def _joblib_on_workers(address: str) -> Iterator[None]:
-    """Run joblib's tasks on the workers; raise `LostError` if the cluster is lost."""
+    """Run joblib's tasks on the workers; raise `ResourceLostError` if the cluster is lost."""
     import joblib
     from distributed import KilledWorker
 
@@ -165,7 +167,7 @@ def _joblib_on_workers(address: str) -> Iterator[None]:
         # unreadable part of X has its own message.
         if isinstance(error, UnreadableError) or getattr(error, "errno", None) is not None:
             raise
-        raise LostError(
+        raise ResourceLostError(
             f"The cluster at {address} is lost: {str(error).rstrip('.')}. Start it again, and make "
             "sure that its workers have enough memory."
         ) from error
@@ -202,7 +204,7 @@ def _copy_to_device(X: DataMatrix, device: str) -> DataMatrix:
         stop = start + block.shape[1]
         # torch warns of arrays that cannot be written to, such as those of a memory map.
         copy[:, start:stop] = torch.from_numpy(np.require(block, requirements="W"))
-    return data_matrix(copy)
+    return as_data_matrix(copy)
 
 
 def _block_with_start(block: Any, start: int, _: Any) -> tuple[int, Any]:
@@ -220,7 +222,7 @@ def _explain_lack_of_memory(device: str) -> Iterator[None]:
     except torch.OutOfMemoryError:
         kind, capacity = torch.device(device), ""
         if kind.type == "cuda":
-            capacity = f" (it has {size(torch.cuda.mem_get_info(kind)[1])})"
+            capacity = f" (it has {format_size(torch.cuda.mem_get_info(kind)[1])})"
         raise UserError(
             f"The memory of {device}{capacity} does not suffice for X. Leave --device out: data "
             "that do not fit into memory are then read in blocks."

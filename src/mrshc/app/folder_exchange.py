@@ -15,7 +15,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from mrshc.utils.atomic_files import is_leftover, replacing
+from mrshc.utils.atomic_files import atomic_write, is_partial_file
 
 # Subfolders of the working folder: files of the new result, and files of the earlier one while
 # they are exchanged.
@@ -101,7 +101,7 @@ def _move_file(path: Path, folder: Path) -> None:
         # Renaming works within one file system only; elsewhere the file is copied, then renamed.
         if error.errno != errno.EXDEV:
             raise
-        with replacing(target) as partial:
+        with atomic_write(target) as partial:
             shutil.copy2(path, partial)
         path.unlink()
 
@@ -117,5 +117,5 @@ def remove_folder(folder: Path, names: Collection[str]) -> None:
 def remove_files(folder: Path, names: Collection[str]) -> None:
     """Remove files of known names, and leftovers of their writing, from a folder if it exists."""
     for path in folder.iterdir() if folder.is_dir() else ():
-        if path.is_file() and (path.name in names or is_leftover(path, names)):
+        if path.is_file() and (path.name in names or is_partial_file(path, names)):
             path.unlink()

@@ -6,10 +6,10 @@ import numpy as np
 
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison
-from mrshc.io.result import Result, outlying
-from mrshc.io.table import missing
+from mrshc.io.result import Result, outlier_message
+from mrshc.io.table import missing_values_message
 from mrshc.preprocessing import ObservedFilter
-from mrshc.report.sentences import associated, refined, score_sentence
+from mrshc.report.sentences import association_sentence, refinement_sentence, score_sentence
 
 # Most features named in one sentence: a longer list is hard to read on a terminal, and all names
 # are in features.csv. Not tuned: results do not depend on it.
@@ -45,7 +45,7 @@ def out_of_core_notes(plan: Plan) -> list[str]:
     # Missing values of out-of-core data can be counted only in a pass, which the plan makes.
     if plan.table.data.in_memory or not plan.n_missing:
         return []
-    return [missing(plan.n_missing, plan.table.X.shape)]
+    return [missing_values_message(plan.n_missing, plan.table.X.shape)]
 
 
 def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
@@ -53,10 +53,10 @@ def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
     sentences = []
     for name, model in comparison.models.items():
         if (features := getattr(model, "associated_features_", None)) is not None:
-            sentence = associated(len(features), n_used=model.n_features_selected_)
+            sentence = association_sentence(len(features), n_used=model.n_features_selected_)
             sentences.append(f"{name}: {sentence}")
         if len(outliers := getattr(model, "outlier_samples_", ())):
-            sentence = outlying([str(plan.table.sample_names[i]) for i in outliers])
+            sentence = outlier_message([str(plan.table.sample_names[i]) for i in outliers])
             sentences.append(f"{name}: {sentence}")
     return sentences
 
@@ -70,7 +70,9 @@ def result_summary(result: Result) -> list[str]:
     if k > 1:
         clusters += f"average silhouette {chosen['silhouette']:.2f}."
     choice = f"Chose q = {searched:,} of {len(result.features):,} features{rank}"
-    details = [text for text in (score_sentence(result), refined(result)) if text is not None]
+    details = [
+        text for text in (score_sentence(result), refinement_sentence(result)) if text is not None
+    ]
     # After a refinement the clusters belong to the refined features, so they are named last.
     if about["supported"]:
         sentences = [f"{choice}.", *details, f"Found {clusters}"]

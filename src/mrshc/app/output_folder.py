@@ -26,35 +26,43 @@ from mrshc.app.folder_exchange import (
     restore_files,
 )
 from mrshc.app.plan import Plan
-from mrshc.app.result_building import about_comparison
-from mrshc.comparison import Comparison, whole_counts
+from mrshc.app.result_building import describe_comparison
+from mrshc.comparison import Comparison, convert_counts_to_integers
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
-from mrshc.io.comparison_file_version import ABOUT_COMPARISON, COMPARISON_FORMAT
-from mrshc.io.result import ABOUT, FORMAT, TABLES, Result, ResultError, load_result, write_result
-from mrshc.plotting.result_pictures import PICTURES, Picture, features_shown
+from mrshc.io.comparison_file_version import COMPARISON_FILE, COMPARISON_FORMAT
+from mrshc.io.result import (
+    CHECKED_TABLES,
+    FORMAT,
+    RESULT_FILE,
+    Result,
+    ResultError,
+    load_result,
+    write_result,
+)
+from mrshc.plotting.result_pictures import PICTURES, Picture, features_for_heatmap
 from mrshc.report import REPORT, write_report
-from mrshc.utils.atomic_files import is_leftover
-from mrshc.utils.folder_lock import LOCK, locked_folder
-from mrshc.utils.step_journal import DamagedError, OtherWorkError
+from mrshc.utils.atomic_files import is_partial_file
+from mrshc.utils.folder_lock import LOCK_FILE_NAME, locked_folder
+from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
 
 # Files of a result except its pictures, which the registry of pictures names.
 _RESULT_FILES = {
-    *(ABOUT, *TABLES, "search.csv"),
+    *(RESULT_FILE, *CHECKED_TABLES, "search.csv"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", REPORT),
 }
 _COMPARISON_FILES = {
-    *(ABOUT_COMPARISON, "scores.csv", "dendrograms.svg", "dendrograms.png", REPORT),
+    *(COMPARISON_FILE, "scores.csv", "dendrograms.svg", "dendrograms.png", REPORT),
 }
 # The file by which each kind of result is recognised, and the format that it must name.
-_FORMAT_BY_ABOUT_FILE = {ABOUT: FORMAT, ABOUT_COMPARISON: COMPARISON_FORMAT}
+_FORMAT_BY_ABOUT_FILE = {RESULT_FILE: FORMAT, COMPARISON_FILE: COMPARISON_FORMAT}
 # File of the working folder in which a search stores its finished steps.
 CHECKPOINT = "search.jsonl"
 
 
 @contextmanager
 def new_folder(
-    out: Path, *, about_file: str = ABOUT, overwrite: bool = False, resume: bool = False
+    out: Path, *, about_file: str = RESULT_FILE, overwrite: bool = False, resume: bool = False
 ) -> Iterator[Path]:
     """Yield a working folder; at the end, its subfolder `result` becomes the folder `out`.
 
@@ -106,13 +114,13 @@ def new_folder(
             # Checked again: the user may have put files there during a long run.
             _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
             exchange_files(work, out, **exchange_options)
-        except OtherWorkError:
+        except JournalMismatchError:
             raise UserError(
                 f"{work} holds unfinished work on other data or with other options; --in-memory "
                 "and --out-of-core count as different options. Leave out --resume and add "
                 "--overwrite to start again, or choose another folder."
             ) from None
-        except DamagedError:
+        except DamagedJournalError:
             raise UserError(
                 f"{work / CHECKPOINT}, the steps of an earlier run, is damaged. Leave out --resume "
                 "and add --overwrite to start again, or choose another folder."
@@ -156,7 +164,7 @@ def _working_folder(out: Path) -> Path:
     return out.with_name(out.name + ".partial")
 
 
-def refuse_existing(out: Path, *, about_file: str = ABOUT, overwrite: bool) -> None:
+def refuse_existing(out: Path, *, about_file: str = RESULT_FILE, overwrite: bool) -> None:
     """Refuse an output folder that exists and may not be replaced."""
     # After an interrupted exchange, `new_folder` restores the files before it checks them.
     if not is_exchange_interrupted(_working_folder(out)):
@@ -194,7 +202,7 @@ def output_file_names() -> set[str]:
 
 def _refuse_foreign_files_in_work(work: Path) -> None:
     """Refuse a working folder with files that mrshc did not write: they would be removed."""
-    files = {LOCK, CHECKPOINT, MOVING_MARK}
+    files = {LOCK_FILE_NAME, CHECKPOINT, MOVING_MARK}
     _refuse_foreign_files(work, files=files, folders={NEW_FOLDER, EARLIER_FOLDER})
     for folder in (work / NEW_FOLDER, work / EARLIER_FOLDER):
         _refuse_foreign_files(folder, files=output_file_names())
@@ -217,7 +225,7 @@ def _refuse_foreign_files(folder: Path, *, files: set[str], folders: Iterable[st
         is_file, is_folder = path.is_file(), path.is_dir()
         is_known = (is_file and path.name in files) or (is_folder and path.name in folders)
         # mrshc writes no symbolic links: whatever the name, a link was made by somebody else.
-        if path.is_symlink() or not (is_known or is_leftover(path, files)):
+        if path.is_symlink() or not (is_known or is_partial_file(path, files)):
             raise UserError(
                 f"{folder} holds {path.name!r}, which mrshc did not write and which would be "
                 "replaced. Move it to another folder, or choose another output folder."
@@ -242,7 +250,7 @@ def refuse_incomplete(out: Path) -> None:
     result = load_result(out)
     pictures = _applicable_pictures(result).values()
     expected = _RESULT_FILES | {file for picture in pictures for file in picture.files}
-    if features_shown(result).shape[1] < 2:  # a tree of features needs two of them
+    if features_for_heatmap(result).shape[1] < 2:  # a tree of features needs two of them
         expected.remove("heatmap.gtr")
     if absent := sorted(name for name in expected if not (out / name).is_file()):
         raise ResultError(f"{out} is not a complete result: it has no {absent[0]}. Make it again.")
@@ -250,7 +258,7 @@ def refuse_incomplete(out: Path) -> None:
 
 def read_description(out: Path) -> dict[str, Any]:
     """Return the content of result.json in a folder; an empty dictionary if there is no result."""
-    return _read_description(out / ABOUT)
+    return _read_description(out / RESULT_FILE)
 
 
 def _read_description(path: Path) -> dict[str, Any]:
@@ -316,7 +324,7 @@ def _write_exports(result: Result, folder: Path) -> None:
     names = list(result.samples.index)
     tree = newick(result.linkage_matrix_, names)
     (folder / "tree.nwk").write_text(tree + "\n", encoding="utf-8")
-    shown = features_shown(result)
+    shown = features_for_heatmap(result)
     # Outlying samples would dominate the distances between features.
     usual = plotting.usual_samples(shown, result.outlier_samples_)
     feature_tree = plotting.feature_tree(usual) if usual.shape[1] > 1 else None
@@ -354,10 +362,10 @@ def write_comparison(
     n_clusters : int or None
         Number of clusters into which the trees were cut, for the description.
     """
-    whole_counts(comparison.scores).to_csv(folder / "scores.csv")
-    about = about_comparison(plan, comparison, n_clusters=n_clusters)
+    convert_counts_to_integers(comparison.scores).to_csv(folder / "scores.csv")
+    about = describe_comparison(plan, comparison, n_clusters=n_clusters)
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
-    (folder / ABOUT_COMPARISON).write_text(text + "\n", encoding="utf-8")
+    (folder / COMPARISON_FILE).write_text(text + "\n", encoding="utf-8")
     classes = None
     # Matched by position, since the methods are fitted to data without sample names.
     if plan.truth is not None:

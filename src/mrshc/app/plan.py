@@ -17,20 +17,20 @@ from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend
 from mrshc.core.array_types import Index
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.parallel import n_threads
+from mrshc.core.parallel import effective_n_threads
 from mrshc.errors import (
     Parameter,
     ParameterError,
     Sentence,
     Setting,
     UserError,
-    refused,
+    invalid_parameter_error,
 )
-from mrshc.estimators.base import feature_targets
+from mrshc.estimators.base import candidate_feature_counts
 from mrshc.io.table import Table
 from mrshc.methods import METHODS, Method
 from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
-from mrshc.validation.parameters import check_jobs
+from mrshc.validation.parameters import check_n_jobs
 
 _IN_MEMORY = Setting("in_memory", True)
 # Parameters of estimators on which results do not depend: they may differ when a run is resumed.
@@ -113,7 +113,7 @@ class Plan:
         return sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
 
 
-def plan_of(
+def make_plan(
     table: Table,
     *,
     method: str = "mrshc",
@@ -171,7 +171,7 @@ def plan_of(
     estimator = _make_estimator(chosen_method, given, n_features=kept.size)
     # `fit` checks this too, but only after files have been written.
     if "n_features_to_select" in given:
-        feature_targets(given["n_features_to_select"], n_features=kept.size, n_constant=0)
+        candidate_feature_counts(given["n_features_to_select"], n_features=kept.size, n_constant=0)
     n_clusters = given.get("n_clusters")
     if not is_local_array:
         matrix = _transfer(matrix, table, kept, backend=backend, n_jobs=given.get("n_jobs"))
@@ -274,7 +274,7 @@ def _transfer(
         transferred = backend.transfer(matrix)
         # Backends store floating-point numbers; that they were integers is recorded separately.
         transferred.holds_integers = matrix.holds_integers
-        summary = transferred.summary(n_threads=n_threads(check_jobs(n_jobs)))
+        summary = transferred.summary(n_threads=effective_n_threads(check_n_jobs(n_jobs)))
     names = {"sample": table.sample_names, "feature": table.feature_names[kept]}
     for axis, counts in (("sample", summary.row_counts), ("feature", summary.counts)):
         if not counts.all():
@@ -363,7 +363,7 @@ def value_errors_as_user_errors() -> Iterator[None]:
 def _get_method(key: str) -> Method:
     """Return a registered method; refuse unknown keys."""
     if key not in METHODS:
-        raise refused("method", key, allowed=f"be one of {', '.join(METHODS)}")
+        raise invalid_parameter_error("method", key, allowed=f"be one of {', '.join(METHODS)}")
     return METHODS[key]
 
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from mrshc.app.messages import comparison_notes, out_of_core_notes
 from mrshc.app.plan import Plan
-from mrshc.comparison import Comparison, whole_counts
+from mrshc.comparison import Comparison, convert_counts_to_integers
 from mrshc.core.data.host_transfer import to_host
 from mrshc.core.trees.silhouette import average_silhouette, silhouette_widths
 from mrshc.core.trees.tree import Tree
 from mrshc.io.comparison_file_version import COMPARISON_FORMAT, COMPARISON_VERSION
-from mrshc.io.raw_table import unique
-from mrshc.io.result import FORMAT, FORMAT_VERSION, MOST_CUTS, Result
+from mrshc.io.raw_table import make_names_unique
+from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
 from mrshc.metrics import classification_error_rate, purity
 
 # Packages whose versions are stored with a result: those that can change its numbers or pictures.
@@ -80,7 +80,7 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
         silhouettes=pd.DataFrame(
             {
                 f"cut_{k}": silhouette_widths(distances, model.cut(k))
-                for k in range(2, min(MOST_CUTS, len(samples)) + 1)
+                for k in range(2, min(MAX_CUTS, len(samples)) + 1)
             },
             index=samples.index,
         ),
@@ -216,7 +216,7 @@ def _sample_table(
 def _annotation_titles(annotations: pd.DataFrame, *, reserved: list[str]) -> list[str]:
     """Return the titles of annotations, changed where they equal a reserved title."""
     titles = [*reserved, *map(str, annotations.columns)]
-    return unique(titles, "annotation")[len(reserved) :]
+    return make_names_unique(titles, "annotation")[len(reserved) :]
 
 
 def _marker_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
@@ -332,7 +332,7 @@ def _score_clusters(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[st
     }
 
 
-def about_comparison(
+def describe_comparison(
     plan: Plan, comparison: Comparison, *, n_clusters: int | None
 ) -> dict[str, Any]:
     """Return the content of comparison.json, from which the report is drawn.
@@ -346,7 +346,7 @@ def about_comparison(
     n_clusters : int or None
         Number of clusters into which the trees were cut; None if they were not cut.
     """
-    scores = whole_counts(comparison.scores).reset_index()
+    scores = convert_counts_to_integers(comparison.scores).reset_index()
     annotations = plan.table.sample_annotations
     classes = {} if plan.truth is None else {plan.truth: annotations[plan.truth].tolist()}
     return {

@@ -15,7 +15,7 @@ from joblib.parallel import ThreadingBackend, get_active_backend
 from threadpoolctl import ThreadpoolController
 
 # Called with the number of steps done and the total number of steps.
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 # Tasks that are submitted ahead for each thread: enough that no thread waits for the consumer of
 # the results, few enough that little memory is needed for arguments. Not tuned: results do not
@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 _TASKS_PER_THREAD = 4
 
 
-def results_of(
+def run_in_parallel(
     function: Callable[..., Any],
     arguments: Iterable[dict[str, Any]],
     *,
@@ -64,7 +64,7 @@ def results_of(
     return (result for result in results)
 
 
-def n_threads(n_jobs: int | None) -> int:
+def effective_n_threads(n_jobs: int | None) -> int:
     """Return the number of threads of this process for a number of jobs, at most one per core."""
     backend, configured = get_active_backend(prefer="threads")
     n_workers = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
@@ -90,12 +90,12 @@ def _run_in_threads(
 
 
 def _call_on_one_blas_thread(function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-    with one_blas_thread():
+    with limit_blas_to_one_thread():
         return function(**kwargs)
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
+def limit_blas_to_one_thread() -> Iterator[None]:
     """Limit BLAS to one thread, because its sums, and so the results, depend on the number.
 
     The limit holds for the whole process. The first of several concurrent contexts sets it and the
@@ -116,7 +116,8 @@ def one_blas_thread() -> Iterator[None]:
                 _blas_limit.restore_original_limits()
 
 
-# State of `one_blas_thread`: number of active contexts, and the limit that the first one has set.
+# State of `limit_blas_to_one_thread`: the number of active contexts, and the limit that the first
+# one has set.
 _lock = Lock()
 _n_contexts = 0
 _blas_limit: Any = None
@@ -131,7 +132,7 @@ def _blas_controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class Steps:
+class StepCounter:
     """Counter of finished steps that reports each change.
 
     Parameters
@@ -142,7 +143,7 @@ class Steps:
         Called with the number of steps done and the total number.
     """
 
-    def __init__(self, *, total: int, report: Progress) -> None:
+    def __init__(self, *, total: int, report: ProgressCallback) -> None:
         self._n_done = 0
         self._total = total
         self._report = report

@@ -17,8 +17,13 @@ from typing import cast
 
 from mrshc.core.array_types import Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.inference.refinement import Refined, RefineSettings, refine
-from mrshc.core.parallel import Progress, Steps, one_blas_thread, results_of
+from mrshc.core.inference.refinement import RefinementResult, RefinementSettings, refine_feature_set
+from mrshc.core.parallel import (
+    ProgressCallback,
+    StepCounter,
+    limit_blas_to_one_thread,
+    run_in_parallel,
+)
 from mrshc.core.selection import RULES, RuleSettings, SelectionRule
 from mrshc.core.selection.candidates import (
     Candidate,
@@ -79,7 +84,7 @@ class SearchPlan:
     # The default of `sparse_components`.
     tol: float = 1e-7
     selection: str = "silhouette"
-    refine: RefineSettings | None = None
+    refine: RefinementSettings | None = None
 
     @property
     def grid(self) -> list[tuple[int, int]]:
@@ -132,7 +137,7 @@ class SearchResult:
     candidates: tuple[Candidate, ...]
     n_clusters: int
     components: tuple[Component, ...]
-    refined: Refined | None
+    refined: RefinementResult | None
     features: Index
     pruned: PrunedTree
     n_leaves: int
@@ -153,7 +158,7 @@ def search(
     plan: SearchPlan,
     *,
     n_jobs: int | None,
-    progress: Progress,
+    progress: ProgressCallback,
     memory: StepMemory | None = None,
 ) -> SearchResult:
     """Evaluate every number of features with every rank, and choose one candidate.
@@ -176,7 +181,7 @@ def search(
     -------
     result : SearchResult
     """
-    with one_blas_thread():
+    with limit_blas_to_one_thread():
         return _run_search(
             matrix,
             plan,
@@ -191,11 +196,11 @@ def _run_search(
     plan: SearchPlan,
     *,
     n_jobs: int | None,
-    progress: Progress,
+    progress: ProgressCallback,
     memory: StepMemory,
 ) -> SearchResult:
     """Run the three parts of a search: feature sets, choice, refinement."""
-    steps = Steps(total=plan.n_steps, report=progress)
+    steps = StepCounter(total=plan.n_steps, report=progress)
     path = component_path(
         matrix,
         n_components=plan.ranks[-1],
@@ -222,10 +227,10 @@ def _run_search(
 
 
 def _refine_result(
-    matrix: CentredMatrix, plan: SearchPlan, settings: RefineSettings, result: SearchResult
+    matrix: CentredMatrix, plan: SearchPlan, settings: RefinementSettings, result: SearchResult
 ) -> SearchResult:
     """Return the result with a new tree on the features associated with the chosen ones."""
-    refined = refine(matrix, result.features, settings)
+    refined = refine_feature_set(matrix, result.features, settings)
     # None: too few features were chosen to test the structure, so the result is kept.
     if refined.supported is None:
         return replace(result, refined=refined)
@@ -254,7 +259,7 @@ def _search_feature_sets(
     plan: SearchPlan,
     *,
     n_jobs: int | None,
-    steps: Steps,
+    steps: StepCounter,
     memory: StepMemory,
 ) -> dict[tuple[int, int], FeatureSet]:
     """Return the feature set of every (q, rank); those in the memory are not computed again."""
@@ -322,7 +327,7 @@ class _Evaluator:
         Evaluations by name.
     """
 
-    def __init__(self, *, n_jobs: int | None, steps: Steps, memory: StepMemory) -> None:
+    def __init__(self, *, n_jobs: int | None, steps: StepCounter, memory: StepMemory) -> None:
         self._n_jobs = n_jobs
         self._steps = steps
         self._memory = memory
@@ -353,7 +358,7 @@ class _Evaluator:
         self._steps.advance(sum(n for name, n in n_cells.items() if name in self._memory))
         # A generator, so that columns of the data are held for a few tasks at a time.
         arguments = ({"task": make_task(features)} for features in missing.values())
-        with closing(results_of(_call_task, arguments, n_jobs=self._n_jobs)) as evaluations:
+        with closing(run_in_parallel(_call_task, arguments, n_jobs=self._n_jobs)) as evaluations:
             for name, evaluation in zip(missing, evaluations, strict=True):
                 self._memory[name] = evaluation
                 self._steps.advance(n_cells[name])

@@ -12,10 +12,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mrshc.core.array_types import Float, Index, Labels, Mask
-from mrshc.core.data.conversion import stored_matrix, table_in_memory
+from mrshc.core.data.conversion import as_stored_matrix, unwrap_anndata
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.parallel import one_blas_thread
-from mrshc.core.robust.missing_values import completed
+from mrshc.core.parallel import limit_blas_to_one_thread
+from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.estimators.marker_table import marker_table
@@ -107,8 +107,8 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         data = self.data_of_fit(X)
         # Only the selected columns are read, which are few even if X is out-of-core.
         columns = data.columns(np.flatnonzero(self._support)).astype(np.float64)
-        with one_blas_thread():
-            return completed(columns, apart=self._outlier_rows).distances(self.metric)
+        with limit_blas_to_one_thread():
+            return complete_missing_cells(columns, apart=self._outlier_rows).distances(self.metric)
 
     @property
     def _outlier_rows(self) -> Index:
@@ -188,8 +188,8 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         # None for arrays and tables, whose type `set_output` of scikit-learn decides on.
-        if (data := stored_matrix(X)) is None:
-            return super().transform(check_numeric_columns(table_in_memory(X)))
+        if (data := as_stored_matrix(X)) is None:
+            return super().transform(check_numeric_columns(unwrap_anndata(X)))
         check_n_features(self, data.shape[1])
         return data.columns(np.flatnonzero(self._support))
 
@@ -316,7 +316,7 @@ def check_linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric
     return linkage, metric
 
 
-def feature_targets(wanted: Any, *, n_features: int, n_constant: int) -> tuple[int, ...]:
+def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -> tuple[int, ...]:
     """Return the candidate numbers of features.
 
     Parameters

@@ -23,8 +23,8 @@ from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapCurve
 from mrshc.core.trees.pruning import PrunedTree
 from mrshc.core.trees.tree import Tree, check_linkage
-from mrshc.errors import refused
-from mrshc.utils.step_journal import OtherWorkError, StepJournal, damaged
+from mrshc.errors import invalid_parameter_error
+from mrshc.utils.step_journal import JournalMismatchError, StepJournal, damaged_line_error
 
 # Names of the steps, as `mrshc.core.search` gives them: the number of features and the rank of a
 # feature set, and the SHA-256 digest of the feature set of an evaluation.
@@ -77,14 +77,16 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
 
     def __init__(self, path: str | os.PathLike[str], *, search: str, sizes: StepSizes) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise refused("checkpoint", path, allowed="be the path of a file or None")
+            raise invalid_parameter_error(
+                "checkpoint", path, allowed="be the path of a file or None"
+            )
         # Another version may number, round or choose otherwise: its steps are not mixed with ours.
         work = sha256(f"mrshc {version('mrshc')} {search}".encode()).hexdigest()
         file = Path(path)
         try:
             self._file = StepJournal(file, work=work)
-        except OtherWorkError:
-            raise OtherWorkError(
+        except JournalMismatchError:
+            raise JournalMismatchError(
                 f"{path} holds the steps of a search with other data, other parameters or another "
                 "version of mrshc. Remove it to begin anew."
             ) from None
@@ -95,7 +97,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
                 self._steps[name] = _step_from_json(name, content, sizes)
             # Integers of any size are valid JSON, but may overflow in numpy.
             except (ValueError, TypeError, OverflowError):
-                raise damaged(file, number) from None
+                raise damaged_line_error(file, number) from None
 
     def __getitem__(self, name: str) -> FeatureSet | Evaluation:
         return self._steps[name]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from mrshc.core.array_types import Index
-from mrshc.core.data.centred_array import centred_array
-from mrshc.core.inference.refinement import Refined, RefineSettings, refine
-from mrshc.core.parallel import one_blas_thread
-from mrshc.errors import refused
+from mrshc.core.data.centred_array import centre_array
+from mrshc.core.inference.refinement import RefinementResult, RefinementSettings, refine_feature_set
+from mrshc.core.parallel import limit_blas_to_one_thread
+from mrshc.errors import invalid_parameter_error
 from mrshc.estimators.base import check_linkage_and_metric
 from mrshc.validation.estimator_data import check_matrix_with_missing, delete_attributes
 from mrshc.validation.parameters import check_integer, check_number, check_option
@@ -58,7 +58,7 @@ def no_support_warning(advice: str = "") -> UnsupportedClustersWarning:
     """Return the warning that too few features are associated with the clusters."""
     return UnsupportedClustersWarning(
         "There is no structure that other features support: fewer than "
-        f"{RefineSettings().fewest} features are associated with what trees without them show.",
+        f"{RefinementSettings().fewest} features are associated with what trees without them show.",
         # The clusters are not supported, so that `labels_` reports none of them.
         advice=f"labels_ holds one cluster. {advice}".rstrip(),
     )
@@ -72,7 +72,7 @@ def refine_features(
     metric: str = "sqeuclidean",
     alpha: float = 0.05,
     max_features: int = 200,
-) -> Refined:
+) -> RefinementResult:
     r"""Return all features associated with the clusters of a given feature set.
 
     A selection of features is often incomplete. The refinement builds trees on the present feature
@@ -165,7 +165,7 @@ def refine_features(
             f"X must have at least 3 samples, got {n}. Check that samples are in rows."
         )
     linkage, metric = check_linkage_and_metric(linkage, metric)
-    settings = RefineSettings(
+    settings = RefinementSettings(
         linkage=linkage,
         metric=metric,
         alpha=check_number("alpha", alpha, low=0.0, high=1.0, advice="The default is 0.05."),
@@ -175,9 +175,9 @@ def refine_features(
     )
     columns = _check_start_columns(start, p)
     # Rank tests do not depend on the mean of a feature, and constant features have no ranks.
-    matrix = centred_array(data, center="columns", drop_constant=True)
-    with one_blas_thread():  # sums, and so results, depend on the number of BLAS threads
-        return refine(matrix, columns, settings)
+    matrix = centre_array(data, center="columns", drop_constant=True)
+    with limit_blas_to_one_thread():  # sums, and so results, depend on the number of BLAS threads
+        return refine_feature_set(matrix, columns, settings)
 
 
 def _check_start_columns(start: Any, p: int) -> Index:
@@ -188,7 +188,7 @@ def _check_start_columns(start: Any, p: int) -> Index:
     are_indices = columns.ndim == 1 and columns.dtype.kind in "iu" and columns.size > 0
     # Negative indices would count from the end in numpy; here they are more likely a mistake.
     if not are_indices or columns.min() < 0 or columns.max() >= p:
-        raise refused(
+        raise invalid_parameter_error(
             "start",
             start,
             allowed=f"hold columns of X, from 0 to {p - 1}, or a mask of {p} values with at least "
@@ -197,15 +197,15 @@ def _check_start_columns(start: Any, p: int) -> Index:
     return np.unique(columns).astype(np.intp)
 
 
-def refinement_settings(estimator: Any) -> RefineSettings | None:
+def refinement_settings(estimator: Any) -> RefinementSettings | None:
     """Return the settings of the refinement, or None if the estimator has `refine=False`."""
     if not check_option("refine", estimator.refine, (False, True)):
         return None
     linkage, metric = check_linkage_and_metric(estimator.linkage, estimator.metric)
-    return RefineSettings(linkage=linkage, metric=metric)
+    return RefinementSettings(linkage=linkage, metric=metric)
 
 
-def store_refinement(estimator: Any, refined: Refined | None) -> None:
+def store_refinement(estimator: Any, refined: RefinementResult | None) -> None:
     """Set the fitted attributes of a refinement; None deletes those of an earlier fit."""
     if refined is None:
         delete_attributes(estimator, "supported_", "associated_features_", "feature_qvalues_")

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from mrshc.core.parallel import one_blas_thread
-from mrshc.core.robust.missing_values import completed
+from mrshc.core.parallel import limit_blas_to_one_thread
+from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import agglomerate
 from mrshc.estimators.base import TreeCutter, all_constant_error, check_linkage_and_metric
 from mrshc.validation.estimator_data import check_samples
@@ -132,10 +132,10 @@ class HighVarianceHC(TreeCutter):
         support = np.zeros(p, dtype=bool)
         # A stable sort makes the choice among equal variances independent of the platform.
         support[np.argsort(-variances, kind="stable")[:q]] = True
-        with one_blas_thread():
+        with limit_blas_to_one_thread():
             # Distances in single precision would lose digits to cancellation.
             columns = data.columns(np.flatnonzero(support)).astype(np.float64)
-            distances = completed(columns).distances(metric)
+            distances = complete_missing_cells(columns).distances(metric)
         self._store_tree(agglomerate(distances, linkage), support)
         self._store_cut(n_clusters)
         return self

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Index, Labels, Mask
 from mrshc.core.data.centre_data import centre
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.inference.markers import Contrast, Marks, marks
-from mrshc.core.parallel import one_blas_thread
+from mrshc.core.inference.markers import Contrast, MarkerStatistics, marker_statistics
+from mrshc.core.parallel import limit_blas_to_one_thread
 from mrshc.core.trees.tree import Linkage, Metric, Tree
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def marker_table(
     if not labelled:  # a single cluster has no samples to compare with
         return pd.DataFrame(columns=_TABLE_COLUMNS)
     matrix = centre(data.select_samples(kept), center="columns", drop_constant=True)
-    with one_blas_thread():
-        results = marks(
+    with limit_blas_to_one_thread():
+        results = marker_statistics(
             matrix,
             np.flatnonzero(support),
             [one.contrast for one in labelled],
@@ -106,7 +106,7 @@ def marker_table(
 
 
 def _contrast_rows(
-    labelled: _LabelledContrast, result: Marks, *, features: dict[str, Any], alpha: float
+    labelled: _LabelledContrast, result: MarkerStatistics, *, features: dict[str, Any], alpha: float
 ) -> pd.DataFrame:
     """Return the rows of one contrast: its significant features, largest effects first."""
     import pandas as pd

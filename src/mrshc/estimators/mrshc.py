@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Index
 from mrshc.core.data.centre_data import centre
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.parallel import n_threads, one_blas_thread
-from mrshc.core.robust.missing_values import completed
-from mrshc.core.robust.outliers import RobustData, attached, detect_outliers
+from mrshc.core.parallel import effective_n_threads, limit_blas_to_one_thread
+from mrshc.core.robust.missing_values import complete_missing_cells
+from mrshc.core.robust.outliers import RobustData, attach_outlying_samples, detect_outliers
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.core.selection import RULES, candidate_table
 from mrshc.core.trees.gap_statistic import GapSettings
@@ -22,9 +22,9 @@ from mrshc.core.trees.tree import Metric
 from mrshc.errors import Parameter, ParameterError, Setting
 from mrshc.estimators.base import (
     TreeClusterer,
+    candidate_feature_counts,
     check_linkage_and_metric,
     derive_seed,
-    feature_targets,
     store_n_passes,
 )
 from mrshc.estimators.checkpoint import Checkpoint, StepSizes
@@ -41,7 +41,7 @@ from mrshc.validation.parameters import (
     MAX_REPETITIONS,
     check_integer,
     check_integer_or_keyword,
-    check_jobs,
+    check_n_jobs,
     check_option,
 )
 
@@ -332,8 +332,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             Fitted estimator.
         """
         gap = self._gap_settings()
-        n_jobs = check_jobs(self.n_jobs)
-        threads = n_threads(n_jobs)
+        n_jobs = check_n_jobs(self.n_jobs)
+        threads = effective_n_threads(n_jobs)
         data = check_samples(self, X, n_threads=threads)
         robust = self._robust_data(data, gap.metric)
         # Outlying samples influence neither the features nor the tree of the other samples.
@@ -368,7 +368,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
                 robust=Parameter("robust"),
                 value=True,
             )
-        with one_blas_thread():  # sums, and so results, depend on the number of BLAS threads
+        with (
+            limit_blas_to_one_thread()
+        ):  # sums, and so results, depend on the number of BLAS threads
             return detect_outliers(data.values, metric)
 
     def data_of_fit(self, X: Any) -> DataMatrix:
@@ -402,7 +404,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             "max_rank", self.max_rank, low=1, high=None, advice="The default is 5."
         )
         return SearchPlan(
-            targets=feature_targets(
+            targets=candidate_feature_counts(
                 self.n_features_to_select, n_features=p, n_constant=data.summary().n_constant
             ),
             # Centring removes one dimension: n samples span at most n - 1 components.
@@ -499,11 +501,11 @@ def _warn_caller_of_fit(warning: UnsupportedClustersWarning) -> None:
 
 def _attach_outliers(result: SearchResult, robust: RobustData, gap: GapSettings) -> SearchResult:
     """Return the result with the outlying samples attached to its tree."""
-    with one_blas_thread():
+    with limit_blas_to_one_thread():
         columns = robust.data.columns(result.features).astype(np.float64)
         # Outlying samples must not influence the imputed values of the others.
-        samples = completed(columns, apart=robust.outlying)
-        pruned = attached(
+        samples = complete_missing_cells(columns, apart=robust.outlying)
+        pruned = attach_outlying_samples(
             result.pruned,
             samples.distances(gap.metric),
             robust.outlying,

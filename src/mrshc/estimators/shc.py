@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float
 from mrshc.core.data.centre_data import centre
-from mrshc.core.inference.refinement import Refined, RefineSettings, refine
-from mrshc.core.parallel import n_threads, one_blas_thread
-from mrshc.core.robust.missing_values import completed
+from mrshc.core.inference.refinement import RefinementResult, RefinementSettings, refine_feature_set
+from mrshc.core.parallel import effective_n_threads, limit_blas_to_one_thread
+from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.sparse_hc.feature_weights import (
     PermutationGap,
     SparseWeights,
@@ -25,9 +25,9 @@ from mrshc.core.trees.tree import agglomerate
 from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import (
     TreeCutter,
+    candidate_feature_counts,
     check_linkage_and_metric,
     derive_seed,
-    feature_targets,
     store_n_passes,
 )
 from mrshc.estimators.feature_refinement import (
@@ -42,7 +42,7 @@ from mrshc.validation.parameters import (
     MAX_REPETITIONS,
     check_dissimilarity,
     check_integer,
-    check_jobs,
+    check_n_jobs,
     check_number,
 )
 
@@ -250,17 +250,19 @@ class SHC(CallbackSupportMixin, TreeCutter):
         self : SHC
             Fitted estimator.
         """
-        threads = n_threads(check_jobs(self.n_jobs))
+        threads = effective_n_threads(check_n_jobs(self.n_jobs))
         data = check_samples(self, X, n_threads=threads)
         n, p = data.shape
         linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
         n_clusters = self._check_n_clusters(n)
-        with one_blas_thread():  # sums, and so results, depend on the number of BLAS threads
+        with (
+            limit_blas_to_one_thread()
+        ):  # sums, and so results, depend on the number of BLAS threads
             pairs = PairDistances(data, metric, n_threads=threads)
         _refuse_disjoint_samples(pairs)
         bounds, targets = self._check_candidates(p, data.summary().n_constant)
         self._refuse_several_complements(len(bounds + targets))
-        with one_blas_thread():
+        with limit_blas_to_one_thread():
             path = self._weight_path(pairs)
             solutions = [path.solve(b) for b in bounds] + [path.search(q) for q in targets]
         # A single candidate needs no choice, and so no permutations.
@@ -268,11 +270,11 @@ class SHC(CallbackSupportMixin, TreeCutter):
         best = 0 if gap is None else gap.best
         settings = refinement_settings(self)
         refined, n_passes = None, pairs.n_passes
-        with one_blas_thread():
+        with limit_blas_to_one_thread():
             dissimilarity = path.dissimilarity(solutions[best])
             if settings is not None:
                 matrix = centre(data, center="columns", drop_constant=True, n_threads=threads)
-                refined = refine(matrix, solutions[best].indices, settings)
+                refined = refine_feature_set(matrix, solutions[best].indices, settings)
                 columns = matrix.columns(refined.features)
                 # The pass that summarises the columns serves both and is counted once.
                 n_passes = pairs.n_passes + (matrix.n_passes or 1) - 1
@@ -294,14 +296,14 @@ class SHC(CallbackSupportMixin, TreeCutter):
         return self
 
     def _store_refined_tree(
-        self, refined: Refined, columns: Float, settings: RefineSettings
+        self, refined: RefinementResult, columns: Float, settings: RefinementSettings
     ) -> None:
         """Replace the tree on the weighted features by a tree on the refined ones."""
         if refined.supported:
             support = np.zeros(self._support.size, dtype=bool)
             support[refined.features] = True
-            with one_blas_thread():
-                distances = completed(columns).distances(settings.metric)
+            with limit_blas_to_one_thread():
+                distances = complete_missing_cells(columns).distances(settings.metric)
             self._store_tree(agglomerate(distances, settings.linkage), support)
             self._store_cut(self.n_clusters)
         elif refined.supported is False:
@@ -348,7 +350,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 value=(wanted, self.l1_bound),
                 advice="The bound decides on the number of features.",
             )
-        targets = feature_targets(
+        targets = candidate_feature_counts(
             "auto" if wanted is None else wanted, n_features=p, n_constant=n_constant
         )
         if self.l1_bound is None:
@@ -426,7 +428,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 solutions,
                 n_permutations=n_permutations,
                 entropy=derive_seed(self.random_state),
-                n_jobs=check_jobs(self.n_jobs),
+                n_jobs=check_n_jobs(self.n_jobs),
                 progress=progress,
                 **self._stopping_rule(),
             )

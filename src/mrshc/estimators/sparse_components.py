@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float, Mask
-from mrshc.core.data.centred_array import CentredArray, centred_array
+from mrshc.core.data.centred_array import CentredArray, centre_array
 from mrshc.core.data.centring import Center
 from mrshc.core.sparse_pca.next_component import (
+    AlternationStarts,
     Component,
-    Starts,
     leading_starts,
     next_component,
-    starts_at,
+    starts_from_vectors,
 )
 from mrshc.errors import Parameter, ParameterError
 from mrshc.validation.estimator_data import check_matrix_with_missing
@@ -159,7 +159,7 @@ def sparse_components(
     tol = check_number("tol", tol, low=0.0, high=np.inf, advice="The default is 1e-7.")
     check_option("orthogonal", orthogonal, (True, False))
     # Constant features keep their loadings: without centring they are no different from others.
-    matrix = centred_array(X, center=check_center(center), drop_constant=False)
+    matrix = centre_array(X, center=check_center(center), drop_constant=False)
     starts = _starting_vectors(matrix, init, n_components)
     # One after the other: each is computed from X minus the components before it.
     components: list[Component] = []
@@ -189,7 +189,7 @@ def check_center(center: Any) -> Center:
     return _CENTERS[check_option("center", center, list(_CENTERS))]
 
 
-def _starting_vectors(matrix: CentredArray, init: Any, n_components: int) -> Starts:
+def _starting_vectors(matrix: CentredArray, init: Any, n_components: int) -> AlternationStarts:
     """Return the initial v of each component: those of `init`, or singular vectors."""
     if init is None:
         return leading_starts(matrix, n_components)
@@ -204,7 +204,7 @@ def _starting_vectors(matrix: CentredArray, init: Any, n_components: int) -> Sta
             allowed=f"hold finite numbers in the shape {wanted}, one starting vector in each row",
             shape=vectors.shape,
         )
-    return starts_at(matrix, vectors)
+    return starts_from_vectors(matrix, vectors)
 
 
 def dense_loadings(components: Sequence[Component], n_features: int) -> Float:

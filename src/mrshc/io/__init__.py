@@ -9,9 +9,17 @@ if TYPE_CHECKING:
     from mrshc.io.result import Result, ResultError, load_result
     from mrshc.io.streams import TableError
     from mrshc.io.table import Table
-    from mrshc.io.table_reading import can_stay, read_table
+    from mrshc.io.table_reading import can_read_in_blocks, read_table
 
-__all__ = ["Result", "ResultError", "Table", "TableError", "can_stay", "load_result", "read_table"]
+__all__ = [
+    "Result",
+    "ResultError",
+    "Table",
+    "TableError",
+    "can_read_in_blocks",
+    "load_result",
+    "read_table",
+]
 
 # Each name is imported when it is first used: the help of the command line lists the formats of
 # tables, and must not wait for pandas and the other libraries that results need.
@@ -19,7 +27,7 @@ _NAMES_OF_MODULES = {
     "result": ("Result", "ResultError", "load_result"),
     "streams": ("TableError",),
     "table": ("Table",),
-    "table_reading": ("can_stay", "read_table"),
+    "table_reading": ("can_read_in_blocks", "read_table"),
 }
 
 

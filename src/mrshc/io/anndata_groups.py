@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.data.absent_chunks import absent_chunks
+from mrshc.core.data.absent_chunks import absent_chunk_warnings
 from mrshc.core.data.hdf5_zarr_safe_access import (
-    OutsideError,
-    attribute,
-    encoding_of,
+    UnsafeContentError,
+    encoding_type,
+    get_member,
     has_member,
-    is_plain,
-    member,
+    has_plain_dtype,
+    read_attribute,
 )
-from mrshc.core.data.shape_and_dtype import are_integers
-from mrshc.core.data.sparse_matrix import Compressed
+from mrshc.core.data.shape_and_dtype import is_integer_dtype
+from mrshc.core.data.sparse_matrix import CompressedParts
 from mrshc.core.data.sparse_structure import StructureError
 from mrshc.io.memory import refuse_larger_than_memory
 from mrshc.io.raw_table import RawTable, as_floats, rounding_notes
 from mrshc.io.stored_matrix import (
     OpenMatrix,
-    Stored,
+    StoredMatrix,
     damaged_sparse_matrix_error,
     find_sparse_parts,
     out_of_core_note,
@@ -53,14 +53,14 @@ def read_anndata(
         As in `mrshc.io.read_table`.
     """
     # A group without X is refused by read_anndata_group.
-    X = Stored(path, open_matrix, inside="X") if has_member(group, "X") else None
+    X = StoredMatrix(path, open_matrix, inside="X") if has_member(group, "X") else None
     note = None if X is None else out_of_core_note(X, in_memory)
     table = read_anndata_group(group, X=None if note is None else X)
     table.notes += [] if note is None else [note]
     return table
 
 
-def read_anndata_group(group: Any, *, X: Stored | None = None) -> RawTable:
+def read_anndata_group(group: Any, *, X: StoredMatrix | None = None) -> RawTable:
     """Return the table of a group: samples (obs) in rows, features (var) in columns.
 
     No values are read before the sizes of all parts agree, since a damaged or prepared file may
@@ -78,7 +78,7 @@ def read_anndata_group(group: Any, *, X: Stored | None = None) -> RawTable:
             "must hold a matrix X and tables obs and var, as AnnData writes them, but has no "
             f"{absent[0]!r}"
         )
-    node = member(group, "X")
+    node = get_member(group, "X")
     parts = find_sparse_parts(node)
     shape, notes = node.shape if parts is None else parts.shape, _check_stored_values(node, parts)
     obs, var = (_AxisTable(_get_member(group, name), name) for name in ("obs", "var"))
@@ -89,7 +89,7 @@ def read_anndata_group(group: Any, *, X: Stored | None = None) -> RawTable:
         )
     # Read first: they are small, and a damaged annotation is reported before all of X is read.
     row_annotations, column_annotations = obs.read_annotations(), var.read_annotations()
-    values: NDArray[Any] | Stored
+    values: NDArray[Any] | StoredMatrix
     if X is None:
         values = _read_matrix(node, parts)
         notes += _matrix_rounding_notes(node, parts, values)
@@ -108,7 +108,7 @@ def read_anndata_group(group: Any, *, X: Stored | None = None) -> RawTable:
     )
 
 
-def _check_stored_values(node: Any, parts: Compressed | None) -> list[str]:
+def _check_stored_values(node: Any, parts: CompressedParts | None) -> list[str]:
     """Refuse a matrix whose values are not in the file; return notes on absent chunks."""
     arrays = {"X": node}
     if parts is not None:
@@ -116,10 +116,10 @@ def _check_stored_values(node: Any, parts: Compressed | None) -> list[str]:
     for name, array in arrays.items():
         # Indices and pointers may all be zero, and Zarr does not store chunks of zeros.
         refuse_unwritten_values(array, name, may_be_empty=name in ("X/indices", "X/indptr"))
-    return [note for name, array in arrays.items() for note in absent_chunks(array, name)]
+    return [note for name, array in arrays.items() for note in absent_chunk_warnings(array, name)]
 
 
-def _read_matrix(node: Any, parts: Compressed | None) -> NDArray[Any]:
+def _read_matrix(node: Any, parts: CompressedParts | None) -> NDArray[Any]:
     """Return the values of a dense or sparse matrix as a dense array."""
     if parts is None:
         refuse_larger_than_memory(node.shape, node.dtype)
@@ -135,10 +135,12 @@ def _read_matrix(node: Any, parts: Compressed | None) -> NDArray[Any]:
     return matrix.astype(dtype).toarray()
 
 
-def _matrix_rounding_notes(node: Any, parts: Compressed | None, values: NDArray[Any]) -> list[str]:
+def _matrix_rounding_notes(
+    node: Any, parts: CompressedParts | None, values: NDArray[Any]
+) -> list[str]:
     """Return a note if integers of a matrix were rounded when they were converted to floats."""
     stored = node if parts is None else parts.data
-    return rounding_notes(values) if are_integers(stored.dtype) else []
+    return rounding_notes(values) if is_integer_dtype(stored.dtype) else []
 
 
 class _AxisTable:
@@ -202,7 +204,7 @@ class _AxisTable:
             raise _damage_error(f"{subject} text, but are a group")
         if len(names.shape) != 1:
             raise _damage_error(f"{subject} a vector, but have shape {names.shape}")
-        if names.dtype.kind not in _NAME_KINDS or not is_plain(names):
+        if names.dtype.kind not in _NAME_KINDS or not has_plain_dtype(names):
             raise _damage_error(f"{subject} text, but are of type {names.dtype}")
 
     def _read_column_order(self) -> list[str]:
@@ -229,7 +231,7 @@ def _damage_error(reason: str) -> FlawError:
 
 def _get_attribute(group: Any, title: str, name: str) -> Any:
     """Return an attribute of a group; refuse a group without it."""
-    if (value := attribute(group, title)) is None:
+    if (value := read_attribute(group, title)) is None:
         raise _damage_error(f"{name} has no attribute {title!r}")
     return value
 
@@ -237,8 +239,8 @@ def _get_attribute(group: Any, title: str, name: str) -> Any:
 def _get_member(group: Any, name: str, where: str = "") -> Any:
     """Return a member of a group; refuse a group without it."""
     try:
-        return member(group, name)
-    except OutsideError:  # a ValueError, but with a message of its own
+        return get_member(group, name)
+    except UnsafeContentError:  # a ValueError, but with a message of its own
         raise
     except (KeyError, ValueError):
         raise _damage_error(f"{where or 'it'} has no member {name!r}") from None
@@ -246,7 +248,7 @@ def _get_member(group: Any, name: str, where: str = "") -> Any:
 
 def _read_annotation(node: Any, where: str, *, size: int) -> list[Any] | None:
     """Return the values of one annotation; None if it is of an unsupported kind."""
-    kind = encoding_of(node)
+    kind = encoding_type(node)
     if kind == "categorical":
         return _read_categorical(node, where, size=size)
     if kind.startswith("nullable"):
@@ -256,7 +258,7 @@ def _read_annotation(node: Any, where: str, *, size: int) -> list[Any] | None:
         )
         return [None if m else v for v, m in zip(_read_list(given), _read_list(mask), strict=True)]
     is_array = kind in ("", "array", "string-array") and hasattr(node, "shape")
-    if not is_array or not is_plain(node):
+    if not is_array or not has_plain_dtype(node):
         return None
     return _read_list(_check_vector(node, where, size=size))
 
@@ -286,7 +288,7 @@ def _check_vector(node: Any, where: str, *, size: int | None = None) -> Any:
     if len(node.shape) != 1 or size not in (None, node.shape[0]):
         wanted = "be a vector" if size is None else f"have a value for each of {size}"
         raise _damage_error(f"{where!r} must {wanted}, but has shape {tuple(node.shape)}")
-    if not is_plain(node):
+    if not has_plain_dtype(node):
         raise _damage_error(f"{where!r} must be numbers or text, but is neither")
     return node
 

@@ -100,12 +100,12 @@ def refuse_larger_than_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
     needed, free = math.prod(shape) * dtype.itemsize, free_memory()
     if needed > free:
         raise FlawError(
-            f"needs {size(needed)} of memory, of which {size(free)} are free. Leave it in an .h5ad "
-            "or .zarr file that is not compressed as a whole, which is read in blocks"
+            f"needs {format_size(needed)} of memory, of which {format_size(free)} are free. Leave "
+            "it in an .h5ad or .zarr file that is not compressed as a whole, which is read in blocks"
         )
 
 
-def size(n_bytes: float) -> str:
+def format_size(n_bytes: float) -> str:
     """Return a number of bytes in the largest unit that fits: "1.5 GB"."""
     unit, factor = next((u, k) for u, k in _UNITS if n_bytes >= k or k == 1)
     amount = n_bytes / factor

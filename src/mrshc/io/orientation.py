@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.data.conversion import data_matrix
+from mrshc.core.data.conversion import as_data_matrix
 from mrshc.errors import Sentence, Setting
-from mrshc.io.raw_table import Orientation, RawTable, parse_annotation, unique
+from mrshc.io.raw_table import Orientation, RawTable, make_names_unique, parse_annotation
 from mrshc.io.streams import FlawError
-from mrshc.io.table import Table, missing
+from mrshc.io.table import Table, missing_values_message
 
 # With two samples there is only one tree, and with one feature there is nothing to select.
 _MIN_SAMPLES, _MIN_FEATURES = 3, 2
@@ -62,11 +62,13 @@ def orient_table(
     feature_names = _unique_names(variables, "feature", count=p, notes=notes)
     for kind, columns in (("samples", of_samples), ("features", of_features)):
         if columns:
-            notes.append(f"Annotations of the {kind}: {', '.join(unique([*columns], 'column'))}.")
-    data = data_matrix(X)
+            notes.append(
+                f"Annotations of the {kind}: {', '.join(make_names_unique([*columns], 'column'))}."
+            )
+    data = as_data_matrix(X)
     # Missing values of out-of-core data are counted in the first pass over them, not here.
     if data.in_memory and (n_missing := int(np.isnan(data.values).sum())):
-        notes.append(missing(n_missing, data.shape))
+        notes.append(missing_values_message(n_missing, data.shape))
     return Table(
         X=X,
         sample_names=sample_names,
@@ -83,7 +85,7 @@ def _unique_names(
 ) -> NDArray[Any]:
     """Return names that differ, of shape (count,); append a note if some were changed."""
     old_names = [f"{kind} {i + 1}" for i in range(count)] if given is None else given
-    new_names = unique(old_names, kind)
+    new_names = make_names_unique(old_names, kind)
     if changed := [new for old, new in zip(old_names, new_names, strict=True) if old != new]:
         names = f"1 {kind} name was" if len(changed) == 1 else f"{len(changed):,} {kind} names were"
         first = "it is now" if len(changed) == 1 else "the first is now"
@@ -151,7 +153,7 @@ def _annotation_frame(
     columns: dict[str, list[Any]], names: NDArray[Any], *, decimal: str
 ) -> pd.DataFrame:
     """Return annotations as numbers or text, indexed by the names of the samples or features."""
-    titles = unique(list(columns), "column")
+    titles = make_names_unique(list(columns), "column")
     content = {
         title: parse_annotation(column, decimal)
         for title, column in zip(titles, columns.values(), strict=True)

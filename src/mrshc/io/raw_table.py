@@ -15,7 +15,7 @@ from mrshc.io.streams import FlawError, check_numeric_matrix
 from mrshc.utils.text_cleaning import clean_text
 
 if TYPE_CHECKING:
-    from mrshc.io.stored_matrix import Stored
+    from mrshc.io.stored_matrix import StoredMatrix
 
 Orientation = Literal["rows", "columns"]
 
@@ -53,7 +53,7 @@ class RawTable:
         Sentences on how the file was interpreted.
     """
 
-    values: NDArray[Any] | Stored
+    values: NDArray[Any] | StoredMatrix
     row_names: list[str] | None
     column_names: list[str] | None
     row_annotations: dict[str, list[Any]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ def are_numbers(cells: Iterable[str], decimal: str) -> bool:
     return bool(given) and all(parse_number(cell, decimal) is not None for cell in given)
 
 
-def unique(names: Sequence[str], kind: str) -> list[str]:
+def make_names_unique(names: Sequence[str], kind: str) -> list[str]:
     """Return cleaned names that differ: a number is appended to repetitions of a name.
 
     Names that are too long are refused. All names of a table pass this function.

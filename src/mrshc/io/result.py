@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.selection import SelectionRule, rule_of
+from mrshc.core.selection import SelectionRule, find_rule
 from mrshc.errors import UserError
 from mrshc.exports import gct
 from mrshc.io.result_table_checks import (
@@ -32,16 +32,16 @@ FORMAT = "mrshc result"
 # To be increased when the meaning of a file changes: other versions are refused.
 FORMAT_VERSION = 4
 
-ABOUT = "result.json"
+RESULT_FILE = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
 # Files that are read back, whose checksums are stored in result.json.
-TABLES = (
+CHECKED_TABLES = (
     *("clusters.csv", "features.csv", "linkage.csv", "markers.csv", "selected.gct"),
     "silhouettes.csv",
 )
 # Largest number of clusters of a cut whose silhouettes are stored: plots have no more colours that
 # can be told apart.
-MOST_CUTS = 20
+MAX_CUTS = 20
 # Names that a message lists at most, so that it remains one sentence.
 _MAX_LISTED_NAMES = 5
 # Share of missing cells above which users are warned. A choice of ours: from about a third on, too
@@ -138,7 +138,7 @@ class Result:
     @property
     def search_results_(self) -> dict[str, NDArray[Any]]:
         """The candidates of the search: arrays by property, with an entry for each candidate."""
-        return columns(self.about["search"])
+        return columns_from_rows(self.about["search"])
 
     @property
     def split_tests_(self) -> dict[str, NDArray[Any]]:
@@ -173,7 +173,7 @@ class Result:
     @property
     def selection_rule(self) -> SelectionRule | None:
         """The selection rule of the search; None for methods without one."""
-        return rule_of(self.chosen_row)
+        return find_rule(self.chosen_row)
 
     @property
     def evidence(self) -> float | None:
@@ -207,7 +207,7 @@ class Result:
                 f"number, {chosen['n_features']:,}, was taken."
             )
         if outliers := self.about["outliers"]:
-            sentences.append(outlying(outliers))
+            sentences.append(outlier_message(outliers))
         if self.n_missing > _MAX_MISSING_SHARE * self.selected.size:
             sentences.append(
                 f"{self.n_missing / self.selected.size:.0%} of the cells of the selected features "
@@ -246,7 +246,7 @@ class Result:
         return self.features[[name for name in names if name not in known]]
 
 
-def outlying(names: list[str]) -> str:
+def outlier_message(names: list[str]) -> str:
     """Return a sentence that lists the outlying samples, the first few by name."""
     n_others = len(names) - _MAX_LISTED_NAMES
     rest = f" and {n_others} more" if n_others > 0 else ""
@@ -255,7 +255,7 @@ def outlying(names: list[str]) -> str:
     return f"{subject} outlying: set apart, and attached to the nearest cluster at the end."
 
 
-def columns(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+def columns_from_rows(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
     """Return the columns of a table by title, given its rows."""
     return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
 
@@ -280,10 +280,13 @@ def write_result(result: Result, folder: Path) -> None:
     _write_csv(tree, folder / "linkage.csv")
     (folder / "selected.gct").write_bytes(_format_selected(result).encode())
     # Last, since it holds the checksums of the other files.
-    about = {**result.about, "files": {name: _file_checksum(folder / name) for name in TABLES}}
+    about = {
+        **result.about,
+        "files": {name: _file_checksum(folder / name) for name in CHECKED_TABLES},
+    }
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
     # As bytes: in text mode, line breaks would depend on the system.
-    (folder / ABOUT).write_bytes((text + "\n").encode())
+    (folder / RESULT_FILE).write_bytes((text + "\n").encode())
 
 
 def _file_checksum(path: Path) -> str:
@@ -386,7 +389,7 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     folder = Path(folder)
     try:
         about = _read_about(folder)
-        tables = read_tables(folder, about, most_cuts=MOST_CUTS)
+        tables = read_tables(folder, about, most_cuts=MAX_CUTS)
         # Last, since the checks of the tables give more specific messages.
         _refuse_changed_tables(folder, about.pop("files"))
     except FlawError as flaw:
@@ -404,15 +407,15 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
 
 def _read_about(folder: Path) -> dict[str, Any]:
     """Return the content of result.json after all checks that need no other file."""
-    if not (folder / ABOUT).exists():
+    if not (folder / RESULT_FILE).exists():
         raise ResultError(
-            f"{folder} holds no result: there is no {ABOUT} in it. Name a folder that holds the "
-            "result of a clustering."
+            f"{folder} holds no result: there is no {RESULT_FILE} in it. Name a folder that holds "
+            "the result of a clustering."
         )
-    with prefix_file_name(ABOUT):
-        about = read_json(folder / ABOUT)
+    with prefix_file_name(RESULT_FILE):
+        about = read_json(folder / RESULT_FILE)
         if not isinstance(about, dict) or about.get("format") != FORMAT:
-            raise ResultError(f"{folder / ABOUT} does not describe a result of mrshc.")
+            raise ResultError(f"{folder / RESULT_FILE} does not describe a result of mrshc.")
         # Before the schema, which is that of this version.
         _refuse_other_version(about.get("format_version"), folder)
         check_schema(about, load_schema(SCHEMA))
@@ -422,7 +425,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
 
 def _refuse_changed_tables(folder: Path, checksums: dict[str, str]) -> None:
     """Refuse files that differ from those written with result.json: they may contradict it."""
-    for name in TABLES:
+    for name in CHECKED_TABLES:
         if _file_checksum(folder / name) != checksums[name]:
             raise FlawError(
                 f"{name} is not the file that was written with this result. Tables that were "

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.selection import rule_of
+from mrshc.core.selection import find_rule
 from mrshc.core.trees.tree import check_linkage
-from mrshc.exports import gct_cell
+from mrshc.exports import format_gct_cell
 from mrshc.io.formats.gct import read_gct
 from mrshc.io.saved_file_reading import (
     BOOLEAN_TYPE,
@@ -70,7 +70,7 @@ class ResultTables:
     linkage_matrix: NDArray[np.float64]
 
 
-def require(condition: Any, flaw: str) -> None:
+def check_condition(condition: Any, flaw: str) -> None:
     """Raise a FlawError if a condition does not hold.
 
     Parameters
@@ -97,35 +97,41 @@ def check_about(about: About) -> None:
     """Refuse entries of result.json that contradict each other; its schema was checked before."""
     n, k, p = about["data"]["n_samples"], about["chosen"]["n_clusters"], about["n_rows"]["features"]
     sizes = about["cluster_sizes"]
-    require(len(sizes) == k and sum(sizes) == n, "has clusters of other sizes than it counts")
-    require(about["chosen"]["n_features"] <= p, "selects more features than there are")
-    require(about["method"] in METHODS, f"has a method other than {' or '.join(METHODS)}")
+    check_condition(
+        len(sizes) == k and sum(sizes) == n, "has clusters of other sizes than it counts"
+    )
+    check_condition(about["chosen"]["n_features"] <= p, "selects more features than there are")
+    check_condition(about["method"] in METHODS, f"has a method other than {' or '.join(METHODS)}")
     method = METHODS[about["method"]]
     is_ranked = method.loadings == "rank"
     rank = about["chosen"]["rank"]
-    require((rank is not None) == is_ranked, "has a rank that does not fit")
+    check_condition((rank is not None) == is_ranked, "has a rank that does not fit")
     # The rank is the number of columns of loadings that are expected: without a bound, a damaged
     # one would take endless time and memory.
-    require(rank is None or rank <= min(n, p), "has a rank that no matrix of its size has")
+    check_condition(rank is None or rank <= min(n, p), "has a rank that no matrix of its size has")
     is_cut = not method.finds_number_of_clusters
-    require(not is_cut or "n_clusters" in about["parameters"], "lacks 'parameters.n_clusters'")
+    check_condition(
+        not is_cut or "n_clusters" in about["parameters"], "lacks 'parameters.n_clusters'"
+    )
     is_refined = about["n_associated"] is not None
-    require(is_refined or not about["supported"], "lacks 'n_associated'")
+    check_condition(is_refined or not about["supported"], "lacks 'n_associated'")
     _check_splits(about["splits"], n)
     if (scores := about["scores"]) is not None:
         names = {entry["name"] for entry in about["annotations"]["samples"]}
-        require(scores["truth"] in names, "lacks the annotation that holds the classes")
-        require(scores["n_samples"] <= n, "knows the class of more samples than there are")
+        check_condition(scores["truth"] in names, "lacks the annotation that holds the classes")
+        check_condition(scores["n_samples"] <= n, "knows the class of more samples than there are")
     check_candidates(about["search"])
 
 
 def _check_splits(splits: Sequence[dict[str, Any]], n: int) -> None:
     """Refuse tests of nodes that a tree of n samples does not have."""
     nodes = [split["node"] for split in splits]
-    require(len(set(nodes)) == len(nodes), "tests a node of the tree twice")
+    check_condition(len(set(nodes)) == len(nodes), "tests a node of the tree twice")
     # scipy numbers the samples from 0 to n - 1 and the merges from n to 2n - 2.
-    require(all(n <= node <= 2 * n - 2 for node in nodes), "tests a node that no tree has")
-    require(all(split["n_samples"] <= n for split in splits), "tests more samples than there are")
+    check_condition(all(n <= node <= 2 * n - 2 for node in nodes), "tests a node that no tree has")
+    check_condition(
+        all(split["n_samples"] <= n for split in splits), "tests more samples than there are"
+    )
 
 
 def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
@@ -139,21 +145,23 @@ def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
     if not rows:
         return
     titles = rows[0].keys()
-    require(all(row.keys() == titles for row in rows), "has candidates of different kinds")
-    if (rule := rule_of(titles)) is not None:
-        require(titles >= _RANK_SEARCH_COLUMNS, "has incomplete candidates")
+    check_condition(all(row.keys() == titles for row in rows), "has candidates of different kinds")
+    if (rule := find_rule(titles)) is not None:
+        check_condition(titles >= _RANK_SEARCH_COLUMNS, "has incomplete candidates")
         scores = [row[title] for row in rows for title in rule.columns]
         # Plots and messages compute with scores; the schema allows any column to be null.
-        require(
+        check_condition(
             all(type(score) in (int, float) for score in scores), "has a score that is not a number"
         )
     else:
         kind = next((kind for kind in _OTHER_SEARCH_COLUMNS if kind in titles), None)
-        require(
+        check_condition(
             kind is not None and titles >= _OTHER_SEARCH_COLUMNS[kind], "has incomplete candidates"
         )
-    require(all(len(titles & pair) != 1 for pair in _PAIRED_COLUMNS), "has incomplete candidates")
-    require(sum(row["chosen"] for row in rows) == 1, "does not choose a single candidate")
+    check_condition(
+        all(len(titles & pair) != 1 for pair in _PAIRED_COLUMNS), "has incomplete candidates"
+    )
+    check_condition(sum(row["chosen"] for row in rows) == 1, "does not choose a single candidate")
 
 
 def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
@@ -178,7 +186,7 @@ def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
         types = {"sample": _NAME_TYPE, **cuts}
         silhouettes = read_csv_columns(folder / "silhouettes.csv", types, n_rows=n)
         are_equal = np.array_equal(silhouettes["sample"], samples["sample"])
-        require(are_equal, "names other samples than clusters.csv")
+        check_condition(are_equal, "names other samples than clusters.csv")
     with prefix_file_name("features.csv"):
         features = _read_features(folder / "features.csv", about)
     selected = _names_of_selected_features(features)
@@ -227,13 +235,15 @@ def _are_unique(values: NDArray[Any]) -> bool:
 def _merge_types(*parts: dict[str, ColumnType]) -> dict[str, ColumnType]:
     """Return the types of all columns of a table in their order; refuse repeated titles."""
     types = {title: column_type for part in parts for title, column_type in part.items()}
-    require(len(types) == sum(map(len, parts)), "has two columns of the same name")
+    check_condition(len(types) == sum(map(len, parts)), "has two columns of the same name")
     return types
 
 
 def _types_of_annotations(entries: Sequence[dict[str, str]]) -> dict[str, ColumnType]:
     """Return the types of annotations by title, as result.json states their kinds."""
-    require(len({entry["name"] for entry in entries}) == len(entries), "has an annotation twice")
+    check_condition(
+        len({entry["name"] for entry in entries}) == len(entries), "has an annotation twice"
+    )
     return {entry["name"]: _ANNOTATION_TYPES[entry["kind"]] for entry in entries}
 
 
@@ -247,15 +257,15 @@ def _read_samples(path: Path, about: About) -> Columns:
     annotations = _types_of_annotations(about["annotations"]["samples"])
     types = _merge_types({"sample": _NAME_TYPE}, own, annotations)
     samples = read_csv_columns(path, types, n_rows=n)
-    require(_are_unique(samples["sample"]), "names a sample twice")
-    require(_are_unique(samples["leaf"]), "puts two samples at the same leaf of the tree")
+    check_condition(_are_unique(samples["sample"]), "names a sample twice")
+    check_condition(_are_unique(samples["leaf"]), "puts two samples at the same leaf of the tree")
     # Clusters are counted from 1: the first count is of a cluster 0.
     sizes = np.bincount(samples["cluster"], minlength=k + 1)[1:]
-    require(
+    check_condition(
         sizes.tolist() == about["cluster_sizes"], "has clusters of other sizes than result.json"
     )
     outliers = samples["sample"][samples["outlying"]].tolist() if "outlying" in own else []
-    require(outliers == about["outliers"], "has other outlying samples than result.json")
+    check_condition(outliers == about["outliers"], "has other outlying samples than result.json")
     return samples
 
 
@@ -274,12 +284,14 @@ def _read_features(path: Path, about: About) -> Columns:
     annotations = _types_of_annotations(about["annotations"]["features"])
     types = _merge_types({"feature": _NAME_TYPE}, annotations, own)
     features = read_csv_columns(path, types, n_rows=p)
-    require(_are_unique(features["feature"]), "names a feature twice")
-    require(_are_unique(features["position"]), "puts two features at the same position")
+    check_condition(_are_unique(features["feature"]), "names a feature twice")
+    check_condition(_are_unique(features["position"]), "puts two features at the same position")
     selected = features["selected"]
-    require(selected.sum() == q and selected[:q].all(), "does not begin with the selected features")
+    check_condition(
+        selected.sum() == q and selected[:q].all(), "does not begin with the selected features"
+    )
     n_associated = int(features["associated"].sum()) if "associated" in own else None
-    require(n_associated == about["n_associated"], "has more or fewer associated features")
+    check_condition(n_associated == about["n_associated"], "has more or fewer associated features")
     return features
 
 
@@ -295,19 +307,19 @@ def _read_selected_values(
 ) -> NDArray[np.float64]:
     """Return the values of the selected features, of shape (n_samples, n_features)."""
     text = read_complete_text(path)
-    require(text.startswith("#1.3\n"), "is not a GCT file")
+    check_condition(text.startswith("#1.3\n"), "is not a GCT file")
     table = read_gct(io.StringIO(text, newline=""))
     values = np.asarray(table.values, dtype=np.float64).T
-    require(table.column_names == _names_as_read_from_gct(samples), "names other samples")
-    require(table.row_names == _names_as_read_from_gct(features), "names other features")
+    check_condition(table.column_names == _names_as_read_from_gct(samples), "names other samples")
+    check_condition(table.row_names == _names_as_read_from_gct(features), "names other features")
     # Not `<=`: missing values, which are NaN, are allowed.
-    require(not (np.abs(values) > _MAX_VALUE).any(), "holds values that no fit takes")
+    check_condition(not (np.abs(values) > _MAX_VALUE).any(), "holds values that no fit takes")
     return values
 
 
 def _names_as_read_from_gct(names: NDArray[Any]) -> list[str]:
     """Return names as they are read back from a GCT file, which cannot hold every character."""
-    return [unguard_formula(gct_cell(name)) for name in names]
+    return [unguard_formula(format_gct_cell(name)) for name in names]
 
 
 def _read_markers(path: Path, features: Columns, about: About) -> Columns:
@@ -332,7 +344,7 @@ def _read_markers(path: Path, features: Columns, about: About) -> Columns:
     }
     markers = read_csv_columns(path, types, n_rows=about["n_rows"]["markers"])
     expected = [is_selected[name] for name in markers["feature"]]
-    require(expected == markers["selected"].tolist(), "has other selected features")
+    check_condition(expected == markers["selected"].tolist(), "has other selected features")
     return markers
 
 

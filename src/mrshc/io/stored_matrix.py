@@ -13,14 +13,14 @@ from mrshc.core.array_types import Index
 from mrshc.core.data.array_file import open_array
 from mrshc.core.data.block_reading import BlockReader, aligned_blocks
 from mrshc.core.data.data_matrix import DataMatrix
-from mrshc.core.data.hdf5_zarr_safe_access import encoding_of
+from mrshc.core.data.hdf5_zarr_safe_access import encoding_type
 from mrshc.core.data.passes import BlockFunction
-from mrshc.core.data.shape_and_dtype import are_integers, block_dtype
-from mrshc.core.data.sparse_matrix import SPARSE, Compressed, open_sparse_group
+from mrshc.core.data.shape_and_dtype import block_dtype, is_integer_dtype
+from mrshc.core.data.sparse_matrix import SPARSE_ENCODINGS, CompressedParts, open_sparse_group
 from mrshc.core.data.sparse_structure import StructureError
 from mrshc.errors import Sentence, Setting
 from mrshc.io import memory
-from mrshc.io.memory import size
+from mrshc.io.memory import format_size
 from mrshc.io.streams import FlawError, check_numeric_matrix
 
 R = TypeVar("R")
@@ -31,7 +31,7 @@ OpenMatrix = Callable[[str, str], Any]
 _MAX_MEMORY_SHARE = 0.5
 
 
-class Stored(DataMatrix):
+class StoredMatrix(DataMatrix):
     """A matrix of a .npy, .h5ad or .zarr file, samples in rows, that can be pickled.
 
     A process that unpickles it opens the file by its name again.
@@ -71,10 +71,10 @@ class Stored(DataMatrix):
         self.shape = (int(p), int(n)) if transposed else (int(n), int(p))
         values = self.node if self._parts is None else self._parts.data
         self.dtype = block_dtype(values.dtype, path)
-        self.holds_integers = are_integers(values.dtype)
+        self.holds_integers = is_integer_dtype(values.dtype)
 
     @property
-    def T(self) -> Stored:  # noqa: N802 - as numpy calls it
+    def T(self) -> StoredMatrix:  # noqa: N802 - as numpy calls it
         """The matrix with rows and columns exchanged."""
         # Blocks of columns of the transpose would be rows of the file, in another sparse format.
         if self._parts is not None:
@@ -85,7 +85,7 @@ class Stored(DataMatrix):
                 )
             )
         path, open_matrix, inside, transposed = self._arguments
-        return Stored(path, open_matrix, inside=inside, transposed=not transposed)
+        return StoredMatrix(path, open_matrix, inside=inside, transposed=not transposed)
 
     def refuse_large_csr(self) -> None:
         """Refuse a large sparse matrix stored by rows: all of it must be read to find a column."""
@@ -95,8 +95,8 @@ class Stored(DataMatrix):
         needed = 2 * (self._parts.data.nbytes + self._parts.indices.nbytes)
         if needed > memory.free_memory():
             raise FlawError(
-                f"holds a sparse matrix by rows (csr_matrix), which needs {size(needed)} of memory "
-                "to be read by columns. Write it by columns (csc_matrix)"
+                f"holds a sparse matrix by rows (csr_matrix), which needs {format_size(needed)} of "
+                "memory to be read by columns. Write it by columns (csc_matrix)"
             )
 
     @cached_property
@@ -136,12 +136,14 @@ class Stored(DataMatrix):
 
 # Four: a process works on one matrix, and seldom on a few. Not tuned: results do not depend on it.
 @lru_cache(maxsize=4)
-def _reopen(path: str, open_matrix: OpenMatrix, inside: str, transposed: bool, *_: int) -> Stored:
+def _reopen(
+    path: str, open_matrix: OpenMatrix, inside: str, transposed: bool, *_: int
+) -> StoredMatrix:
     """Return a matrix that was pickled; a process opens a file once, unless it has changed."""
-    return Stored(path, open_matrix, inside=inside, transposed=transposed)
+    return StoredMatrix(path, open_matrix, inside=inside, transposed=transposed)
 
 
-def find_sparse_parts(node: Any) -> Compressed | None:
+def find_sparse_parts(node: Any) -> CompressedParts | None:
     """Return the parts of a sparse matrix, None for a dense matrix; refuse other content.
 
     Parameters
@@ -152,10 +154,10 @@ def find_sparse_parts(node: Any) -> Compressed | None:
     if hasattr(node, "shape"):
         check_numeric_matrix(node)
         return None
-    if (kind := encoding_of(node)) not in SPARSE:
+    if (kind := encoding_type(node)) not in SPARSE_ENCODINGS:
         raise FlawError(f"holds X as a group of kind {kind!r}, but a matrix was wanted")
     try:
-        parts = Compressed.of(node)
+        parts = CompressedParts.of(node)
     except StructureError as error:
         raise damaged_sparse_matrix_error(error) from None
     # Kinds of numpy: floats, integers, unsigned integers, booleans.
@@ -172,7 +174,7 @@ def damaged_sparse_matrix_error(error: StructureError) -> FlawError:
     )
 
 
-def out_of_core_note(matrix: Stored, in_memory: bool | None) -> str | None:
+def out_of_core_note(matrix: StoredMatrix, in_memory: bool | None) -> str | None:
     """Return a note that a matrix is left in its file; None if it is to be read into memory.
 
     Parameters
@@ -190,7 +192,6 @@ def out_of_core_note(matrix: Stored, in_memory: bool | None) -> str | None:
         return None
     matrix.refuse_large_csr()
     if in_memory is False:
-        return f"X is left in its file ({size(matrix.nbytes)}) and is read in blocks."
-    return (
-        f"X does not fit into memory ({size(matrix.nbytes)}): it is read in blocks, pass by pass."
-    )
+        return f"X is left in its file ({format_size(matrix.nbytes)}) and is read in blocks."
+    needed = format_size(matrix.nbytes)
+    return f"X does not fit into memory ({needed}): it is read in blocks, pass by pass."

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.core.data.conversion import data_matrix
+from mrshc.core.data.conversion import as_data_matrix
 from mrshc.core.data.data_matrix import DataMatrix
 
 
@@ -75,7 +75,7 @@ class Table:
     @property
     def data(self) -> DataMatrix:
         """The values as a `DataMatrix`, in memory or in a file."""
-        return data_matrix(self.X)
+        return as_data_matrix(self.X)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the values with their names.
@@ -91,6 +91,6 @@ class Table:
         return pd.DataFrame(X, index=self.sample_names, columns=self.feature_names)
 
 
-def missing(count: int, shape: tuple[int, ...]) -> str:
+def missing_values_message(count: int, shape: tuple[int, ...]) -> str:
     """Return a sentence on the number of missing values of a matrix."""
     return f"{count:,} of {shape[0] * shape[1]:,} values are missing."

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mrshc.errors import Sentence, Setting
-from mrshc.io.formats import ReadingOptions, find_format_in_blocks, listing, read_raw_table
+from mrshc.io.formats import ReadingOptions, find_format_in_blocks, list_formats, read_raw_table
 from mrshc.io.orientation import orient_table
 from mrshc.io.raw_table import Orientation
 from mrshc.io.sample_annotations import join_annotations, read_sample_annotations
@@ -120,7 +120,7 @@ def read_table(
                 "{name} does not fit into memory. Store it as {formats} and give {elsewhere}, or "
                 "use a machine with more memory.",
                 name=name,
-                formats=listing("or", in_blocks=True),
+                formats=list_formats("or", in_blocks=True),
                 elsewhere=Setting("in_memory", False),
             )
         ) from None
@@ -146,7 +146,7 @@ def _read_and_orient(
     return join_annotations(table, annotations, file_name=display_name(samples))
 
 
-def can_stay(path: str | os.PathLike[str]) -> bool:
+def can_read_in_blocks(path: str | os.PathLike[str]) -> bool:
     """Return whether the values of a table can be left in the file and read in blocks.
 
     Parameters

@@ -6,8 +6,8 @@ import math
 import os
 from typing import Any
 
-from mrshc.core.data.absent_chunks import files_below, storage_of
-from mrshc.io.memory import size
+from mrshc.core.data.absent_chunks import chunk_storage, walk_directory
+from mrshc.io.memory import format_size
 from mrshc.io.streams import FlawError
 
 # Larger than any ratio that a compression reaches: zstd packs at most 32,768 equal bytes into one,
@@ -34,7 +34,7 @@ def refuse_unwritten_values(node: Any, name: str, *, may_be_empty: bool = True) 
     """
     n_values = math.prod(node.shape)
     n_bytes = n_values * node.dtype.itemsize
-    stored = storage_of(node) if n_values else None
+    stored = chunk_storage(node) if n_values else None
     # None: there are no values, or the store cannot list what it holds.
     if stored is None or (n_bytes <= _MAX_UNCHECKED_BYTES and (may_be_empty or stored.n_bytes)):
         return
@@ -43,14 +43,14 @@ def refuse_unwritten_values(node: Any, name: str, *, may_be_empty: bool = True) 
         raise FlawError(f"{declared}, but holds none of them. Write it again")
     if n_bytes > _MAX_COMPRESSION_RATIO * stored.n_bytes:
         raise FlawError(
-            f"{declared}, more than the {size(stored.n_bytes)} of them in the file can hold. Check "
-            "that the file is complete, and write it again if it is not"
+            f"{declared}, more than the {format_size(stored.n_bytes)} of them in the file can hold. "
+            "Check that the file is complete, and write it again if it is not"
         )
 
 
 def refuse_symbolic_links(folder: str | os.PathLike[str]) -> None:
     """Refuse a folder of Zarr that contains symbolic links, which may point to any file."""
-    for entry in files_below(folder):
+    for entry in walk_directory(folder):
         if entry.is_symlink():
             raise FlawError(
                 f"holds the link {os.path.relpath(entry.path, folder)!r}, but all of a Zarr store "

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from mrshc.core.array_types import Float
-from mrshc.errors import refused
+from mrshc.errors import invalid_parameter_error
 from mrshc.validation.parameters import check_integer
 
 # More clusters than the tree of any data set that fits into memory. Not tuned: results do not
@@ -27,7 +27,7 @@ _MAX_CLUSTERS = 10**6
 def check_axes(ax: Any) -> Axes | None:
     """Return matplotlib axes to draw in, or None if new axes are to be created."""
     if ax is not None and not isinstance(ax, Axes):
-        raise refused(
+        raise invalid_parameter_error(
             "ax",
             ax,
             allowed="be a matplotlib Axes or None",
@@ -39,7 +39,7 @@ def check_axes(ax: Any) -> Axes | None:
 def check_title(title: Any) -> str | None:
     """Return the title of a plot, or None if it has none."""
     if title is not None and not isinstance(title, str):
-        raise refused(
+        raise invalid_parameter_error(
             "title", title, allowed="be a string or None", advice="Convert it with str() first."
         )
     return title
@@ -52,7 +52,7 @@ def check_names(name: str, names: Any) -> Any:
     of one-letter names.
     """
     if names is not None and not isinstance(names, Iterable):
-        raise refused(
+        raise invalid_parameter_error(
             name,
             names,
             allowed="be a list of names or None",
@@ -115,7 +115,7 @@ def check_top(top: Any) -> int:
 def check_path(path: Any) -> Any:
     """Return the path of a file to write."""
     if not isinstance(path, str | os.PathLike):
-        raise refused(
+        raise invalid_parameter_error(
             "path", path, allowed="be the path of a file", advice="Pass a string or a Path."
         )
     return path

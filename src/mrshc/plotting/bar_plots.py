@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Float
-from mrshc.core.selection.explanation import counted
+from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import (
     check_axes,
@@ -144,7 +144,7 @@ def _label_samples(ax: Axes, rows: SilhouetteRows, *, names: Iterable[Any]) -> N
     fit = fitting_labels(n_slots, inches=figure_parts.size_in_inches(ax)[1])
     figure_parts.label_ticks(ax.yaxis, shown, fit=fit, places=rows.places)
     note = figure_parts.describe_step(fit.step)
-    ax.set_ylabel(f"{counted(rows.order.size, 'sample')}{note}", fontsize=9)
+    ax.set_ylabel(f"{format_count(rows.order.size, 'sample')}{note}", fontsize=9)
 
 
 def _annotate_clusters(ax: Axes, rows: SilhouetteRows) -> None:
@@ -157,7 +157,7 @@ def _annotate_clusters(ax: Axes, rows: SilhouetteRows) -> None:
         if (centre - previous) * points_per_row < LINE_HEIGHT * figure_parts.SMALL_FONT:
             continue
         previous = centre
-        size = counted(int(sizes[k]), "sample")
+        size = format_count(int(sizes[k]), "sample")
         ax.annotate(
             f"{shortened(name)}: {size}, average {rows.averages[k]:.2f}",
             (1.0, centre),

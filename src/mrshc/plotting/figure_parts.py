@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from mrshc.errors import refused
+from mrshc.errors import invalid_parameter_error
 from mrshc.plotting.arguments import check_path
 from mrshc.plotting.colours import LegendEntry
 from mrshc.plotting.dendrogram_layout import (
@@ -26,7 +26,7 @@ from mrshc.plotting.dendrogram_layout import (
     LabelFit,
     shortened_names,
 )
-from mrshc.utils.atomic_files import replacing
+from mrshc.utils.atomic_files import atomic_write
 from mrshc.utils.text_cleaning import clean_text
 from mrshc.validation.parameters import check_number
 
@@ -283,7 +283,7 @@ def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
     path = Path(check_path(path))
     dpi = check_number("dpi", dpi, low=_MIN_DPI, high=_MAX_DPI, advice="The default is 150.")
     if not hasattr(figure, "savefig"):
-        raise refused(
+        raise invalid_parameter_error(
             "figure",
             figure,
             allowed="be a matplotlib Figure",
@@ -296,7 +296,7 @@ def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
             "suffix."
         )
     with (
-        replacing(path) as partial,
+        atomic_write(path) as partial,
         # Ids inside an SVG are random unless a salt is set.
         mpl.rc_context({"svg.hashsalt": "mrshc"}),
         warnings.catch_warnings(),

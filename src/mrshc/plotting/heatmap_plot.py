@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Float, Index
-from mrshc.core.selection.explanation import counted
+from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_model, check_names, check_numbers, check_title
 from mrshc.plotting.colours import NEUTRAL_COLOUR, annotation_bars, outlier_bars
@@ -269,8 +269,8 @@ def _label_cells(ax: Axes, *, samples: list[Any], features: list[Any]) -> None:
     ax.yaxis.tick_right()
     figure_parts.label_ticks(ax.yaxis, features, fit=feature_fit)
     ax.set_xlabel(
-        f"{counted(len(samples), 'sample')}{figure_parts.describe_step(sample_fit.step)}, "
-        f"{counted(len(features), 'selected feature')}"
+        f"{format_count(len(samples), 'sample')}{figure_parts.describe_step(sample_fit.step)}, "
+        f"{format_count(len(features), 'selected feature')}"
         f"{figure_parts.describe_step(feature_fit.step)}",
         fontsize=figure_parts.SMALL_FONT,
     )

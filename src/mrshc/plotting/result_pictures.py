@@ -16,7 +16,7 @@ from mrshc.plotting.tree_plots import dendrogram, gap_tests
 
 # Rows of a heat map. At 8.5 inches and 150 dots per inch each row then has little more than one
 # pixel; more rows could not be distinguished.
-_MOST_ROWS = 1000
+_MAX_HEATMAP_ROWS = 1000
 _MARKERS_TITLE = (
     "Markers: features that differ between a cluster and all other samples (q-value at most 0.05)"
 )
@@ -96,7 +96,7 @@ def result_title(result: Any) -> str:
     )
 
 
-def features_shown(result: Any) -> pd.DataFrame:
+def features_for_heatmap(result: Any) -> pd.DataFrame:
     """Return the values of the selected features, limited to those that a heat map can show.
 
     Parameters
@@ -110,10 +110,10 @@ def features_shown(result: Any) -> pd.DataFrame:
         All selected features, or the 1000 of largest effect size.
     """
     selected: pd.DataFrame = result.selected
-    if selected.shape[1] <= _MOST_ROWS:
+    if selected.shape[1] <= _MAX_HEATMAP_ROWS:
         return selected
     # The table of features lists selected features first, the largest effect size on top.
-    best = set(result.features.index[:_MOST_ROWS])
+    best = set(result.features.index[:_MAX_HEATMAP_ROWS])
     return selected[[name for name in selected.columns if name in best]]
 
 
@@ -142,7 +142,7 @@ def _draw_dendrogram(result: Any) -> Any:
 
 
 def _draw_heatmap(result: Any) -> Any:
-    values = features_shown(result)
+    values = features_for_heatmap(result)
     n_shown = values.shape[1]
     rows = f", {n_shown:,} shown" if n_shown < result.n_features_selected_ else ""
     return heatmap(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.selection import Curve, SearchStory, rule_of
-from mrshc.core.selection.explanation import all_kept, counted, plain_curve
+from mrshc.core.selection import Curve, SearchStory, find_rule
+from mrshc.core.selection.explanation import format_count, kept_states, make_curve
 from mrshc.plotting.arguments import check_table
 
 Table = Mapping[str, Any]
@@ -43,7 +43,7 @@ def search_story(table: Table) -> SearchStory:
     columns = {name: np.asarray(column) for name, column in table.items()}
     # Tables made by a selection rule of MrSHC are explained by that rule. The other methods have no
     # rule; their tables differ in the columns.
-    if (rule := rule_of(columns)) is not None:
+    if (rule := find_rule(columns)) is not None:
         return rule.explain(columns)
     if "n_clusters" in columns:
         return _explain_cut(columns)
@@ -54,9 +54,9 @@ def _explain_cut(table: Table) -> SearchStory:
     """Explain the choice of the number of clusters by the average silhouette width."""
     chosen = int(np.flatnonzero(table["chosen"])[0])
     k = int(table["n_clusters"][chosen])
-    clusters = counted(k, "cluster")
+    clusters = format_count(k, "cluster")
     values = np.asarray(table["silhouette"], dtype=np.float64)
-    curve = plain_curve(
+    curve = make_curve(
         values,
         heading="Which number of clusters?",
         x_name="number of clusters",
@@ -78,7 +78,7 @@ def _explain_gap(table: Table) -> SearchStory:
     """Explain the choice of the L1 bound of SHC by the permutation gap."""
     chosen = int(np.flatnonzero(table["chosen"])[0])
     bound = float(table["l1_bound"][chosen])
-    features = counted(int(table["n_features"][chosen]), "feature")
+    features = format_count(int(table["n_features"][chosen]), "feature")
     verdict = f"Chosen: {features} (L1 bound on the weights {bound:.3g})"
     # A bound or a number of features that the user gave is not compared with others.
     if "gap" not in table:
@@ -92,7 +92,7 @@ def _explain_gap(table: Table) -> SearchStory:
         ticks=tuple(str(value) for value in table["n_features"][rows]),
         values=np.asarray(table["gap"], dtype=np.float64)[rows],
         errors=np.asarray(table["gap_sd"], dtype=np.float64)[rows],
-        states=all_kept(rows.size),
+        states=kept_states(rows.size),
         notes=("",) * rows.size,
         chosen=int(np.flatnonzero(rows == chosen)[0]),
     )

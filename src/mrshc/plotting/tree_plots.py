@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from mrshc.core.array_types import Index
-from mrshc.core.selection.explanation import counted
+from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_axes, check_model, check_names, check_title
 from mrshc.plotting.colours import (
@@ -303,7 +303,7 @@ def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
     """Draw a dashed line that cuts the tree into k clusters, with a label."""
     ax.axhline(height, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="cut")
     ax.annotate(
-        f"cut into {counted(k, 'cluster')}",
+        f"cut into {format_count(k, 'cluster')}",
         (1.0, height),
         xycoords=ax.get_yaxis_transform(),
         xytext=(0, 4),

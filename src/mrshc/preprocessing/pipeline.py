@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
 from mrshc.core.array_types import Index
-from mrshc.core.parallel import Progress
-from mrshc.errors import refused
+from mrshc.core.parallel import ProgressCallback
+from mrshc.errors import invalid_parameter_error
 from mrshc.preprocessing.imputation import NeighborImputer
 from mrshc.preprocessing.presets import PRESETS
 from mrshc.preprocessing.steps import (
@@ -196,7 +196,7 @@ def prepare(
     steps: Iterable[Any],
     *,
     feature_names: Sequence[Any] | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Prepared:
     """Run preprocessing steps, and report the effect of each.
 
@@ -248,7 +248,7 @@ def prepare(
     values = X.to_numpy() if has_duplicates else X
     array = check_array(values, dtype=DTYPES, ensure_all_finite="allow-nan", input_name="X")
     if names is not None and len(names) != array.shape[1]:
-        raise refused(
+        raise invalid_parameter_error(
             "feature_names",
             len(names),
             allowed=f"hold one name for each of the {array.shape[1]} features of X",

@@ -7,8 +7,8 @@ from typing import Any
 
 from mrshc.core.trees.tree import check_linkage
 from mrshc.errors import UserError
-from mrshc.io.comparison_file_version import ABOUT_COMPARISON, COMPARISON_VERSION
-from mrshc.io.result_table_checks import check_candidates, require
+from mrshc.io.comparison_file_version import COMPARISON_FILE, COMPARISON_VERSION
+from mrshc.io.result_table_checks import check_candidates, check_condition
 from mrshc.io.saved_file_reading import COMPARISON_SCHEMA, check_schema, load_schema, read_json
 from mrshc.io.streams import FlawError
 
@@ -32,7 +32,7 @@ def read_comparison(folder: Path) -> dict[str, Any]:
     UserError
         If the file is damaged, or was written in another version of the format.
     """
-    path = folder / ABOUT_COMPARISON
+    path = folder / COMPARISON_FILE
     try:
         about = read_json(path)
         _refuse_other_version(about, folder)
@@ -59,23 +59,29 @@ def _check_comparison(about: dict[str, Any]) -> None:
     """Refuse a comparison whose entries contradict each other; it must conform to its schema."""
     samples, annotations, scores = about["samples"], about["annotations"], about["scores"]
     n, k = about["data"]["n_samples"], about["n_clusters"]
-    require(len(samples) == n, "names more or fewer samples than there are")
-    require(len(set(samples)) == n, "names a sample twice")
-    require(all(len(values) == n for values in annotations.values()), "has incomplete annotations")
+    check_condition(len(samples) == n, "names more or fewer samples than there are")
+    check_condition(len(set(samples)) == n, "names a sample twice")
+    check_condition(
+        all(len(values) == n for values in annotations.values()), "has incomplete annotations"
+    )
     truth = about["truth"]
-    require(truth is None or truth in annotations, "lacks the annotation that holds the classes")
-    require(k is None or k <= n, "has more clusters than samples")
-    require(all(row.keys() == scores[0].keys() for row in scores), "has incomplete scores")
+    check_condition(
+        truth is None or truth in annotations, "lacks the annotation that holds the classes"
+    )
+    check_condition(k is None or k <= n, "has more clusters than samples")
+    check_condition(all(row.keys() == scores[0].keys() for row in scores), "has incomplete scores")
     counts = {row["method"]: row["n_features"] for row in scores}
-    require(len(counts) == len(scores), "has a method twice")
+    check_condition(len(counts) == len(scores), "has a method twice")
     # The reverse is allowed: a method that failed has a row of scores and no tree.
     for name, method in about["methods"].items():
-        require(counts.get(name) is not None, "has a tree of a method without scores")
+        check_condition(counts.get(name) is not None, "has a tree of a method without scores")
         check_candidates(method["search"])
-        require(
+        check_condition(
             all(i < n for i in method["outliers"]), "has an outlying sample that does not exist"
         )
-        require(len(set(method["outliers"])) == len(method["outliers"]), "has an outlier twice")
+        check_condition(
+            len(set(method["outliers"])) == len(method["outliers"]), "has an outlier twice"
+        )
         try:
             check_linkage(method["linkage"], n_samples=n)
         except ValueError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mrshc.io.result import MOST_CUTS, columns
+from mrshc.io.result import MAX_CUTS, columns_from_rows
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures, provenance
 
@@ -95,7 +95,7 @@ def _trees_section(about: dict[str, Any]) -> Trees:
     n_samples = len(about["samples"])
     return Trees(
         n_samples=n_samples,
-        max_cut=min(MOST_CUTS, n_samples),
+        max_cut=min(MAX_CUTS, n_samples),
         # Without known classes there is no reference number of clusters: two is the first split.
         cut=about["n_clusters"] or 2,
         methods=[_method_tree(about, name, position=m) for m, name in enumerate(about["methods"])],
@@ -104,7 +104,7 @@ def _trees_section(about: dict[str, Any]) -> Trees:
 
 def _method_tree(about: dict[str, Any], name: str, *, position: int) -> MethodTree:
     """Return the tree of a method; its position makes the ids of its figures unique."""
-    search = columns(about["methods"][name]["search"])
+    search = columns_from_rows(about["methods"][name]["search"])
     curves = search_story(search).curves if search else ()
     return MethodTree(
         name=name,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
-from mrshc.io.result import MOST_CUTS, Result, columns
+from mrshc.io.result import MAX_CUTS, Result, columns_from_rows
 from mrshc.methods import METHODS
 from mrshc.plotting.colours import annotation_bars, cluster_colours, outlier_bars
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
@@ -62,7 +62,7 @@ def result_data(result: Result) -> dict[str, Any]:
         "missing": result.n_missing > 0,
         "markers": _marker_data(result),
         # Colours for the largest number of clusters that the slider offers.
-        "colours": list(cluster_colours(MOST_CUTS)),
+        "colours": list(cluster_colours(MAX_CUTS)),
         "curves": curve_data(result.search_results_),
         "splits": result.about["splits"],
         "loading_name": METHODS[result.about["method"]].loading_name,
@@ -267,11 +267,11 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
                     asdict(bar)
                     for bar in outlier_bars(SimpleNamespace(outlier_samples_=method["outliers"]), n)
                 ],
-                "curves": curve_data(columns(method["search"])),
+                "curves": curve_data(columns_from_rows(method["search"])),
             }
             for name, method in about["methods"].items()
         ],
-        "colours": list(cluster_colours(MOST_CUTS)),
+        "colours": list(cluster_colours(MAX_CUTS)),
         "n_clusters": about["n_clusters"] or 2,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mrshc.io.comparison_file_version import ABOUT_COMPARISON
+from mrshc.io.comparison_file_version import COMPARISON_FILE
 from mrshc.io.result import Result, load_result
 from mrshc.report.comparison_reading import read_comparison
 from mrshc.report.comparison_sections import comparison_content
@@ -36,7 +36,7 @@ def write_report(folder: Path) -> Path:
         If the folder holds neither, or one of its files is damaged. An earlier report is kept.
     """
     # Only the folder of a comparison has this file; load_result reports all other problems.
-    if (folder / ABOUT_COMPARISON).exists():
+    if (folder / COMPARISON_FILE).exists():
         html = comparison_report(read_comparison(folder))
     else:
         html = result_report(load_result(folder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mrshc.io.result import MOST_CUTS, Result
+from mrshc.io.result import MAX_CUTS, Result
 from mrshc.methods import METHODS
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report import sentences
@@ -137,7 +137,7 @@ def _class_table(result: Result) -> Table | None:
 
 def _heat_map_section(result: Result) -> HeatMap:
     n_samples, n_clusters = len(result.samples), result.n_clusters_
-    max_cut = min(MOST_CUTS, n_samples)
+    max_cut = min(MAX_CUTS, n_samples)
     return HeatMap(
         n_samples=n_samples,
         n_features=result.n_features_selected_,

@@ -28,7 +28,7 @@ def page_title(result: Result) -> str:
 
 def answer_sentences(result: Result) -> list[str]:
     """Return sentences on the clusters, their separation and the features that separate them."""
-    sentences = [separation_sentence(result), score_sentence(result), refined(result)]
+    sentences = [separation_sentence(result), score_sentence(result), refinement_sentence(result)]
     if result.n_clusters_ > 1:
         sentences.insert(0, _cluster_sizes_sentence(result))
         # The table of features lists selected features first, the largest effect size on top.
@@ -130,7 +130,7 @@ def classes_in_clusters(result: Result) -> pd.DataFrame | None:
     return pd.crosstab(result.samples[scores["truth"]], clusters)
 
 
-def associated(n_associated: int, *, n_used: int) -> str:
+def association_sentence(n_associated: int, *, n_used: int) -> str:
     """Return a sentence on the outcome of the refinement of the features.
 
     Parameters
@@ -152,12 +152,12 @@ def associated(n_associated: int, *, n_used: int) -> str:
     )
 
 
-def refined(result: Result) -> str | None:
+def refinement_sentence(result: Result) -> str | None:
     """Return a sentence on the refinement; None if it was not requested or found no features."""
     n_associated = result.about["n_associated"]
     if not n_associated:
         return None
-    return associated(n_associated, n_used=result.n_features_selected_)
+    return association_sentence(n_associated, n_used=result.n_features_selected_)
 
 
 def score_sentence(result: Result) -> str | None:
@@ -194,7 +194,7 @@ def python_code(result: Result) -> str:
 def facts(result: Result) -> list[tuple[str, Any]]:
     """Return the most important numbers of a result, with their names."""
     about, chosen = result.about, result.about["chosen"]
-    associated, missing = about["n_associated"], about["data"]["n_missing"]
+    n_associated, missing = about["n_associated"], about["data"]["n_missing"]
     cells = about["data"]["n_samples"] * about["data"]["n_features"]
     rule = result.selection_rule
     numbers = [
@@ -205,7 +205,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("clusters (K)", chosen["n_clusters"]),
         ("average silhouette", f"{chosen['silhouette']:.2f}" if chosen["n_clusters"] > 1 else None),
         *([] if rule is None else rule.facts(result.chosen_row)),
-        ("associated features", None if associated is None else f"{associated:,}"),
+        ("associated features", None if n_associated is None else f"{n_associated:,}"),
         ("outlying samples", len(about["outliers"]) or None),
         ("missing values", f"{missing / cells:.1%}" if missing else None),
     ]

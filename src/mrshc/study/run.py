@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
-from mrshc.errors import Parameter, Sentence, described
+from mrshc.errors import Parameter, Sentence, format_error
 from mrshc.study.config import CONFIGS, Folders, Study, StudyError, code_version, load_study
 from mrshc.study.kinds import (
     many_real_datasets,
@@ -259,5 +259,5 @@ def _run_and_time(study: Study, task: Task, folders: Folders) -> tuple[Task, lis
     except StudyError:
         raise
     except Exception as error:
-        rows = [kind.identity(study, task) | {"error": described(error)}]
+        rows = [kind.identity(study, task) | {"error": format_error(error)}]
     return task, rows, time.perf_counter() - started

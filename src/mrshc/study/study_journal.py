@@ -63,13 +63,13 @@ class StudyJournal:
             # The first line of the file is its header.
             for number, entry in enumerate(self._file.entries, start=2):
                 self._remember(_check_entry(entry, path, number=number))
-        except step_journal.OtherWorkError:
+        except step_journal.JournalMismatchError:
             sentence = (
                 "{folder} holds the unfinished work of another config or of other code. Remove it "
                 "to start again, or give another folder ({out})."
             )
             raise _journal_error(sentence, folder) from None
-        except step_journal.DamagedError:
+        except step_journal.DamagedJournalError:
             sentence = (
                 "{path} is damaged. Remove {folder} to start again, or give another folder ({out})."
             )
@@ -108,7 +108,7 @@ def _journal_error(sentence: str, folder: Path, **fields: Any) -> StudyError:
 
 
 def _check_entry(entry: Any, path: Path, *, number: int) -> dict[str, Any]:
-    """Return an entry of the file if it is a finished task; raise `DamagedError` if it is not."""
+    """Return an entry of the file; raise `DamagedJournalError` if it is no finished task."""
     # The columns of the rows depend on the kind of study and are not checked.
     fields: dict[str, Any] = entry if isinstance(entry, dict) else {}
     if not (
@@ -119,7 +119,7 @@ def _check_entry(entry: Any, path: Path, *, number: int) -> dict[str, Any]:
         and isfinite(fields["seconds"])
         and fields["seconds"] >= 0
     ):
-        raise step_journal.damaged(path, number)
+        raise step_journal.damaged_line_error(path, number)
     return fields
 
 

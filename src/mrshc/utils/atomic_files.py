@@ -18,7 +18,7 @@ _LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9]+\.partial")
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file that replaces `path` when the block ends without error.
 
     Parameters
@@ -43,8 +43,8 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def is_leftover(path: Path, names: Collection[str]) -> bool:
-    """Return whether `path` is a partial file of `replacing` for a file with one of the names.
+def is_partial_file(path: Path, names: Collection[str]) -> bool:
+    """Return whether `path` is a partial file of `atomic_write` for a file with one of the names.
 
     Such files remain when the process that writes them is killed.
     """
@@ -54,5 +54,5 @@ def is_leftover(path: Path, names: Collection[str]) -> bool:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8 atomically."""
-    with replacing(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_text(text, encoding="utf-8")

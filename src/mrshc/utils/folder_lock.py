@@ -18,7 +18,7 @@ except ImportError:  # Windows has no fcntl; folders are not locked there
     fcntl = None  # type: ignore[assignment]
 
 # Name of the lock file in the folder.
-LOCK = "lock"
+LOCK_FILE_NAME = "lock"
 # Attempts to lock a folder that other processes remove at the same moment. The second succeeds,
 # unless several processes end together; 100 is far more than are expected to. Not tuned: results
 # do not depend on it.
@@ -52,7 +52,7 @@ def locked_folder(folder: Path) -> Iterator[bool]:
     finally:
         if descriptor is not None:
             # If this process removed the folder, another one may have created and locked it since.
-            if _is_same_file(folder / LOCK, descriptor) and not _list_content(folder):
+            if _is_same_file(folder / LOCK_FILE_NAME, descriptor) and not _list_content(folder):
                 remove_locked_folder(folder)
             os.close(descriptor)
         for path in created:
@@ -67,13 +67,13 @@ def remove_locked_folder(folder: Path) -> None:
     """
     for path in _list_content(folder):
         _remove_path(path)
-    (folder / LOCK).unlink(missing_ok=True)
+    (folder / LOCK_FILE_NAME).unlink(missing_ok=True)
     with suppress(OSError):  # another process may have created its lock file since
         folder.rmdir()
 
 
 def _list_content(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.name != LOCK]
+    return [path for path in folder.iterdir() if path.name != LOCK_FILE_NAME]
 
 
 def _remove_path(path: Path) -> None:
@@ -93,7 +93,7 @@ def _create_and_lock(folder: Path) -> int | None:
         if folder.is_symlink() or folder.is_file():
             raise UserError(f"{folder} is a link or a file, but a folder was wanted. Remove it.")
         with suppress(FileNotFoundError):
-            return _lock_file(folder / LOCK)
+            return _lock_file(folder / LOCK_FILE_NAME)
     raise UserError(
         f"{folder} must not be removed while it is used, but other processes removed it "
         f"{_ATTEMPTS} times. Stop them."

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from mrshc.core.parallel import Progress
+from mrshc.core.parallel import ProgressCallback
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -25,10 +25,16 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Reporter", "progress_bar", "report_progress", "with_callbacks"]
+__all__ = [
+    "CallbackSupportMixin",
+    "ProgressReporter",
+    "progress_bar",
+    "report_progress",
+    "with_callbacks",
+]
 
 
-class Reporter:
+class ProgressReporter:
     """Callback for finished steps, and for the blocks of a pass over the data.
 
     Parameters
@@ -39,7 +45,7 @@ class Reporter:
         Called with a short text on the current pass.
     """
 
-    def __init__(self, step: Progress, show_message: Callable[[str], None]) -> None:
+    def __init__(self, step: ProgressCallback, show_message: Callable[[str], None]) -> None:
         self._step = step
         self.show_message = show_message
         # The current pass: its number, the columns done at its first report, and when that was.
@@ -82,7 +88,9 @@ class Reporter:
 
 
 @contextmanager
-def report_progress(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> Iterator[Reporter]:
+def report_progress(
+    estimator: Any, *, n_steps: int, X: Any, verbose: bool
+) -> Iterator[ProgressReporter]:
     """Yield a reporter that passes the steps of a fit on to callbacks and to a progress bar.
 
     Parameters
@@ -120,12 +128,12 @@ def report_progress(estimator: Any, *, n_steps: int, X: Any, verbose: bool) -> I
             finished = done
             bar(done, total)
 
-        yield Reporter(report, bar.show_message)
+        yield ProgressReporter(report, bar.show_message)
         context.call_on_fit_task_end(estimator=estimator, X=X)
 
 
 @contextmanager
-def progress_bar(title: str, *, visible: bool) -> Iterator[Reporter]:
+def progress_bar(title: str, *, visible: bool) -> Iterator[ProgressReporter]:
     """Yield a reporter that draws a progress bar on stderr, if that is a terminal.
 
     Parameters
@@ -146,7 +154,7 @@ def progress_bar(title: str, *, visible: bool) -> Iterator[Reporter]:
     columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=console, disable=not (visible and console.is_terminal)) as bar:
         task = bar.add_task(title)
-        yield Reporter(
+        yield ProgressReporter(
             lambda done, total: bar.update(task, completed=done, total=total),
             lambda message: bar.update(task, description=f"{title}  {message}"),
         )

@@ -8,18 +8,18 @@ from stat import S_ISREG
 from typing import Any
 
 from mrshc.errors import UserError
-from mrshc.utils.atomic_files import replacing
+from mrshc.utils.atomic_files import atomic_write
 
 # Number of bytes that are read to compare the header. Headers are shorter; a file that is no
 # journal may have a first line of any length.
 _LONGEST_HEADER = 4096
 
 
-class OtherWorkError(UserError):
+class JournalMismatchError(UserError):
     """The journal belongs to other work: other data, parameters or another version."""
 
 
-class DamagedError(UserError):
+class DamagedJournalError(UserError):
     """The journal cannot be read, or the path leads to something else than a file."""
 
 
@@ -63,7 +63,7 @@ class StepJournal:
         self._path = path
         if complete != content:
             # Otherwise the next step would be appended to the incomplete line.
-            with replacing(path) as partial:
+            with atomic_write(path) as partial:
                 partial.write_bytes(complete)
 
     def append(self, entry: Any) -> None:
@@ -72,9 +72,9 @@ class StepJournal:
             file.write(json.dumps(entry) + "\n")
 
 
-def damaged(path: Path, number: int) -> DamagedError:
+def damaged_line_error(path: Path, number: int) -> DamagedJournalError:
     """Return the error of a line that is no finished step; lines are counted from 1."""
-    return DamagedError(
+    return DamagedJournalError(
         f"{path} is damaged: line {number} holds no finished step. Remove it to begin anew."
     )
 
@@ -89,7 +89,7 @@ def _regular_file_size(path: Path) -> int:
     except FileNotFoundError:
         return 0
     if not S_ISREG(status.st_mode):
-        raise DamagedError(
+        raise DamagedJournalError(
             f"{path} must be a file for finished steps, but is a folder or a device. Give another "
             "path."
         )
@@ -105,8 +105,8 @@ def _refuse_other_header(path: Path, header: bytes) -> None:
     # The header of a journal, though of another one, or the first line of any other file?
     other = _parse_json(first) if first.endswith(b"\n") else None
     if isinstance(other, dict) and isinstance(other.get("work"), str):
-        raise OtherWorkError(f"{path} belongs to other work. Remove it to begin anew.")
-    raise DamagedError(
+        raise JournalMismatchError(f"{path} belongs to other work. Remove it to begin anew.")
+    raise DamagedJournalError(
         f"{path} is damaged, or no file of finished steps. Remove it to begin anew, or give "
         "another path."
     )
@@ -116,7 +116,7 @@ def _parse_entry(line: bytes, path: Path, *, number: int) -> Any:
     """Return the step on a line, or raise DamagedError with the number of the line."""
     entry = _parse_json(line)
     if entry is None:
-        raise damaged(path, number)
+        raise damaged_line_error(path, number)
     return entry
 
 

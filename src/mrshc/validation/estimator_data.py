@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from mrshc.core.data.array_matrix import ArrayMatrix
-from mrshc.core.data.conversion import stored_matrix, table_in_memory, warn_of_absent_chunks
+from mrshc.core.data.conversion import as_stored_matrix, unwrap_anndata, warn_of_absent_chunks
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.utils.sample_alignment import are_same_names, is_default_index, is_permuted_index
 from mrshc.validation.tables import (
@@ -54,7 +54,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
     ValueError
         If X is not numeric, not finite, too small, or differs from the data of the fit.
     """
-    data = stored_matrix(X, report_absent_chunks=reset)
+    data = as_stored_matrix(X, report_absent_chunks=reset)
     if data is not None:
         n, p = data.shape
         # Otherwise X is small or its orientation is wrong, and the checks of arrays apply.
@@ -67,9 +67,9 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
                 delete_attributes(estimator, "feature_names_in_", "sample_names_in_")
             return data
         X = data.columns(np.arange(p))
-    array = _validate_array(estimator, table_in_memory(X), reset=reset)
+    array = _validate_array(estimator, unwrap_anndata(X), reset=reset)
     data = ArrayMatrix(array)
-    _check_content(data, X=table_in_memory(X), n_threads=n_threads)
+    _check_content(data, X=unwrap_anndata(X), n_threads=n_threads)
     if reset:
         _store_sample_names(estimator, X)
     return data

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from mrshc.errors import Parameter, ParameterError, PythonOnly, refused
+from mrshc.errors import Parameter, ParameterError, PythonOnly, invalid_parameter_error
 
 # Largest integer of type int64, to which numpy and compiled functions convert.
 _LARGEST_INTEGER = 2**63 - 1
@@ -90,7 +90,9 @@ def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: 
         # The limit of int64 is mentioned only where it is the reason.
         high = largest if _is_integer(value) and value > largest else high
         wanted = f"at least {low}" if high is None else f"in [{low}, {high}]"
-        raise refused(name, value, allowed=f"be a whole number {wanted}", advice=advice)
+        raise invalid_parameter_error(
+            name, value, allowed=f"be a whole number {wanted}", advice=advice
+        )
     return int(value)
 
 
@@ -120,7 +122,7 @@ def check_integer_or_keyword(
     return check_integer(name, value, **limits)
 
 
-def check_jobs(n_jobs: Any) -> int | None:
+def check_n_jobs(n_jobs: Any) -> int | None:
     """Return the number of workers after checking that joblib accepts it."""
     if n_jobs is None:
         return None
@@ -140,7 +142,7 @@ def check_seed(random_state: Any) -> np.random.RandomState:
     try:
         return check_random_state(random_state)
     except ValueError:
-        raise refused(
+        raise invalid_parameter_error(
             "random_state",
             random_state,
             allowed=f"be None, a whole number in [0, {2**32 - 1}] or a RandomState instance",
@@ -170,12 +172,12 @@ def check_increasing_integers(
     # A string is iterable too, and is refused as a whole rather than letter by letter.
     candidates = None if isinstance(values, str) or not np.iterable(values) else list(values)
     if not candidates:
-        raise refused(
+        raise invalid_parameter_error(
             name, values, allowed="be a whole number, an increasing sequence of them or 'auto'"
         )
     checked = tuple(check_integer(name, v, low=low, high=high, advice=advice) for v in candidates)
     if any(b <= a for a, b in pairwise(checked)):
-        raise refused(
+        raise invalid_parameter_error(
             name,
             list(checked),
             allowed="increase from candidate to candidate",
@@ -205,7 +207,9 @@ def check_number(name: str, value: Any, *, low: float, high: float, advice: str)
     # bool is a subclass of int, but True is hardly meant as a number.
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_number or not low <= value <= high:
-        raise refused(name, value, allowed=f"be a number in [{low:g}, {high:.6g}]", advice=advice)
+        raise invalid_parameter_error(
+            name, value, allowed=f"be a number in [{low:g}, {high:.6g}]", advice=advice
+        )
     return float(value)
 
 
@@ -229,7 +233,7 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
     # True == 1 in Python, so the types must agree too.
     if not any(type(value) is type(option) and value == option for option in options):
         known = ", ".join(repr(option) for option in options)
-        raise refused(name, value, allowed=f"be one of {known}")
+        raise invalid_parameter_error(name, value, allowed=f"be one of {known}")
     return value
 
 

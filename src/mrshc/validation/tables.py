@@ -14,7 +14,7 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from mrshc.core.data.shape_and_dtype import OutOfRangeError, in_range
+from mrshc.core.data.shape_and_dtype import OutOfRangeError, refuse_overflow
 from mrshc.errors import UserError
 
 # Double precision has 53 bits of precision: it represents every integer up to this one exactly.
@@ -43,7 +43,7 @@ def explain_conversion_errors(X: Any) -> Iterator[None]:
         The data that are converted within the block.
     """
     try:
-        with in_range():
+        with refuse_overflow():
             yield
     except OutOfRangeError:  # its message is complete
         raise

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from mrshc.core.data.centred_array import centred_array
-from mrshc.core.data.conversion import data_matrix
+from mrshc.core.data.centred_array import centre_array
+from mrshc.core.data.conversion import as_data_matrix
 from mrshc.core.data.statistics import column_variances
 from storage_backends import matrix_at, tables
 
@@ -25,7 +25,7 @@ def test_products_are_those_of_the_centred_data(center, layout, dtype):
     rng = np.random.default_rng(0)
     X = rng.normal(loc=3, size=(7, 2500)).astype(dtype)
     centred = explicitly_centred(X.astype(np.float64), center)
-    matrix = centred_array(LAYOUTS[layout](X), center=center, drop_constant=False)
+    matrix = centre_array(LAYOUTS[layout](X), center=center, drop_constant=False)
     u, indices = rng.normal(size=7), np.array([1, 4, 2400])
     weights = rng.normal(size=3)
     np.testing.assert_allclose(matrix.transposed_times(u), centred.T @ u, rtol=1e-12, atol=1e-11)
@@ -39,20 +39,20 @@ def test_products_are_those_of_the_centred_data(center, layout, dtype):
 def test_cross_product_is_that_of_the_centred_data():
     X = np.random.default_rng(0).normal(loc=3, size=(50, 4))
     centred = explicitly_centred(X, "columns")
-    matrix = centred_array(X, center="columns", drop_constant=False)
+    matrix = centre_array(X, center="columns", drop_constant=False)
     np.testing.assert_allclose(matrix.cross_product(), centred.T @ centred, atol=1e-12)
 
 
 def test_float32_data_are_neither_copied_nor_widened():
     X = np.ones((4, 5), dtype=np.float32)
-    assert centred_array(X, center="columns", drop_constant=True).values is X
+    assert centre_array(X, center="columns", drop_constant=True).values is X
 
 
 def test_a_large_offset_does_not_reduce_the_accuracy_in_float32():
     rng = np.random.default_rng(1)
     X = (rng.integers(-50, 50, size=(6, 40)) + 10_000.0).astype(np.float32)  # exact in float32
     u = rng.normal(size=6)
-    matrix = centred_array(X, center="columns", drop_constant=True)
+    matrix = centre_array(X, center="columns", drop_constant=True)
     exact = explicitly_centred(X.astype(np.float64), "columns").T @ u
     np.testing.assert_allclose(matrix.transposed_times(u), exact, rtol=1e-11)
 
@@ -61,11 +61,11 @@ def test_a_large_offset_does_not_reduce_the_accuracy_in_float32():
 def test_constant_columns_vanish_exactly_whatever_the_centring(center):
     X = np.random.default_rng(2).normal(size=(9, 4))
     X[:, 2] = 0.1  # its mean, added up, is not 0.1
-    matrix = centred_array(X, center=center, drop_constant=True)
+    matrix = centre_array(X, center=center, drop_constant=True)
     slopes = matrix.transposed_times(np.random.default_rng(3).normal(size=9))
     assert slopes[2] == 0.0
     assert np.all(slopes[[0, 1, 3]] != 0.0)
-    assert data_matrix(X).summary().n_constant == 1
+    assert as_data_matrix(X).summary().n_constant == 1
 
 
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
@@ -75,7 +75,7 @@ def test_missing_cells_are_filled_with_the_mean_of_the_observed_ones(center):
     means = {"columns": np.nanmean(X, axis=0), "grand": np.nanmean(X), "none": 0.0}
     centred = X - means[center]
     filled = np.where(np.isnan(X), np.nanmean(centred), centred)
-    matrix = centred_array(X, center=center, drop_constant=False)
+    matrix = centre_array(X, center=center, drop_constant=False)
     np.testing.assert_allclose(matrix.values - matrix.offsets, filled, atol=1e-12)
     assert np.isnan(X).sum() == 3, "the array of the caller must not change"
 
@@ -86,7 +86,7 @@ def test_missing_cells_at_a_large_offset_do_not_reduce_the_accuracy_in_float32()
     X[rng.random(X.shape) < 0.1] = np.nan
     u, some = rng.normal(size=20), np.array([3, 20])
     single, double = (
-        centred_array(table, center="columns", drop_constant=True)
+        centre_array(table, center="columns", drop_constant=True)
         for table in (X, X.astype(np.float64))
     )
     np.testing.assert_allclose(single.transposed_times(u), double.transposed_times(u), atol=1e-11)
@@ -151,11 +151,11 @@ def test_constant_columns_vanish_in_every_storage(backend, center):
     A[:, 30] = np.float32(1e6)
     without = np.delete(np.arange(40), [2, 30])
     matrix = matrix_at(backend(A), center=center)
-    assert data_matrix(backend(A)).summary().n_constant == 2
+    assert as_data_matrix(backend(A)).summary().n_constant == 2
     assert np.all(matrix.gram_without(without) == 0.0)
 
 
 def test_variances_are_those_of_the_array(backend):
     for A in tables(backend):
         expected = column_variances(backend.in_memory(A))
-        np.testing.assert_allclose(data_matrix(backend(A)).variances(), expected, rtol=1e-9)
+        np.testing.assert_allclose(as_data_matrix(backend(A)).variances(), expected, rtol=1e-9)

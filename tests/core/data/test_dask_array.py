@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from mrshc import SHC, MrSHC
 from mrshc.core.data import dask_array as chunked
-from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import UnreadableError
 from storage_backends import clustered
 
@@ -59,7 +59,7 @@ def describe_block(block, start, _xp):
 
 def assert_passes_read(X, A):
     """Check that a pass reads A in order in other processes, and that columns are those of A."""
-    source = stored_matrix(X)
+    source = as_stored_matrix(X)
     starts, blocks, processes = zip(*source.map_blocks(describe_block), strict=True)
     assert list(starts) == sorted(starts)
     assert os.getpid() not in processes
@@ -108,7 +108,7 @@ def count_calls(folder, fails=0):
 def test_persisted_chunks_are_used_as_they_are(A, tmp_path):
     X = in_chunks_of_columns(A).map_blocks(count_calls(tmp_path), dtype=float).persist()
     distributed.wait(X)
-    source = stored_matrix(X)
+    source = as_stored_matrix(X)
     for _ in range(2):
         list(source.map_blocks(describe_block))
     assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}
@@ -119,7 +119,7 @@ def test_common_tasks_of_all_chunks_run_once_in_a_pass(A, tmp_path):
     A = np.nan_to_num(A)
     X = in_chunks_of_columns(A).map_blocks(count_calls(tmp_path), dtype=float)
     X = X - X.mean(axis=1, keepdims=True)
-    source = stored_matrix(X)
+    source = as_stored_matrix(X)
     assert source.columns(np.array([], dtype=np.intp)).shape == (N, 0)
     blocks = [block for _, block, _ in source.map_blocks(describe_block)]
     np.testing.assert_allclose(np.concatenate(blocks, axis=1), A - A.mean(axis=1, keepdims=True))
@@ -129,7 +129,7 @@ def test_common_tasks_of_all_chunks_run_once_in_a_pass(A, tmp_path):
 @pytest.mark.usefixtures("client")
 def test_few_tasks_are_submitted_ahead(A, tmp_path):
     X = in_chunks_of_columns(A, 1).map_blocks(count_calls(tmp_path), dtype=float)
-    pass_ = stored_matrix(X).map_blocks(describe_block)
+    pass_ = as_stored_matrix(X).map_blocks(describe_block)
     next(pass_)
     time.sleep(0.5)
     assert len(list(tmp_path.iterdir())) <= 2 * chunked._MIN_BATCH_SIZE
@@ -145,7 +145,7 @@ def test_large_functions_are_submitted_without_a_warning(A):
         def __call__(self, _block, start, _xp):
             return self.values[start]
 
-    assert list(stored_matrix(in_chunks_of_columns(A)).map_blocks(Large())) == list(
+    assert list(as_stored_matrix(in_chunks_of_columns(A)).map_blocks(Large())) == list(
         range(0, P, WIDTH)
     )
 
@@ -162,7 +162,7 @@ def test_tasks_of_a_lost_worker_are_run_again(client, A, persisted):
         time.sleep(0.05)
         return start, np.array(block)
 
-    pass_ = stored_matrix(X).map_blocks(slow)
+    pass_ = as_stored_matrix(X).map_blocks(slow)
     results = [next(pass_)]
     kill_one(client)
     results += pass_
@@ -180,7 +180,7 @@ def test_a_chunk_that_fails_at_first_is_tried_again(A, tmp_path):
 @pytest.mark.usefixtures("client")
 def test_a_chunk_that_fails_for_good(A, tmp_path):
     X = in_chunks_of_columns(A).map_blocks(count_calls(tmp_path, fails=100), dtype=float)
-    source = stored_matrix(X)
+    source = as_stored_matrix(X)
     message = "^Columns 12 to 15 of the dask array cannot be read: the network is down. Check"
     with pytest.raises(UnreadableError, match=message):
         list(source.map_blocks(describe_block))
@@ -197,7 +197,7 @@ def test_errors_of_the_function_are_raised_unchanged(A, tmp_path):
         raise OSError("ours")
 
     with pytest.raises(OSError, match="ours") as caught:
-        list(stored_matrix(in_chunks_of_columns(A)).map_blocks(fails))
+        list(as_stored_matrix(in_chunks_of_columns(A)).map_blocks(fails))
     assert type(caught.value) is OSError
     assert "in fails" in caught.value.__notes__[0]  # the traceback on the worker
     assert {path.stat().st_size for path in tmp_path.iterdir()} == {1}  # without a second attempt
@@ -216,7 +216,7 @@ class Unloadable:
 @pytest.mark.usefixtures("client")
 def test_workers_that_lack_a_package(A):
     with pytest.raises(UnreadableError, match=r"No module named 'only_here'\. Install the same"):
-        list(stored_matrix(in_chunks_of_columns(A)).map_blocks(Unloadable()))
+        list(as_stored_matrix(in_chunks_of_columns(A)).map_blocks(Unloadable()))
 
 
 # Fits ---------------------------------------------------------------------------------------

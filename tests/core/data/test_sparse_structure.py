@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from mrshc import MrSHC
-from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import UnreadableError
 from storage_backends import hdf5_group, in_group, zarr_group
 
@@ -21,7 +21,7 @@ def make_table():
 
 def read_in_blocks(X):
     return np.concatenate(
-        list(stored_matrix(X).map_blocks(lambda block, _start, _xp: block)), axis=1
+        list(as_stored_matrix(X).map_blocks(lambda block, _start, _xp: block)), axis=1
     )
 
 
@@ -97,7 +97,7 @@ def test_a_matrix_with_inconsistent_parts(kind, part, change, message):
     with pytest.raises(
         ValueError, match=rf"^X must be a sparse matrix .*the sparse matrix.*{message}"
     ):
-        stored_matrix(X)
+        as_stored_matrix(X)
     with pytest.raises(ValueError, match="the sparse matrix"):
         MrSHC(n_clusters=2).fit(X)
 
@@ -128,16 +128,16 @@ def test_a_group_without_a_shape_of_two_numbers(tmp_path, kind, shape):
         group.attrs["shape"] = shape
     message = "indptr must have length" if shape == [10**9] * 2 else "attribute 'shape' must be two"
     with pytest.raises(UnreadableError, match=rf"/X cannot be read: its {message}"):
-        stored_matrix(group)
+        as_stored_matrix(group)
 
 
 def test_a_shape_far_larger_than_the_number_of_values(tmp_path):
     group = in_group(make_table(), hdf5_group(tmp_path), "csc_matrix")
     group.attrs["shape"] = [10**9, P]
     with pytest.raises(UnreadableError, match="its shape must fit the number of its values"):
-        stored_matrix(group)
+        as_stored_matrix(group)
     with pytest.raises(ValueError, match=r"its shape must fit .* is \(1000000000, 1000000000\)"):
-        stored_matrix(sparse.coo_array((10**9, 10**9)))
+        as_stored_matrix(sparse.coo_array((10**9, 10**9)))
 
 
 def coo(**changes):
@@ -199,7 +199,7 @@ OTHER_FORMATS = {
 @pytest.mark.parametrize("make", OTHER_FORMATS.values(), ids=OTHER_FORMATS)
 def test_matrices_of_other_formats_with_inconsistent_parts(make):
     with pytest.raises(ValueError, match=r"^X must be a sparse matrix .*the sparse matrix"):
-        stored_matrix(make())
+        as_stored_matrix(make())
 
 
 @pytest.mark.parametrize("kind", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
@@ -223,7 +223,9 @@ def test_values_of_the_same_cell_are_summed(kind, dtype):
     expected = np.zeros((N, P))
     np.add.at(expected, (rows, columns), np.full(5, 100).astype(dtype).astype(float))
     np.testing.assert_array_equal(read_in_blocks(X), expected)
-    np.testing.assert_array_equal(stored_matrix(X).columns(np.arange(P)[::-1]), expected[:, ::-1])
+    np.testing.assert_array_equal(
+        as_stored_matrix(X).columns(np.arange(P)[::-1]), expected[:, ::-1]
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ">f4", ">i2", np.uint64, bool])
@@ -247,7 +249,7 @@ def test_a_group_of_other_values_than_numbers(tmp_path, kind, values):
     with pytest.raises(
         ValueError, match=r"X must hold real numbers, but .*/X holds (complex|text)"
     ):
-        stored_matrix(group)
+        as_stored_matrix(group)
 
 
 def damaged_chunk(block):
@@ -293,10 +295,10 @@ def test_datasets_that_refer_to_other_files_are_refused(tmp_path, other):
     with h5py.File(tmp_path / "X.h5", "w") as file:
         outside = file.create_dataset("outside", (3, 4), float, external=[(str(other), 0, 96)])
         with pytest.raises(ValueError, match=r"X\.h5/outside keeps the values of .* another file"):
-            stored_matrix(outside)
+            as_stored_matrix(outside)
         virtual = file.create_virtual_dataset("virtual", layout)
         with pytest.raises(ValueError, match=r"X\.h5/virtual holds .* as a virtual dataset"):
-            stored_matrix(virtual)
+            as_stored_matrix(virtual)
 
 
 def test_a_sparse_group_with_a_part_in_another_file(tmp_path, other):
@@ -304,7 +306,7 @@ def test_a_sparse_group_with_a_part_in_another_file(tmp_path, other):
     del group["data"]
     group["data"] = h5py.ExternalLink(str(other), "/X")
     with pytest.raises(ValueError, match=r"X\.h5ad.* external link to .*other\.h5"):
-        stored_matrix(group)
+        as_stored_matrix(group)
 
 
 @pytest.mark.parametrize(
@@ -324,4 +326,4 @@ def test_parts_that_are_no_arrays_are_refused(form, part, value):
     setattr(matrix, part, value)
     kind = type(value).__name__
     with pytest.raises(ValueError, match=f"its {part} must be an array, but is a {kind}"):
-        stored_matrix(matrix)
+        as_stored_matrix(matrix)

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from mrshc.core.data import block_reading
 from mrshc.core.data.array_file import FileMatrix
-from mrshc.core.data.conversion import stored_matrix
+from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import UnreadableError
 from storage_backends import (
     backed,
@@ -87,7 +87,7 @@ class Storage:
         self.name, self.folder = name, folder
 
     def __call__(self, A):
-        return stored_matrix(STORAGES[self.name](A, self.folder))
+        return as_stored_matrix(STORAGES[self.name](A, self.folder))
 
     def expected(self, A):
         return np.nan_to_num(A) if self.name == "dask, shared" else A
@@ -192,10 +192,10 @@ def test_errors_of_the_function_are_raised_unchanged(storage):
 def test_arrays_and_tables_in_memory_are_not_stored_matrices():
     A = make_table()
     for X in (A, A.tolist(), pd.DataFrame(A), np.float64(3), None, "text", np.ma.masked_invalid(A)):
-        assert stored_matrix(X) is None
-    assert stored_matrix(SimpleNamespace(X=A, isbacked=False)) is None
-    source = stored_matrix(sparse.csc_array(A))
-    assert stored_matrix(source) is source
+        assert as_stored_matrix(X) is None
+    assert as_stored_matrix(SimpleNamespace(X=A, isbacked=False)) is None
+    source = as_stored_matrix(sparse.csc_array(A))
+    assert as_stored_matrix(source) is source
 
 
 def test_optional_packages_are_not_imported():
@@ -226,18 +226,18 @@ def test_other_values_than_real_numbers_are_refused(tmp_path, values, message):
     with pytest.raises(
         ValueError, match=rf"X must hold real numbers, but .*X\.npy holds {message}"
     ):
-        stored_matrix(mapped(values, tmp_path))
+        as_stored_matrix(mapped(values, tmp_path))
     with pytest.raises(ValueError, match=f"the dask array holds {message}"):
-        stored_matrix(dask.array.from_array(values, chunks=(3, 2)))
+        as_stored_matrix(dask.array.from_array(values, chunks=(3, 2)))
 
 
 def test_text_and_complex_numbers_are_refused_in_other_storages(tmp_path):
     with pytest.raises(ValueError, match=r"X\.h5/X holds text or other objects"):
-        stored_matrix(in_hdf5(np.full((3, 4), "a", dtype=object), tmp_path))
+        as_stored_matrix(in_hdf5(np.full((3, 4), "a", dtype=object), tmp_path))
     with pytest.raises(ValueError, match="the sparse matrix holds complex numbers"):
-        stored_matrix(sparse.csc_array(np.ones((3, 4), dtype=complex)))
+        as_stored_matrix(sparse.csc_array(np.ones((3, 4), dtype=complex)))
     with pytest.raises(ValueError, match="the torch array holds complex numbers"):
-        stored_matrix(torch.ones((3, 4), dtype=torch.complex64))
+        as_stored_matrix(torch.ones((3, 4), dtype=torch.complex64))
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 4)])
@@ -252,32 +252,32 @@ def test_arrays_of_other_dimensions_are_refused(tmp_path, shape):
     )
     for make in makers:
         with pytest.raises(ValueError, match=f"has {len(shape)} dimensions. Reshape it"):
-            stored_matrix(make(A, tmp_path))
+            as_stored_matrix(make(A, tmp_path))
 
 
 def test_other_groups_are_refused(tmp_path):
     for group in (hdf5_group(tmp_path), zarr_group(tmp_path)):
         with pytest.raises(ValueError, match=r"/X is a group of other objects. Pass one of them"):
-            stored_matrix(group)
+            as_stored_matrix(group)
 
 
 def test_a_closed_file_is_refused(tmp_path):
     dataset = in_hdf5(make_table(), tmp_path)
     dataset.file.close()
     with pytest.raises(ValueError, match=r"HDF5 file is closed\. Keep the file open"):
-        stored_matrix(dataset)
+        as_stored_matrix(dataset)
 
 
 def test_dask_arrays_of_unknown_size_are_refused():
     X = dask.array.from_array(make_table(), chunks=(N, 5))
     with pytest.raises(ValueError, match=r"Call X\.compute_chunk_sizes\(\) first"):
-        stored_matrix(X[X[:, 0] > 0])
+        as_stored_matrix(X[X[:, 0] > 0])
 
 
 def test_a_missing_optional_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "array_api_compat", None)
     with pytest.raises(ImportError, match=r"array of torch, .* pip install 'mrshc\[gpu\]'"):
-        stored_matrix(torch.ones((3, 4)))
+        as_stored_matrix(torch.ones((3, 4)))
 
 
 # ---- unreadable data
@@ -297,7 +297,7 @@ def test_a_truncated_hdf5_file(tmp_path):
     path = tmp_path / "X.h5"
     with h5py.File(path) as file:
         dataset = file["X"]
-        source = stored_matrix(dataset)
+        source = as_stored_matrix(dataset)
         os.truncate(path, dataset.id.get_chunk_info(5).byte_offset)
         assert_unreadable(
             source, r"^Columns \d+ to \d+ of .*X\.h5/X cannot be read: .*file is complete"
@@ -314,20 +314,20 @@ def test_a_damaged_hdf5_file(tmp_path):
         file.seek(offset)
         file.write(b"\xff" * 50)
     with h5py.File(tmp_path / "X.h5") as file:
-        assert_unreadable(stored_matrix(file["X"]), "^Columns 7 to 13 of")
+        assert_unreadable(as_stored_matrix(file["X"]), "^Columns 7 to 13 of")
 
 
 def test_a_damaged_zarr_chunk(tmp_path):
     array = in_zarr(make_table(), tmp_path, chunks=(N, 7))
     (tmp_path / "X.zarr" / "c" / "0" / "2").write_bytes(b"nonsense")
     assert_unreadable(
-        stored_matrix(array), r"^Columns 14 to 20 of file://.*X\.zarr.* cannot be read: "
+        as_stored_matrix(array), r"^Columns 14 to 20 of file://.*X\.zarr.* cannot be read: "
     )
 
 
 def test_a_truncated_memory_map(tmp_path):
     A = np.zeros((N, 4096))
-    source = stored_matrix(mapped(A, tmp_path))
+    source = as_stored_matrix(mapped(A, tmp_path))
     os.truncate(tmp_path / "X.npy", 10_000)
     assert_unreadable(
         source, r"X\.npy cannot be read: the file has 10000 bytes, but \d+ are expected\. C"
@@ -340,7 +340,7 @@ def test_a_sparse_group_that_lacks_a_part(tmp_path, kind, part):
     group = in_group(make_table(), hdf5_group(tmp_path), kind)
     del group[part]
     with pytest.raises(UnreadableError, match=rf"^Columns 0 to {P - 1} of .*/X cannot be read: "):
-        stored_matrix(group)
+        as_stored_matrix(group)
 
 
 @pytest.mark.parametrize("kind", ["csc_matrix", "csr_matrix"])
@@ -348,7 +348,7 @@ def test_a_sparse_group_with_an_index_out_of_range(tmp_path, kind):
     group = in_group(make_table(), hdf5_group(tmp_path), kind)
     group["indices"][3] = 1000
     with pytest.raises(UnreadableError, match=r"^Columns 0 to .*/X cannot be read: "):
-        list(stored_matrix(group).map_blocks(block_start))
+        list(as_stored_matrix(group).map_blocks(block_start))
 
 
 def with_failing_chunk(A, start, error):
@@ -365,7 +365,7 @@ def with_failing_chunk(A, start, error):
 def test_a_dask_chunk_that_raises():
     X = with_failing_chunk(make_table(), 20, RuntimeError("the disk is gone. Really"))
     assert_unreadable(
-        stored_matrix(X),
+        as_stored_matrix(X),
         "^Columns 20 to 24 of the dask array cannot be read: the disk is gone. Check",
     )
 
@@ -374,7 +374,7 @@ def test_a_dask_chunk_of_another_shape_than_declared():
     X = dask.array.from_array(make_table(), chunks=(N, 5))
     X = X.map_blocks(lambda block: block[:, :1], dtype=float, chunks=X.chunks)
     assert_unreadable(
-        stored_matrix(X), r"^Columns 0 to 4 of .* the chunk has shape \(12, 1\), not \(12, 5\)"
+        as_stored_matrix(X), r"^Columns 0 to 4 of .* the chunk has shape \(12, 1\), not \(12, 5\)"
     )
 
 
@@ -382,9 +382,9 @@ def test_masked_and_sparse_dask_chunks():
     A = make_table()
     X = dask.array.from_array(A, chunks=(N, 5))
     masked = X.map_blocks(lambda b: np.ma.masked_array(np.nan_to_num(b), np.isnan(b)), dtype=float)
-    np.testing.assert_array_equal(read_in_pass(stored_matrix(masked))[0], A)
+    np.testing.assert_array_equal(read_in_pass(as_stored_matrix(masked))[0], A)
     thin = X.map_blocks(sparse.csc_array, dtype=float, meta=np.empty((0, 0)))
-    np.testing.assert_array_equal(read_in_pass(stored_matrix(thin))[0], A)
+    np.testing.assert_array_equal(read_in_pass(as_stored_matrix(thin))[0], A)
 
 
 class Dataset:
@@ -483,7 +483,7 @@ def test_a_memory_map_is_not_loaded_as_a_whole(tmp_path, monkeypatch, order):
         monkeypatch.setattr(block_reading, limit, 1 << 17)  # 512 kB
     n, p = 100, 1 << 18  # 100 MB
     array = np.memmap(tmp_path / "X", np.float32, "w+", shape=(n, p), order=order)
-    source = stored_matrix(array)
+    source = as_stored_matrix(array)
     before = anonymous_memory()
     held = max(source.map_blocks(lambda _block, _start, _xp: anonymous_memory()))
     assert held - before < 10 << 20
@@ -491,10 +491,10 @@ def test_a_memory_map_is_not_loaded_as_a_whole(tmp_path, monkeypatch, order):
 
 def test_tensors_with_gradients_and_of_type_bfloat16():
     A = make_table(np.float32)
-    source = stored_matrix(torch.from_numpy(A).requires_grad_())
+    source = as_stored_matrix(torch.from_numpy(A).requires_grad_())
     np.testing.assert_array_equal(read_in_pass(source)[0], A)
     np.testing.assert_array_equal(source.columns(np.array([3, 1])), A[:, [3, 1]])
     rounded = torch.from_numpy(A).to(torch.bfloat16)
-    source = stored_matrix(rounded)
+    source = as_stored_matrix(rounded)
     assert source.dtype == np.float32
     np.testing.assert_array_equal(source.columns(np.array([3])), rounded.float().numpy()[:, [3]])

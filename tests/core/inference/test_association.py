@@ -4,7 +4,7 @@ from scipy import stats
 from scipy.spatial.distance import cdist
 
 from mrshc.core.inference.association import benjamini_hochberg, cauchy_combination, rank_p_values
-from mrshc.core.kernels.k_means import lloyd_iterations
+from mrshc.core.kernels.k_means import run_lloyd_iterations
 from mrshc.core.trees.tree import pairwise_distances
 from storage_backends import matrix_at, tables
 
@@ -178,7 +178,7 @@ def test_consolidation_is_plain_k_means_without_centres(k):
         start = rng.permutation(np.arange(30) % k)
         distances = pairwise_distances(X, "sqeuclidean")
         for max_iter in (1, 20):
-            found = lloyd_iterations(distances, start, max_iter)
+            found = run_lloyd_iterations(distances, start, max_iter)
             np.testing.assert_array_equal(found, lloyd(X, start, max_iter))
         assert not np.array_equal(found, start)
 
@@ -186,6 +186,6 @@ def test_consolidation_is_plain_k_means_without_centres(k):
 def test_a_cluster_that_loses_all_its_samples_is_dropped():
     X = np.array([[-10.0], [-10.1], [10.0], [10.1], [-10.2], [10.2]])
     start = np.array([0, 0, 1, 1, 2, 2])
-    found = lloyd_iterations(pairwise_distances(X, "sqeuclidean"), start, 20)
+    found = run_lloyd_iterations(pairwise_distances(X, "sqeuclidean"), start, 20)
     np.testing.assert_array_equal(found, [0, 0, 1, 1, 0, 1])
     np.testing.assert_array_equal(start, [0, 0, 1, 1, 2, 2])

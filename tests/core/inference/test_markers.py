@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mrshc.core.inference.markers import Contrast, marks
+from mrshc.core.inference.markers import Contrast, marker_statistics
 from mrshc.core.trees.tree import agglomerate, pairwise_distances
 from mrshc.datasets import make_noise, make_simulation_1, make_simulation_2
 from storage_backends import matrix_at, tables
@@ -17,7 +17,7 @@ def contrasts_of(labels):
 
 
 def compute_markers(X, features, labels, *, linkage="complete", metric="sqeuclidean", weights=None):
-    return marks(
+    return marker_statistics(
         matrix_at(X),
         np.asarray(features),
         contrasts_of(labels),

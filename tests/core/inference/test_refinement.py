@@ -6,9 +6,9 @@ from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import cdist, pdist
 
 from mrshc.core.inference.refinement import (
-    RefineSettings,
+    RefinementSettings,
     association_p_values,
-    refine,
+    refine_feature_set,
     split_into_folds,
 )
 from mrshc.core.trees.tree import LINKAGES
@@ -22,7 +22,7 @@ from storage_backends import matrix_at, path_on, tables
 
 
 def run_refinement(X, start, **settings):
-    return refine(matrix_at(X), np.asarray(start), RefineSettings(**settings))
+    return refine_feature_set(matrix_at(X), np.asarray(start), RefinementSettings(**settings))
 
 
 def refined_after_search(X, *, q=20, rank=1, **settings):
@@ -30,7 +30,7 @@ def refined_after_search(X, *, q=20, rank=1, **settings):
     matrix = matrix_at(X)
     path = path_on(matrix, n_components=rank)
     start = path.search(q=q, rank=rank, tolerance=0).indices
-    return refine(matrix, start, RefineSettings(**settings))
+    return refine_feature_set(matrix, start, RefinementSettings(**settings))
 
 
 # Comparison with a simple implementation -------------------------------------------------------
@@ -77,7 +77,9 @@ def plain_association(X, present, linkage):
 def test_p_values_equal_those_of_a_simple_implementation(linkage, size):
     X = make_simulation_1(size, mu=1.2, sizes=(10, 9, 8)).X[:, 35:75]
     present = np.sort(np.random.default_rng(size).choice(40, size, replace=False))
-    found = association_p_values(matrix_at(X), present, settings=RefineSettings(linkage=linkage))
+    found = association_p_values(
+        matrix_at(X), present, settings=RefinementSettings(linkage=linkage)
+    )
     expected = plain_association(X, present, linkage)
     plain = np.isfinite(expected)
     assert plain.sum() > 25
@@ -88,10 +90,10 @@ def test_a_feature_never_helps_to_make_the_trees_it_is_tested_against():
     X = np.random.default_rng(0).normal(size=(30, 40))
     present = np.arange(25)
     X[:, 3] *= 10  # first of all folds, and stays so
-    before = association_p_values(matrix_at(X), present, settings=RefineSettings())
+    before = association_p_values(matrix_at(X), present, settings=RefinementSettings())
     changed = X.copy()
     changed[:, 3] = np.sign(X[:, 3]) * X[:, 3] ** 2
-    after = association_p_values(matrix_at(changed), present, settings=RefineSettings())
+    after = association_p_values(matrix_at(changed), present, settings=RefinementSettings())
     assert after[3] == before[3]
     assert np.mean(after != before) > 0.5, "it does help to make those of the others"
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
-from mrshc.core.data.centred_array import centred_array
+from mrshc.core.data.centred_array import centre_array
 from mrshc.core.data.statistics import column_variances
-from mrshc.core.robust.missing_values import CompletedSamples, completed
+from mrshc.core.robust.missing_values import CompletedSamples, complete_missing_cells
 from mrshc.core.trees.tree import METRICS, agglomerate
 from mrshc.datasets import make_simulation_1
 from mrshc.metrics import classification_error_rate
@@ -35,7 +35,7 @@ def assert_distances(distances):
 @pytest.mark.parametrize("metric", METRICS)
 def test_complete_data_are_not_changed(metric):
     X = np.random.default_rng(0).normal(size=(10, 4))
-    samples = completed(X)
+    samples = complete_missing_cells(X)
     assert samples.values is X
     np.testing.assert_array_equal(samples.distances(metric), scipy_distances(X, metric))
 
@@ -44,7 +44,7 @@ def test_observed_cells_and_the_array_of_the_caller_do_not_change():
     rng = np.random.default_rng(1)
     X = with_missing_cells(rng, low_rank(rng))
     before = X.copy()
-    samples = completed(X)
+    samples = complete_missing_cells(X)
     np.testing.assert_array_equal(X, before)
     observed = ~np.isnan(X)
     np.testing.assert_array_equal(samples.values[observed], X[observed])
@@ -57,7 +57,7 @@ def test_missing_cells_are_predicted_from_the_other_cells_of_their_sample():
     truth = low_rank(rng, sd=0.2)
     X = with_missing_cells(rng, truth)
     missing = np.isnan(X)
-    error = (completed(X).values - truth)[missing]
+    error = (complete_missing_cells(X).values - truth)[missing]
     from_means = (np.nanmean(X, axis=0) - truth)[missing]
     assert np.mean(error**2) < 0.1 * np.mean(from_means**2)
 
@@ -68,7 +68,7 @@ def test_the_variance_estimates_the_squared_error():
     for _ in range(20):
         truth = low_rank(rng, sd=0.5)
         X = with_missing_cells(rng, truth)
-        samples, missing = completed(X), np.isnan(X)
+        samples, missing = complete_missing_cells(X), np.isnan(X)
         errors.append(np.mean((samples.values - truth)[missing] ** 2))
         variances.append(np.mean(samples.variances[missing]))
     assert 0.7 < np.mean(variances) / np.mean(errors) < 1.2
@@ -81,7 +81,7 @@ def test_a_sample_without_observed_cells_has_average_distances():
         truth = low_rank(rng, sd=0.5)
         X = truth.copy()
         X[0] = np.nan
-        far = completed(X).distances("sqeuclidean")[0, 1:].mean()
+        far = complete_missing_cells(X).distances("sqeuclidean")[0, 1:].mean()
         ratios.append(far / scipy_distances(truth, "sqeuclidean")[1:, 1:].mean())
     assert np.mean(ratios) == pytest.approx(1, abs=0.15)
 
@@ -91,9 +91,9 @@ def test_excluded_samples_do_not_change_the_others():
     X = with_missing_cells(rng, low_rank(rng, n=30))
     with_excluded = np.vstack([np.full(X.shape[1], 50.0), X])
     with_excluded[0, :3] = np.nan
-    apart = completed(with_excluded, apart=np.array([0])).distances("sqeuclidean")
+    apart = complete_missing_cells(with_excluded, apart=np.array([0])).distances("sqeuclidean")
     assert_distances(apart)
-    np.testing.assert_array_equal(apart[1:, 1:], completed(X).distances("sqeuclidean"))
+    np.testing.assert_array_equal(apart[1:, 1:], complete_missing_cells(X).distances("sqeuclidean"))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -105,7 +105,7 @@ def test_expected_distances_are_those_of_the_true_samples_on_average(metric, q, 
         truth = low_rank(rng, q=q, rank=rank, sd=sd)
         X = with_missing_cells(rng, truth)
         true = scipy_distances(truth, metric).sum()
-        ratios.append(completed(X).distances(metric).sum() / true)
+        ratios.append(complete_missing_cells(X).distances(metric).sum() / true)
         means = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
         filled.append(scipy_distances(means, metric).sum() / true)
     assert np.mean(ratios) == pytest.approx(1, abs=0.03)
@@ -116,9 +116,9 @@ def test_expected_distances_are_those_of_the_true_samples_on_average(metric, q, 
 def test_completed_samples_are_points_in_euclidean_space(share):
     """Ward's linkage and k-means on distances are valid only for Euclidean distances."""
     rng = np.random.default_rng(5)
-    distances = completed(with_missing_cells(rng, low_rank(rng, n=30), share)).distances(
-        "sqeuclidean"
-    )
+    distances = complete_missing_cells(
+        with_missing_cells(rng, low_rank(rng, n=30), share)
+    ).distances("sqeuclidean")
     assert_distances(distances)
     centring = np.eye(30) - 1 / 30
     gram = -0.5 * centring @ distances @ centring
@@ -145,19 +145,25 @@ def test_unit_of_the_data_does_not_matter(metric, scale):
     rng = np.random.default_rng(7)
     X = with_missing_cells(rng, low_rank(rng, n=12, q=6))
     power = 2 if metric == "sqeuclidean" else 1
-    scaled = completed(X * scale).distances(metric)
-    np.testing.assert_allclose(scaled / scale**power, completed(X).distances(metric), rtol=1e-9)
+    scaled = complete_missing_cells(X * scale).distances(metric)
+    np.testing.assert_allclose(
+        scaled / scale**power, complete_missing_cells(X).distances(metric), rtol=1e-9
+    )
 
 
 def test_shifts_of_the_features_and_order_of_rows_and_columns_do_not_matter():
     rng = np.random.default_rng(8)
     X = with_missing_cells(rng, low_rank(rng, n=20, q=8))
-    expected = completed(X).distances("sqeuclidean")
+    expected = complete_missing_cells(X).distances("sqeuclidean")
     rows, columns = rng.permutation(20), rng.permutation(8)
     for other in (X + 100 * rng.normal(size=8), X[:, columns]):
-        np.testing.assert_allclose(completed(other).distances("sqeuclidean"), expected, rtol=1e-8)
+        np.testing.assert_allclose(
+            complete_missing_cells(other).distances("sqeuclidean"), expected, rtol=1e-8
+        )
     np.testing.assert_allclose(
-        completed(X[rows]).distances("sqeuclidean"), expected[np.ix_(rows, rows)], rtol=1e-8
+        complete_missing_cells(X[rows]).distances("sqeuclidean"),
+        expected[np.ix_(rows, rows)],
+        rtol=1e-8,
     )
 
 
@@ -196,7 +202,7 @@ def degenerate_tables():
 @pytest.mark.parametrize("name", degenerate_tables())
 def test_degenerate_tables_have_distances(name, metric):
     X = degenerate_tables()[name]
-    distances = completed(X).distances(metric)
+    distances = complete_missing_cells(X).distances(metric)
     assert_distances(distances)
     agglomerate(distances, "ward" if metric == "sqeuclidean" else "average")
     whole = ~np.isnan(X).any(axis=1)
@@ -215,7 +221,7 @@ def test_a_sample_of_which_nothing_is_known_is_as_far_as_any():
         X = truth.copy()
         X[0] = np.nan
         ratios.append(
-            completed(X).distances("sqeuclidean")[0].sum()
+            complete_missing_cells(X).distances("sqeuclidean")[0].sum()
             / scipy_distances(truth, "sqeuclidean")[1:, 1:].sum(axis=1).mean()
         )
     assert np.mean(ratios) == pytest.approx(1, abs=0.2)
@@ -228,7 +234,8 @@ def test_a_fifth_of_the_cells_missing_hardly_blurs_the_clusters():
         rng = np.random.default_rng(seed)
         X = data.X[:, data.support]
         both = [
-            completed(table).distances("sqeuclidean") for table in (X, with_missing_cells(rng, X))
+            complete_missing_cells(table).distances("sqeuclidean")
+            for table in (X, with_missing_cells(rng, X))
         ]
         cuts = [agglomerate(distances, "ward").cut(3) for distances in both]
         errors.append([classification_error_rate(data.labels, cut) for cut in cuts])
@@ -245,7 +252,7 @@ def test_columns_come_back_with_their_missing_cells(layout, dtype):
     rng = np.random.default_rng(6)
     X = rng.normal(loc=3, size=(9, 12)).astype(dtype)
     X[rng.random(X.shape) < 0.3] = np.nan
-    matrix = centred_array(layout(X), center="columns", drop_constant=True)
+    matrix = centre_array(layout(X), center="columns", drop_constant=True)
     for indices in (np.arange(12), np.array([7, 2, 11]), np.empty(0, np.intp)):
         found = matrix.columns(indices)
         assert found.dtype == np.float64

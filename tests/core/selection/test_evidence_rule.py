@@ -3,7 +3,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from mrshc.core.data.centred_array import centred_array
+from mrshc.core.data.centred_array import centre_array
 from mrshc.core.selection.evidence_rule import permutation_scores
 from storage_backends import matrix_at
 
@@ -96,7 +96,7 @@ def test_gram_without_columns_is_that_of_the_others(implementation, center):
     rng = np.random.default_rng(7)
     A = rng.normal(loc=3, size=(6, 50))
     A[rng.random(A.shape) < 0.1] = np.nan
-    in_memory = centred_array(implementation.in_memory(A), center=center, drop_constant=False)
+    in_memory = centre_array(implementation.in_memory(A), center=center, drop_constant=False)
     matrix = matrix_at(implementation(A), center=center, drop_constant=False)
     indices = np.array([3, 10, 40])
     others = np.delete(in_memory.values - in_memory.offsets, indices, axis=1)

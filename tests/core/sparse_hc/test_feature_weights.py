@@ -6,7 +6,7 @@ import pytest
 from scipy.spatial.distance import squareform
 
 import reference
-from mrshc.core.data.conversion import data_matrix
+from mrshc.core.data.conversion import as_data_matrix
 from mrshc.core.sparse_hc.feature_weights import WeightPath, permutation_gap, permuted_criteria
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.tree import agglomerate
@@ -18,7 +18,7 @@ R_DEFAULTS = {"max_iter": 15, "tol": 1e-4}
 
 
 def solution(X, bound, metric, **options):
-    path = WeightPath(PairDistances(data_matrix(X), metric), **{**R_DEFAULTS, **options})
+    path = WeightPath(PairDistances(as_data_matrix(X), metric), **{**R_DEFAULTS, **options})
     found = path.solve(bound)
     return SimpleNamespace(**asdict(found), dissimilarity=path.dissimilarity(found))
 
@@ -129,7 +129,7 @@ def test_products_are_those_of_the_explicit_matrix(metric, share_missing):
     rng = np.random.default_rng(1)
     X = rng.normal(loc=100, size=(12, 9))
     X[rng.random(X.shape) < share_missing] = np.nan
-    pairs, D = PairDistances(data_matrix(X), metric), explicit_pairs(X, metric)
+    pairs, D = PairDistances(as_data_matrix(X), metric), explicit_pairs(X, metric)
     w, u = rng.random(9), rng.normal(size=len(D))
     D = D / pairs.unit
     np.testing.assert_allclose(
@@ -154,7 +154,7 @@ def test_weights_do_not_depend_on_the_scale_of_the_data(metric, scale):
 
 def test_search_reaches_the_number_of_features():
     path = WeightPath(
-        PairDistances(data_matrix(reference.matrix("input_B")), "sqeuclidean"), **R_DEFAULTS
+        PairDistances(as_data_matrix(reference.matrix("input_B")), "sqeuclidean"), **R_DEFAULTS
     )
     for q in (1, 12, 50, 200):
         assert path.search(q).indices.size == q
@@ -166,7 +166,7 @@ def test_permutation_gap_is_that_of_sparcl(name, dissimilarity):
     stored = reference.table("shc_permute").query(
         "input == @name and dissimilarity == @dissimilarity"
     )
-    pairs = PairDistances(data_matrix(reference.matrix(f"input_{name}")), METRICS[dissimilarity])
+    pairs = PairDistances(as_data_matrix(reference.matrix(f"input_{name}")), METRICS[dissimilarity])
     path = WeightPath(pairs, **R_DEFAULTS)
     solutions = [path.solve(bound) for bound in stored["wbound"]]
     np.testing.assert_allclose([s.criterion for s in solutions], stored["tot"], rtol=1e-3)
@@ -187,7 +187,7 @@ def test_permutation_gap_is_that_of_sparcl(name, dissimilarity):
 def test_permuted_criteria_are_those_of_a_permuted_matrix(monkeypatch):
     """All bounds together, from kept or recomputed columns, agree with each bound on its own."""
     X = reference.matrix("input_A")
-    pairs = PairDistances(data_matrix(X), "sqeuclidean")
+    pairs = PairDistances(as_data_matrix(X), "sqeuclidean")
     bounds = [1.0, 1.6, 3.0]
     together = permuted_criteria(
         pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **R_DEFAULTS
@@ -206,10 +206,10 @@ def test_one_huge_value_does_not_affect_other_distances(observed):
     X = np.random.default_rng(3).normal(size=(12, 4))
     X[11, 3] = observed
     weights = np.full(4, 0.5)
-    regular = PairDistances(data_matrix(X), "sqeuclidean")
+    regular = PairDistances(as_data_matrix(X), "sqeuclidean")
     X = X.copy()
     X[0, 0] = 1e9
-    with_outlier = PairDistances(data_matrix(X), "sqeuclidean")
+    with_outlier = PairDistances(as_data_matrix(X), "sqeuclidean")
     expected = regular.weighted(np.arange(4), weights)[1:, 1:] * regular.unit
     found = with_outlier.weighted(np.arange(4), weights)[1:, 1:] * with_outlier.unit
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
@@ -229,8 +229,8 @@ def test_products_are_those_of_the_array_in_memory(implementation, metric):
     u = rng.normal(size=(24, 24))
     few, w = np.array([3, 17, 250]), rng.random(400)
     for A in tables(implementation):
-        in_memory = PairDistances(data_matrix(implementation.in_memory(A)), metric)
-        pairs = PairDistances(data_matrix(implementation(A)), metric)
+        in_memory = PairDistances(as_data_matrix(implementation.in_memory(A)), metric)
+        pairs = PairDistances(as_data_matrix(implementation(A)), metric)
         assert (pairs.unit, pairs.shape) == (in_memory.unit, in_memory.shape)
         for indices in (np.arange(400), few):
             found = pairs.weighted(indices, w[indices])
@@ -246,7 +246,7 @@ def test_products_are_those_of_the_array_in_memory(implementation, metric):
 def test_weights_are_those_of_the_array_in_memory(implementation, metric):
     for A in tables(implementation):
         in_memory, path = (
-            WeightPath(PairDistances(data_matrix(X), metric), **R_DEFAULTS)
+            WeightPath(PairDistances(as_data_matrix(X), metric), **R_DEFAULTS)
             for X in (implementation.in_memory(A), implementation(A))
         )
         for expected, found in (
@@ -264,7 +264,7 @@ def test_permuted_criteria_are_those_of_the_array_in_memory(implementation, monk
     A = clustered()
     bounds = {"l1_bounds": [1.5, 4.0], "entropy": 3, "permutation": 1, **R_DEFAULTS}
     in_memory, pairs = (
-        PairDistances(data_matrix(X), "sqeuclidean")
+        PairDistances(as_data_matrix(X), "sqeuclidean")
         for X in (implementation.in_memory(A), implementation(A))
     )
     expected = permuted_criteria(pairs=in_memory, **bounds)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mrshc.core.data.data_matrix import UnreadableError
-from mrshc.core.parallel import one_blas_thread
+from mrshc.core.parallel import limit_blas_to_one_thread
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.sparse_pca import certificates, solvers, working_sets
 from mrshc.core.sparse_pca.certificate_checking import Certifier, DeferredCertifier
@@ -39,7 +39,7 @@ N, P = 30, 3000
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    with one_blas_thread():
+    with limit_blas_to_one_thread():
         yield
 
 

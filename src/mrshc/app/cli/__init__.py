@@ -20,7 +20,7 @@ from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.app.cli.options_from_dataclasses import expand_options
 from mrshc.app.cli.signals import exit_process, handle_termination
 from mrshc.app.cli.study_command import study
-from mrshc.errors import LostError, UserError, worded
+from mrshc.errors import ResourceLostError, UserError, reword
 from mrshc.utils.text_cleaning import clean_text
 
 # In the order in which the help lists them: a new user begins with the demo.
@@ -64,7 +64,7 @@ def main() -> None:
     except SystemExit as end:
         exit_process(end.code)
     except UserError as error:
-        _exit_with_message(worded(error, option_for_parameter))
+        _exit_with_message(reword(error, option_for_parameter))
     except MemoryError as error:
         _exit_with_message(_out_of_memory_message(error))
     except OSError as error:
@@ -113,7 +113,7 @@ def _os_error_message(error: OSError) -> str:
     from mrshc.core.data.data_matrix import UnreadableError
 
     # Errors of mrshc are complete sentences already.
-    if isinstance(error, UnreadableError | LostError):
+    if isinstance(error, UnreadableError | ResourceLostError):
         return str(error)
     file = error.filename or "the output"
     return f"cannot read or write {file}: {error.strerror or error}."

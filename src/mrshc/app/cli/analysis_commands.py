@@ -90,7 +90,7 @@ def cluster(
     steps = preprocessing.make_steps()
     output = TerminalOutput(quiet=running.quiet or json)
     options = {"dask": backend_options.dask, "device": backend_options.device}
-    with analysis.place_of(**options) as backend:
+    with analysis.open_backend(**options) as backend:
         # Data that go to another backend need not be read into memory first, unless a step or a
         # parameter needs them there.
         prefers_out_of_core = backend_options.is_given and not (steps or fitting.robust)
@@ -138,10 +138,10 @@ def compare(
     use_temporary_folder_of(out)
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
-    from mrshc.comparison import whole_counts
-    from mrshc.report import ABOUT_COMPARISON
+    from mrshc.comparison import convert_counts_to_integers
+    from mrshc.report import COMPARISON_FILE
 
-    outputs.refuse_existing(out, about_file=ABOUT_COMPARISON, overwrite=running.overwrite)
+    outputs.refuse_existing(out, about_file=COMPARISON_FILE, overwrite=running.overwrite)
     output = TerminalOutput(quiet=running.quiet)
     parameters = {
         "n_features_to_select": parse_numbers_or_auto("--n-features", n_features),
@@ -155,7 +155,7 @@ def compare(
     steps, truth = preprocessing.make_steps(), reading.truth
     plan = _make_plan(output, table, parameters=parameters, steps=steps, truth=truth)
     _print_preprocessing(plan, output)
-    with outputs.new_folder(out, about_file=ABOUT_COMPARISON, overwrite=running.overwrite) as work:
+    with outputs.new_folder(out, about_file=COMPARISON_FILE, overwrite=running.overwrite) as work:
         with output.show_status("Clustering by several methods"):
             comparison = run_interruptibly(
                 lambda: analysis.compare_methods(plan, n_clusters=n_clusters)
@@ -163,7 +163,7 @@ def compare(
         with output.show_status("Drawing"):
             k = analysis.comparison_n_clusters(plan, n_clusters)
             outputs.write_comparison(plan, comparison, work / "result", n_clusters=k)
-    scores = whole_counts(comparison.scores).reset_index().astype(object).fillna("")
+    scores = convert_counts_to_integers(comparison.scores).reset_index().astype(object).fillna("")
     output.print_table(scores.columns, scores.map(_format_score).to_numpy())
     for sentence in analysis.comparison_notes(comparison, plan):
         output.print_sentence(sentence)
@@ -192,7 +192,9 @@ def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:
     words = ["mrshc", *(word for word in sys.argv[1:] if word not in _OPTIONS_WITHOUT_EFFECT)]
     command = clean_text(shlex.join(words))
     with output.show_status("Preparing the data"):
-        plan: Plan = run_interruptibly(lambda: analysis.plan_of(table, command=command, **options))
+        plan: Plan = run_interruptibly(
+            lambda: analysis.make_plan(table, command=command, **options)
+        )
     return plan
 
 

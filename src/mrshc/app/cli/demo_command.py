@@ -32,8 +32,8 @@ def demo(
     import numpy as np
     import pandas as pd
 
+    from mrshc.app import make_plan
     from mrshc.app import output_folder as outputs
-    from mrshc.app import plan_of
     from mrshc.datasets import make_simulation_1
     from mrshc.io import Table
 
@@ -58,7 +58,7 @@ def demo(
     output.print_sentence(
         f"Simulated {n} samples, {p} features, {data.support.sum()} of them useful."
     )
-    plan = plan_of(
+    plan = make_plan(
         table,
         parameters={"random_state": seed, "n_jobs": -1},
         truth="true class",

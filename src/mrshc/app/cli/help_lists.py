@@ -12,7 +12,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from mrshc.app.cli.option_names import option_for_parameter
-from mrshc.errors import worded
+from mrshc.errors import reword
 
 # Placeholders in help texts. Braces cannot be mistaken for the brackets of rich's markup.
 TABLE_FORMATS = "{table formats}"
@@ -49,9 +49,9 @@ def fill_lists(text: str) -> str:
 
 def _list_block_formats(conjunction: str) -> str:
     """Return the formats that can be read in blocks, such as ".npy, .h5ad or .zarr"."""
-    from mrshc.io.formats import listing
+    from mrshc.io.formats import list_formats
 
-    return listing(conjunction, in_blocks=True)
+    return list_formats(conjunction, in_blocks=True)
 
 
 def _list_selection_rules() -> str:
@@ -61,7 +61,7 @@ def _list_selection_rules() -> str:
     default = next(iter(RULES))
     return " ".join(
         f"{name}{' (the default)' * (name == default)}: "
-        f"{worded(rule.summary, option_for_parameter)}"
+        f"{reword(rule.summary, option_for_parameter)}"
         for name, rule in RULES.items()
     )
 
@@ -82,7 +82,7 @@ def _list_compared_methods() -> str:
 
 def _list_table_formats() -> str:
     """Return the table formats: those that are read as streams, then the others."""
-    from mrshc.io.formats import known_formats, listing
+    from mrshc.io.formats import known_formats, list_formats
     from mrshc.io.streams import COMPRESSED_SUFFIXES
 
     # Only streams can be compressed: the others are folders or archives.
@@ -92,7 +92,7 @@ def _list_table_formats() -> str:
         if known.read_stream is None
     ]
     compressed = ", ".join(COMPRESSED_SUFFIXES)
-    return f"{listing('or', streams=True)}, also compressed ({compressed})" + "".join(others)
+    return f"{list_formats('or', streams=True)}, also compressed ({compressed})" + "".join(others)
 
 
 _LIST_FUNCTIONS: dict[str, Callable[[], str]] = {

@@ -19,7 +19,7 @@ from mrshc.app.cli.help_lists import (
 )
 from mrshc.app.cli.option_names import SetsParameter, option_for_parameter
 from mrshc.app.cli.options_from_dataclasses import ChoiceFrom, enum_to_text
-from mrshc.errors import UserError, worded
+from mrshc.errors import UserError, reword
 
 if TYPE_CHECKING:
     from mrshc.app.cli.terminal_output import TerminalOutput
@@ -218,10 +218,10 @@ class ReadingOptions:
             Whether values are left in the file if the user has not decided and the format allows
             it.
         """
-        from mrshc.io import can_stay, read_table
+        from mrshc.io import can_read_in_blocks, read_table
 
         in_memory = self.in_memory
-        if prefers_out_of_core and in_memory is None and can_stay(file):
+        if prefers_out_of_core and in_memory is None and can_read_in_blocks(file):
             in_memory = False
         with output.show_status(f"Reading {file}"):
             table = read_table(
@@ -235,7 +235,7 @@ class ReadingOptions:
                 in_memory=in_memory,
             )
         # The library names parameters; notes on the command line name options.
-        notes = tuple(worded(note, option_for_parameter) for note in table.notes)
+        notes = tuple(reword(note, option_for_parameter) for note in table.notes)
         table = replace(table, notes=notes)
         output.print_sentence(f"Read {table.source}: {table.notes[0]}")
         for note in table.notes[1:]:

@@ -25,7 +25,7 @@ class ChunkStorage:
     n_present: int  # of these, in the file
 
 
-def absent_chunks(node: Any, name: str) -> list[str]:
+def absent_chunk_warnings(node: Any, name: str) -> list[str]:
     """Return a warning if the file of an array lacks some of its chunks, else an empty list.
 
     Parameters
@@ -36,7 +36,7 @@ def absent_chunks(node: Any, name: str) -> list[str]:
         Name of the array in the warning.
     """
     # An array without cells has no chunks to look for.
-    storage = storage_of(node) if math.prod(node.shape) else None
+    storage = chunk_storage(node) if math.prod(node.shape) else None
     if storage is None or storage.n_present >= storage.n_chunks:
         return []
     fill = getattr(node, "fill_value", None) if is_zarr(node) else node.fillvalue
@@ -47,7 +47,7 @@ def absent_chunks(node: Any, name: str) -> list[str]:
     ]
 
 
-def storage_of(node: Any) -> ChunkStorage | None:
+def chunk_storage(node: Any) -> ChunkStorage | None:
     """Return the storage of an array; None if its store cannot list its content."""
     if not is_zarr(node):
         return _hdf5_chunk_storage(node)
@@ -98,7 +98,7 @@ def _list_zarr_files(store_path: Any) -> list[tuple[str, int]] | None:
         return [
             (os.path.relpath(entry.path, base), entry.stat().st_size)
             # The folder may have been removed since the array was opened.
-            for entry in (files_below(base) if base.is_dir() else ())
+            for entry in (walk_directory(base) if base.is_dir() else ())
             if not entry.is_dir()
         ]
     # Other stores have a path too, and a ZIP archive has no directory while it is being written.
@@ -113,14 +113,14 @@ def _list_zarr_files(store_path: Any) -> list[tuple[str, int]] | None:
         ]
 
 
-def files_below(folder: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
+def walk_directory(folder: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
     """Yield the entries of a folder and of its subfolders, recursively."""
     with os.scandir(folder) as entries:
         for entry in entries:
             yield entry
             # A symbolic link to a parent folder would lead to an endless recursion.
             if entry.is_dir(follow_symlinks=False):
-                yield from files_below(entry.path)
+                yield from walk_directory(entry.path)
 
 
 def _chunk_coordinates(key: str, grid: Sequence[int]) -> tuple[int, ...] | None:

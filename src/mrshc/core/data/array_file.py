@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from mrshc.core.array_types import Index
 from mrshc.core.data.block_reading import BlockReader
-from mrshc.core.data.hdf5_zarr_safe_access import refuse_outside, refuse_unsafe_content
+from mrshc.core.data.hdf5_zarr_safe_access import refuse_external_storage, refuse_unsafe_content
 from mrshc.core.data.shape_and_dtype import (
-    are_integers,
     block_dtype,
     check_matrix_shape,
-    in_range,
+    is_integer_dtype,
+    refuse_overflow,
 )
 
 
@@ -37,12 +37,12 @@ class MappedMatrix(BlockReader):
             dtype=block_dtype(array.dtype, name),
         )
         self._array = array
-        self.holds_integers = are_integers(array.dtype)
+        self.holds_integers = is_integer_dtype(array.dtype)
 
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return the columns at m indices, (n, m)."""
         first, last = int(np.min(indices, initial=0)), int(np.max(indices, initial=0))
-        with self._translate_errors(first, last + 1), in_range():
+        with self._translate_errors(first, last + 1), refuse_overflow():
             self._check_length()
             # numpy picks them row by row, so that each page of a map in C order is loaded once.
             return np.asarray(self._array[:, indices], dtype=self.dtype)
@@ -77,7 +77,7 @@ class FileMatrix(BlockReader):
     def __init__(self, dataset: Any, *, transposed: bool = False) -> None:
         name = describe_location(dataset)
         with refuse_unsafe_content(name):
-            refuse_outside(dataset)
+            refuse_external_storage(dataset)
         shape = check_matrix_shape(dataset.shape, name)
         # A contiguous dataset has no chunks: blocks may end at any column.
         chunks = dataset.chunks or (1, 1)
@@ -88,7 +88,7 @@ class FileMatrix(BlockReader):
             chunk=chunks[0 if transposed else 1],
         )
         self._dataset = dataset
-        self.holds_integers = are_integers(dataset.dtype)
+        self.holds_integers = is_integer_dtype(dataset.dtype)
         self._transposed = transposed
 
     def _read_columns(self, start: int, stop: int) -> NDArray[Any]:

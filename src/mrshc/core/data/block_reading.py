@@ -15,7 +15,7 @@ from mrshc.core.array_types import Index
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.read_errors import CHECK_FILE_ADVICE, translate_read_errors
-from mrshc.core.data.shape_and_dtype import in_range
+from mrshc.core.data.shape_and_dtype import refuse_overflow
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class BlockReader(DataMatrix):
 
     def _block(self, block: slice) -> NDArray[Any]:
         """Return a range of columns, converted to the type of the blocks."""
-        with self._translate_errors(block.start, block.stop), in_range():
+        with self._translate_errors(block.start, block.stop), refuse_overflow():
             return self._read_columns(block.start, block.stop).astype(self.dtype, copy=False)
 
     def _translate_errors(self, start: int, stop: int) -> AbstractContextManager[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mrshc.core.data.centred_array import centred_array
+from mrshc.core.data.centred_array import centre_array
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.centring import Center
@@ -46,7 +46,7 @@ def centre(
     n, p = data.shape
     summary = data.summary(n_threads=n_threads)
     if data.in_memory and not p >= _MANY_FEATURES > n:
-        return centred_array(
+        return centre_array(
             data.values, center=center, drop_constant=drop_constant, statistics=summary.columns
         )
     # The pass that computed the summary is the first one.

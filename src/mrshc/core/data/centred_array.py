@@ -176,7 +176,7 @@ class CentredArray(CentredMatrix):
         return total
 
 
-def centred_array(
+def centre_array(
     X: NDArray[Any],
     *,
     center: Center,

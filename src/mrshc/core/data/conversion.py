@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.data.absent_chunks import absent_chunks
+from mrshc.core.data.absent_chunks import absent_chunk_warnings
 from mrshc.core.data.array_file import FileMatrix, MappedMatrix, describe_location
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.dask_array import DaskMatrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.device_array import DeviceMatrix, is_device_array
-from mrshc.core.data.hdf5_zarr_safe_access import member
+from mrshc.core.data.hdf5_zarr_safe_access import get_member
 from mrshc.core.data.read_errors import CHECK_FILE_ADVICE, translate_read_errors
 from mrshc.core.data.sparse_matrix import SparseMatrix, open_sparse_group
 
@@ -62,12 +62,12 @@ _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Callable[[Any], DataMatrix | No
     (_is_file_array, FileMatrix),
     (_is_file_group, open_sparse_group),
     (_make_type_test("dask.array.Array"), DaskMatrix),
-    (_is_anndata, lambda X: stored_matrix(_anndata_matrix_node(X))),
+    (_is_anndata, lambda X: as_stored_matrix(_anndata_matrix_node(X))),
     (is_device_array, DeviceMatrix),
 )
 
 
-def stored_matrix(X: Any, *, report_absent_chunks: bool = False) -> DataMatrix | None:
+def as_stored_matrix(X: Any, *, report_absent_chunks: bool = False) -> DataMatrix | None:
     """Return X as a matrix that is read from its storage; None if X is an array or a table.
 
     Parameters
@@ -91,27 +91,27 @@ def stored_matrix(X: Any, *, report_absent_chunks: bool = False) -> DataMatrix |
 def warn_of_absent_chunks(X: Any) -> None:
     """Warn about each HDF5 or Zarr array of X with chunks that its file does not contain.
 
-    Absent chunks are read as if they held the fill value. A matrix that `stored_matrix` has
+    Absent chunks are read as if they held the fill value. A matrix that `as_stored_matrix` has
     converted before is not examined.
     """
     node = _anndata_matrix_node(X) if _is_anndata(X) else X
     arrays = [node] if _is_file_array(node) else []
     if _is_file_group(node):
-        arrays = [member(node, part) for part in ("data", "indices", "indptr")]
+        arrays = [get_member(node, part) for part in ("data", "indices", "indptr")]
     for array in arrays:
         name = describe_location(array)
         with translate_read_errors(name, start=0, stop=array.shape[-1], advice=CHECK_FILE_ADVICE):
-            messages = absent_chunks(array, name)
+            messages = absent_chunk_warnings(array, name)
         for message in messages:
             warnings.warn(message, UserWarning, stacklevel=2)
 
 
-def data_matrix(X: Any) -> DataMatrix:
-    """Return X, an array or any type that `stored_matrix` recognises, as a matrix."""
-    stored = stored_matrix(X)
+def as_data_matrix(X: Any) -> DataMatrix:
+    """Return X, an array or any type that `as_stored_matrix` recognises, as a matrix."""
+    stored = as_stored_matrix(X)
     return ArrayMatrix(np.asarray(X)) if stored is None else stored
 
 
-def table_in_memory(X: Any) -> Any:
+def unwrap_anndata(X: Any) -> Any:
     """Return the matrix of an AnnData object in memory; any other X unchanged."""
     return X.X if _is_anndata(X) else X

@@ -18,7 +18,7 @@ _MAX_LINKS = 16
 _ADVICE = "Read it with the library that wrote it, and write all values into one file"
 
 
-class OutsideError(ValueError):
+class UnsafeContentError(ValueError):
     """A file refers to other files or contains code; the message continues its name."""
 
 
@@ -32,27 +32,27 @@ def refuse_unsafe_content(name: str) -> Iterator[None]:
     """Turn an OutsideError into a ValueError about X with the name of the file."""
     try:
         yield
-    except OutsideError as error:
+    except UnsafeContentError as error:
         raise ValueError(f"X must be in one file, but {name} {error}.") from error
 
 
-def encoding_of(node: Any) -> str:
+def encoding_type(node: Any) -> str:
     """Return AnnData's type of an array or a group; an empty string if AnnData did not write it."""
-    return str(attribute(node, "encoding-type") or "")
+    return str(read_attribute(node, "encoding-type") or "")
 
 
-def attribute(node: Any, name: str) -> Any:
+def read_attribute(node: Any, name: str) -> Any:
     """Return an attribute of an array or a group; bytes as text, None if it does not exist."""
     if name not in node.attrs:
         return None
     # The type is checked before the value is read, because HDF5 may crash on a damaged value.
-    if not is_zarr(node) and not is_plain(node.attrs.get_id(name)):
+    if not is_zarr(node) and not has_plain_dtype(node.attrs.get_id(name)):
         raise ValueError(f"the attribute {name!r} of {node.name} is neither numbers nor text")
     value = node.attrs[name]
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def is_plain(node: Any) -> bool:
+def has_plain_dtype(node: Any) -> bool:
     """Tell whether the type of an array is numeric or text.
 
     HDF5 has variable-length vectors and references, too, and ends the process if those are damaged.
@@ -71,23 +71,23 @@ def has_member(group: Any, name: str) -> bool:
     return bool(group.id.links.exists(_encode_name(name)))
 
 
-def member(group: Any, name: str) -> Any:
+def get_member(group: Any, name: str) -> Any:
     """Return a member of a group; refuse one whose values are in another file."""
     node = group[name] if is_zarr(group) else _resolve_path(group, name, n_links=_MAX_LINKS)
-    refuse_outside(node)
+    refuse_external_storage(node)
     return node
 
 
-def refuse_outside(node: Any) -> None:
+def refuse_external_storage(node: Any) -> None:
     """Refuse an array whose values are in another file or are pickled objects."""
     if is_zarr(node):
         _refuse_pickled_objects(node)
     elif files := getattr(node, "external", None):
-        raise OutsideError(
+        raise UnsafeContentError(
             f"keeps the values of {node.name} in another file, {files[0][0]!r}. {_ADVICE}"
         )
     elif getattr(node, "is_virtual", False):
-        raise OutsideError(
+        raise UnsafeContentError(
             f"holds {node.name} as a virtual dataset, whose values are in other datasets or files. "
             f"{_ADVICE}"
         )
@@ -97,7 +97,7 @@ def _refuse_pickled_objects(node: Any) -> None:
     """Refuse an array of Zarr whose values are pickled, since unpickling can run any code."""
     codecs = (*getattr(node, "filters", ()), *getattr(node, "compressors", ()))
     if any("pickle" in str(getattr(codec, "codec_id", "")) for codec in codecs):
-        raise OutsideError(
+        raise UnsafeContentError(
             f"holds {node.name} as pickled objects, which could run any program. Write it again as "
             "numbers or text"
         )
@@ -138,12 +138,14 @@ def _resolve_child(node: Any, name: str, *, n_links: int) -> Any:
         target = links.get_val(key).decode("utf-8", "surrogateescape")
         return _resolve_path(node, target, n_links=n_links - 1)
     if kind == h5l.TYPE_SOFT:
-        raise OutsideError(f"holds {name!r} as a link that leads to itself. {_ADVICE}")
+        raise UnsafeContentError(f"holds {name!r} as a link that leads to itself. {_ADVICE}")
     # The remaining types are external links and those that an application has defined.
     target = ""
     if kind == h5l.TYPE_EXTERNAL:
         target = f" to {links.get_val(key)[0].decode('utf-8', 'replace')!r}"
-    raise OutsideError(f"refers to another file: {name!r} is an external link{target}. {_ADVICE}")
+    raise UnsafeContentError(
+        f"refers to another file: {name!r} is an external link{target}. {_ADVICE}"
+    )
 
 
 def _encode_name(name: str) -> bytes:

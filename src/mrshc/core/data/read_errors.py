@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mrshc.core.data.data_matrix import UnreadableError
-from mrshc.core.data.hdf5_zarr_safe_access import OutsideError
+from mrshc.core.data.hdf5_zarr_safe_access import UnsafeContentError
 from mrshc.core.data.shape_and_dtype import OutOfRangeError
 
 CHECK_FILE_ADVICE = "Check that the file is complete, and copy or write it again if it is not."
@@ -21,7 +21,7 @@ def translate_read_errors(name: str, *, start: int, stop: int, advice: str) -> I
     """
     try:
         yield
-    except (MemoryError, OutOfRangeError, OutsideError, UnreadableError):
+    except (MemoryError, OutOfRangeError, UnsafeContentError, UnreadableError):
         # Their messages are complete already.
         raise
     except Exception as error:  # each library raises types of its own

@@ -28,7 +28,7 @@ class OutOfRangeError(ValueError):
 
 
 @contextmanager
-def in_range() -> Iterator[None]:
+def refuse_overflow() -> Iterator[None]:
     """Refuse numbers that a conversion to double precision would make infinite."""
     try:
         with np.errstate(over="raise"):
@@ -58,7 +58,7 @@ def block_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     raise not_real_error(name, dtype.kind)
 
 
-def are_integers(dtype: np.dtype[Any]) -> bool:
+def is_integer_dtype(dtype: np.dtype[Any]) -> bool:
     """Tell whether the values of a type are integers, signed or unsigned."""
     return dtype.kind in "iu"
 

@@ -16,19 +16,19 @@ from mrshc.core.data.array_file import describe_location
 from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.data.hdf5_zarr_safe_access import (
-    attribute,
-    encoding_of,
+    encoding_type,
+    get_member,
     has_member,
-    member,
+    read_attribute,
     refuse_unsafe_content,
 )
 from mrshc.core.data.read_errors import CHECK_FILE_ADVICE, translate_read_errors
 from mrshc.core.data.shape_and_dtype import (
     OutOfRangeError,
-    are_integers,
     block_dtype,
     check_matrix_shape,
-    in_range,
+    is_integer_dtype,
+    refuse_overflow,
 )
 from mrshc.core.data.sparse_structure import (
     StructureError,
@@ -42,7 +42,7 @@ from mrshc.core.data.sparse_structure import (
 )
 
 # AnnData's sparse encodings, and whether each compresses rows or columns.
-SPARSE = {"csr_matrix": "rows", "csc_matrix": "columns"}
+SPARSE_ENCODINGS = {"csr_matrix": "rows", "csc_matrix": "columns"}
 
 
 class SparseMatrix(BlockReader):
@@ -68,14 +68,14 @@ class SparseMatrix(BlockReader):
             shape=check_matrix_shape(matrix.shape, name),
             dtype=block_dtype(matrix.dtype, name),
         )
-        with _refuse_inconsistent_parts(name), in_range():
+        with _refuse_inconsistent_parts(name), refuse_overflow():
             check_sparse_structure(matrix)
             self._matrix = _to_csc(matrix, self.dtype)
-        self.holds_integers = are_integers(matrix.dtype)
+        self.holds_integers = is_integer_dtype(matrix.dtype)
 
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return the columns at m indices, (n, m)."""
-        with in_range():
+        with refuse_overflow():
             return self._matrix[:, indices].astype(self.dtype).toarray()
 
     def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
@@ -121,7 +121,7 @@ def _to_supported_dtype(data: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Compressed:
+class CompressedParts:
     """The parts of a sparse matrix in a file, with consistent sizes and types, not read yet.
 
     Attributes
@@ -141,15 +141,15 @@ class Compressed:
     indptr: Any
 
     @classmethod
-    def of(cls, group: Any) -> Compressed:
+    def of(cls, group: Any) -> CompressedParts:
         """Return the parts in a group; raise a StructureError if they are inconsistent."""
-        by = SPARSE[encoding_of(group)]
-        shape = check_shape(attribute(group, "shape"))
+        by = SPARSE_ENCODINGS[encoding_type(group)]
+        shape = check_shape(read_attribute(group, "shape"))
         parts = {}
         for part in ("data", "indices", "indptr"):
             if not has_member(group, part):
                 raise StructureError(f"its {part} are missing")
-            parts[part] = member(group, part)
+            parts[part] = get_member(group, part)
             if not hasattr(parts[part], "shape"):
                 raise StructureError(f"its {part} must be a vector, but are a group")
         check_sizes(**parts, n_major=shape[0 if by == "rows" else 1])
@@ -187,9 +187,9 @@ class CompressedColumnsMatrix(BlockReader):
         Name of the data in messages.
     """
 
-    def __init__(self, parts: Compressed, *, name: str) -> None:
+    def __init__(self, parts: CompressedParts, *, name: str) -> None:
         super().__init__(name=name, shape=parts.shape, dtype=block_dtype(parts.data.dtype, name))
-        self.holds_integers = are_integers(parts.data.dtype)
+        self.holds_integers = is_integer_dtype(parts.data.dtype)
         self._parts = parts
         # All pointers are read once: they are few compared with the values.
         with self._translate_errors(0, self.shape[1]):
@@ -206,7 +206,7 @@ def open_sparse_group(group: Any) -> BlockReader:
     and kept in memory as compressed columns, which take as much memory as the uncompressed file.
     """
     name = describe_location(group)
-    if encoding_of(group) not in SPARSE:
+    if encoding_type(group) not in SPARSE_ENCODINGS:
         raise ValueError(
             "X must be a dataset or a sparse matrix in AnnData's format, but "
             f"{name} is a group of other objects. Pass one of them, such as file['X']."
@@ -216,7 +216,7 @@ def open_sparse_group(group: Any) -> BlockReader:
         refuse_unsafe_content(name),
         translate_read_errors(name, start=0, stop=n_columns, advice=CHECK_FILE_ADVICE),
     ):
-        parts = Compressed.of(group)
+        parts = CompressedParts.of(group)
     if parts.by == "columns":
         return CompressedColumnsMatrix(parts, name=name)
     # Refuse values that are not numbers before all of them are read.
@@ -229,6 +229,6 @@ def open_sparse_group(group: Any) -> BlockReader:
 def _read_shape(group: Any, name: str) -> tuple[int, int]:
     """Return the shape of the sparse matrix in a group; refuse an invalid one."""
     try:
-        return check_shape(attribute(group, "shape"))
+        return check_shape(read_attribute(group, "shape"))
     except StructureError as error:
         raise UnreadableError(f"{name} cannot be read: {error}. {CHECK_FILE_ADVICE}") from error

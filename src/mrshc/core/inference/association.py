@@ -15,7 +15,7 @@ from scipy.special import betainc
 
 from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.kernels.association import explained_rank_variance
+from mrshc.core.kernels.association import write_explained_rank_variance
 
 # Larger p-values are set to this one before they are combined. The quantile of a p-value near one
 # tends to minus infinity and would cancel all others; that of 0.999 is -318 and cancels a single
@@ -77,7 +77,7 @@ def _explained_shares(columns: Float, groups: NDArray[np.intp]) -> tuple[Float, 
     """
     shares = np.zeros((columns.shape[1], groups.shape[0]))
     freedom = np.zeros((*shares.shape, 2), dtype=np.intp)
-    explained_rank_variance(np.ascontiguousarray(columns.T), groups, shares, freedom)
+    write_explained_rank_variance(np.ascontiguousarray(columns.T), groups, shares, freedom)
     return shares, freedom
 
 

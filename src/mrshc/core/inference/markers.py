@@ -18,7 +18,7 @@ from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.statistics import column_variances
 from mrshc.core.inference.association import benjamini_hochberg, rank_p_values
 from mrshc.core.inference.refinement import split_into_folds
-from mrshc.core.robust.missing_values import completed
+from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import Linkage, Metric, Tree, agglomerate
 
 # A branch represents a cluster only if its Jaccard index with the cluster is at least one half: two
@@ -57,7 +57,7 @@ class MarkerStatistics:
     q_values: Float
 
 
-def marks(
+def marker_statistics(
     matrix: CentredMatrix,
     features: Index,
     contrasts: Sequence[Contrast],
@@ -115,7 +115,7 @@ def _cross_fitted_p_values(
     metric: Metric,
     weights: Float | None,
 ) -> Float:
-    """Return the p-value of each feature for each contrast, (p, n_contrasts); see `marks`."""
+    """Return the p-value of each feature for each contrast, (p, n_contrasts)."""
     n, p = matrix.shape
     # A feature stays at one if no tree remains without it.
     p_values = np.ones((p, len(contrasts)))
@@ -129,7 +129,7 @@ def _cross_fitted_p_values(
     for fold in split_into_folds(column_variances(X)):
         others = np.delete(np.arange(features.size), fold)
         if others.size:
-            distances = completed(X[:, others]).distances(metric)
+            distances = complete_missing_cells(X[:, others]).distances(metric)
             partitions = _matching_partitions(agglomerate(distances, linkage), contrasts)
             p_values[features[fold]] = rank_p_values(matrix, partitions, indices=features[fold])
     return p_values

@@ -20,8 +20,8 @@ from mrshc.core.inference.association import (
     cauchy_combination,
     rank_p_values,
 )
-from mrshc.core.kernels.k_means import lloyd_iterations
-from mrshc.core.robust.missing_values import completed
+from mrshc.core.kernels.k_means import run_lloyd_iterations
+from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import Linkage, Metric, agglomerate
 
 # A tree is cut into each of these numbers of clusters and the p-values are combined, since the
@@ -44,7 +44,7 @@ _SETTLED_SHARE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefineSettings:
+class RefinementSettings:
     """Settings of the refinement of a feature set.
 
     Attributes
@@ -68,7 +68,7 @@ class RefineSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Refined:
+class RefinementResult:
     """The features that are associated with a clustering, and those that the tree is built on.
 
     Attributes
@@ -93,7 +93,9 @@ class Refined:
     n_rounds: int
 
 
-def refine(matrix: CentredMatrix, start: Index, settings: RefineSettings) -> Refined:
+def refine_feature_set(
+    matrix: CentredMatrix, start: Index, settings: RefinementSettings
+) -> RefinementResult:
     """Replace a start set by the features that are associated with its clusters, repeatedly.
 
     In each round, every feature is tested against trees on the present set, the members of the set
@@ -120,7 +122,7 @@ def refine(matrix: CentredMatrix, start: Index, settings: RefineSettings) -> Ref
         q_values = benjamini_hochberg(p_values)
         associated = np.flatnonzero(q_values <= settings.alpha)
         if associated.size < settings.fewest:
-            return Refined(
+            return RefinementResult(
                 supported=False if start.size >= settings.fewest else None,
                 features=np.sort(start),
                 associated=np.empty(0, np.intp),
@@ -136,7 +138,7 @@ def refine(matrix: CentredMatrix, start: Index, settings: RefineSettings) -> Ref
         # A set that occurred before would repeat the same rounds.
         if is_settled or present.tobytes() in previous:
             break
-    return Refined(
+    return RefinementResult(
         supported=True,
         features=present,
         associated=associated,
@@ -146,7 +148,7 @@ def refine(matrix: CentredMatrix, start: Index, settings: RefineSettings) -> Ref
 
 
 def association_p_values(
-    matrix: CentredMatrix, present: Index, *, settings: RefineSettings
+    matrix: CentredMatrix, present: Index, *, settings: RefinementSettings
 ) -> Float:
     """Return the p-value of each feature, (p,), against trees on the present set without it.
 
@@ -185,7 +187,7 @@ def split_into_folds(variances: Float) -> list[Index]:
 
 
 def _tree_p_values(
-    matrix: CentredMatrix, X: Float, *, indices: Index, settings: RefineSettings
+    matrix: CentredMatrix, X: Float, *, indices: Index, settings: RefinementSettings
 ) -> Float:
     """Return the p-values of m features, (m,), against the tree on the columns of X.
 
@@ -208,15 +210,15 @@ def _tree_p_values(
     return cauchy_combination(rank_p_values(matrix, partitions, indices=indices))
 
 
-def _tree_partitions(X: Float, settings: RefineSettings) -> Sequence[Labels]:
+def _tree_partitions(X: Float, settings: RefinementSettings) -> Sequence[Labels]:
     """Return a partition of the samples for each number of clusters.
 
     Each is a cut of the tree on the columns of X, (n, q), improved by k-means, which can correct
     early merges of the tree.
     """
-    distances = completed(X).distances(settings.metric)
+    distances = complete_missing_cells(X).distances(settings.metric)
     tree = agglomerate(distances, settings.linkage)
     cuts = (tree.cut(k) for k in _N_CLUSTERS if k < tree.n_samples)
-    partitions = [lloyd_iterations(distances, cut, _MAX_LLOYD_ITERATIONS) for cut in cuts]
+    partitions = [run_lloyd_iterations(distances, cut, _MAX_LLOYD_ITERATIONS) for cut in cuts]
     # k-means may empty clusters until a single one is left, which nothing can be compared with.
     return [labels for labels in partitions if np.unique(labels).size > 1]

@@ -26,9 +26,9 @@ from mrshc.core.kernels.screening import (
     Screen,
     Slopes,
     Trace,
+    empty_screen,
     has_bounds,
-    no_screen,
-    screen_around,
+    screen_from_slopes,
     screen_from_trace,
     screened_slopes,
     write_trace,
@@ -41,7 +41,7 @@ from mrshc.core.kernels.sparse_direction import (
 from mrshc.core.kernels.vectors import dot, euclidean_distance, l1_distance
 
 
-class Start(NamedTuple):
+class AlternationStart(NamedTuple):
     """The vector from which an alternation starts."""
 
     v: Float  # (p,)
@@ -57,7 +57,7 @@ class AlternationSettings(NamedTuple):
     noise: float  # norm of the residual times v up to which it is rounding error
 
 
-class Record(NamedTuple):
+class IterateRecord(NamedTuple):
     """The iterates u and their soft thresholds, with which a component is certified later."""
 
     scores: Float  # (T, n)
@@ -79,10 +79,10 @@ class Alternation(NamedTuple):
 def alternate(
     residual: Residual,
     column_norms: Float,
-    start: Start,
+    start: AlternationStart,
     settings: AlternationSettings,
     trace: Trace,
-    record: Record,
+    record: IterateRecord,
 ) -> Alternation:
     """Alternate u = Rv / |Rv| and v = soft(R'u, delta) / |.|_2 until v no longer changes.
 
@@ -115,7 +115,7 @@ def alternate(
     u, image = np.zeros(n), start.image.copy()
     correct_image(residual.corrections, image, start.v)
     indices, weights, scale, depth = np.arange(p), start.v, 0.0, -1.0
-    screen = no_screen(residual.X)
+    screen = empty_screen(residual.X)
     n_iter, converged = 0, False
     while n_iter < settings.max_iter and not converged:
         if residual.orthogonal:
@@ -135,10 +135,12 @@ def alternate(
         is_screened = slopes.active_depth >= 0.0
         if not is_screened:
             slopes = _compute_all_slopes(residual, u, settings.l1_bound, depth, trace, n_iter)
-            screen = no_screen(residual.X)
+            screen = empty_screen(residual.X)
             # In the first iteration there is no previous u, and so no estimate of the next move.
             if n_iter > 0 and slopes.largest > 0.0:
-                screen = screen_around(residual, norms, slopes, u, euclidean_distance(u, old_u))
+                screen = screen_from_slopes(
+                    residual, norms, slopes, u, euclidean_distance(u, old_u)
+                )
         depth = slopes.active_depth
         _write_record(record, n_iter, u, slopes.largest - depth)
         if slopes.largest == 0.0:
@@ -211,7 +213,7 @@ def _residual_times_screened(
 
 
 @jit()
-def _write_record(record: Record, t: int, u: Float, threshold: float) -> None:
+def _write_record(record: IterateRecord, t: int, u: Float, threshold: float) -> None:
     # A record without rows is given where nothing is to be certified.
     if t < record.thresholds.size:
         record.scores[t] = u

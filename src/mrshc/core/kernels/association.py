@@ -10,7 +10,7 @@ from mrshc.core.kernels.jit import jit
 
 
 @jit()
-def explained_rank_variance(
+def write_explained_rank_variance(
     features: Float,
     partitions: NDArray[np.intp],
     fractions: Float,

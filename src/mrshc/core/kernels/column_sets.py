@@ -9,7 +9,7 @@ from mrshc.core.kernels.jit import jit
 
 
 @jit()
-def sets_contain(starts: Index, members: Index, sets: Index, columns: Index) -> Mask:
+def are_in_sets(starts: Index, members: Index, sets: Index, columns: Index) -> Mask:
     """Return whether columns[i] is in the set number sets[i], by binary search.
 
     Parameters

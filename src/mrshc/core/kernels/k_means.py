@@ -9,7 +9,7 @@ from mrshc.core.kernels.jit import jit
 
 
 @jit()
-def lloyd_iterations(distances: Float, labels: Labels, max_iter: int) -> Labels:
+def run_lloyd_iterations(distances: Float, labels: Labels, max_iter: int) -> Labels:
     """Assign each sample to the cluster with the nearest mean, until no label changes.
 
     Parameters

@@ -79,7 +79,7 @@ class Trace(NamedTuple):
 
 
 @jit()
-def no_screen(X: NDArray[Any]) -> Screen:
+def empty_screen(X: NDArray[Any]) -> Screen:
     """Return a screen without columns, which is valid for no u."""
     # Compiled code has no None of the same type: a negative radius takes its place.
     packed = np.empty((0, 0), X.dtype)
@@ -127,7 +127,7 @@ def screened_slopes(
 
 
 @jit()
-def screen_around(
+def screen_from_slopes(
     residual: Residual, norms: ColumnNorms, slopes: Slopes, u: Float, last_move: float
 ) -> Screen:
     """Return a screen with the anchor u from the slopes of all columns; empty if it is large.
@@ -151,7 +151,7 @@ def screen_around(
     total_norms = norms.data + norms.corrections
     columns = _candidate_columns(slopes.values, total_norms, residual.loadings, radius, slope_bound)
     if columns.size > _MAX_FRACTION * slopes.values.size:
-        return no_screen(residual.X)
+        return empty_screen(residual.X)
     return _pack_screen(residual, columns, u, radius, slope_bound)
 
 
@@ -212,7 +212,7 @@ def screen_from_trace(
         # The bounds are those of X, not of the residual: columns with loadings are always kept.
         if is_candidate or _has_loading(loadings, j):
             if count == max_columns:
-                return no_screen(residual.X)
+                return empty_screen(residual.X)
             columns[count] = j
             count += 1
     return _pack_screen(

@@ -56,7 +56,7 @@ class CompletedSamples:
         return distances
 
 
-def completed(X: Float, *, apart: Index | None = None) -> CompletedSamples:
+def complete_missing_cells(X: Float, *, apart: Index | None = None) -> CompletedSamples:
     """Complete the missing cells of a few columns by regularised iterative PCA.
 
     Principal components are computed, shrunk by the variance of the noise, used to complete the

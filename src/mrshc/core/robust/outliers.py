@@ -186,7 +186,7 @@ class _Attachment:
     position: int  # index of the merge of the old tree before which this one is inserted
 
 
-def attached(
+def attach_outlying_samples(
     pruned: PrunedTree, distances: Float, outlying: Index, *, n_clusters: int, linkage: Linkage
 ) -> PrunedTree:
     """Return the tree of all samples, with outlying ones attached to their nearest neighbours.

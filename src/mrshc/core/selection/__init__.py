@@ -25,8 +25,8 @@ __all__ = [
     "SearchStory",
     "SelectionRule",
     "candidate_table",
+    "find_rule",
     "register",
-    "rule_of",
 ]
 
 _RuleClass = TypeVar("_RuleClass", bound=type[SelectionRule])
@@ -74,7 +74,7 @@ def register(rule: _RuleClass) -> _RuleClass:
     return rule
 
 
-def rule_of(columns: Iterable[str]) -> SelectionRule | None:
+def find_rule(columns: Iterable[str]) -> SelectionRule | None:
     """Return the rule that produced a table of candidates.
 
     Parameters

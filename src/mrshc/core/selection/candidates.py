@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float
-from mrshc.core.robust.missing_values import completed
+from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import PrunedTree, cut_tree, prune
@@ -128,7 +128,7 @@ def evaluate_pruned(
     """
     # Distances account for the uncertainty of missing cells; reference samples are drawn from the
     # completed values.
-    samples = completed(X)
+    samples = complete_missing_cells(X)
     distances = samples.distances(settings.metric)
     pruned = prune(
         agglomerate(distances, settings.linkage),
@@ -153,7 +153,7 @@ def evaluate_cuts(X: Float, *, settings: GapSettings, k: int) -> Evaluation:
     k : int
         Largest number of clusters.
     """
-    distances = completed(X).distances(settings.metric)
+    distances = complete_missing_cells(X).distances(settings.metric)
     cuts = cut_tree(agglomerate(distances, settings.linkage), k)
     return Evaluation(pruned=cuts, silhouettes=_silhouettes_by_n_leaves(distances, cuts))
 

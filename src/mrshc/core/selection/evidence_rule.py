@@ -24,9 +24,9 @@ from mrshc.core.selection.explanation import (
     Curve,
     SearchStory,
     chosen_row,
-    counted,
     describe_choice,
-    plain_curve,
+    format_count,
+    make_curve,
 )
 from mrshc.core.selection.rule_interface import Decision, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
@@ -200,7 +200,7 @@ class EvidenceRule(SelectionRule):
             if means_by_rank.ranks.size > 1:
                 rank = f", with rank {int(table['rank'][chosen])}"
             curves.append(
-                plain_curve(
+                make_curve(
                     evidence[rows_of_rank],
                     heading=f"Which number of features{rank}?",
                     x_name=N_FEATURES_AXIS,
@@ -264,7 +264,7 @@ def _rank_curve(means_by_rank: RankMeans, rank: int, *, n_tried: int) -> Curve:
         heading += f"\n(mean over {_describe_targets(means_by_rank)})"
     elif n_tried > 1:
         heading += "\n(mean over all numbers of features)"
-    return plain_curve(
+    return make_curve(
         means_by_rank.means,
         heading=heading,
         x_name=RANK_AXIS,
@@ -277,7 +277,7 @@ def _rank_curve(means_by_rank: RankMeans, rank: int, *, n_tried: int) -> Curve:
 def _describe_targets(means_by_rank: RankMeans) -> str:
     """Return the numbers of features over which the means are taken, as text."""
     lowest, *others = means_by_rank.targets.tolist()
-    return f"q from {lowest} up" if others else f"q = {counted(lowest, 'feature')} only"
+    return f"q from {lowest} up" if others else f"q = {format_count(lowest, 'feature')} only"
 
 
 def _describe_rule(means_by_rank: RankMeans) -> str:

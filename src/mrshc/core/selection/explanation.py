@@ -84,7 +84,7 @@ class SearchStory:
     screened_out: str
 
 
-def plain_curve(
+def make_curve(
     values: Float, *, heading: str, x_name: str, y_name: str, ticks: Iterable[Any], chosen: int
 ) -> Curve:
     """Return a curve of candidates all of which took part in the choice.
@@ -107,13 +107,13 @@ def plain_curve(
         ticks=tuple(str(tick) for tick in ticks),
         values=values,
         errors=None,
-        states=all_kept(values.size),
+        states=kept_states(values.size),
         notes=("",) * values.size,
         chosen=chosen,
     )
 
 
-def all_kept(n: int) -> tuple[CandidateState, ...]:
+def kept_states(n: int) -> tuple[CandidateState, ...]:
     """Return the states of n candidates all of which took part in the choice."""
     return tuple("kept" for _ in range(n))
 
@@ -137,13 +137,13 @@ def describe_choice(table: CandidateTable, score: str) -> str:
     q, n_features = int(table["n_features_target"][row]), int(table["n_features"][row])
     # Algorithm 1 cannot reach every number of features.
     wanted = "" if n_features == q else f" ({q} were wanted)"
-    clusters = counted(int(table["n_leaves"][row]), "cluster")
+    clusters = format_count(int(table["n_leaves"][row]), "cluster")
     return (
-        f"Chosen: q = {counted(n_features, 'feature')}{wanted}, rank {int(table['rank'][row])} "
-        f"({score}, {clusters})"
+        f"Chosen: q = {format_count(n_features, 'feature')}{wanted}, "
+        f"rank {int(table['rank'][row])} ({score}, {clusters})"
     )
 
 
-def counted(number: int, thing: str) -> str:
+def format_count(number: int, thing: str) -> str:
     """Return a count with its noun in the singular or plural: 1 sample, 2 samples."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -19,8 +19,8 @@ from mrshc.core.selection.explanation import (
     Curve,
     SearchStory,
     chosen_row,
-    counted,
     describe_choice,
+    format_count,
 )
 from mrshc.core.selection.rule_interface import Decision, GridCell, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
@@ -161,10 +161,10 @@ class SilhouetteRule(SelectionRule):
                 _silhouette_curve(table, best_rows, over="n_features_target", heading=heading)
             )
         if rows_of_q.size > 1:
-            heading = f"Which rank, with q = {counted(q, 'feature')}?"
+            heading = f"Which rank, with q = {format_count(q, 'feature')}?"
             curves.append(_silhouette_curve(table, rows_of_q, over="rank", heading=heading))
         is_fallback = bool(np.all(table["screened_out"]))
-        clusters = counted(int(table["n_leaves"][chosen]), "cluster")
+        clusters = format_count(int(table["n_leaves"][chosen]), "cluster")
         score = f"average silhouette {table['silhouette'][chosen]:.2f}"
         return SearchStory(
             verdict=describe_choice(table, score),

@@ -21,7 +21,7 @@ import numpy as np
 from mrshc.core.array_types import Float, Index
 from mrshc.core.data.statistics import column_blocks
 from mrshc.core.kernels.sparse_direction import sparse_direction
-from mrshc.core.parallel import Progress, Steps, results_of
+from mrshc.core.parallel import ProgressCallback, StepCounter, run_in_parallel
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.sparse_pca.l1_path import bisect_l1_bound
 
@@ -202,7 +202,7 @@ def permutation_gap(
     max_iter: int,
     tol: float,
     n_jobs: int | None,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> PermutationGap:
     """Compare solutions with those on permuted D, each of whose columns is permuted on its own.
 
@@ -230,7 +230,7 @@ def permutation_gap(
     gap : PermutationGap
         One entry for each solution.
     """
-    steps = Steps(total=n_permutations, report=progress)
+    steps = StepCounter(total=n_permutations, report=progress)
     arguments = (
         {
             "pairs": pairs,
@@ -244,7 +244,7 @@ def permutation_gap(
     )
     logs = []
     # An open file cannot be pickled: out-of-core data are shared between threads instead.
-    tasks = results_of(
+    tasks = run_in_parallel(
         permuted_criteria, arguments, n_jobs=n_jobs, share_memory=not pairs.in_memory
     )
     with closing(tasks) as results:

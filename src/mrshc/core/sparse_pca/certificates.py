@@ -18,7 +18,7 @@ import numpy as np
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.data.statistics import column_blocks
-from mrshc.core.kernels.column_sets import sets_contain
+from mrshc.core.kernels.column_sets import are_in_sets
 from mrshc.core.kernels.leader_groups import (
     VectorGroups,
     leader_clustering,
@@ -95,7 +95,7 @@ class ColumnSets(NamedTuple):
 
     def are_members(self, sets: Index, columns: Index) -> Mask:
         """Return for each i whether columns[i] is in the set with the number sets[i]."""
-        return sets_contain(self.starts, self.columns, sets, columns)
+        return are_in_sets(self.starts, self.columns, sets, columns)
 
 
 class _Groups(NamedTuple):

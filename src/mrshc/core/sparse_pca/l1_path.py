@@ -17,7 +17,7 @@ from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.kernels.vectors import sorted_union
-from mrshc.core.parallel import results_of
+from mrshc.core.parallel import run_in_parallel
 from mrshc.core.sparse_pca.certificate_checking import (
     Certifier,
     DeferredCertifier,
@@ -219,11 +219,13 @@ class ComponentPath:
         # Bounds of dropped components are likely to be needed again. Searches would wait for each
         # other at such a bound; computing them first, one bound per task, avoids that.
         dropped = ({"l1_bound": bound, "rank": rank} for bound, rank in self._dropped_ranks.items())
-        tasks = results_of(self.features, list(dropped), n_jobs=n_jobs, share_memory=True)
+        tasks = run_in_parallel(self.features, list(dropped), n_jobs=n_jobs, share_memory=True)
         with closing(tasks) as solved:
             deque(solved, maxlen=0)
         arguments = ({"q": q, "rank": rank, "tolerance": tolerance} for q, rank in grid)
-        with closing(results_of(self.search, arguments, n_jobs=n_jobs, share_memory=True)) as sets:
+        with closing(
+            run_in_parallel(self.search, arguments, n_jobs=n_jobs, share_memory=True)
+        ) as sets:
             yield from zip(grid, sets, strict=True)
 
 

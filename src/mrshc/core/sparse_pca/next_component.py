@@ -22,7 +22,12 @@ import numpy as np
 
 from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_array import CentredArray
-from mrshc.core.kernels.alternation import AlternationSettings, Record, Start, alternate
+from mrshc.core.kernels.alternation import (
+    AlternationSettings,
+    AlternationStart,
+    IterateRecord,
+    alternate,
+)
 from mrshc.core.kernels.products import low_rank_cells
 from mrshc.core.kernels.residual import CellCorrections, Residual
 from mrshc.core.kernels.screening import Trace
@@ -57,7 +62,7 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Starts:
+class AlternationStarts:
     """Start vectors of the alternation: component k starts from the k-th row of `vectors`.
 
     Attributes
@@ -75,7 +80,7 @@ class Starts:
     noise: float
 
 
-def leading_starts(matrix: CentredArray, n_components: int) -> Starts:
+def leading_starts(matrix: CentredArray, n_components: int) -> AlternationStarts:
     """Return the leading right singular vectors of X as start vectors.
 
     A sparse component removes less of X than a full one, so there can be more components than the
@@ -91,16 +96,18 @@ def leading_starts(matrix: CentredArray, n_components: int) -> Starts:
         right = leading_eigenvectors(matrix.cross_product(), n_components)
     lengths = np.linalg.norm(right, axis=1)
     unit_vectors = right / np.where(lengths > 0, lengths, 1.0)[:, None]
-    return replace_starts_beyond_rank(starts_at(matrix, unit_vectors))
+    return replace_starts_beyond_rank(starts_from_vectors(matrix, unit_vectors))
 
 
-def replace_starts_beyond_rank(starts: Starts) -> Starts:
+def replace_starts_beyond_rank(starts: AlternationStarts) -> AlternationStarts:
     """Return start vectors, those beyond the rank of X replaced by the last one within it."""
     order = start_order_within_rank(starts)
-    return Starts(vectors=starts.vectors[order], images=starts.images[order], noise=starts.noise)
+    return AlternationStarts(
+        vectors=starts.vectors[order], images=starts.images[order], noise=starts.noise
+    )
 
 
-def start_order_within_rank(starts: Starts) -> Index:
+def start_order_within_rank(starts: AlternationStarts) -> Index:
     """Return the start vector to use for each component: 0, 1, ..., then the last within the rank.
 
     Parameters
@@ -119,13 +126,13 @@ def start_order_within_rank(starts: Starts) -> Index:
     return np.minimum(np.arange(n_starts), max(int(is_within_rank.sum()) - 1, 0))
 
 
-def starts_at(matrix: CentredArray, vectors: Float) -> Starts:
+def starts_from_vectors(matrix: CentredArray, vectors: Float) -> AlternationStarts:
     """Return given right vectors, (n_components, n_features), as start vectors."""
     all_columns = np.arange(matrix.shape[1])
     return starts_from_images(vectors, np.stack([matrix.times(all_columns, v) for v in vectors]))
 
 
-def starts_from_images(vectors: Float, images: Float) -> Starts:
+def starts_from_images(vectors: Float, images: Float) -> AlternationStarts:
     """Return given right vectors and their products with X as start vectors.
 
     Parameters
@@ -138,7 +145,7 @@ def starts_from_images(vectors: Float, images: Float) -> Starts:
     longest = float(np.linalg.norm(images, axis=1).max())
     # The usual tolerance for the rank of a matrix: largest singular value x larger side x epsilon.
     noise = longest * max(images.shape[1], vectors.shape[1]) * float(np.finfo(np.float64).eps)
-    return Starts(vectors=vectors, images=images, noise=noise)
+    return AlternationStarts(vectors=vectors, images=images, noise=noise)
 
 
 def leading_eigenvectors(gram: Float, count: int) -> Float:
@@ -152,13 +159,13 @@ def next_component(
     matrix: CentredArray,
     earlier: Sequence[Component],
     *,
-    starts: Starts,
+    starts: AlternationStarts,
     l1_bound: float,
     orthogonal: bool = False,
     max_iter: int,
     tol: float,
     trace: Trace | None = None,
-    record: Record | None = None,
+    record: IterateRecord | None = None,
 ) -> Component:
     """Return the component that follows `earlier`, by alternation from its start vector.
 
@@ -198,7 +205,7 @@ def next_component(
     result = alternate(
         Residual(*matrix.layout, scores, loadings, orthogonal, corrections),
         matrix.lengths,
-        Start(v, image),
+        AlternationStart(v, image),
         AlternationSettings(float(l1_bound), int(max_iter), float(tol), float(starts.noise)),
         empty_trace(matrix, 0) if trace is None else trace,
         empty_record(matrix, 0) if record is None else record,
@@ -227,9 +234,9 @@ def empty_trace(matrix: CentredArray, n_iter: int) -> Trace:
     )
 
 
-def empty_record(matrix: CentredArray, n_iter: int) -> Record:
+def empty_record(matrix: CentredArray, n_iter: int) -> IterateRecord:
     """Return an empty record for the first `n_iter` iterations of an alternation."""
-    return Record(np.empty((n_iter, matrix.shape[0])), np.full(n_iter, -1.0))
+    return IterateRecord(np.empty((n_iter, matrix.shape[0])), np.full(n_iter, -1.0))
 
 
 def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -> CellCorrections:

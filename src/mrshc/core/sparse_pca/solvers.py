@@ -13,8 +13,8 @@ from mrshc.core.data.centred_array import CentredArray
 from mrshc.core.data.centred_blocks import CentredBlocks
 from mrshc.core.sparse_pca.certificates import Certificate
 from mrshc.core.sparse_pca.next_component import (
+    AlternationStarts,
     Component,
-    Starts,
     empty_record,
     empty_trace,
     fill_change,
@@ -51,7 +51,7 @@ class ComponentSolver(ABC):
         Start vectors of the components, on all columns.
     """
 
-    starts: Starts
+    starts: AlternationStarts
 
     @abstractmethod
     def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
@@ -71,7 +71,9 @@ class FullSolver(ComponentSolver):
         When the alternation ends.
     """
 
-    def __init__(self, matrix: CentredArray, starts: Starts, limits: AlternationLimits) -> None:
+    def __init__(
+        self, matrix: CentredArray, starts: AlternationStarts, limits: AlternationLimits
+    ) -> None:
         self.starts = starts
         self._matrix = matrix
         self._limits = limits
@@ -148,7 +150,9 @@ class WorkingSetSolver(ComponentSolver):
         )
         return Solution(replace(component, indices=columns[component.indices]), certificate)
 
-    def _restrict_starts(self, matrix: CentredArray, columns: Index, change: float) -> Starts:
+    def _restrict_starts(
+        self, matrix: CentredArray, columns: Index, change: float
+    ) -> AlternationStarts:
         """Return the start vectors on the columns of a working set.
 
         The images remain those of all columns, so that the first u does not depend on the working

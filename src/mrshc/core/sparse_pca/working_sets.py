@@ -22,8 +22,8 @@ from mrshc.core.data.centring import Centring
 from mrshc.core.data.host_transfer import to_device_of, to_host
 from mrshc.core.kernels.vectors import sorted_union
 from mrshc.core.sparse_pca.next_component import (
+    AlternationStarts,
     Component,
-    Starts,
     leading_eigenvectors,
     replace_starts_beyond_rank,
     start_order_within_rank,
@@ -90,7 +90,7 @@ class WorkingSets:
 class InitialPass(NamedTuple):
     """The result of the first pass after that for the Gram matrix."""
 
-    starts: Starts
+    starts: AlternationStarts
     sums_at_missing: Float  # (k, n), for each sample the sum of a start over its missing cells
     working_sets: WorkingSets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mrshc.core.data.hdf5_zarr_safe_access import member
+from mrshc.core.data.hdf5_zarr_safe_access import get_member
 from mrshc.io.anndata_groups import read_anndata, read_anndata_group
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import convert_library_errors
@@ -38,7 +38,7 @@ def _read_path(path: str, options: ReadingOptions) -> RawTable:
 
 def _open_matrix(path: str, inside: str) -> Any:
     # The dataset keeps its file open.
-    return member(H5AD.import_library("h5py").File(path, "r"), inside)
+    return get_member(H5AD.import_library("h5py").File(path, "r"), inside)
 
 
 H5AD = TableFormat(

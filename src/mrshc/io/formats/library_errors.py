@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mrshc.core.data.data_matrix import UnreadableError
-from mrshc.core.data.hdf5_zarr_safe_access import OutsideError
+from mrshc.core.data.hdf5_zarr_safe_access import UnsafeContentError
 from mrshc.io.streams import FlawError
 from mrshc.utils.text_cleaning import clean_text
 
@@ -24,7 +24,7 @@ def convert_library_errors(description: str) -> Iterator[None]:
         yield
     except (FlawError, UnreadableError, MemoryError):  # have messages of their own
         raise
-    except OutsideError as error:
+    except UnsafeContentError as error:
         raise FlawError(str(error)) from None
     except Exception as error:  # libraries raise many kinds of errors for damaged content
         raise damaged_file_error(description, error) from None

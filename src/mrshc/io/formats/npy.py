@@ -10,7 +10,7 @@ from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import convert_library_errors, damaged_file_error
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable, unnamed_table
-from mrshc.io.stored_matrix import Stored, out_of_core_note
+from mrshc.io.stored_matrix import StoredMatrix, out_of_core_note
 
 _DESCRIPTION = ".npy file of numbers"
 
@@ -34,10 +34,10 @@ def _read_path(path: str, options: ReadingOptions) -> RawTable:
     with convert_library_errors(_DESCRIPTION):
         # Mapped: whether the values are read is decided by their size.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        return read_array(array, Stored(path, _open_matrix), in_memory=options.in_memory)
+        return read_array(array, StoredMatrix(path, _open_matrix), in_memory=options.in_memory)
 
 
-def read_array(array: Any, X: Stored, *, in_memory: bool | None) -> RawTable:
+def read_array(array: Any, X: StoredMatrix, *, in_memory: bool | None) -> RawTable:
     """Return the table of a file that holds a single array.
 
     Parameters

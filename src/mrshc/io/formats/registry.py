@@ -177,7 +177,7 @@ def _read_stream(file: InputFile, options: ReadingOptions) -> tuple[TableFormat,
             Sentence(
                 "cannot be read in blocks: only {known}, not compressed as a whole, can. Write it "
                 "as one of them, or leave {blocks} out",
-                known=listing(in_blocks=True),
+                known=list_formats(in_blocks=True),
                 blocks=Setting("in_memory", False),
             )
         )
@@ -198,10 +198,12 @@ def find_format_in_blocks(path: str | os.PathLike[str]) -> TableFormat | None:
 
 def unknown_format_error() -> FlawError:
     """Return the error about an input that has none of the known formats."""
-    return FlawError(f"is not a table in a known format. Known formats are {listing()}")
+    return FlawError(f"is not a table in a known format. Known formats are {list_formats()}")
 
 
-def listing(conjunction: str = "and", *, in_blocks: bool = False, streams: bool = False) -> str:
+def list_formats(
+    conjunction: str = "and", *, in_blocks: bool = False, streams: bool = False
+) -> str:
     """Return the names of the known formats as part of a sentence.
 
     Parameters

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mrshc.core.data.absent_chunks import absent_chunks
-from mrshc.core.data.hdf5_zarr_safe_access import member, refuse_outside
+from mrshc.core.data.absent_chunks import absent_chunk_warnings
+from mrshc.core.data.hdf5_zarr_safe_access import get_member, refuse_external_storage
 from mrshc.io.anndata_groups import read_anndata
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.library_errors import convert_library_errors
 from mrshc.io.formats.npy import read_array
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
 from mrshc.io.raw_table import RawTable
-from mrshc.io.stored_matrix import Stored
+from mrshc.io.stored_matrix import StoredMatrix
 from mrshc.io.unwritten_values import refuse_symbolic_links, refuse_unwritten_values
 
 # Files by which a store is recognised: of version 3 of the format, and of arrays and groups of
@@ -47,10 +47,10 @@ def _read(path: str, options: ReadingOptions) -> RawTable:
 
 
 def _read_array(path: str, array: Any, options: ReadingOptions) -> RawTable:
-    X = Stored(path, _open_matrix)
+    X = StoredMatrix(path, _open_matrix)
     # Before names are generated, of which there are as many as the array declares rows and columns.
     refuse_unwritten_values(array, "X", may_be_empty=False)
-    notes = absent_chunks(array, "X")
+    notes = absent_chunk_warnings(array, "X")
     table = read_array(array, X, in_memory=options.in_memory)
     table.notes += notes
     return table
@@ -66,8 +66,8 @@ def _open_store(path: str) -> Any:
 
 def _open_matrix(path: str, inside: str) -> Any:
     root = _open_store(path)
-    refuse_outside(root)
-    return member(root, inside) if inside else root
+    refuse_external_storage(root)
+    return get_member(root, inside) if inside else root
 
 
 ZARR = TableFormat(

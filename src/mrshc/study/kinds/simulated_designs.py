@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mrshc.comparison import score
+from mrshc.comparison import score_model
 from mrshc.datasets import SimulatedData
 from mrshc.metrics import classification_error_rate, feature_precision, feature_recall
 from mrshc.study.config import Folders, Study
@@ -53,7 +53,7 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
     with ignore_unsupported_clusters():
         X = impute_for_method(study, method, data.X)
         model = make_estimator(study, method, row["seed"]).fit(X)
-        row |= score(
+        row |= score_model(
             model,
             truth=data.labels if has_truth else None,
             support=data.support if has_truth else None,
