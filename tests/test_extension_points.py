@@ -200,7 +200,7 @@ def test_plots_and_report_show_what_a_registered_rule_says(X, tmp_path):
     write_outputs(result, tmp_path)
     loaded = load_result(tmp_path)
     assert "n_separated" in loaded.search_results_
-    n_separated = loaded.chosen_row["n_separated"]
+    n_separated = loaded.chosen_candidate["n_separated"]
     page = write_report(tmp_path).read_text(encoding="utf-8")
     assert f"The toy counts {n_separated} features." in page
     assert "separated features" in page

@@ -607,7 +607,7 @@ def test_devices_with_too_little_memory(folder, monkeypatch):
 def test_passes_and_rate(monkeypatch):
     said, now = [], iter([1.0, 2.0, 4.0, 9.0])
     monkeypatch.setattr(progress, "perf_counter", lambda: next(now))
-    watch = progress.ProgressReporter(lambda *_: None, said.append).watch((1000, 10**6), 4)
+    watch = progress.ProgressReporter(lambda *_: None, said.append).pass_callback((1000, 10**6), 4)
     for number, done in ((7, 100_000), (7, 400_000), (7, 10**6), (8, 500_000)):
         watch(number, done)
     assert said == [

@@ -45,17 +45,17 @@ class Setting(Parameter):
     Examples
     --------
     >>> from mrshc.errors import Setting
-    >>> print(Setting("floor", 100, of="Thresholds"))
+    >>> print(Setting("floor", 100, class_name="Thresholds"))
     Thresholds(floor=100)
     """
 
     value: Any
-    of: str = ""
+    class_name: str = ""
 
     def __str__(self) -> str:
         value = "..." if self.value is ... else repr(self.value)
         argument = f"{self.name}={value}"
-        return f"{self.of}({argument})" if self.of else argument
+        return f"{self.class_name}({argument})" if self.class_name else argument
 
 
 @dataclass(frozen=True, slots=True)

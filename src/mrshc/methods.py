@@ -78,7 +78,7 @@ class Method:
         """Return the number of columns of loadings in a result of the given rank, or None."""
         return {"rank": rank or 0, "one": 1, None: 0}[self.loadings]
 
-    def make(self, parameters: Mapping[str, Any]) -> Any:
+    def make_estimator(self, parameters: Mapping[str, Any]) -> Any:
         """Return the estimator, with those of the parameters that it has.
 
         Parameters
@@ -109,12 +109,12 @@ class Method:
         """
         if self.follows is not None:
             leader = METHODS[self.follows].label
-            return lambda models: self.make(
+            return lambda models: self.make_estimator(
                 {**parameters, "n_features_to_select": models[leader].n_features_selected_}
             )
         if self.features == "all":
             parameters = {**parameters, "n_features_to_select": n_features}
-        return self.make(parameters)
+        return self.make_estimator(parameters)
 
 
 # Methods by key, in the order in which help and error messages list them.

@@ -161,9 +161,9 @@ def test_gaps_may_be_filled_first():
 
 def test_much_that_is_missing_is_a_concern():
     many = np.where(np.random.default_rng(0).random(X.shape) < 0.4, np.nan, X)
-    (sentence,) = run("hc", many, n_clusters=3).concerns
+    (sentence,) = run("hc", many, n_clusters=3).caveats
     assert sentence.startswith("40% of the cells of the selected features are missing")
-    assert run("hc", GAPS, n_clusters=3).concerns == []
+    assert run("hc", GAPS, n_clusters=3).caveats == []
 
 
 def test_features_without_values_are_left_out_by_name():
@@ -253,7 +253,7 @@ def test_outlying_samples_are_named():
     assert any(sentence.startswith(said) for sentence in result_summary(result))
     clean = run(n_features_to_select=20, robust=True)
     assert not clean.samples["outlying"].any()
-    assert (clean.about["outliers"], clean.concerns) == ([], [])
+    assert (clean.about["outliers"], clean.caveats) == ([], [])
 
 
 def test_many_outlying_samples_are_counted():

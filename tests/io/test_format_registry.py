@@ -33,7 +33,7 @@ def read_toy(file, _):
 
 TOY = TableFormat(
     name="a toy file",
-    listed=(".toy",),
+    labels=(".toy",),
     suffixes=(".toy",),
     recognise=lambda file: file.head.startswith(MAGIC),
     read_stream=read_toy,
@@ -122,7 +122,7 @@ def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, main):
     registered(
         TableFormat(
             name="a toy file",
-            listed=(".toy",),
+            labels=(".toy",),
             recognise=TOY.recognise,
             read_stream=read_toy,
             read_path=read_path,
@@ -146,7 +146,7 @@ def test_a_format_that_is_a_folder(registered, tmp_path, values):
     registered(
         TableFormat(
             name="a folder of numbers",
-            listed=("folders",),
+            labels=("folders",),
             container="with a file X",
             recognise=lambda file: file.is_folder and file.has_entry("X"),
             read_path=read_folder,
@@ -178,7 +178,7 @@ def test_a_format_that_is_known_but_not_read(registered, tmp_path):
 def test_an_extra_that_is_absent_is_named(registered, tmp_path):
     needy = TableFormat(
         name="a needy file",
-        listed=(".needy",),
+        labels=(".needy",),
         extra="needs",
         recognise=lambda file: file.head.startswith(b"NEEDY"),
         read_stream=lambda *_: needy.import_library("mrshc_has_no_such_module"),
@@ -196,7 +196,7 @@ def test_the_documentation_lists_the_formats_of_the_registry():
     rows = re.findall(r"^\| (.+?) \| (.+?) \| (.*?) \| (.*?) \|$", text, re.MULTILINE)[1:]
     assert rows == [
         (
-            ", ".join(known.listed),
+            ", ".join(known.labels),
             ", ".join(f"`{suffix}`" for suffix in known.suffixes),
             f"`{known.extra}`" if known.extra else "",
             "yes" if known.open_matrix else "",

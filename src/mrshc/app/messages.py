@@ -86,7 +86,7 @@ def result_summary(result: Result) -> list[str]:
             f"{scores['purity']:.3f}; cut into {scores['n_classes']} clusters, as many as there "
             f"are classes, {scores['cer_at_n_classes']:.3f}."
         )
-    return sentences + [f"Note: {concern}" for concern in result.concerns]
+    return sentences + [f"Note: {concern}" for concern in result.caveats]
 
 
 def _cluster_sentences(result: Result) -> list[str]:

@@ -397,4 +397,4 @@ def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -
             method=method.key,
             value=given[unknown[0]],
         )
-    return method.make(given)
+    return method.make_estimator(given)

@@ -108,7 +108,9 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         # Only the selected columns are read, which are few even if X is out-of-core.
         columns = data.columns(np.flatnonzero(self._support)).astype(np.float64)
         with limit_blas_to_one_thread():
-            return complete_missing_cells(columns, apart=self._outlier_rows).distances(self.metric)
+            return complete_missing_cells(columns, excluded=self._outlier_rows).distances(
+                self.metric
+            )
 
     @property
     def _outlier_rows(self) -> Index:

@@ -58,7 +58,8 @@ def no_support_warning(advice: str = "") -> UnsupportedClustersWarning:
     """Return the warning that too few features are associated with the clusters."""
     return UnsupportedClustersWarning(
         "There is no structure that other features support: fewer than "
-        f"{RefinementSettings().fewest} features are associated with what trees without them show.",
+        f"{RefinementSettings().min_features} features are associated with what trees without them "
+        "show.",
         # The clusters are not supported, so that `labels_` reports none of them.
         advice=f"labels_ holds one cluster. {advice}".rstrip(),
     )

@@ -347,19 +347,19 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
                 center=center,
                 drop_constant=True,  # such features carry no information about clusters
                 n_threads=threads,
-                on_block=progress.watch(usual.shape, usual.dtype.itemsize),
+                on_block=progress.pass_callback(usual.shape, usual.dtype.itemsize),
             )
             result = search(matrix, plan, n_jobs=n_jobs, progress=progress, memory=checkpoint)
-        if robust.outlying.size:
+        if robust.outlying_samples.size:
             result = _attach_outliers(result, robust, gap)
-        self._store_result(result, robust.outlying, n_features=data.shape[1])
+        self._store_result(result, robust.outlying_samples, n_features=data.shape[1])
         store_n_passes(self, matrix.n_passes)
         return self
 
     def _robust_data(self, data: DataMatrix, metric: Metric) -> RobustData:
         """Return the data, winsorised if `robust` is set, and the outlying samples."""
         if not check_option("robust", self.robust, (False, True)):
-            return RobustData(data=data, outlying=np.empty(0, np.intp))
+            return RobustData(data=data, outlying_samples=np.empty(0, np.intp))
         if not data.in_memory:
             raise ParameterError(
                 "{given} needs X in memory, as an array, but X is stored in another form, such as "
@@ -488,7 +488,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     def _shortfall_warning(self, n_found: int, n_wanted: int) -> UnsupportedClustersWarning:
         """Return the warning that fewer clusters than K were found."""
         n_requested = None if self.n_clusters == "auto" else n_wanted
-        finding, labels = RULES[self.selection].shortfall(n_found, n_requested)
+        finding, labels = RULES[self.selection].shortfall_message(n_found, n_requested)
         advice = f"{labels}: use cut({n_wanted}) to cut the tree all the same."
         return UnsupportedClustersWarning(finding, advice=advice)
 
@@ -504,11 +504,11 @@ def _attach_outliers(result: SearchResult, robust: RobustData, gap: GapSettings)
     with limit_blas_to_one_thread():
         columns = robust.data.columns(result.features).astype(np.float64)
         # Outlying samples must not influence the imputed values of the others.
-        samples = complete_missing_cells(columns, apart=robust.outlying)
+        samples = complete_missing_cells(columns, excluded=robust.outlying_samples)
         pruned = attach_outlying_samples(
             result.pruned,
             samples.distances(gap.metric),
-            robust.outlying,
+            robust.outlying_samples,
             n_clusters=result.n_leaves,
             linkage=gap.linkage,
         )

@@ -267,7 +267,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
             solutions = [path.solve(b) for b in bounds] + [path.search(q) for q in targets]
         # A single candidate needs no choice, and so no permutations.
         gap = self._permutation_gap(pairs, solutions, X) if len(solutions) > 1 else None
-        best = 0 if gap is None else gap.best
+        best = 0 if gap is None else gap.best_position
         settings = refinement_settings(self)
         refined, n_passes = None, pairs.n_passes
         with limit_blas_to_one_thread():
@@ -394,7 +394,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
             earlier = align_square(earlier, sample_names(self), what="complement_of")
             earlier = check_dissimilarity("complement_of", earlier, n_samples=pairs.shape[0])
         path = WeightPath(pairs, orthogonal_to=earlier, **self._stopping_rule())
-        if path.exhausted:
+        if path.is_exhausted:
             raise ValueError(
                 "The dissimilarity of X must not be a multiple of complement_of, but it is: "
                 "nothing is orthogonal to complement_of. There is no complementary clustering in "
@@ -446,8 +446,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
 def _refuse_disjoint_samples(pairs: PairDistances) -> None:
     """Refuse data with two samples whose distance is undefined."""
-    if pairs.strangers is not None:
-        i, j = pairs.strangers
+    if pairs.incomparable_pair is not None:
+        i, j = pairs.incomparable_pair
         raise ValueError(
             f"Every two samples must share an observed feature, but samples {i} and {j} have "
             "none in common. Drop one of them, or impute the missing values."

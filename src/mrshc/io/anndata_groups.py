@@ -127,7 +127,7 @@ def _read_matrix(node: Any, parts: CompressedParts | None) -> NDArray[Any]:
     dtype = np.dtype(np.float32 if parts.data.dtype == np.float32 else np.float64)
     refuse_larger_than_memory(parts.shape, dtype)
     try:
-        matrix = parts.part(parts.pointers())
+        matrix = parts.read_part(parts.read_pointers())
     except StructureError as error:
         raise damaged_sparse_matrix_error(error) from None
     # Converted before it is made dense: entries for the same cell are added up, which might

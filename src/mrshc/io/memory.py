@@ -101,7 +101,8 @@ def refuse_larger_than_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
     if needed > free:
         raise FlawError(
             f"needs {format_size(needed)} of memory, of which {format_size(free)} are free. Leave "
-            "it in an .h5ad or .zarr file that is not compressed as a whole, which is read in blocks"
+            "it in an .h5ad or .zarr file that is not compressed as a whole, which is read in "
+            "blocks"
         )
 
 

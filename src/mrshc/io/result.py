@@ -161,24 +161,24 @@ class Result:
         return np.flatnonzero([name in outliers for name in self.samples.index])
 
     @property
-    def chosen_row(self) -> dict[str, Any]:
+    def chosen_candidate(self) -> dict[str, Any]:
         """The row of the chosen candidate in the table of the search; empty without a search."""
         return next((row for row in self.about["search"] if row["chosen"]), {})
 
     @property
     def n_features_searched(self) -> int:
         """Number of features that the search chose; refinement may have changed the selection."""
-        return int(self.chosen_row.get("n_features", self.n_features_selected_))
+        return int(self.chosen_candidate.get("n_features", self.n_features_selected_))
 
     @property
     def selection_rule(self) -> SelectionRule | None:
         """The selection rule of the search; None for methods without one."""
-        return find_rule(self.chosen_row)
+        return find_rule(self.chosen_candidate)
 
     @property
     def evidence(self) -> float | None:
         """Evidence of features not selected for the chosen tree; None for other selection rules."""
-        value: float | None = self.chosen_row.get("evidence")
+        value: float | None = self.chosen_candidate.get("evidence")
         return value
 
     @property
@@ -192,7 +192,7 @@ class Result:
         return self.samples[[entry["name"] for entry in self.about["annotations"]["samples"]]]
 
     @property
-    def concerns(self) -> list[str]:
+    def caveats(self) -> list[str]:
         """Sentences on properties of the result that limit its interpretation."""
         sentences = list(self.about["warnings"])
         if self.about["parameters"].get("refine") and self.about["supported"] is None:
@@ -200,7 +200,7 @@ class Result:
                 "The search chose too few features to decide whether other features support its "
                 "clusters: the clusters were not refined."
             )
-        chosen = self.chosen_row
+        chosen = self.chosen_candidate
         if chosen.get("reached") is False:
             sentences.append(
                 f"No bound gives exactly {chosen['n_features_target']:,} features: the closest "
@@ -223,7 +223,7 @@ class Result:
         return sentences
 
     @property
-    def shown_annotations(self) -> dict[str, NDArray[Any]]:
+    def annotations_to_plot(self) -> dict[str, NDArray[Any]]:
         """Annotations to plot by name: the truth first, then others that are easy to read."""
         annotations = self.sample_annotations
         truth = (self.about["scores"] or {}).get("truth")

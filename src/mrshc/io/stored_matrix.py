@@ -89,7 +89,7 @@ class StoredMatrix(DataMatrix):
 
     def refuse_large_csr(self) -> None:
         """Refuse a large sparse matrix stored by rows: all of it must be read to find a column."""
-        if self._parts is None or self._parts.by == "columns":
+        if self._parts is None or self._parts.compressed_axis == "columns":
             return
         # Twice: the matrix by rows and the one by columns are in memory during the conversion.
         needed = 2 * (self._parts.data.nbytes + self._parts.indices.nbytes)
@@ -117,14 +117,14 @@ class StoredMatrix(DataMatrix):
     @property
     def chunk_widths(self) -> tuple[int, ...]:
         """Numbers of columns that other processes can read together."""
-        blocks = aligned_blocks(*self.shape, self._reader._chunk)
+        blocks = aligned_blocks(*self.shape, self._reader.chunk_width)
         return tuple(block.stop - block.start for block in blocks)
 
     def __getitem__(self, where: tuple[slice, slice]) -> NDArray[Any]:
         """Return a block of columns, in the way in which Dask requests it."""
         rows, columns = where
         start, stop, _ = columns.indices(self.shape[1])
-        return self._reader._block(slice(start, stop))[rows]
+        return self._reader.read_block(slice(start, stop))[rows]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the arguments by which another process opens the matrix."""
@@ -157,7 +157,7 @@ def find_sparse_parts(node: Any) -> CompressedParts | None:
     if (kind := encoding_type(node)) not in SPARSE_ENCODINGS:
         raise FlawError(f"holds X as a group of kind {kind!r}, but a matrix was wanted")
     try:
-        parts = CompressedParts.of(node)
+        parts = CompressedParts.from_group(node)
     except StructureError as error:
         raise damaged_sparse_matrix_error(error) from None
     # Kinds of numpy: floats, integers, unsigned integers, booleans.

@@ -43,8 +43,8 @@ def refuse_unwritten_values(node: Any, name: str, *, may_be_empty: bool = True) 
         raise FlawError(f"{declared}, but holds none of them. Write it again")
     if n_bytes > _MAX_COMPRESSION_RATIO * stored.n_bytes:
         raise FlawError(
-            f"{declared}, more than the {format_size(stored.n_bytes)} of them in the file can hold. "
-            "Check that the file is complete, and write it again if it is not"
+            f"{declared}, more than the {format_size(stored.n_bytes)} of them in the file can "
+            "hold. Check that the file is complete, and write it again if it is not"
         )
 
 

@@ -135,7 +135,7 @@ def _has_clusters(result: Any) -> bool:
 def _draw_dendrogram(result: Any) -> Any:
     return dendrogram(
         result,
-        annotations=result.shown_annotations,
+        annotations=result.annotations_to_plot,
         names=list(result.samples.index),
         title=result_title(result),
     )
@@ -148,7 +148,7 @@ def _draw_heatmap(result: Any) -> Any:
     return heatmap(
         result,
         values,
-        annotations=result.shown_annotations,
+        annotations=result.annotations_to_plot,
         names=list(result.samples.index),
         title=result_title(result) + rows,
     )

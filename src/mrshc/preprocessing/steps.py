@@ -241,7 +241,7 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
                 value=self.min_ratio,
                 feature=self._feature_label(first),
                 low=low[first],
-                floor=Setting("floor", 100, of="Thresholds"),
+                floor=Setting("floor", 100, class_name="Thresholds"),
             )
 
 
@@ -333,7 +333,7 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 are="is" if not_positive.sum() == 1 else "are",
                 limit=-count if count else 0,
                 feature=self._feature_label(first),
-                floor=Setting("floor", ..., of="Thresholds"),
+                floor=Setting("floor", ..., class_name="Thresholds"),
                 pseudocount=Parameter("pseudocount"),
                 value=self.pseudocount,
             )

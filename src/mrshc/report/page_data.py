@@ -72,7 +72,7 @@ def result_data(result: Result) -> dict[str, Any]:
 def _sample_data(result: Result) -> dict[str, Any]:
     """Return names, order, clusters, silhouette widths and annotations of the samples."""
     n = len(result.samples)
-    bars = (*outlier_bars(result, n), *annotation_bars(result.shown_annotations, n))
+    bars = (*outlier_bars(result, n), *annotation_bars(result.annotations_to_plot, n))
     return {
         "names": [str(name) for name in result.samples.index],
         "order": Tree(linkage_matrix=result.linkage_matrix_).leaf_order.tolist(),

@@ -119,7 +119,7 @@ def _answer_section(result: Result) -> Answer:
         facts=sentences.facts(result),
         sentences=sentences.answer_sentences(result),
         classes=_class_table(result),
-        warnings=result.concerns,
+        warnings=result.caveats,
     )
 
 
@@ -146,7 +146,7 @@ def _heat_map_section(result: Result) -> HeatMap:
         cut=min(n_clusters, max_cut),
         loading_name=METHODS[result.about["method"]].loading_name,
         n_annotations=result.sample_annotations.shape[1],
-        n_annotations_shown=len(result.shown_annotations),
+        n_annotations_shown=len(result.annotations_to_plot),
     )
 
 

@@ -109,7 +109,7 @@ def _no_clusters_reason(result: Result) -> str:
     if result.about["supported"] is False:
         return "there is no structure that other features support"
     rule = result.selection_rule
-    return SelectionRule.no_clusters if rule is None else rule.no_clusters
+    return SelectionRule.no_clusters_reason if rule is None else rule.no_clusters_reason
 
 
 def _next_best_sentence(result: Result) -> str:
@@ -118,7 +118,7 @@ def _next_best_sentence(result: Result) -> str:
     # After a refinement the clusters are no longer those of any candidate.
     if rule is None or result.about["supported"]:
         return ""
-    return rule.next_best(result.search_results_, result.n_clusters_)
+    return rule.runner_up_sentence(result.search_results_, result.n_clusters_)
 
 
 def classes_in_clusters(result: Result) -> pd.DataFrame | None:
@@ -163,7 +163,7 @@ def refinement_sentence(result: Result) -> str | None:
 def score_sentence(result: Result) -> str | None:
     """Return the sentence of the selection rule on the chosen candidate; None if it has none."""
     rule = result.selection_rule
-    return None if rule is None else rule.score_sentence(result.chosen_row)
+    return None if rule is None else rule.score_sentence(result.chosen_candidate)
 
 
 def python_code(result: Result) -> str:
@@ -204,7 +204,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("rank (r)", chosen["rank"]),
         ("clusters (K)", chosen["n_clusters"]),
         ("average silhouette", f"{chosen['silhouette']:.2f}" if chosen["n_clusters"] > 1 else None),
-        *([] if rule is None else rule.facts(result.chosen_row)),
+        *([] if rule is None else rule.facts(result.chosen_candidate)),
         ("associated features", None if n_associated is None else f"{n_associated:,}"),
         ("outlying samples", len(about["outliers"]) or None),
         ("missing values", f"{missing / cells:.1%}" if missing else None),

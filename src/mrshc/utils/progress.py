@@ -55,7 +55,7 @@ class ProgressReporter:
         """Report the number of finished steps."""
         self._step(done, total)
 
-    def watch(self, shape: tuple[int, int], itemsize: int) -> Callable[[int, int], None]:
+    def pass_callback(self, shape: tuple[int, int], itemsize: int) -> Callable[[int, int], None]:
         """Return a callback for the blocks of passes over X, which shows progress and throughput.
 
         Parameters

@@ -28,9 +28,9 @@ def test_products_are_those_of_the_centred_data(center, layout, dtype):
     matrix = centre_array(LAYOUTS[layout](X), center=center, drop_constant=False)
     u, indices = rng.normal(size=7), np.array([1, 4, 2400])
     weights = rng.normal(size=3)
-    np.testing.assert_allclose(matrix.transposed_times(u), centred.T @ u, rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(matrix.multiply_transposed(u), centred.T @ u, rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(
-        matrix.times(indices, weights), centred[:, indices] @ weights, rtol=1e-12, atol=1e-12
+        matrix.multiply(indices, weights), centred[:, indices] @ weights, rtol=1e-12, atol=1e-12
     )
     np.testing.assert_allclose(matrix.gram, centred @ centred.T, rtol=1e-12, atol=1e-10)
     np.testing.assert_array_equal(matrix.columns(indices), X[:, indices])
@@ -54,7 +54,7 @@ def test_a_large_offset_does_not_reduce_the_accuracy_in_float32():
     u = rng.normal(size=6)
     matrix = centre_array(X, center="columns", drop_constant=True)
     exact = explicitly_centred(X.astype(np.float64), "columns").T @ u
-    np.testing.assert_allclose(matrix.transposed_times(u), exact, rtol=1e-11)
+    np.testing.assert_allclose(matrix.multiply_transposed(u), exact, rtol=1e-11)
 
 
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
@@ -62,7 +62,7 @@ def test_constant_columns_vanish_exactly_whatever_the_centring(center):
     X = np.random.default_rng(2).normal(size=(9, 4))
     X[:, 2] = 0.1  # its mean, added up, is not 0.1
     matrix = centre_array(X, center=center, drop_constant=True)
-    slopes = matrix.transposed_times(np.random.default_rng(3).normal(size=9))
+    slopes = matrix.multiply_transposed(np.random.default_rng(3).normal(size=9))
     assert slopes[2] == 0.0
     assert np.all(slopes[[0, 1, 3]] != 0.0)
     assert as_data_matrix(X).summary().n_constant == 1
@@ -89,7 +89,9 @@ def test_missing_cells_at_a_large_offset_do_not_reduce_the_accuracy_in_float32()
         centre_array(table, center="columns", drop_constant=True)
         for table in (X, X.astype(np.float64))
     )
-    np.testing.assert_allclose(single.transposed_times(u), double.transposed_times(u), atol=1e-11)
+    np.testing.assert_allclose(
+        single.multiply_transposed(u), double.multiply_transposed(u), atol=1e-11
+    )
     np.testing.assert_allclose(single.gram, double.gram, atol=1e-10)
     np.testing.assert_allclose(single.gram_without(some), double.gram_without(some), atol=1e-10)
 

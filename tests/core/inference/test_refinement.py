@@ -196,7 +196,7 @@ def test_fewer_than_the_fewest_features_support_nothing():
     X[:20, :4] += 5.0
     few = run_refinement(X, [0, 1, 2, 3])
     assert not few.supported
-    assert run_refinement(X, [0, 1, 2, 3], fewest=4).associated[:4].tolist() == [0, 1, 2, 3]
+    assert run_refinement(X, [0, 1, 2, 3], min_features=4).associated[:4].tolist() == [0, 1, 2, 3]
 
 
 # Invariance ------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_excluded_samples_do_not_change_the_others():
     X = with_missing_cells(rng, low_rank(rng, n=30))
     with_excluded = np.vstack([np.full(X.shape[1], 50.0), X])
     with_excluded[0, :3] = np.nan
-    apart = complete_missing_cells(with_excluded, apart=np.array([0])).distances("sqeuclidean")
+    apart = complete_missing_cells(with_excluded, excluded=np.array([0])).distances("sqeuclidean")
     assert_distances(apart)
     np.testing.assert_array_equal(apart[1:, 1:], complete_missing_cells(X).distances("sqeuclidean"))
 

@@ -41,9 +41,13 @@ def test_winsorising_some_features_equals_winsorising_all(n):
     X = np.random.default_rng(2).standard_t(2, size=(n, 40))
     X[3] *= 50.0
     found = detect_outliers(X, "sqeuclidean")
-    assert found.outlying.tolist() == ([3] if n == 60 else [])  # of nine samples, none is outlying
+    assert found.outlying_samples.tolist() == (
+        [3] if n == 60 else []
+    )  # of nine samples, none is outlying
     some = [4, 17, 30]
-    np.testing.assert_array_equal(winsorise(X[:, some], found.outlying), found.data.values[:, some])
+    np.testing.assert_array_equal(
+        winsorise(X[:, some], found.outlying_samples), found.data.values[:, some]
+    )
 
 
 def test_a_feature_with_one_value_in_most_samples_is_not_winsorised():
@@ -59,7 +63,7 @@ def test_the_cells_of_a_small_cluster_are_not_removed(n):
     X = np.random.default_rng(2).normal(size=(n, 40))
     X[:8, :20] += 8.0
     found = detect_outliers(X, "sqeuclidean")
-    assert found.outlying.size == 0
+    assert found.outlying_samples.size == 0
     assert not np.isnan(found.data.values[:8, :20]).any()
 
 
@@ -71,7 +75,7 @@ def test_memory_order_type_and_unit_of_the_data_are_kept():
     assert found.data.values.flags.f_contiguous
     np.testing.assert_array_equal(found.data.values, detect_outliers(X, "sqeuclidean").data.values)
     scaled = detect_outliers(X.astype(float) * 2.0**400, "sqeuclidean")
-    np.testing.assert_array_equal(scaled.outlying, found.outlying)
+    np.testing.assert_array_equal(scaled.outlying_samples, found.outlying_samples)
     np.testing.assert_allclose(scaled.data.values / 2.0**400, found.data.values, rtol=1e-6)
 
 
@@ -96,7 +100,9 @@ def test_missing_cells_stay_missing_and_change_no_bounds():
 def test_samples_of_normal_data_are_hardly_ever_outlying(metric, n, p):
     """In 200 draws of each kind, 0.5 to 4 % have one: up to 15 samples in 10,000."""
     flagged = [
-        detect_outliers(np.random.default_rng(seed).normal(size=(n, p)), metric).outlying.size
+        detect_outliers(
+            np.random.default_rng(seed).normal(size=(n, p)), metric
+        ).outlying_samples.size
         for seed in range(10)
     ]
     assert np.sum(flagged) <= 0.002 * n * 10 + 1
@@ -108,9 +114,9 @@ def test_isolated_samples_are_outlying_and_four_together_are_not(metric):
     X = make_simulation_1(0).X.copy()
     X[7] = 6 * rng.normal(size=500)
     X[20] = 6 * rng.normal(size=500)
-    np.testing.assert_array_equal(detect_outliers(X, metric).outlying, [7, 20])
+    np.testing.assert_array_equal(detect_outliers(X, metric).outlying_samples, [7, 20])
     X[30:34] = 6 * rng.normal(size=500) + 0.5 * rng.normal(size=(4, 500))
-    np.testing.assert_array_equal(detect_outliers(X, metric).outlying, [7, 20])
+    np.testing.assert_array_equal(detect_outliers(X, metric).outlying_samples, [7, 20])
 
 
 def test_an_outlying_sample_changes_nothing_for_the_others():
@@ -122,8 +128,8 @@ def test_an_outlying_sample_changes_nothing_for_the_others():
             detect_outliers(X, "sqeuclidean"),
             detect_outliers(np.delete(X, 11, axis=0), "sqeuclidean"),
         )
-        np.testing.assert_array_equal(with_it.outlying, [11])
-        assert without.outlying.size == 0
+        np.testing.assert_array_equal(with_it.outlying_samples, [11])
+        assert without.outlying_samples.size == 0
         np.testing.assert_array_equal(
             np.delete(with_it.data.values, 11, axis=0), without.data.values
         )
@@ -133,7 +139,7 @@ def test_of_fewer_than_ten_samples_none_is_outlying():
     X = np.random.default_rng(7).normal(size=(9, 20))
     X[0] = 1000.0
     found = detect_outliers(X, "sqeuclidean")
-    assert found.outlying.size == 0
+    assert found.outlying_samples.size == 0
     assert np.isfinite(found.data.values).all()
 
 
@@ -141,14 +147,14 @@ def test_of_fewer_than_ten_samples_none_is_outlying():
 @pytest.mark.parametrize("times", [2, 4])
 def test_copies_of_samples_are_not_outlying(times, metric):
     X = np.repeat(np.random.default_rng(8).normal(size=(8, 5)), times, axis=0)
-    assert detect_outliers(X, metric).outlying.size == 0
+    assert detect_outliers(X, metric).outlying_samples.size == 0
 
 
 def test_a_feature_observed_only_in_an_outlying_sample():
     X = np.random.default_rng(9).normal(size=(30, 12))
     X[3] = 50.0
     X[np.arange(30) != 3, 5] = np.nan
-    np.testing.assert_array_equal(detect_outliers(X, "sqeuclidean").outlying, [3])
+    np.testing.assert_array_equal(detect_outliers(X, "sqeuclidean").outlying_samples, [3])
 
 
 def test_samples_with_few_common_features():
@@ -299,7 +305,7 @@ def test_samples_of_a_dispersed_cluster_are_not_outlying():
     X[45:] *= 1.3
     X[45:, :50] += 3
     X[20:45, 50:100] += 2
-    assert detect_outliers(X, "sqeuclidean").outlying.size <= 1  # of 15
+    assert detect_outliers(X, "sqeuclidean").outlying_samples.size <= 1  # of 15
 
 
 def test_a_sample_with_mostly_removed_cells_is_outlying():
@@ -308,5 +314,5 @@ def test_a_sample_with_mostly_removed_cells_is_outlying():
         X = rng.normal(size=(60, 3))
         X[7] = 40.0
         found = detect_outliers(X, "sqeuclidean")
-        assert found.outlying.tolist() == [7]
+        assert found.outlying_samples.tolist() == [7]
         assert not np.isnan(found.data.values[7]).any()

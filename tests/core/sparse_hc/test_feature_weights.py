@@ -133,7 +133,7 @@ def test_products_are_those_of_the_explicit_matrix(metric, share_missing):
     w, u = rng.random(9), rng.normal(size=len(D))
     D = D / pairs.unit
     np.testing.assert_allclose(
-        squareform(pairs.weighted(np.arange(9), w), checks=False), D @ w, rtol=1e-9
+        squareform(pairs.weighted_distances(np.arange(9), w), checks=False), D @ w, rtol=1e-9
     )
     np.testing.assert_allclose(pairs.slopes(squareform(u)), D.T @ u, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(
@@ -210,8 +210,8 @@ def test_one_huge_value_does_not_affect_other_distances(observed):
     X = X.copy()
     X[0, 0] = 1e9
     with_outlier = PairDistances(as_data_matrix(X), "sqeuclidean")
-    expected = regular.weighted(np.arange(4), weights)[1:, 1:] * regular.unit
-    found = with_outlier.weighted(np.arange(4), weights)[1:, 1:] * with_outlier.unit
+    expected = regular.weighted_distances(np.arange(4), weights)[1:, 1:] * regular.unit
+    found = with_outlier.weighted_distances(np.arange(4), weights)[1:, 1:] * with_outlier.unit
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
 
 
@@ -233,8 +233,8 @@ def test_products_are_those_of_the_array_in_memory(implementation, metric):
         pairs = PairDistances(as_data_matrix(implementation(A)), metric)
         assert (pairs.unit, pairs.shape) == (in_memory.unit, in_memory.shape)
         for indices in (np.arange(400), few):
-            found = pairs.weighted(indices, w[indices])
-            assert_close(found, in_memory.weighted(indices, w[indices]))
+            found = pairs.weighted_distances(indices, w[indices])
+            assert_close(found, in_memory.weighted_distances(indices, w[indices]))
             assert np.all(np.diag(found) == 0.0)
         assert_close(pairs.slopes(u + u.T), in_memory.slopes(u + u.T))
         assert_close(

@@ -68,13 +68,15 @@ def test_most_similar_branch_has_the_largest_jaccard_index():
             len(wanted & set(tree.members(node))) / len(wanted | set(tree.members(node)))
             for node in range(tree.root + 1)
         ]
-        found = tree.branch_like(np.array(sorted(wanted)), at_least=0.5)
+        found = tree.most_similar_branch(np.array(sorted(wanted)), at_least=0.5)
         if max(shares) < 0.5:
             assert found.size == 0
         else:
             np.testing.assert_array_equal(found, tree.members(int(np.argmax(shares))))
-    assert tree.branch_like(np.empty(0, np.intp), at_least=0.5).size == 0
-    np.testing.assert_array_equal(tree.branch_like(np.arange(20), at_least=1.0), np.arange(20))
+    assert tree.most_similar_branch(np.empty(0, np.intp), at_least=0.5).size == 0
+    np.testing.assert_array_equal(
+        tree.most_similar_branch(np.arange(20), at_least=1.0), np.arange(20)
+    )
 
 
 def test_label_ranges_are_those_of_the_members():

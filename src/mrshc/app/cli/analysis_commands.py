@@ -252,11 +252,12 @@ def run_plan(
         return
     try:
         with outputs.new_folder(out, overwrite=overwrite, resume=resume) as work:
-            options = {
-                "checkpoint": work / outputs.CHECKPOINT if resumable else None,
-                "verbose": output.shows_progress,
-            }
-            fitted = run_interruptibly(lambda: analysis.fit_estimator(plan, **options))
+            checkpoint = work / outputs.CHECKPOINT if resumable else None
+            fitted = run_interruptibly(
+                lambda: analysis.fit_estimator(
+                    plan, checkpoint=checkpoint, verbose=output.shows_progress
+                )
+            )
             with output.show_status("Describing clusters and features"):
                 result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted))
             with progress_bar("Writing", visible=output.shows_progress) as progress:

@@ -87,7 +87,7 @@ def _list_table_formats() -> str:
 
     # Only streams can be compressed: the others are folders or archives.
     others = [
-        f", or {', '.join(known.listed)}, {known.container}"
+        f", or {', '.join(known.labels)}, {known.container}"
         for known in known_formats()
         if known.read_stream is None
     ]

@@ -58,17 +58,19 @@ class BlockReader(DataMatrix):
         self._name = name
         self.shape = shape
         self.dtype = dtype
-        self._chunk = chunk
+        self.chunk_width = chunk
 
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
         """Yield function(block, start, numpy) for all blocks of columns in order."""
-        blocks = aligned_blocks(*self.shape, self._chunk)
+        blocks = aligned_blocks(*self.shape, self.chunk_width)
         with ThreadPoolExecutor(max_workers=1) as thread:
-            pending = [thread.submit(self._block, block) for block in blocks[:1]]
+            pending = [thread.submit(self.read_block, block) for block in blocks[:1]]
             for i, block in enumerate(blocks, start=1):
                 values = pending.pop().result()
                 # The next block is requested before the function starts, to overlap the two.
-                pending += [thread.submit(self._block, upcoming) for upcoming in blocks[i : i + 1]]
+                pending += [
+                    thread.submit(self.read_block, upcoming) for upcoming in blocks[i : i + 1]
+                ]
                 yield function(values, block.start, np)
 
     def columns(self, indices: Index) -> NDArray[Any]:
@@ -76,17 +78,17 @@ class BlockReader(DataMatrix):
         order = np.argsort(indices, kind="stable")
         max_width = max(_LARGEST_BLOCK // max(self.shape[0], 1), 1)
         # A multiple of the chunk width, so that no chunk is split between two requests.
-        whole_chunks = self._chunk * max(_COLUMNS_READ_TOGETHER // self._chunk, 1)
+        whole_chunks = self.chunk_width * max(_COLUMNS_READ_TOGETHER // self.chunk_width, 1)
         groups = indices[order] // min(whole_chunks, max_width)
         out = np.empty((self.shape[0], order.size), dtype=self.dtype)
         for positions in np.split(order, np.flatnonzero(np.diff(groups)) + 1):
             if positions.size:
                 first, last = int(indices[positions[0]]), int(indices[positions[-1]])
-                block = self._block(slice(first, last + 1))
+                block = self.read_block(slice(first, last + 1))
                 out[:, positions] = block[:, indices[positions] - first]
         return out
 
-    def _block(self, block: slice) -> NDArray[Any]:
+    def read_block(self, block: slice) -> NDArray[Any]:
         """Return a range of columns, converted to the type of the blocks."""
         with self._translate_errors(block.start, block.stop), refuse_overflow():
             return self._read_columns(block.start, block.stop).astype(self.dtype, copy=False)

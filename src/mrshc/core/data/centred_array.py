@@ -68,20 +68,20 @@ class CentredArray(CentredMatrix):
         """None: data in memory need no passes."""
         return None
 
-    def times(self, indices: Index, weights: Float) -> Float:
+    def multiply(self, indices: Index, weights: Float) -> Float:
         """Return X v, (n,), for the vector v with `weights` at `indices` and zeros elsewhere."""
-        return multiply(*self.layout, indices, weights)
+        return multiply(*self.kernel_arguments, indices, weights)
 
-    def transposed_times(self, u: Float) -> Float:
+    def multiply_transposed(self, u: Float) -> Float:
         """Return X'u, (p,), for a vector u of shape (n,)."""
-        out = multiply_transposed(*self.layout, u)
+        out = multiply_transposed(*self.kernel_arguments, u)
         if self.fill_error is not None:
             rows, columns = self.missing_cells
             out += np.bincount(columns, self.fill_error * u[rows], minlength=out.size)
         return out
 
     @property
-    def layout(self) -> tuple[NDArray[Any], bool, Float]:
+    def kernel_arguments(self) -> tuple[NDArray[Any], bool, Float]:
         """The first three arguments of the compiled products.
 
         They are the array or its transpose, whichever is C-contiguous; whether it is the transpose;
@@ -95,9 +95,9 @@ class CentredArray(CentredMatrix):
         return values, by_columns, self.offsets
 
     @cached_property
-    def lengths(self) -> Float:
+    def column_norms(self) -> Float:
         """Euclidean norm of each centred column, (p,)."""
-        return column_norms(*self.layout)
+        return column_norms(*self.kernel_arguments)
 
     def columns(self, indices: Index) -> Float:
         """Return the columns at m indices as given, (n, m), in float64, NaN where missing."""

@@ -132,7 +132,7 @@ class CentredBlocks(CentredMatrix):
         return self._sum_gram(np.ones(self.shape[1], dtype=bool))
 
     @cached_property
-    def typical_length(self) -> float:
+    def rms_column_norm(self) -> float:
         """Root mean square of the Euclidean norms of the columns; one if all are zero."""
         return float(np.sqrt(np.trace(self.gram) / self.shape[1])) or 1.0
 

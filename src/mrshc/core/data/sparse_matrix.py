@@ -135,13 +135,13 @@ class CompressedParts:
     """
 
     shape: tuple[int, int]
-    by: str
+    compressed_axis: str
     data: Any
     indices: Any
     indptr: Any
 
     @classmethod
-    def of(cls, group: Any) -> CompressedParts:
+    def from_group(cls, group: Any) -> CompressedParts:
         """Return the parts in a group; raise a StructureError if they are inconsistent."""
         by = SPARSE_ENCODINGS[encoding_type(group)]
         shape = check_shape(read_attribute(group, "shape"))
@@ -155,23 +155,23 @@ class CompressedParts:
         check_sizes(**parts, n_major=shape[0 if by == "rows" else 1])
         n_cells, n_listed = (parts[part].shape[0] for part in ("data", "indptr"))
         check_extent(shape, n_cells=n_cells, n_listed=n_listed)
-        return cls(shape=shape, by=by, **parts)
+        return cls(shape=shape, compressed_axis=by, **parts)
 
-    def pointers(self) -> NDArray[np.int64]:
+    def read_pointers(self) -> NDArray[np.int64]:
         """Read the positions in `data` at which rows or columns start and end."""
         indptr = self.indptr[:]
         check_pointers(indptr, self.data.shape[0])
         return indptr.astype(np.int64)
 
-    def part(self, pointers: NDArray[np.int64]) -> Any:
+    def read_part(self, pointers: NDArray[np.int64]) -> Any:
         """Read consecutive rows or columns, given their pointers, as a sparse array of scipy."""
         cells = slice(int(pointers[0]), int(pointers[-1]))
-        n_major, n_minor = len(pointers) - 1, self.shape[1 if self.by == "rows" else 0]
+        n_major, n_minor = len(pointers) - 1, self.shape[1 if self.compressed_axis == "rows" else 0]
         data, indices = self.data[cells], self.indices[cells]
         check_indices(indices, n_minor)
         # The pointers of a part are relative to its first cell.
         parts = (_to_supported_dtype(data), indices, pointers - pointers[0])
-        if self.by == "rows":
+        if self.compressed_axis == "rows":
             return _compressed_array(parts, (n_major, n_minor), by_rows=True)
         return _compressed_array(parts, (n_minor, n_major), by_rows=False)
 
@@ -193,10 +193,10 @@ class CompressedColumnsMatrix(BlockReader):
         self._parts = parts
         # All pointers are read once: they are few compared with the values.
         with self._translate_errors(0, self.shape[1]):
-            self._pointers = parts.pointers()
+            self._pointers = parts.read_pointers()
 
     def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
-        return self._parts.part(self._pointers[start : stop + 1]).astype(self.dtype).toarray()
+        return self._parts.read_part(self._pointers[start : stop + 1]).astype(self.dtype).toarray()
 
 
 def open_sparse_group(group: Any) -> BlockReader:
@@ -216,13 +216,13 @@ def open_sparse_group(group: Any) -> BlockReader:
         refuse_unsafe_content(name),
         translate_read_errors(name, start=0, stop=n_columns, advice=CHECK_FILE_ADVICE),
     ):
-        parts = CompressedParts.of(group)
-    if parts.by == "columns":
+        parts = CompressedParts.from_group(group)
+    if parts.compressed_axis == "columns":
         return CompressedColumnsMatrix(parts, name=name)
     # Refuse values that are not numbers before all of them are read.
     block_dtype(parts.data.dtype, name)
     with translate_read_errors(name, start=0, stop=parts.shape[1], advice=CHECK_FILE_ADVICE):
-        matrix = parts.part(parts.pointers())
+        matrix = parts.read_part(parts.read_pointers())
     return SparseMatrix(matrix, name=name)
 
 

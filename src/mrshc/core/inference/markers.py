@@ -144,12 +144,12 @@ def _matching_partitions(tree: Tree, contrasts: Sequence[Contrast]) -> list[Labe
     n = tree.n_samples
     partitions = []
     for contrast in contrasts:
-        inside = tree.branch_like(contrast.inside, at_least=_MIN_JACCARD)
+        inside = tree.most_similar_branch(contrast.inside, at_least=_MIN_JACCARD)
         # The complement of a cluster is in general not a branch.
         if contrast.inside.size + contrast.outside.size == n:
             outside = np.setdiff1d(np.arange(n), inside, assume_unique=True)
         else:
-            outside = tree.branch_like(contrast.outside, at_least=_MIN_JACCARD)
+            outside = tree.most_similar_branch(contrast.outside, at_least=_MIN_JACCARD)
         are_disjoint = np.intersect1d(inside, outside, assume_unique=True).size == 0
         if are_disjoint and inside.size and outside.size:
             partitions.append(_contrast_labels(n, inside=inside, outside=outside))

@@ -64,7 +64,7 @@ class RefinementSettings:
     metric: Metric = "sqeuclidean"
     alpha: float = 0.05
     max_features: int = 200
-    fewest: int = 5
+    min_features: int = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,9 +121,9 @@ def refine_feature_set(
         p_values = association_p_values(matrix, present, settings=settings)
         q_values = benjamini_hochberg(p_values)
         associated = np.flatnonzero(q_values <= settings.alpha)
-        if associated.size < settings.fewest:
+        if associated.size < settings.min_features:
             return RefinementResult(
-                supported=False if start.size >= settings.fewest else None,
+                supported=False if start.size >= settings.min_features else None,
                 features=np.sort(start),
                 associated=np.empty(0, np.intp),
                 q_values=q_values,

@@ -56,7 +56,7 @@ class CompletedSamples:
         return distances
 
 
-def complete_missing_cells(X: Float, *, apart: Index | None = None) -> CompletedSamples:
+def complete_missing_cells(X: Float, *, excluded: Index | None = None) -> CompletedSamples:
     """Complete the missing cells of a few columns by regularised iterative PCA.
 
     Principal components are computed, shrunk by the variance of the noise, used to complete the
@@ -66,7 +66,7 @@ def complete_missing_cells(X: Float, *, apart: Index | None = None) -> Completed
     ----------
     X : ndarray of shape (n, q)
         The columns, NaN where missing.
-    apart : ndarray of int or None, default=None
+    excluded : ndarray of int or None, default=None
         Samples that are excluded from the principal components, such as outliers. Their own missing
         cells are set to the means of the other samples.
 
@@ -81,9 +81,9 @@ def complete_missing_cells(X: Float, *, apart: Index | None = None) -> Completed
     """
     if not np.isnan(X).any():
         return CompletedSamples(values=X, variances=None)
-    if apart is None or not apart.size:
+    if excluded is None or not excluded.size:
         return _complete_by_components(X)
-    usual = np.setdiff1d(np.arange(X.shape[0]), apart, assume_unique=True)
+    usual = np.setdiff1d(np.arange(X.shape[0]), excluded, assume_unique=True)
     rest = _complete_by_components(X[usual])
     assert rest.variances is not None
     values, variances = X.copy(), np.zeros(X.shape)

@@ -51,12 +51,14 @@ class RobustData:
     """Winsorised data, and the samples that are outlying as a whole."""
 
     data: DataMatrix  # (n, p)
-    outlying: Index  # outlying samples, in increasing order
+    outlying_samples: Index  # outlying samples, in increasing order
 
     def usual_samples(self) -> DataMatrix:
         """Return the data of the samples that are not outlying."""
         samples = np.arange(self.data.shape[0])
-        return self.data.select_samples(np.setdiff1d(samples, self.outlying, assume_unique=True))
+        return self.data.select_samples(
+            np.setdiff1d(samples, self.outlying_samples, assume_unique=True)
+        )
 
 
 def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
@@ -80,7 +82,7 @@ def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
     samples = np.arange(X.shape[0])
     if samples.size < _MIN_SAMPLES:
         X = _winsorise_cells(X, samples, remove_extremes=False)
-        return RobustData(data=ArrayMatrix(X), outlying=np.empty(0, np.intp))
+        return RobustData(data=ArrayMatrix(X), outlying_samples=np.empty(0, np.intp))
     outlying = _isolated_samples(_winsorise_cells(X, samples, remove_extremes=False), metric)
     # Each iteration adds outlying samples or ends, so that there are at most n of them.
     while True:
@@ -90,7 +92,7 @@ def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
         n_removed = np.isnan(winsorised[usual]).sum(axis=1) - np.isnan(X[usual]).sum(axis=1)
         mostly_removed = usual[2 * n_removed > (~np.isnan(X[usual])).sum(axis=1)]
         if not mostly_removed.size:
-            return RobustData(data=ArrayMatrix(winsorised), outlying=outlying)
+            return RobustData(data=ArrayMatrix(winsorised), outlying_samples=outlying)
         outlying = np.union1d(outlying, mostly_removed)
 
 
@@ -154,11 +156,11 @@ def _isolated_samples(X: NDArray[Any], metric: Metric) -> Index:
     """Return the samples that are isolated, by their distances in all features of X, (n, p)."""
     p = X.shape[1]
     pairs = PairDistances(ArrayMatrix(X), metric)
-    distances = pairs.weighted(np.arange(p), np.ones(p))
+    distances = pairs.weighted_distances(np.arange(p), np.ones(p))
     np.fill_diagonal(distances, np.inf)
     # The distance between samples without a common observed feature is unknown.
-    if pairs.shared is not None:
-        distances[pairs.shared == 0] = np.inf
+    if pairs.n_shared_features is not None:
+        distances[pairs.n_shared_features == 0] = np.inf
     neighbours = np.argsort(distances, axis=1, kind="stable")[:, :_N_NEIGHBOURS]
     third = np.take_along_axis(distances, neighbours[:, -1:], axis=1)[:, 0]
     if not third.any() or np.isinf(np.median(third)):
@@ -217,7 +219,7 @@ def attach_outlying_samples(
     tree = pruned.tree
     # Pruning may split a low branch and leave a higher one whole, so that its clusters differ from
     # those of a cut. No sample is attached above either of them.
-    clusters = {*pruned.nodes(n_clusters), *tree.nodes_at(n_clusters)}
+    clusters = {*pruned.leaf_nodes(n_clusters), *tree.cluster_nodes(n_clusters)}
     undone = [*pruned.splits[: n_clusters - 1], *cut_tree(tree, n_clusters).splits]
     max_height = min((tree.height(node) for node in undone), default=np.inf)
     parents = _parent_nodes(tree)

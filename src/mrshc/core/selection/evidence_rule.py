@@ -137,7 +137,7 @@ class EvidenceRule(SelectionRule):
     )
     columns = ("evidence",)
     cut_scores = ("evidence",)
-    no_clusters = "the features that were not selected do not support any"
+    no_clusters_reason = "the features that were not selected do not support any"
 
     def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int:
         """Return the number of clusters that each tree is cut into."""
@@ -216,10 +216,10 @@ class EvidenceRule(SelectionRule):
             screened_out="",
         )
 
-    def shortfall(self, found: int, asked_for: int | None) -> tuple[str, str]:
+    def shortfall_message(self, found: int, asked_for: int | None) -> tuple[str, str]:
         """Return the two parts of the warning of a fit with fewer clusters than K."""
         if found > 1:
-            return super().shortfall(found, asked_for)
+            return super().shortfall_message(found, asked_for)
         finding = "The features that were not selected support no clusters."
         return finding, "labels_ holds a single cluster"
 
@@ -234,7 +234,7 @@ class EvidenceRule(SelectionRule):
         """Return the name and the value of the evidence of the chosen candidate."""
         return [("evidence (sd)", f"{row['evidence']:.1f}")]
 
-    def next_best(self, table: CandidateTable, n_clusters: int) -> str:
+    def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
         """Return a sentence on the candidate with most evidence among those not chosen."""
         others = np.flatnonzero(~table["chosen"])
         if not others.size:

@@ -86,7 +86,7 @@ class SelectionRule(ABC):
     cut_scores : tuple of str
         Names of the scores of cuts that `task` computes: the keys of `Evaluation.scores`, which
         the checkpoint stores.
-    no_clusters : str
+    no_clusters_reason : str
         The reason why a result has a single cluster; completes "No groups were found: ...".
 
     See Also
@@ -101,7 +101,7 @@ class SelectionRule(ABC):
     description: ClassVar[str]
     columns: ClassVar[tuple[str, ...]] = ()
     cut_scores: ClassVar[tuple[str, ...]] = ()
-    no_clusters: ClassVar[str] = "no split of the tree is larger than chance makes it"
+    no_clusters_reason: ClassVar[str] = "no split of the tree is larger than chance makes it"
 
     def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int | None:
         """Return the number of clusters that each tree is cut into; None if pruning decides.
@@ -217,7 +217,7 @@ class SelectionRule(ABC):
     def explain(self, table: CandidateTable) -> SearchStory:
         """Return the verdict, the rule as text, and curves of the scores that `choose` compared."""
 
-    def shortfall(self, found: int, asked_for: int | None) -> tuple[str, str]:
+    def shortfall_message(self, found: int, asked_for: int | None) -> tuple[str, str]:
         """Return the two parts of the warning of a fit with fewer clusters than K.
 
         Parameters
@@ -247,6 +247,6 @@ class SelectionRule(ABC):
         """Return names and values of the scores of the chosen candidate for the report."""
         return []
 
-    def next_best(self, table: CandidateTable, n_clusters: int) -> str:
+    def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
         """Return a sentence on the second best candidate, or an empty string."""
         return ""

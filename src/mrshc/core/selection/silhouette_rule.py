@@ -173,7 +173,7 @@ class SilhouetteRule(SelectionRule):
             screened_out="fewer clusters than wanted" if is_fallback else f"fewer than {clusters}",
         )
 
-    def next_best(self, table: CandidateTable, n_clusters: int) -> str:
+    def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
         """Return a sentence on the best of the other candidates with as many clusters."""
         others = np.flatnonzero(~table["chosen"] & (table["n_leaves"] == n_clusters))
         if not others.size:

@@ -104,8 +104,8 @@ class WeightPath:
         # Every bound starts from equal weights, so the first step is common to all of them.
         p = pairs.shape[1]
         self._first_u, norm = self._unit_dissimilarity(np.arange(p), np.ones(p))
-        self.exhausted = self._orthogonal_to is not None and (
-            norm <= _RELATIVE_ZERO * _pair_norm(pairs.weighted(np.arange(p), np.ones(p)))
+        self.is_exhausted = self._orthogonal_to is not None and (
+            norm <= _RELATIVE_ZERO * _pair_norm(pairs.weighted_distances(np.arange(p), np.ones(p)))
         )
         self._first_slopes = pairs.slopes(self._first_u)
 
@@ -154,7 +154,7 @@ class WeightPath:
 
     def _unit_dissimilarity(self, indices: Index, weights: Float) -> tuple[Float, float]:
         """Return Dw as an (n, n) matrix at unit length, each pair counted once, and its length."""
-        u = self._pairs.weighted(indices, weights)
+        u = self._pairs.weighted_distances(indices, weights)
         if self._orthogonal_to is not None:
             # The sum counts each pair twice.
             u -= self._orthogonal_to * (np.sum(self._orthogonal_to * u) / 2)
@@ -188,7 +188,7 @@ class PermutationGap:
     standard_deviation: Float
 
     @property
-    def best(self) -> int:
+    def best_position(self) -> int:
         """Position of the bound with the largest gap."""
         return int(np.argmax(self.gap))
 

@@ -81,11 +81,11 @@ class PairDistances:
         self._scaling = _ColumnScaling(
             center=np.concatenate(medians), length=length, has_missing=has_missing
         )
-        self.shared: Float | None = np.sum(shared, axis=0) if has_missing else None
+        self.n_shared_features: Float | None = np.sum(shared, axis=0) if has_missing else None
         self._missing_scale = None
-        if self.shared is not None:
+        if self.n_shared_features is not None:
             # Pairs without a common feature have a distance of zero; the scale must stay finite.
-            self._missing_scale = self.shape[1] / np.maximum(self.shared, 1.0)
+            self._missing_scale = self.shape[1] / np.maximum(self.n_shared_features, 1.0)
 
     @property
     def n_passes(self) -> int:
@@ -93,14 +93,14 @@ class PairDistances:
         return self._passes.n_passes
 
     @property
-    def strangers(self) -> tuple[int, int] | None:
+    def incomparable_pair(self) -> tuple[int, int] | None:
         """Two samples without a feature observed in both; None if there are none."""
-        if self.shared is None or self.shared.min() > 0:
+        if self.n_shared_features is None or self.n_shared_features.min() > 0:
             return None
-        i, j = np.unravel_index(int(self.shared.argmin()), self.shared.shape)
+        i, j = np.unravel_index(int(self.n_shared_features.argmin()), self.n_shared_features.shape)
         return int(i), int(j)
 
-    def weighted(self, indices: Index, weights: Float) -> Float:
+    def weighted_distances(self, indices: Index, weights: Float) -> Float:
         """Return Dw as (n, n) distances.
 
         Parameters

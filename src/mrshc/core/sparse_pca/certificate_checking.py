@@ -209,7 +209,7 @@ def check_certificates(
 
 def _find_violations(matrix: CentredBlocks, certificates: Sequence[Certificate]) -> Violations:
     """Return the columns that violate certificates or nearly do, from one pass over the data."""
-    batch = CertificateBatch.from_certificates(certificates, unit=matrix.typical_length)
+    batch = CertificateBatch.from_certificates(certificates, unit=matrix.rms_column_norm)
     if matrix.certification == "deferred":
         batch.groups  # noqa: B018 - computed once here, not by every worker
     check = partial(_check_block, centring=matrix.centring, is_stored=matrix.is_stored, batch=batch)

@@ -91,7 +91,7 @@ def leading_starts(matrix: CentredArray, n_components: int) -> AlternationStarts
     # The eigenvectors of the smaller of X X' and X'X give all singular vectors.
     if p > n:
         left = leading_eigenvectors(matrix.gram, n_components)
-        right = np.stack([matrix.transposed_times(u) for u in left])
+        right = np.stack([matrix.multiply_transposed(u) for u in left])
     else:
         right = leading_eigenvectors(matrix.cross_product(), n_components)
     lengths = np.linalg.norm(right, axis=1)
@@ -129,7 +129,7 @@ def start_order_within_rank(starts: AlternationStarts) -> Index:
 def starts_from_vectors(matrix: CentredArray, vectors: Float) -> AlternationStarts:
     """Return given right vectors, (n_components, n_features), as start vectors."""
     all_columns = np.arange(matrix.shape[1])
-    return starts_from_images(vectors, np.stack([matrix.times(all_columns, v) for v in vectors]))
+    return starts_from_images(vectors, np.stack([matrix.multiply(all_columns, v) for v in vectors]))
 
 
 def starts_from_images(vectors: Float, images: Float) -> AlternationStarts:
@@ -203,8 +203,8 @@ def next_component(
         image = image - scores.T @ overlaps
     corrections = _missing_corrections(matrix, scores[:0] if orthogonal else scores, loadings)
     result = alternate(
-        Residual(*matrix.layout, scores, loadings, orthogonal, corrections),
-        matrix.lengths,
+        Residual(*matrix.kernel_arguments, scores, loadings, orthogonal, corrections),
+        matrix.column_norms,
         AlternationStart(v, image),
         AlternationSettings(float(l1_bound), int(max_iter), float(tol), float(starts.noise)),
         empty_trace(matrix, 0) if trace is None else trace,

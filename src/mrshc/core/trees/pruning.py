@@ -47,7 +47,7 @@ class PrunedTree:
         """Number of leaves, the clusters that were found."""
         return len(self.splits) + 1
 
-    def nodes(self, max_leaves: int) -> list[int]:
+    def leaf_nodes(self, max_leaves: int) -> list[int]:
         """Return the leaves of the pruned tree, at most `max_leaves` of them."""
         nodes = [self.tree.root]
         for node in self.splits[: max_leaves - 1]:
@@ -57,7 +57,7 @@ class PrunedTree:
 
     def labels(self, max_leaves: int) -> Labels:
         """Return the cluster of each sample, with at most `max_leaves` clusters."""
-        return self.tree.labels(self.nodes(max_leaves))
+        return self.tree.labels(self.leaf_nodes(max_leaves))
 
 
 def cut_tree(tree: Tree, k: int) -> PrunedTree:
@@ -130,7 +130,7 @@ def _subtree_partitions(tree: Tree, node: int, *, max_clusters: int) -> list[Lab
     members, partitions = tree.members(node), []
     for k in range(1, min(max_clusters, members.size) + 1):
         labels = np.empty(members.size, dtype=np.intp)
-        for label, cluster in enumerate(tree.nodes_at(k, below=node)):
+        for label, cluster in enumerate(tree.cluster_nodes(k, below=node)):
             # Members are sorted, so their positions among those of the node can be searched for.
             labels[np.searchsorted(members, tree.members(cluster))] = label
         partitions.append(labels)

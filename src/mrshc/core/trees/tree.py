@@ -229,7 +229,7 @@ class Tree:
             low[node], high[node] = min(low[a], low[b]), max(high[a], high[b])
         return low, high
 
-    def branch_like(self, samples: Index, *, at_least: float) -> Index:
+    def most_similar_branch(self, samples: Index, *, at_least: float) -> Index:
         """Return the members of the node that is most similar to a set of samples.
 
         Parameters
@@ -253,7 +253,7 @@ class Tree:
         best = int(jaccard.argmax())
         return self.members(best) if jaccard[best] >= at_least else np.empty(0, np.intp)
 
-    def nodes_at(self, k: int, *, below: int | None = None) -> list[int]:
+    def cluster_nodes(self, k: int, *, below: int | None = None) -> list[int]:
         """Return the k nodes that remain after the last k - 1 merges below a node are undone.
 
         This defines a cut into k clusters even where heights are not monotone.
@@ -275,7 +275,7 @@ class Tree:
 
     def cut(self, k: int) -> Labels:
         """Return the labels 0, ..., k - 1 of the samples, numbered by first appearance."""
-        return self.labels(self.nodes_at(k))
+        return self.labels(self.cluster_nodes(k))
 
     def labels(self, nodes: list[int]) -> Labels:
         """Return the labels of the partition into some nodes, numbered by first appearance."""

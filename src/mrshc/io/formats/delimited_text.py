@@ -128,7 +128,7 @@ def _build_raw_table(
 
 DELIMITED_TEXT = TableFormat(
     name="a table as text",
-    listed=("CSV", "TSV"),
+    labels=("CSV", "TSV"),
     suffixes=(".csv", ".tsv", ".txt"),
     recognise=_is_text,
     has_dialects=True,

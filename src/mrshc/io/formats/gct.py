@@ -168,7 +168,7 @@ def _parse_values(content: list[Row], *, first: int, header: list[str]) -> NDArr
 
 GCT = TableFormat(
     name="a GCT file",
-    listed=("GCT",),
+    labels=("GCT",),
     suffixes=(".gct",),
     recognise=_is_gct,
     read_stream=_read,

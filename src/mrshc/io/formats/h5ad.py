@@ -43,7 +43,7 @@ def _open_matrix(path: str, inside: str) -> Any:
 
 H5AD = TableFormat(
     name="an .h5ad file",
-    listed=(".h5ad",),
+    labels=(".h5ad",),
     suffixes=(".h5ad",),
     extra="anndata",
     recognise=_is_hdf5,

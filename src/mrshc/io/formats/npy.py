@@ -60,7 +60,7 @@ def _open_matrix(path: str, _: str) -> Any:
 
 NPY = TableFormat(
     name="a .npy file",
-    listed=(".npy",),
+    labels=(".npy",),
     suffixes=(".npy",),
     recognise=_is_npy,
     read_stream=_read_stream,

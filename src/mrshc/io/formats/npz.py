@@ -105,7 +105,7 @@ def _names_as_text(names: NDArray[Any] | None, length: int) -> list[str] | None:
 
 NPZ = TableFormat(
     name="a .npz file",
-    listed=(".npz",),
+    labels=(".npz",),
     suffixes=(".npz",),
     recognise=_is_zip_archive,
     read_stream=_read,

@@ -125,7 +125,7 @@ def _list_with_none(column: pd.Series[Any]) -> list[Any]:
 
 PARQUET = TableFormat(
     name="a Parquet file",
-    listed=("Parquet",),
+    labels=("Parquet",),
     suffixes=(".parquet",),
     extra="parquet",
     recognise=_is_parquet,

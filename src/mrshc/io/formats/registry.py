@@ -58,7 +58,7 @@ class TableFormat:
         A file of this format with an article, as part of messages: "a Parquet file".
     recognise : callable, InputFile -> bool
         Returns whether an input has this format. Formats that are registered later are asked first.
-    listed : tuple of str, default=()
+    labels : tuple of str, default=()
         Names of the format in lists of known formats; empty for a format that is not read.
     suffixes : tuple of str, default=()
         Usual suffixes of file names. They are shown to users; the format is recognised by the
@@ -82,7 +82,7 @@ class TableFormat:
 
     name: str
     recognise: Callable[[InputFile], bool]
-    listed: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     read_stream: Callable[[InputFile, ReadingOptions], RawTable] | None = None
     read_path: Callable[[str, ReadingOptions], RawTable] | None = None
@@ -220,7 +220,7 @@ def list_formats(
         for known in known_formats()
         if not (in_blocks and known.open_matrix is None)
         and not (streams and known.read_stream is None)
-        for name in known.listed
+        for name in known.labels
     ]
     return _join_names(chosen, conjunction)
 

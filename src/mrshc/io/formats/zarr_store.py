@@ -72,7 +72,7 @@ def _open_matrix(path: str, inside: str) -> Any:
 
 ZARR = TableFormat(
     name="a Zarr store",
-    listed=(".zarr",),
+    labels=(".zarr",),
     suffixes=(".zarr",),
     extra="zarr",
     container="a folder or a .zip",
