@@ -100,7 +100,7 @@ class Result:
 
     Examples
     --------
-    A folder that ``mrshc cluster table.csv --out results`` wrote:
+    A folder that the command line wrote:
 
     >>> from mrshc.io import load_result
     >>> result = load_result("results")  # doctest: +SKIP
@@ -373,7 +373,7 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
 
     Examples
     --------
-    A folder that ``mrshc cluster table.csv --out results`` wrote:
+    A folder that the command line wrote:
 
     >>> from mrshc.io import ResultError, load_result
     >>> result = load_result("results")  # doctest: +SKIP
