@@ -83,6 +83,7 @@ def measure_end_to_end():
     """Return the seconds of fits of the paper's simulations, and of the plain twin."""
     rows = []
     for design in ("I", "II"):
+        # Classical clustering of all features is the cheapest of the methods.
         hc = run_case("classical", design=design, draws=10)
         for known in (True, False):
             one, two = (
@@ -119,6 +120,7 @@ def measure_growth():
 
 def measure_large():
     """Return seconds and memory of two large fits on two cores."""
+    # Many features with every choice left to the method, and many samples.
     common = {"max_rank": 5, "n_jobs": 2}
     return {
         "n = 100, p = 20,000, everything unknown": run_case(
@@ -260,6 +262,7 @@ def show_end_to_end(rows):
     for row in rows:
         r = RECORDED_R[row["design"], row["known"]]
         name = f"Simulation {row['design']}, {'q known' if row['known'] else '11 candidate q'}"
+        # A twin with another result would make the comparison of times meaningless.
         same = "" if row["same_answer"] else " (another answer)"
         cells.append(
             [
@@ -302,6 +305,7 @@ def show_growth(curves):
     rows = []
     for quantity, curve in curves.items():
         low, high = ranges[quantity]
+        # The whole range of sizes is shown, also where the slope is not fitted.
         first, last = curve[0], curve[-1]
         rows.append(
             [
@@ -318,6 +322,7 @@ def show_growth(curves):
 def draw_growth(curves, names):
     """Write a picture of seconds against size, one panel for each quantity."""
     figure = Figure(figsize=(10, 3), layout="constrained")
+    # One scale of seconds, so that the panels can be compared.
     axes = figure.subplots(1, len(curves), sharey=True)
     for axis, color, (quantity, curve) in zip(axes, PALETTE, curves.items(), strict=False):
         sizes, seconds = ([row[key] for row in curve] for key in ("size", "seconds"))
@@ -345,6 +350,7 @@ def show_shc(rows):
     for row in rows:
         n, p = row["n"], row["p"]
         seconds = row["lean"]["seconds"]
+        # R was measured on the two smaller sizes only.
         explicit, r = row.get("explicit"), RECORDED_SPARCL.get((n, p))
         cells.append(
             [
@@ -547,6 +553,7 @@ PARTS = {
 
 def render(results):
     """Insert the tables of all parts into the pages."""
+    # Each table is on one of the pages; a page without its marks is left unchanged.
     for path in (PAGE, SCALING):
         page = path.read_text(encoding="utf-8")
         for name, part in results.items():
@@ -557,6 +564,7 @@ def render(results):
 def describe_environment():
     """Return the version of the code, the versions of packages and the computer."""
     packages = ("numpy", "scipy", "scikit-learn", "numba")
+    # Packages on which speed depends.
     versions = {p: version(p) for p in packages} | {"python": platform.python_version()}
     computer = {"architecture": platform.machine(), "cores": os.cpu_count()}
     return {"code": code_version(), "versions": versions, "computer": computer}
@@ -564,6 +572,7 @@ def describe_environment():
 
 def main(names):
     """Measure the named parts, all by default, and render the results."""
+    # Parts that are not measured now keep their earlier results.
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for name, part in PARTS.items() if names != ["--render"] else ():
         if not names or name in names:

@@ -84,6 +84,7 @@ def end_to_end(design, known, n_jobs, draws):
 
 def twin(design, known):
     """Return the seconds of the plain twin and of a fit on one core, and whether they agree."""
+    # It is in the folder of the tests, added to the path above.
     import plain_twin
 
     warm_up()
@@ -134,6 +135,7 @@ def profile(design):
 
         return run
 
+    # Replaced for good: the process ends after this case.
     l1_path.next_component = time_calls("components", l1_path.next_component)
     pruning.gap_curve = time_calls("gap tests", pruning.gap_curve)
     search.pairwise_distances = time_calls("distances and trees", search.pairwise_distances)
@@ -147,6 +149,7 @@ def fit_of_size(n, p, q, max_rank, n_clusters, n_jobs, seed=0):
     """Return the seconds of a fit, its peak memory, and that as a multiple of the size of X."""
     warm_up()
     X = make_wide_data(n, p, seed)
+    # None stands for "auto", since the arguments come as JSON numbers.
     model = MrSHC(
         "auto" if q is None else q,
         max_rank=max_rank,
@@ -220,6 +223,7 @@ def early_stopping(draws):
         counts["drawn"] += len(early.reference)
         return full
 
+    # Replaced for good: the process ends after this case.
     pruning.gap_curve = compare_both
     # Clear and weak clusters, unequal sizes, heavy tails and pure noise: many kinds of nodes.
     for draw in range(draws):
@@ -296,6 +300,7 @@ def beyond(design, draws):
         data = DESIGNS[design](FIRST_SEED + draw)
         best = dict.fromkeys(cases, np.inf)
         refinement_seconds.clear()
+        # The best of three rounds: other processes can only add to the time.
         for _ in range(3):
             for name, (share, options) in cases.items():
                 X = with_missing_cells(data, draw, share=share).X
@@ -334,6 +339,7 @@ def out_of_core(n, p, storage, seed=0):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "X.npy")
         _write_wide_data(path, n, p, seed)
+        # Three ranks keep the largest case within minutes.
         model = MrSHC(max_rank=3, random_state=0, n_jobs=2)
         with _PeakAnonymousMemory() as peak:
             if storage == "cluster":
@@ -357,6 +363,7 @@ def _write_wide_data(path, n, p, seed):
     rng = np.random.default_rng(seed)
     for i in range(n):
         X[i] = rng.standard_normal(p, dtype=np.float32)
+        # The first third of the samples one standard deviation up, the second one down.
         X[i, :200] += (1, -1, 0)[3 * i // n]
     X.flush()
 
@@ -423,6 +430,7 @@ class _PeakAnonymousMemory:
 
 def start_up():
     """Return the seconds that importing mrshc adds, and those of the help text."""
+    # mrshc needs numpy and scikit-learn anyway: only the time on top of them counts.
     base = "import numpy, sklearn.base"
 
     def run_seconds(*command):
@@ -448,6 +456,7 @@ def reading(rows, columns, digits, ours):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.tsv")
         rng = np.random.default_rng(0)
+        # Written row by row: the table of texts would need much memory.
         with path.open("w", encoding="utf-8") as file:
             file.write("\t".join(["gene", *(f"s{i}" for i in range(columns))]) + "\n")
             for i in range(rows):

@@ -133,6 +133,7 @@ def run_search():
 
 def run_cpu_search():
     """Return measurements of the same search on two cores, with X in a memory map."""
+    # The search on the CPU reads a memory map, as users with data of this size would.
     path = Path("/tmp/mrshc-benchmark.npy")
     np.save(path, make_data(**SEARCH_SIZE).cpu().numpy())
     try:
@@ -144,6 +145,7 @@ def run_cpu_search():
 
 def measure_shc(X, n_jobs):
     """Return the seconds, the number of iterations and a hash of the features of one fit of SHC."""
+    # A fixed bound, so that one solution is measured and not a choice among several.
     model = SHC(l1_bound=12.0, n_jobs=n_jobs)
     started = time.perf_counter()
     model.fit(X)
@@ -170,6 +172,7 @@ def run_cpu_shc():
 def limit_to_two_cores():
     """Run this process on two cores within a `with` block."""
     before = os.sched_getaffinity(0)
+    # Two cores are what the other benchmarks use.
     os.sched_setaffinity(0, sorted(before)[:2])
     try:
         yield
@@ -199,6 +202,7 @@ def main():
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     warm_up()
     for name in options.runs:
+        # The peak is recorded for each part.
         torch.cuda.reset_peak_memory_stats()
         results[name] = RUNS[name]() | {"made_with": describe_environment()}
         results[name]["device_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9

@@ -82,6 +82,7 @@ def write_tables(data: Path, folder: Path) -> None:
 
 def contaminate(table: pd.DataFrame) -> pd.DataFrame:
     """Return the data with a tenth of the values missing, and two failed arrays."""
+    # A fixed seed, so that the pages change only with the code.
     rng = np.random.default_rng(0)
     table = table.mask(rng.random(table.shape) < 0.1)
     # A failed array: its values no longer belong to their genes, and are three times as large.

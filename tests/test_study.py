@@ -232,7 +232,7 @@ def test_failures_on_real_data_are_rows_too(folder, tmp_path):
     assert path.with_suffix(".png").exists()
 
 
-def test_spoilt_data_are_scored_for_what_was_spoilt(folder):
+def test_contaminated_data_are_scored(folder):
     (folder / "small.toml").write_text(SPOILT)
     path = run_study("small", folder=folder)
     results = pd.read_csv(path).set_index(["design", "method"])
@@ -290,7 +290,7 @@ def test_same_study_same_results_for_any_number_of_workers(folder, tmp_path):
     assert run_study("small", folder=folder, out=tmp_path / "two", n_jobs=2).read_text() == alone
 
 
-def test_an_interrupted_study_goes_on_where_it_stopped(folder, tmp_path, monkeypatch):
+def test_an_interrupted_study_continues(folder, tmp_path, monkeypatch):
     whole = run_study("small", folder=folder, out=tmp_path / "whole").read_text()
     ran = []
     plain = simulated_designs.run_task
@@ -317,7 +317,7 @@ def test_an_interrupted_study_goes_on_where_it_stopped(folder, tmp_path, monkeyp
     assert not journal.parent.exists()
 
 
-def test_what_is_only_shown_does_not_undo_what_is_done(folder):
+def test_display_entries_do_not_change_the_fingerprint(folder):
     before = load_study(folder, "small").fingerprint
     (folder / "small.toml").write_text(CONFIG.replace('"cer", ', "") + "paper = [1.0]\n")
     assert load_study(folder, "small").fingerprint == before
@@ -325,7 +325,7 @@ def test_what_is_only_shown_does_not_undo_what_is_done(folder):
     assert load_study(folder, "small").fingerprint != before
 
 
-def test_a_trial_is_rendered_where_it_lies(folder, tmp_path):
+def test_a_trial_is_rendered_in_its_folder(folder, tmp_path):
     path = run_study("small", folder=folder, replicates=1, out=tmp_path / "trial")
     path.with_suffix(".md").unlink()
     assert "**noise**, 1 draws" in render_study("small", folder=folder, out=tmp_path / "trial")
@@ -480,14 +480,14 @@ def test_pictures_come_with_the_results(folder, tmp_path, monkeypatch):
     assert (folder / "small.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_unknown_studies_are_refused_by_those_there_are(folder):
+def test_unknown_studies_are_refused_with_a_list_of_known_ones(folder):
     with pytest.raises(StudyError, match="there are: small"):
         run_study("smell", folder=folder)
     with pytest.raises(StudyError, match="no results yet"):
         render_study("small", folder=folder)
 
 
-def test_tables_are_put_between_their_marks():
+def test_tables_are_inserted_between_their_marks():
     page = "before\n<!-- t -->\nold\n<!-- end of t -->\nafter\n"
     new = "before\n<!-- t -->\n\n| new |\n\n<!-- end of t -->\nafter\n"
     assert replace_section(page, "t", "| new |\n") == new
@@ -499,7 +499,7 @@ SHOWN = [(study, "docs/results.md") for study in STUDY_NAMES] + [("table1 in bri
 
 
 @pytest.mark.parametrize(("name", "page"), SHOWN)
-def test_every_table_has_its_place(name, page):
+def test_every_table_is_on_its_page(name, page):
     text = (ROOT / page).read_text()
     assert text.count(f"<!-- {name} -->\n\n| ") + text.count(f"<!-- {name} -->\n\n**") == 1
     assert text.count(f"<!-- end of {name} -->") == 1
@@ -515,7 +515,7 @@ def test_committed_metadata_are_complete(name):
 
 
 @pytest.mark.parametrize("name", STUDY_NAMES)
-def test_committed_tables_are_what_the_committed_results_render_to(name, tmp_path):
+def test_committed_tables_are_rendered_from_committed_results(name, tmp_path):
     for part in ("studies", "docs"):
         shutil.copytree(ROOT / part, tmp_path / part)
     shutil.copy(ROOT / "README.md", tmp_path)

@@ -1,4 +1,4 @@
-"""The command line as people use it."""
+"""The command line, with real files and processes."""
 
 import errno
 import json
@@ -69,15 +69,15 @@ def test_demo_runs_twice(demo):
     assert (again.returncode, again.stdout) == (0, first.stdout)
 
 
-def test_cluster_says_what_it_understood_and_found(main, table, tmp_path):
+def test_cluster_reports_how_the_table_was_read_and_the_result(main, table, tmp_path):
     file, meta = table
     out = tmp_path / "result"
-    code, said, progress = main(
+    code, printed, progress = main(
         *("cluster", file, "--samples", meta, "--truth", "class", "--out", out),
         *("--top-variance", "80", "--n-features", "10,20,40", "--max-rank", "2", "-j", "1"),
     )
     assert (code, progress) == (0, "")
-    lines = said.splitlines()
+    lines = printed.splitlines()
     assert "120 features and 60 samples; features in rows" in lines[0]
     assert any("40 features removed, 80 left." in line for line in lines)
     assert any("Chose q =" in line and "of 80 features" in line for line in lines)
@@ -92,11 +92,11 @@ def test_quiet_and_json(main, table, tmp_path):
     file, _ = table
     same = ("cluster", file, "-q", "20", "-r", "1", "--out", tmp_path / "out")
     assert main(*same, "--quiet") == (0, "", "")
-    code, said, _ = main(*same, "--json", "--overwrite")
+    code, printed, _ = main(*same, "--json", "--overwrite")
     assert code == 0
-    told = json.loads(said)
-    assert set(told.pop("files")) == set(CHECKED_TABLES)
-    assert told == load_result(tmp_path / "out").about
+    about = json.loads(printed)
+    assert set(about.pop("files")) == set(CHECKED_TABLES)
+    assert about == load_result(tmp_path / "out").about
 
 
 def test_every_parameter_of_mrshc_can_be_given(main, table, tmp_path):
@@ -143,12 +143,14 @@ OPTIONS = ("--selection", "evidence", "--refine", "--robust")
 
 def test_refine_robust_and_evidence_from_end_to_end(main, spoilt, tmp_path):
     out = tmp_path / "out"
-    code, said, _ = main("cluster", spoilt, "-q", "10,20,40", *OPTIONS, "--out", out)
+    code, printed, _ = main("cluster", spoilt, "-q", "10,20,40", *OPTIONS, "--out", out)
     assert code == 0
-    assert "values are missing" in said
-    assert re.search(r"\d+ features are associated with the structure, at a false discovery", said)
-    assert re.search(r"Evidence of the features that were not selected: \d+\.\d standard", said)
-    assert "Note: Samples s3, s44 are outlying" in said
+    assert "values are missing" in printed
+    assert re.search(
+        r"\d+ features are associated with the structure, at a false discovery", printed
+    )
+    assert re.search(r"Evidence of the features that were not selected: \d+\.\d standard", printed)
+    assert "Note: Samples s3, s44 are outlying" in printed
     clusters = pd.read_csv(out / "clusters.csv", index_col="sample")
     assert clusters.index[clusters["outlying"]].tolist() == ["s3", "s44"]
     features = pd.read_csv(out / "features.csv", index_col="feature")
@@ -169,10 +171,10 @@ def test_refine_belongs_to_sparse_methods(main, table, tmp_path):
 def test_compare_takes_the_options_of_the_methods(main, spoilt, table, tmp_path):
     out = tmp_path / "comparison"
     given = ("--samples", table[1], "--truth", "class", "-q", "20", "--out", out)
-    code, said, _ = main("compare", spoilt, *given, *OPTIONS)
+    code, printed, _ = main("compare", spoilt, *given, *OPTIONS)
     assert code == 0
-    assert re.search(r"^SHC: \d+ features are associated", said, re.MULTILINE)
-    assert re.search(r"^MrSHC: Samples s3, s44 are outlying", said, re.MULTILINE)
+    assert re.search(r"^SHC: \d+ features are associated", printed, re.MULTILINE)
+    assert re.search(r"^MrSHC: Samples s3, s44 are outlying", printed, re.MULTILINE)
     scores = pd.read_csv(out / "scores.csv", index_col="method")
     assert scores["cer"].idxmin() == "MrSHC"
     about = json.loads((out / "comparison.json").read_text())
@@ -183,12 +185,12 @@ def test_compare_takes_the_options_of_the_methods(main, spoilt, table, tmp_path)
 def test_compare_leaves_scores_and_trees(main, table, tmp_path):
     file, meta = table
     out = tmp_path / "comparison"
-    code, said, _ = main(
+    code, printed, _ = main(
         *("compare", file, "--samples", meta, "--truth", "class", "--out", out, "-q", "20")
     )
     assert code == 0
     for name in ("HC", "SHC", "MrSHC", "HC-HMV"):
-        assert name in said
+        assert name in printed
     scores = pd.read_csv(out / "scores.csv", index_col="method")
     assert list(scores.columns) == ["n_features", "rank", "cluster_sizes", "cer", "purity"]
     assert scores.loc["MrSHC", "cer"] < 0.1
@@ -218,9 +220,9 @@ def test_real_tables_run_through(main, tmp_path, name, options, n_features, n_sa
     frame.to_csv(tmp_path / "table.tsv", sep="\t")
     pd.DataFrame({"sample": samples, "class": y}).to_csv(tmp_path / "meta.csv", index=False)
     reading = (tmp_path / "table.tsv", "--samples", tmp_path / "meta.csv", "--truth", "class")
-    code, said, _ = main("cluster", *reading, *options, "--out", tmp_path / "out")
+    code, printed, _ = main("cluster", *reading, *options, "--out", tmp_path / "out")
     assert code == 0
-    assert f"{n_features:,} features and {n_samples} samples; features in rows" in said
+    assert f"{n_features:,} features and {n_samples} samples; features in rows" in printed
     result = load_result(tmp_path / "out")
     assert len(result.features) == (3571 if name == "golub7129" else n_features)
 
@@ -231,9 +233,9 @@ def test_the_preset_and_classical_clustering_give_what_the_literature_has(main, 
     with np.load(DATA / "golub7129.npz", allow_pickle=False) as content:
         np.savez(tmp_path / "golub.npz", X=content["X"], y=content["y"])
     given = ("--preset", "dudoit2002", "--method", "hc", "-k", "2", "--truth", "y", "--json")
-    code, said, _ = main("cluster", tmp_path / "golub.npz", *given, "--out", tmp_path / "out")
+    code, printed, _ = main("cluster", tmp_path / "golub.npz", *given, "--out", tmp_path / "out")
     assert code == 0
-    about = json.loads(said)
+    about = json.loads(printed)
     assert about["chosen"]["n_features"] == 3571
     assert about["scores"]["cer"] == pytest.approx(0.11, abs=0.01)
 
@@ -292,8 +294,8 @@ def test_options_that_do_not_fit_the_method_are_refused(main, table, tmp_path, m
     method, options, sentence = MISFITS[misfit]
     out = tmp_path / "out"
     given = ("--method", method, *options, "--out", out, "--quiet")
-    code, _, said = main("cluster", table[0], *given)
-    assert (code, said) == (2, f"mrshc: {sentence}. Leave it out.\n")
+    code, _, printed = main("cluster", table[0], *given)
+    assert (code, printed) == (2, f"mrshc: {sentence}. Leave it out.\n")
     assert not out.exists()
 
 
@@ -308,56 +310,58 @@ def test_mistakes_get_one_sentence_and_leave_nothing(main, tmp_path, monkeypatch
     if "\n" in content or not content:
         file = tmp_path / "table.csv"
         file.write_text(content)
-    code, _, said = main(command, file, "--out", "out", "--quiet", *options)
+    code, _, printed = main(command, file, "--out", "out", "--quiet", *options)
     assert code == 2
-    assert re.search(sentence, said)
-    assert said.startswith("mrshc: ")
-    assert said.count("\n") == 1
+    assert re.search(sentence, printed)
+    assert printed.startswith("mrshc: ")
+    assert printed.count("\n") == 1
     assert list(folder.iterdir()) == []
 
 
 def test_options_that_do_not_exist_are_the_users_mistake(main, table, tmp_path):
-    code, _, said = main("cluster", table[0], "--linkage", "nearest", "--out", tmp_path / "out")
+    code, _, printed = main("cluster", table[0], "--linkage", "nearest", "--out", tmp_path / "out")
     assert code == 2
-    assert "nearest" in said
+    assert "nearest" in printed
     assert main("clutser", table[0])[0] == 2
 
 
-def test_a_place_that_cannot_be_written_to(main, table, tmp_path):
+def test_an_output_folder_that_cannot_be_written_to(main, table, tmp_path):
     (tmp_path / "file").write_text("")
-    code, _, said = main(
+    code, _, printed = main(
         "cluster", table[0], "-q", "9", "--out", tmp_path / "file" / "out", "--quiet"
     )
     assert code == 2
-    assert said.startswith("mrshc: cannot read or write")
-    assert said.count("\n") == 1
-    code, _, said = main("cluster", table[0], "-q", "9", "--out", "/proc/mrshc", "--quiet")
-    assert (code, said.count("\n")) == (2, 1)
+    assert printed.startswith("mrshc: cannot read or write")
+    assert printed.count("\n") == 1
+    code, _, printed = main("cluster", table[0], "-q", "9", "--out", "/proc/mrshc", "--quiet")
+    assert (code, printed.count("\n")) == (2, 1)
 
 
 def test_a_refused_run_leaves_no_folder_above(main, table, tmp_path):
-    code, _, said = main(
+    code, _, printed = main(
         "cluster", table[0], "--out", tmp_path / "a" / "b", "-q", "9999", "--quiet"
     )
     assert (code, list(tmp_path.iterdir())) == (2, [])
-    assert "--n-features must be a whole number in [1, 120], got 9999" in said
+    assert "--n-features must be a whole number in [1, 120], got 9999" in printed
 
 
 def test_the_demo_replaces_only_its_own_result(main, table, tmp_path):
     out = tmp_path / "out"
     assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
-    code, _, said = main("demo", "--out", out)
+    code, _, printed = main("demo", "--out", out)
     assert code == 2
-    assert "exists already and holds results other than the demo's. Choose another folder" in said
+    assert (
+        "exists already and holds results other than the demo's. Choose another folder" in printed
+    )
 
 
 def test_the_demo_does_not_remove_unfinished_work(main, tmp_path):
     steps = tmp_path / "out.partial" / "search.jsonl"
     steps.parent.mkdir()
     steps.write_text("header\nstep\n")
-    code, _, said = main("demo", "--out", tmp_path / "out")
-    assert (code, "--resume" in said, "--overwrite" in said) == (2, False, False)
-    assert "Choose another folder with --out." in said
+    code, _, printed = main("demo", "--out", tmp_path / "out")
+    assert (code, "--resume" in printed, "--overwrite" in printed) == (2, False, False)
+    assert "Choose another folder with --out." in printed
     assert steps.exists()
 
 
@@ -368,10 +372,10 @@ def test_a_result_with_missing_files_is_not_taken_for_complete(main, drawn, tabl
     assert main(*same, "--quiet")[0] == 0
     assert "holds the whole result already" in main(*same, "--resume")[1]
     (tmp_path / "out" / lost).unlink()
-    code, _, said = main(*same, "--resume")
+    code, _, printed = main(*same, "--resume")
     assert code == 2
-    assert "is not a complete result: " in said
-    assert "Make it again. Use --overwrite in place of --resume." in said
+    assert "is not a complete result: " in printed
+    assert "Make it again. Use --overwrite in place of --resume." in printed
     assert main(*same, "--resume", "--overwrite", "--quiet")[0] == 0
     assert (tmp_path / "out" / lost).exists()
 
@@ -380,31 +384,31 @@ def test_resume_does_not_replace_another_result(main, table, tmp_path):
     out = tmp_path / "out"
     assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
     before = (out / "result.json").read_bytes()
-    code, _, said = main("cluster", table[0], "-q", "30", "--out", out, "--resume", "--quiet")
+    code, _, printed = main("cluster", table[0], "-q", "30", "--out", out, "--resume", "--quiet")
     assert code == 2
-    assert "exists already" in said
+    assert "exists already" in printed
     assert (out / "result.json").read_bytes() == before
 
 
-def test_damaged_steps_are_refused_with_the_way_out(main, table, tmp_path):
+def test_damaged_steps_are_refused_with_advice(main, table, tmp_path):
     steps = tmp_path / "out.partial" / "search.jsonl"
     steps.parent.mkdir()
     steps.write_bytes(b"\xff" * 100 + b"\n" * 3)
     same = ("cluster", table[0], "-q", "20", "-r", "1", "--out", tmp_path / "out", "--quiet")
-    code, _, said = main(*same, "--resume")
-    assert (code, said.count("\n")) == (2, 1)
-    assert "is damaged. Leave out --resume and add --overwrite to start again" in said
+    code, _, printed = main(*same, "--resume")
+    assert (code, printed.count("\n")) == (2, 1)
+    assert "is damaged. Leave out --resume and add --overwrite to start again" in printed
     assert steps.exists()
 
 
 def test_a_damaged_result_has_no_new_report(main, tmp_path):
     write_result(tiny_result(), tmp_path)
     (tmp_path / "linkage.csv").write_text("left,right,height,size\n")
-    code, _, said = main("report", tmp_path)
+    code, _, printed = main("report", tmp_path)
     wanted = (
         "is not a complete result: linkage.csv has 0 rows where 5 were expected. Make it again."
     )
-    assert (code, said) == (2, f"mrshc: {tmp_path} {wanted}\n")
+    assert (code, printed) == (2, f"mrshc: {tmp_path} {wanted}\n")
     assert not (tmp_path / "report.html").exists()
 
 
@@ -413,15 +417,15 @@ def test_the_report_can_be_made_again(main, table, tmp_path):
     assert main("cluster", table[0], "-q", "20", "--out", out, "--quiet")[0] == 0
     first = (out / "report.html").read_bytes()
     (out / "report.html").unlink()
-    code, said, _ = main("report", out)
-    assert (code, said) == (0, f"Report written to {out / 'report.html'}\n")
+    code, printed, _ = main("report", out)
+    assert (code, printed) == (0, f"Report written to {out / 'report.html'}\n")
     assert (out / "report.html").read_bytes() == first
-    code, _, said = main("report", tmp_path)
-    assert (code, said.count("\n")) == (2, 1)
-    assert "holds no result" in said
+    code, _, printed = main("report", tmp_path)
+    assert (code, printed.count("\n")) == (2, 1)
+    assert "holds no result" in printed
 
 
-def test_a_full_disk_leaves_no_folder_and_the_search_can_go_on(table, tmp_path):
+def test_a_full_disk_leaves_no_folder_and_the_search_can_continue(table, tmp_path):
     command = ("cluster", table[0], "-q", "20", "--out", "out", "--quiet")
 
     def full():  # no file may grow beyond this
@@ -436,14 +440,14 @@ def test_a_full_disk_leaves_no_folder_and_the_search_can_go_on(table, tmp_path):
 
 
 def test_help_teaches_by_example(main):
-    code, said, _ = main("--help")
+    code, printed, _ = main("--help")
     assert code == 0
     for command in ("demo", "cluster", "compare", "report", "study"):
-        assert command in said
-        code, told, _ = main(command, "--help")
+        assert command in printed
+        code, help_text, _ = main(command, "--help")
         assert code == 0
-        assert f"Example: mrshc {command}" in told
-    assert "mrshc demo" in said
+        assert f"Example: mrshc {command}" in help_text
+    assert "mrshc demo" in printed
 
 
 def test_progress_is_shown_on_a_terminal_only(table, tmp_path):
@@ -507,7 +511,7 @@ def _lines(journal):
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
-def test_a_killed_run_goes_on_with_evidence_refinement_and_outliers(long_run, tmp_path):
+def test_a_killed_run_continues_with_evidence_refinement_and_outliers(long_run, tmp_path):
     command = [*long_run[0], *OPTIONS]
     folder = tmp_path / "undisturbed"
     folder.mkdir()
@@ -538,49 +542,49 @@ def test_a_killed_run_is_resumed_and_ends_as_an_undisturbed_one(long_run, tmp_pa
 
 
 @pytest.mark.parametrize(("by", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_run_says_how_to_go_on(long_run, tmp_path, by, expected):
+def test_a_stopped_run_tells_how_to_continue(long_run, tmp_path, by, expected):
     command, _ = long_run
-    code, said = _interrupted(command, tmp_path, when=20, by=by)
+    code, printed = _interrupted(command, tmp_path, when=20, by=by)
     assert code == expected
-    assert said == "mrshc: Finished steps are kept. Continue with --resume.\n"
+    assert printed == "mrshc: Finished steps are kept. Continue with --resume.\n"
     assert not (tmp_path / "out").exists()
     other = mrshc(*command, "--seed", "8", "--out", "out", "--resume", cwd=tmp_path)
     assert other.returncode == 2
     assert "unfinished work on other data or with other options" in other.stderr
 
 
-def test_a_stopped_run_that_replaces_a_result_says_how_to_go_on(long_run, tmp_path):
+def test_a_stopped_run_that_replaces_a_result_tells_how_to_continue(long_run, tmp_path):
     command, undisturbed = long_run
-    write_result(tiny_result(), _made(tmp_path / "out"))
-    _, said = _interrupted([*command, "--overwrite"], tmp_path, when=20, by=signal.SIGTERM)
-    assert said == "mrshc: Finished steps are kept. Continue with --resume --overwrite.\n"
+    write_result(tiny_result(), _make_folder(tmp_path / "out"))
+    _, printed = _interrupted([*command, "--overwrite"], tmp_path, when=20, by=signal.SIGTERM)
+    assert printed == "mrshc: Finished steps are kept. Continue with --resume --overwrite.\n"
     options = ("--out", "out", "--resume", "--overwrite")
     assert mrshc(*command, *options, cwd=tmp_path).returncode == 0
     assert {f.name: f.read_bytes() for f in (tmp_path / "out").iterdir()} == undisturbed
 
 
-def _made(folder):
+def _make_folder(folder):
     folder.mkdir()
     return folder
 
 
-def test_a_stopped_demo_leaves_nothing_and_begins_anew(main, tmp_path, monkeypatch):
+def test_a_stopped_demo_leaves_nothing_and_can_be_started_again(main, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
         patch.setattr("mrshc.app.output_folder.write_outputs", stop)
-        code, _, said = main("demo", "--out", tmp_path / "out")
-    assert (code, "No space left on device" in said) == (2, True)
-    assert "--resume" not in said
+        code, _, printed = main("demo", "--out", tmp_path / "out")
+    assert (code, "No space left on device" in printed) == (2, True)
+    assert "--resume" not in printed
     assert list(tmp_path.iterdir()) == []
     assert main("demo", "--out", tmp_path / "out")[0] == 0
 
 
 def test_an_impossible_seed_is_the_users_mistake(main):
-    code, _, said = main("demo", "--seed", "-1")
+    code, _, printed = main("demo", "--seed", "-1")
     assert code == 2
-    assert "Traceback" not in said
+    assert "Traceback" not in printed
 
 
 def test_studies_are_rendered_from_the_command_line(tmp_path):
@@ -591,16 +595,16 @@ def test_studies_are_rendered_from_the_command_line(tmp_path):
 
 
 def test_unknown_studies_and_missing_data_are_the_users_mistake(main, tmp_path):
-    code, _, said = main("study", "table9")
-    assert (code, said.count("\n")) == (2, 1)
-    assert "No study 'table9'; there are: " in said
-    code, _, said = main("study", "table9", "--folder", tmp_path)
+    code, _, printed = main("study", "table9")
+    assert (code, printed.count("\n")) == (2, 1)
+    assert "No study 'table9'; there are: " in printed
+    code, _, printed = main("study", "table9", "--folder", tmp_path)
     assert code == 2
-    assert f"No study 'table9' in the folder '{tmp_path}'; there are: none." in said
-    code, _, said = main("study", "lymphoma", "--out", tmp_path / "out")
+    assert f"No study 'table9' in the folder '{tmp_path}'; there are: none." in printed
+    code, _, printed = main("study", "lymphoma", "--out", tmp_path / "out")
     assert code == 2
-    assert "lymphoma needs the data set lymphoma.npz" in said
-    assert "Give the folder that holds it with --data." in said
+    assert "lymphoma needs the data set lymphoma.npz" in printed
+    assert "Give the folder that holds it with --data." in printed
 
 
 # Neither a language nor an encoding, as for jobs of services.
@@ -653,8 +657,8 @@ def test_a_warning_of_the_library_is_one_line(main, table, tmp_path, monkeypatch
     monkeypatch.setattr(HighVarianceHC, "fit", warn_and_fit)
     options = ["--method", "hmv", "-q", "20", "--quiet", "--out", tmp_path / "out"]
     with pytest.warns(CompilationCacheWarning, match="cannot be stored") as caught:
-        code, _, said = main("cluster", table[0], *options)
-    assert (code, said) == (0, "")
+        code, _, printed = main("cluster", table[0], *options)
+    assert (code, printed) == (0, "")
     (warning,) = caught
     shown = warnings.formatwarning(warning.message, warning.category, "file.py", 1)
     assert shown == "mrshc: Compiled code cannot be stored.\n"
@@ -666,19 +670,19 @@ def test_too_little_memory_is_one_sentence(main, table, tmp_path, monkeypatch):
         raise MemoryError("Unable to allocate 8. TiB")
 
     monkeypatch.setattr("mrshc.app.fit_estimator", fail)
-    code, _, said = main("cluster", table[0], "--out", tmp_path / "out")
-    assert (code, said.count("\n")) == (2, 1)
-    assert "Not enough memory (Unable to allocate 8. TiB)." in said
+    code, _, printed = main("cluster", table[0], "--out", tmp_path / "out")
+    assert (code, printed.count("\n")) == (2, 1)
+    assert "Not enough memory (Unable to allocate 8. TiB)." in printed
     assert list(tmp_path.iterdir()) == []
 
 
 def test_no_features_of_highest_variance_are_refused(main, table, tmp_path):
-    code, _, said = main("cluster", table[0], "--top-variance", "0", "--out", tmp_path / "out")
-    assert (code, said.count("\n")) == (2, 1)
-    assert "--top-variance must be a whole number" in said
+    code, _, printed = main("cluster", table[0], "--top-variance", "0", "--out", tmp_path / "out")
+    assert (code, printed.count("\n")) == (2, 1)
+    assert "--top-variance must be a whole number" in printed
 
 
-def test_a_study_needs_no_usual_place_for_temporary_files(main, tmp_path, monkeypatch):
+def test_a_study_needs_no_usual_folder_for_temporary_files(main, tmp_path, monkeypatch):
     def nowhere():
         raise FileNotFoundError(2, "No usable temporary directory found")
 
@@ -688,9 +692,7 @@ def test_a_study_needs_no_usual_place_for_temporary_files(main, tmp_path, monkey
     assert tempfile.tempdir == str(tmp_path)
 
 
-def test_temporary_files_go_next_to_the_results_where_there_is_no_other_place(
-    tmp_path, monkeypatch
-):
+def test_temporary_files_go_next_to_the_results_without_a_usual_folder(tmp_path, monkeypatch):
     def nowhere():
         raise FileNotFoundError(2, "No usable temporary directory found")
 

@@ -24,12 +24,12 @@ from mrshc.utils.text_cleaning import clean_text
         ("--method", METHODS),
     ],
 )
-def test_a_value_that_the_library_does_not_know_is_refused_by_those_it_knows(main, option, names):
-    code, _, said = main("cluster", "x.csv", option, "far")
+def test_unknown_values_are_refused_with_a_list_of_known_ones(main, option, names):
+    code, _, printed = main("cluster", "x.csv", option, "far")
     assert code == 2
-    said = clean_text(said).replace("│", "")
+    printed = clean_text(printed).replace("│", "")
     for name in names:
-        assert f"'{name}'" in said
+        assert f"'{name}'" in printed
 
 
 def test_a_command_gets_its_groups_and_plain_texts():

@@ -83,7 +83,7 @@ def test_errors_name_options_on_the_command_line(main, tmp_path, monkeypatch):
         "t.csv --method shc -q 3 --l1-bound 1.5": "Give --n-features or --l1-bound, not both",
         "t.csv --method shc -q 3 -k 7": "--n-clusters must be a whole number in [1, 6], got 7.",
     }.items():
-        code, _, said = main("cluster", *shlex.split(command), "--out", "out", "--quiet")
+        code, _, printed = main("cluster", *shlex.split(command), "--out", "out", "--quiet")
         assert code == 2
-        assert sentence in clean_text(said), command
-        assert "None" not in said
+        assert sentence in clean_text(printed), command
+        assert "None" not in printed

@@ -74,13 +74,13 @@ def test_all_files_are_there(folder):
     ("method", "n_features", "more"),
     [("shc", 30, {"loadings.png"}), ("hmv", 25, set()), ("hmv", 1, set())],
 )
-def test_other_methods_leave_what_applies(tmp_path, method, n_features, more):
+def test_other_methods_write_the_files_that_apply(tmp_path, method, n_features, more):
     write_outputs(run(method, n_features), tmp_path)
     lost = {"heatmap.gtr"} if n_features == 1 else set()
     assert {f.name for f in tmp_path.iterdir()} == (ALWAYS - lost) | more
 
 
-def test_one_cluster_leaves_what_applies(tmp_path):
+def test_one_cluster_writes_the_files_that_apply(tmp_path):
     write_outputs(run("hmv", 25, n_clusters=1), tmp_path)
     pictures = {"silhouettes.png", "markers.png"}
     assert {f.name for f in tmp_path.iterdir()} == ALWAYS - pictures
@@ -448,7 +448,7 @@ def test_work_of_others_is_kept(tmp_path):
     assert (work / CHECKPOINT).read_text() == STEPS
 
 
-def test_damaged_steps_are_kept_and_the_way_out_is_named(tmp_path):
+def test_damaged_steps_are_kept_and_refused_with_advice(tmp_path):
     work = tmp_path / "out.partial"
     work.mkdir()
     (work / CHECKPOINT).write_text(STEPS)
@@ -550,7 +550,7 @@ def test_folders_without_a_name_of_their_own(tmp_path, monkeypatch):
         make(Path())
 
 
-def test_leftovers_of_a_killed_process_do_not_stand_in_the_way(tmp_path):
+def test_leftovers_of_a_killed_process_are_removed(tmp_path):
     work = tmp_path / "out.partial"
     work.mkdir()
     (work / f".{CHECKPOINT}.123.partial").write_text("half", encoding="utf-8")
@@ -562,7 +562,7 @@ def test_leftovers_of_a_killed_process_do_not_stand_in_the_way(tmp_path):
     ("text", "expected"),
     [('{"work": "x"}', True), ('{"work": "y"}', False), ("{", False), ("[]", False)],
 )
-def test_a_result_of_the_same_work_is_known(tmp_path, text, expected):
+def test_a_result_of_the_same_plan_is_recognised(tmp_path, text, expected):
     assert not outputs.is_result_of(tmp_path, "x")
     (tmp_path / "result.json").write_text(text)
     assert outputs.is_result_of(tmp_path, "x") == expected

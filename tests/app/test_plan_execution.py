@@ -1,4 +1,4 @@
-"""What is told about a fit is right, and mistakes are found before anything is written."""
+"""Results and messages of a fit are right, and mistakes are found before anything is written."""
 
 from dataclasses import replace
 
@@ -153,13 +153,13 @@ def test_every_method_takes_missing_values(method):
     assert result.n_missing == np.isnan(GAPS[:, model.get_support()]).sum() > 0
 
 
-def test_gaps_may_be_filled_first():
+def test_missing_values_may_be_imputed_first():
     filled = run("mrshc", GAPS, steps=chain(impute="features"), n_features_to_select=20)
     assert filled.about["preprocessing"][0]["n_values_changed"] == np.isnan(GAPS).sum()
     assert filled.n_missing == 0
 
 
-def test_much_that_is_missing_is_a_concern():
+def test_many_missing_values_are_a_concern():
     many = np.where(np.random.default_rng(0).random(X.shape) < 0.4, np.nan, X)
     (sentence,) = run("hc", many, n_clusters=3).caveats
     assert sentence.startswith("40% of the cells of the selected features are missing")
@@ -210,15 +210,17 @@ def test_refined_features_are_those_of_the_estimator(method):
     n = len(model.associated_features_)
     assert (result.about["supported"], result.about["n_associated"]) == (True, n)
     assert result.n_features_searched == 20
-    told = result_summary(result)
-    assert told[0].startswith("Chose q = 20 of 80 features")
-    said = f"{n} features are associated with the structure, at a false discovery rate of 5 %"
-    assert any(sentence.startswith(said) for sentence in told)
-    assert any(sentence.startswith("Found K = 3 clusters;") for sentence in told)
+    sentences = result_summary(result)
+    assert sentences[0].startswith("Chose q = 20 of 80 features")
+    expected_start = (
+        f"{n} features are associated with the structure, at a false discovery rate of 5 %"
+    )
+    assert any(sentence.startswith(expected_start) for sentence in sentences)
+    assert any(sentence.startswith("Found K = 3 clusters;") for sentence in sentences)
 
 
 @pytest.mark.parametrize("method", ["mrshc", "shc"])
-def test_structure_without_support_is_one_cluster_and_said(method):
+def test_structure_without_support_is_reported_as_one_cluster(method):
     noise = np.random.default_rng(0).normal(size=(40, 60))
     result = run(method, noise, n_features_to_select=20, refine=True)
     assert (result.n_clusters_, result.about["supported"], result.about["n_associated"]) == (
@@ -234,7 +236,7 @@ def test_structure_without_support_is_one_cluster_and_said(method):
     )
 
 
-def test_without_refining_nothing_is_said_of_it():
+def test_without_refinement_the_result_does_not_mention_it():
     result = run(n_features_to_select=20)
     assert (result.about["supported"], result.about["n_associated"]) == (None, None)
     assert not {"q_value", "associated"} & set(result.features)
@@ -249,8 +251,10 @@ def test_outlying_samples_are_named():
     assert np.flatnonzero(result.samples["outlying"]).tolist() == [4, 50]
     assert result.outlier_samples_.tolist() == [4, 50]
     assert result.about["outliers"] == ["s4", "s50"]
-    said = "Note: Samples s4, s50 are outlying: set apart, and attached to the nearest cluster"
-    assert any(sentence.startswith(said) for sentence in result_summary(result))
+    expected_start = (
+        "Note: Samples s4, s50 are outlying: set apart, and attached to the nearest cluster"
+    )
+    assert any(sentence.startswith(expected_start) for sentence in result_summary(result))
     clean = run(n_features_to_select=20, robust=True)
     assert not clean.samples["outlying"].any()
     assert (clean.about["outliers"], clean.caveats) == ([], [])
@@ -263,7 +267,7 @@ def test_many_outlying_samples_are_counted():
     )
 
 
-def test_a_choice_by_evidence_says_how_much_there_is():
+def test_a_choice_by_evidence_reports_its_amount():
     result = run(n_features_to_select=[10, 20, 40], selection="evidence")
     model = MrSHC([10, 20, 40], max_rank=2, random_state=1, selection="evidence").fit(X)
     np.testing.assert_allclose(
@@ -271,8 +275,10 @@ def test_a_choice_by_evidence_says_how_much_there_is():
     )
     chosen = model.search_results_["evidence"][model.search_results_["chosen"]][0]
     assert result.evidence == pytest.approx(chosen)
-    said = f"Evidence of the features that were not selected: {chosen:.1f} standard deviations"
-    assert any(sentence.startswith(said) for sentence in result_summary(result))
+    expected_start = (
+        f"Evidence of the features that were not selected: {chosen:.1f} standard deviations"
+    )
+    assert any(sentence.startswith(expected_start) for sentence in result_summary(result))
     assert result.about["splits"] == []
 
 
@@ -296,26 +302,26 @@ def test_markers_belong_to_the_clusters_that_were_cut():
     }.items() <= sizes.items()
 
 
-def test_preprocessing_is_told_with_its_counts():
+def test_preprocessing_is_reported_with_its_counts():
     steps = chain(top_variance=40, standardize="features")
     plan = make_plan(table(), steps=steps, parameters={"random_state": 0})
     assert plan.feature_names.size == 40
-    told = preprocessing_summary(plan)
-    assert told[0].endswith("40 features removed, 40 left.")
-    assert "removed" not in told[1]
+    sentences = preprocessing_summary(plan)
+    assert sentences[0].endswith("40 features removed, 40 left.")
+    assert "removed" not in sentences[1]
 
 
-def test_the_summary_says_what_was_chosen():
+def test_the_summary_reports_the_choice():
     classes = np.array([f"c{label}" for label in DATA.labels], dtype=object)
-    told = "\n".join(
+    sentences = "\n".join(
         result_summary(run(n_features_to_select=30, truth="class", annotations={"class": classes}))
     )
-    assert "Chose q = 30 of 80 features" in told
-    assert "Clusters (samples): 1 (" in told
-    assert "Against 'class': classification error rate" in told
+    assert "Chose q = 30 of 80 features" in sentences
+    assert "Clusters (samples): 1 (" in sentences
+    assert "Against 'class': classification error rate" in sentences
 
 
-def test_warnings_are_told_and_kept():
+def test_warnings_are_reported_and_stored():
     noise = np.random.default_rng(0).normal(size=(20, 30))
     result = run(values=noise, n_features_to_select=10, n_clusters=6)
     assert any("The gap statistic supports" in warning for warning in result.about["warnings"])
@@ -330,7 +336,7 @@ def test_one_cluster_separates_nothing():
     assert "one cluster: no groups were found" in result_summary(result)[0]
 
 
-def test_the_same_work_is_known_again_and_other_work_is_not():
+def test_fingerprints_identify_plans():
     plan = make_plan(table(), parameters={"random_state": 0, "n_jobs": 1})
     same = make_plan(table(), parameters={"random_state": 0, "n_jobs": 2})
     others = [
@@ -399,6 +405,6 @@ def test_options_of_a_comparison_reach_the_methods_that_know_them():
     assert comparison.models["SHC"].refine
     n_features = comparison.scores["n_features"]
     assert n_features["HC-HMV"] == n_features["MrSHC"]
-    told = comparison_notes(comparison, plan)
-    assert [text.partition(": ")[0] for text in told] == ["SHC", "MrSHC", "MrSHC"]
-    assert "Sample s4 is outlying" in told[2]
+    sentences = comparison_notes(comparison, plan)
+    assert [text.partition(": ")[0] for text in sentences] == ["SHC", "MrSHC", "MrSHC"]
+    assert "Sample s4 is outlying" in sentences[2]

@@ -29,6 +29,7 @@ def preprocessing_summary(plan: Plan) -> list[str]:
         if n_removed and step.step == repr(ObservedFilter()):
             effect += f": {_features_without_values(plan, n_removed)}"
         sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{effect}.")
+    # This process is the usual backend and is not worth a sentence.
     return [*sentences, *([f"Fitting on {plan.backend.name}."] if plan.backend.name else [])]
 
 

@@ -305,6 +305,7 @@ def write_outputs(
     """
     pictures = _applicable_pictures(result)
     total = 3 + len(pictures)  # the tables, the exports, the report, and each picture
+    # Tables first: the report is made from the files in the folder.
     write_result(result, folder)
     progress(1, total)
     _write_exports(result, folder)
@@ -335,6 +336,7 @@ def _write_exports(result: Result, folder: Path) -> None:
         sample_names=names,
         feature_names=list(shown.columns),
     )
+    # The tree of features (gtr) is missing if only one feature is shown.
     for suffix in ("cdt", "gtr", "atr"):
         content = getattr(files, suffix)
         if content is not None:

@@ -73,6 +73,7 @@ class Plan:
     method: str
     estimator: Any
     n_clusters: int | None
+    # Never given to the estimator: known classes must not influence the clusters.
     truth: str | None
     command: str
 
@@ -84,6 +85,7 @@ class Plan:
     @property
     def data(self) -> pd.DataFrame | DataMatrix:
         """The data to fit; in memory, a data frame, so that errors can name a feature."""
+        # Estimators take out-of-core data as a `DataMatrix`; it has no names.
         if not self.matrix.in_memory:
             return self.matrix
         return pd.DataFrame(self.matrix.values, columns=self.feature_names)
@@ -156,6 +158,7 @@ def make_plan(
     if truth is not None and truth not in table.sample_annotations:
         available = ", ".join(map(str, table.sample_annotations.columns)) or "none"
         raise UserError(f"There is no annotation {truth!r} of the samples; there are: {available}.")
+    # The command line passes every option; those that the user did not give are None.
     given = {name: v for name, v in (parameters or {}).items() if v is not None}
     chosen_method = _get_method(method)
     matrix, kept, log = table.data, np.arange(table.X.shape[1]), tuple[StepReport, ...]()
@@ -196,6 +199,7 @@ def _preprocess(
     _refuse_unusable_values(X, table)
     # No method can use a feature without values, and a user cannot be asked to remove each one.
     if np.isnan(X).all(axis=0).any():
+        # Before all other steps, since imputation cannot use such a feature either.
         steps = [ObservedFilter(), *steps]
     with value_errors_as_user_errors():
         prepared = prepare(X, steps, feature_names=list(table.feature_names))
@@ -215,6 +219,7 @@ def _refuse_steps_out_of_core(steps: Sequence[Any]) -> None:
 
 def _refuse_in_memory_methods(method: Method, given: Mapping[str, Any]) -> None:
     """Refuse methods and parameters that need an array in the memory of this process."""
+    # The sentences share their ends, which name options of the command line.
     fields: dict[str, Any] = {
         "robust": Parameter("robust"),
         "hmv": Setting("method", "hmv"),
@@ -276,6 +281,7 @@ def _transfer(
         transferred.holds_integers = matrix.holds_integers
         summary = transferred.summary(n_threads=effective_n_threads(check_n_jobs(n_jobs)))
     names = {"sample": table.sample_names, "feature": table.feature_names[kept]}
+    # The summary of the pass has counts of observed values: no further pass is needed.
     for axis, counts in (("sample", summary.row_counts), ("feature", summary.counts)):
         if not counts.all():
             raise UserError(
@@ -292,6 +298,7 @@ def _transfer(
 
 def _refuse_unusable_values(X: NDArray[Any], table: Table) -> None:
     """Refuse infinite values and samples without values, by the names in the table."""
+    # The message names the first infinite value, since tables are large.
     infinite = np.isinf(X)
     if infinite.any():
         i, j = np.unravel_index(int(infinite.argmax()), infinite.shape)
@@ -324,6 +331,7 @@ def refuse_samples_without_values(
         compare samples pair by pair.
     """
     observed = ~np.isnan(X)
+    # The product below costs time: data without missing values need no check.
     if observed.all():
         return
     names = table.sample_names
@@ -378,6 +386,7 @@ def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -
                 value=given["n_features_to_select"],
             )
         given = {**given, "n_features_to_select": n_features}
+    # Candidates or "auto" are of no use for a method that cannot choose among them.
     if method.features == "given" and not isinstance(given.get("n_features_to_select"), int):
         raise ParameterError(
             "Method {method} needs a number of features. Give one with {number}.",
@@ -385,6 +394,7 @@ def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -
             number=Parameter("n_features_to_select"),
             value=given.get("n_features_to_select"),
         )
+    # Their number is chosen by the silhouette after the fit, if the user leaves it open.
     if not method.finds_number_of_clusters and given.get("n_clusters") == "auto":
         given = {**given, "n_clusters": None}
     # The command line always gives a seed and a number of workers. Methods that draw no random

@@ -74,6 +74,7 @@ def fit_estimator(
         warnings.catch_warnings(record=True) as caught,
         value_errors_as_user_errors(),
     ):
+        # Python shows a repeated warning once only; every fit must record its own.
         warnings.simplefilter("always")
         model = estimator.fit(plan.data)
     # Imported here: the module loads numba, which a plan that is refused does not need.
@@ -110,6 +111,7 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
     refuse_out_of_core_comparison(plan.table)
     X, parameters = plan.data, plan.estimator.get_params()
     methods = default_methods(X, **{name: parameters[name] for name in _COMPARISON_PARAMETERS})
+    # SHC is among the methods, and compares samples pair by pair.
     refuse_samples_without_values(plan.matrix.values, plan.table, needs_shared_features=True)
     k = comparison_n_clusters(plan, n_clusters)
     with value_errors_as_user_errors(), warnings.catch_warnings():

@@ -177,6 +177,7 @@ def _block_means_and_effects(
         groups = [X[labels == k] for k in range(labels.max() + 1)]
         means = np.array([np.nanmean(group, axis=0, dtype=np.float64) for group in groups])
         centre = np.nanmean(X, axis=0, dtype=np.float64)
+    # Missing values are left out of means and sums of squares alike.
     counts = np.array([np.sum(~np.isnan(group), axis=0) for group in groups])
     between = np.nansum(counts * (means - centre) ** 2, axis=0)
     total = np.zeros(X.shape[1])
@@ -193,6 +194,7 @@ def _sample_table(
     plan: Plan, model: Any, labels: NDArray[np.intp], *, distances: NDArray[np.float64]
 ) -> pd.DataFrame:
     """Return cluster, leaf, silhouette width and annotations of all samples, in data order."""
+    # The inverse of the order of the leaves is the position of each sample in the tree.
     order = Tree(linkage_matrix=model.linkage_matrix_).leaf_order
     columns: dict[str, Any] = {
         "cluster": labels + 1,

@@ -130,6 +130,7 @@ def load_study(folder: Path, name: str) -> Study:
         except tomllib.TOMLDecodeError as error:
             raise StudyError(f"{name}.toml is not valid TOML: {error}.") from None
     try:
+        # The rest of the config is left to the kind of study.
         common = {key: content.pop(key) for key in ("title", "kind", "replicates")}
     except KeyError as error:
         raise StudyError(f"{name}.toml must have an entry {error}.") from None
@@ -148,6 +149,7 @@ def code_version() -> str:
     """
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
+    # Sorted, since the order of a folder depends on the file system.
     for path in sorted(package.rglob("*.py")):
         relative = path.relative_to(package)
         if relative.parts[0].removesuffix(".py") in _COMPUTING_PARTS:

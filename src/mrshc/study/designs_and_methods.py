@@ -88,6 +88,7 @@ def _dataset_function(study: Study, entry: str, name: Any, *, prefix: str) -> An
 def impute_for_method(study: Study, method: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
     """Return X with missing values filled in, if the method has an entry `impute`."""
     kind = method.get("impute")
+    # Imputation as in scikit-learn, with its defaults: a baseline that readers know.
     imputers = {"mean": SimpleImputer, "neighbors": KNNImputer}
     if kind is None:
         return X
@@ -120,6 +121,7 @@ def make_estimator(study: Study, method: dict[str, Any], seed: int, **more: Any)
         estimator = known[name](**options, **more)
     except TypeError as error:
         raise StudyError(f"{study.name}.toml, method {method.get('name')!r}: {error}") from None
+    # Some methods draw no random numbers.
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=seed)
     return estimator

@@ -97,6 +97,7 @@ def run_study(
         study = replace(study, replicates=replicates)
     if n_jobs == 0:
         raise StudyError("The number of workers must be 1 or more, or -1 for every core, got 0.")
+    # Next to the results, so that figures can be moved by renaming.
     work = target / f"{name}.partial"
     folders = Folders(data=data, out=work)
     tasks = _kind_module(study).tasks(study, folders)
@@ -214,6 +215,7 @@ def _render_results(study: Study, results_folder: Path, *, brief: bool = False) 
     path = study.folder / "references.csv"
     columns = ["study", "design", "method", "source"]
     references = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=columns)
+    # One file holds the reference values of all studies of a folder.
     references = references[references["study"] == study.name]
     kind = _kind_module(study)
     return str((kind.render_brief if brief else kind.render)(study, results, references))

@@ -53,6 +53,7 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
     results, references = _add_missing_columns(results), _add_missing_columns(references)
     headings = ["method", "source", *(QUANTITIES[column][0] for column in columns)]
     parts = []
+    # In the order of the config, which is that of the results.
     for design, of_design in results.groupby("design", sort=False):
         rows = []
         for method, of_method in of_design.groupby("method", sort=False):
@@ -64,6 +65,7 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
                 rows.append([str(method), reference["source"] + n_draws, *cells])
             cells = [_format_cell(*mean_and_error(of_method[q]), q) for q in columns]
             rows.append([f"**{method}**", "**mrshc**", *cells])
+            # Failed draws are missing in the means: their number is shown.
             failed = of_method["error"].notna().sum() if "error" in of_method else 0
             if failed:
                 rows.append(["", f"{failed} draws failed", *[""] * len(columns)])
@@ -86,6 +88,7 @@ def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: lis
         row = [str(method)]
         for q in columns:
             row.append(_format_cell(*mean_and_error(of_method[q]), q))
+            # The paper reports no standard errors.
             row.append(_format_cell(paper[q].get(method, np.nan), np.nan, q))
         rows.append(row)
     return markdown_table(headings, rows)
@@ -111,6 +114,7 @@ def mean_and_error(values: pd.Series) -> tuple[float, float]:
     observed = values.dropna()
     if observed.empty:
         return np.nan, np.nan
+    # One draw has no standard error.
     return float(observed.mean()), float(observed.sem()) if len(observed) > 1 else np.nan
 
 

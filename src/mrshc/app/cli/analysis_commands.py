@@ -150,7 +150,9 @@ def compare(
         **sparse_method_parameters(selection, refine=refine, robust=robust),
         **running.to_parameters(),
     }
+    # A comparison needs the data in memory: no backend is offered.
     table = reading.read(file, output)
+    # Before the plan, which would make a pass over out-of-core data.
     analysis.refuse_out_of_core_comparison(table)
     steps, truth = preprocessing.make_steps(), reading.truth
     plan = _make_plan(output, table, parameters=parameters, steps=steps, truth=truth)
@@ -163,6 +165,7 @@ def compare(
         with output.show_status("Drawing"):
             k = analysis.comparison_n_clusters(plan, n_clusters)
             outputs.write_comparison(plan, comparison, work / "result", n_clusters=k)
+    # As objects, so that missing scores can be shown as empty cells.
     scores = convert_counts_to_integers(comparison.scores).reset_index().astype(object).fillna("")
     output.print_table(scores.columns, scores.map(_format_score).to_numpy())
     for sentence in analysis.comparison_notes(comparison, plan):
@@ -179,6 +182,7 @@ def report(
 
     Example: mrshc report result
     """
+    # First of all, since the import below may need a temporary folder.
     use_temporary_folder_of(folder / "report.html")
     from mrshc.report import write_report
 
@@ -189,6 +193,7 @@ def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:
     """Return the plan of a run; `options` are those of `mrshc.app.plan_of`, except the command."""
     from mrshc import app as analysis
 
+    # The program may have been started under another path; the command is always mrshc.
     words = ["mrshc", *(word for word in sys.argv[1:] if word not in _OPTIONS_WITHOUT_EFFECT)]
     command = clean_text(shlex.join(words))
     with output.show_status("Preparing the data"):
@@ -247,6 +252,7 @@ def run_plan(
     from mrshc.utils.progress import progress_bar
 
     _print_preprocessing(plan, output)
+    # A script may start a finished run again with --resume: it ends at once, successfully.
     if resume and _has_complete_result(plan, out, overwrite=overwrite):
         output.print_sentence(f"{out} holds the whole result already.")
         return

@@ -38,6 +38,7 @@ def demo(
     from mrshc.io import Table
 
     data = make_simulation_1(seed)
+    # Type object, as tables that are read from files have it.
     samples = np.array(data.sample_names, dtype=object)
     features = np.array(data.feature_names, dtype=object)
     # An annotation of the features, by which the result shows how many were found.
@@ -60,6 +61,7 @@ def demo(
     )
     plan = make_plan(
         table,
+        # The defaults of the estimator, which are the procedure of the paper.
         parameters={"random_state": seed, "n_jobs": -1},
         truth="true class",
         command=f"mrshc demo --seed {seed}",

@@ -27,6 +27,7 @@ class CommandWithLists(TyperCommand):
     def format_help(self, *arguments: Any, **named: Any) -> None:
         """Write the help with the lists filled in."""
         self.help = _unwrap_paragraphs(fill_lists(self.help or ""))
+        # Typer gives arguments a help text too, which click does not know.
         for parameter in self.params:
             if text := getattr(parameter, "help", None):
                 parameter.help = fill_lists(text)  # type: ignore[attr-defined]

@@ -52,6 +52,7 @@ def expand_options(command: Callable[..., None], *, choices: bool) -> Callable[.
         Whether options annotated with `ChoiceFrom` take their values from the library. Otherwise
         they take any text, which is enough for a command that is not called.
     """
+    # Annotations are texts in modules with postponed evaluation: resolve them.
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     with_choices = {o.name for o in _iterate_options(command, hints) if _find_choice(o) is not None}
@@ -82,6 +83,7 @@ def _iterate_options(command: Callable[..., None], hints: dict[str, Any]) -> Ite
         else:
             options = {name: (kind, parameter.default)}
         for option, (annotation, default) in options.items():
+            # Keyword-only: typer passes all values by name, and defaults may come in any order.
             yield Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

@@ -160,6 +160,7 @@ class ReadingOptions:
             help="Whether features are in rows or in columns; by default, the longer side.",
         ),
     ] = None
+    # Matched by name, since the order of samples in two files rarely agrees.
     samples: Annotated[
         Path | None,
         _reading_option(
@@ -192,6 +193,7 @@ class ReadingOptions:
         str | None,
         _reading_option("--decimal", help="Decimal mark, . or a comma; detected by default."),
     ] = None
+    # None: decided by the size of the data and the free memory.
     in_memory: Annotated[
         bool | None,
         _reading_option(
@@ -220,6 +222,7 @@ class ReadingOptions:
         """
         from mrshc.io import can_read_in_blocks, read_table
 
+        # An explicit --in-memory or --out-of-core always counts.
         in_memory = self.in_memory
         if prefers_out_of_core and in_memory is None and can_read_in_blocks(file):
             in_memory = False
@@ -265,6 +268,7 @@ class PreprocessingOptions:
             "observed values.",
         ),
     ] = None
+    # 5 is the default of scikit-learn's KNNImputer.
     neighbors: Annotated[
         int,
         _preprocessing_option(
@@ -351,6 +355,7 @@ class MethodOptions:
         str | None,
         _method_option("--n-clusters", "-k", help="Number of clusters, or auto (the default)."),
     ] = None
+    # Linkage and metric are the paper's, and parameters of every method.
     linkage: LinkageOption = "complete"
     metric: MetricOption = "sqeuclidean"
     n_references: Annotated[
@@ -406,6 +411,7 @@ class MethodOptions:
 
     def to_parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator; None for those that were not given."""
+        # The estimator takes True, "grand" or False; words are clearer on the command line.
         centers = {
             None: None,
             Centering.columns: True,
@@ -439,6 +445,7 @@ class RunOptions:
         _run_option("--seed", min=0, max=2**32 - 1, help="Seed of all random draws."),
         SetsParameter("random_state"),
     ] = 0
+    # All cores by default, unlike the estimators, which follow scikit-learn and use one.
     jobs: Annotated[
         int,
         _run_option("--jobs", "--n-jobs", "-j", help="Number of workers; -1 uses all cores."),

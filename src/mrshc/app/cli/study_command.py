@@ -62,6 +62,7 @@ def study(
     # The options default to None, since the path of the package would fill a line of the help.
     folder = CONFIGS if folder is None else folder
     use_temporary_folder_of(out or Path("mrshc-study"))
+    # Printed as it is, without the formatting of rich: it is Markdown to be copied.
     if render:
         sys.stdout.write(render_study(name, folder=folder, out=out))
         return

@@ -33,6 +33,7 @@ _MAX_CLUSTERS = 10
 def tasks(study: Study, folders: Folders) -> list[Task]:
     """Return every (data set, method)."""
     check_names(study, "set", "method")
+    # Real data are not drawn, and the fits have a fixed seed: replicates would be equal.
     if study.replicates != 1:
         raise StudyError(f"{study.name} has real data: there is 1 draw, not {study.replicates}.")
     names = {method["name"] for method in study.entries("method")}
@@ -88,6 +89,7 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
 def _best_cut(model: Any, X: NDArray[Any]) -> NDArray[np.intp]:
     """Return the labels of the cut with the largest average silhouette."""
     distances = model.sample_distances(X)
+    # One cluster fewer than samples at most: the silhouette needs a cluster of two.
     cuts = [model.cut(k) for k in range(2, min(_MAX_CLUSTERS, len(X) - 1) + 1)]
     return max(cuts, key=lambda labels: average_silhouette(distances, labels))
 
@@ -102,6 +104,7 @@ def _load_dataset(
         if drop := entry.get("drop_samples"):
             keep = ~np.isin(content["sample_names"], drop)
             X, y = X[keep], y[keep]
+    # The usual preprocessing of raw Affymetrix intensities; the other sets are prepared.
     if entry.get("raw_intensities"):
         X = prepare(X, dudoit2002()).X
     return X, y
@@ -158,6 +161,7 @@ def _table_by_dataset(study: Study, ari: pd.DataFrame) -> str:
     rows = [
         [name, *(f"{ari.loc[name, method]:.2f}" for method in shown)]
         for name in (entry["name"] for entry in study.entries("set"))
+        # A data set on which every method failed has no row.
         if name in ari.index
     ]
     return markdown_table(["ARI at the number of classes", *shown], rows)

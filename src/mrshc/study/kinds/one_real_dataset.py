@@ -143,6 +143,7 @@ def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
         Whether the cut shows all classes.
     """
     n_classes = len(np.unique(y))
+    # With fewer clusters than classes, not every class can be a majority.
     for k in range(n_classes, _MAX_CUT + 1):
         counts = contingency_matrix(y, model.cut(k))
         if _are_all_classes_shown(counts):

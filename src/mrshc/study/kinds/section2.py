@@ -75,6 +75,7 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
         model = MrSHC(4, random_state=seed).fit(data.X)
         row["chose_rank_2"] = model.rank_ == 2
         row["cer"] = classification_error_rate(data.labels, model.cut(4))
+        # A trial with few draws shows its last draw.
         if task == (0, min(study.option("draw_shown"), study.replicates - 1)):
             picture = folders.out / f"{study.name}.png"
             # 110 dots per inch are legible on a page, and keep the committed file small.

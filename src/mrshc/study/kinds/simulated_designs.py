@@ -59,6 +59,7 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
             support=data.support if has_truth else None,
             n_clusters=data.labels.max() + 1,
         )
+    # The number that the method chose, while scores are those of the true number.
     row |= {"n_clusters": getattr(model, "n_clusters_", None)}
     if data.outlying:
         row |= _score_other_samples(data, model)
@@ -71,6 +72,7 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
 
 def _score_other_samples(data: SimulatedData, model: Any) -> Row:
     """Return the classification error rate on the samples that are not outlying."""
+    # Outlying samples have no place among the clusters: their labels are arbitrary.
     rest = np.delete(np.arange(data.labels.size), data.outlying)
     labels = model.cut(data.labels.max() + 1)
     return {"cer_others": classification_error_rate(data.labels[rest], labels[rest])}
@@ -79,6 +81,7 @@ def _score_other_samples(data: SimulatedData, model: Any) -> Row:
 def _score_outlier_detection(data: SimulatedData, flagged: NDArray[np.intp]) -> Row:
     """Return the share of outlying samples that were flagged, and the share of others."""
     hits = np.isin(data.outlying, flagged)
+    # None in place of a share where there are no outlying samples to find.
     others = data.labels.size - len(data.outlying)
     return {
         "found_outliers": hits.mean() if hits.size else None,
@@ -104,6 +107,7 @@ def _score_associated_features(data: SimulatedData, model: Any) -> Row:
 
 def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
     """Return a Markdown table for each design."""
+    # Also here: a config may be changed between a run and a rendering.
     check_columns(study)
     return design_tables(results, references, columns=study.option("columns"))
 

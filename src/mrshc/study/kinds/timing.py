@@ -66,6 +66,7 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
     """Return a table of median seconds, with those of the paper and of R."""
     groups = results.dropna(subset=["seconds"]).groupby(["design", "method"])["seconds"]
+    # Medians, since single fits are slowed down by other processes of the computer.
     median, low, high = groups.median(), groups.min(), groups.max()
     headings = ["seconds"]
     rows = [[method["name"]] for method in study.entries("method")]
