@@ -370,7 +370,7 @@ def test_a_result_with_missing_files_is_not_taken_for_complete(main, drawn, tabl
     drawn("heatmap")
     same = ("cluster", table[0], "--method", "hmv", "-q", "9", "-k", "3", "--out", tmp_path / "out")
     assert main(*same, "--quiet")[0] == 0
-    assert "holds the whole result already" in main(*same, "--resume")[1]
+    assert "holds the complete result already" in main(*same, "--resume")[1]
     (tmp_path / "out" / lost).unlink()
     code, _, printed = main(*same, "--resume")
     assert code == 2

@@ -254,7 +254,7 @@ def run_plan(
     _print_preprocessing(plan, output)
     # A script may start a finished run again with --resume: it ends at once, successfully.
     if resume and _has_complete_result(plan, out, overwrite=overwrite):
-        output.print_sentence(f"{out} holds the whole result already.")
+        output.print_sentence(f"{out} holds the complete result already.")
         return
     try:
         with outputs.new_folder(out, overwrite=overwrite, resume=resume) as work:
