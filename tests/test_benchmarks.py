@@ -12,6 +12,8 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import bench  # noqa: E402
 import cases  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def results():

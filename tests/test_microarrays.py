@@ -10,7 +10,10 @@ from mrshc import HighVarianceHC, MrSHC
 from mrshc.study.kinds.one_real_dataset import errors_in_dendrogram
 
 # The trees are looked at here, not the number of clusters that pruning leaves.
-pytestmark = pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning"),
+]
 
 DATA = Path(os.environ.get("MRSHC_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

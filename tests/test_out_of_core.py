@@ -34,6 +34,8 @@ from mrshc.io import TableError, load_result, memory, read_table
 from mrshc.io.stored_matrix import StoredMatrix
 from mrshc.utils import progress
 
+pytestmark = pytest.mark.slow
+
 N, P = 60, 120
 SAMPLES, FEATURES = [f"s{i}" for i in range(N)], [f"g{j}" for j in range(P)]
 QUICK = ("-q", "10,20", "--max-rank", "2", "--n-references", "10", "--quiet")

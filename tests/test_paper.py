@@ -7,6 +7,8 @@ from mrshc import MrSHC
 from mrshc.datasets import make_section2_example, make_simulation_1, make_simulation_2
 from mrshc.metrics import classification_error_rate, feature_precision, feature_recall
 
+pytestmark = pytest.mark.slow
+
 
 def scores(make, n_clusters, *, draws=25, **options):
     """Return mean error rate, precision and recall over draws."""

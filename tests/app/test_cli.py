@@ -26,6 +26,8 @@ from mrshc.io import load_result
 from mrshc.io.result import CHECKED_TABLES, write_result
 from tiny import tiny_result
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("MRSHC_DATA", ROOT.parent / "shared" / "data"))
 

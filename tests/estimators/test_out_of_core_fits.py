@@ -33,7 +33,10 @@ from storage_backends import (
 )
 
 # Ten reference samples do not always see clusters.
-pytestmark = pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning"),
+]
 
 A = clustered(30, 300)
 HOLES = np.where(np.random.default_rng(1).random(A.shape) < 0.05, np.nan, A)

@@ -11,6 +11,8 @@ import pytest
 from mrshc.exports import gct
 from mrshc.io import TableError, read_table
 
+pytestmark = pytest.mark.slow
+
 ORACLES = Path(__file__).parents[1] / "oracles"
 CASES, PARTS = 10_000, 10
 

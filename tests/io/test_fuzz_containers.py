@@ -16,6 +16,8 @@ from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.io import TableError, read_table
 
+pytestmark = pytest.mark.slow
+
 # 100,000 are run by hand. Most cases are of the cheapest kind.
 CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "10000")), 4
 SHARES = {"matrices": 0.85, "groups": 0.12, "files": 0.02, "bytes": 0.01}

@@ -23,6 +23,8 @@ from mrshc.plotting import dendrogram_lines
 from mrshc.report.report_file import result_report
 from tiny import tiny_result, tiny_table
 
+pytestmark = pytest.mark.slow
+
 CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "10000")), 10
 # The page holds a whole plotting library: a share of the cases is enough.
 CASES_PER_PAGE = 40

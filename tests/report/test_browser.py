@@ -22,6 +22,8 @@ from mrshc.plotting import standardised
 from mrshc.report import comparison_report, result_report
 from mrshc.utils.text_cleaning import guard_formula
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(os.environ.get("MRSHC_DATA", Path(__file__).parents[3] / "shared" / "data"))
 HOSTILE = [
     *(

@@ -23,6 +23,8 @@ from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import UnreadableError
 from storage_backends import clustered
 
+pytestmark = pytest.mark.slow
+
 N, WIDTH, P = 10, 4, 120
 
 
