@@ -647,5 +647,5 @@ def test_progress_works_where_scikit_learn_has_no_callbacks(monkeypatch):
     spec.loader.exec_module(progress)
     assert not hasattr(progress.CallbackSupportMixin, "set_callbacks")
     assert progress.with_callbacks(len) is len
-    with progress.reported(object(), n_steps=2, X=SMALL, verbose=False) as report:
+    with progress.report_progress(object(), n_steps=2, X=SMALL, verbose=False) as report:
         report(1, 2)
