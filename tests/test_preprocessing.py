@@ -157,7 +157,7 @@ def test_logarithms_are_to_base_two():
     np.testing.assert_array_equal(Log2(7.0).fit_transform([[1.0], [57.0]]), [[3], [6]])
 
 
-def test_logarithms_of_what_is_not_positive_are_refused():
+def test_logarithms_of_values_that_are_not_positive_are_refused():
     table = pd.DataFrame({"a": [1.0, 2.0], "b": [-3.0, 4.0], "c": [0.0, -1.0]})
     with pytest.raises(ValueError, match=r"3 values of X are not above 0 \(first in feature 'b'\)"):
         Log2().fit(table)
@@ -193,7 +193,7 @@ def test_new_samples_are_measured_by_the_features_of_the_fit():
 
 
 @pytest.mark.parametrize("over", ["samples", "features", "both"])
-def test_what_is_constant_becomes_zero(over):
+def test_constant_samples_and_features_become_zero(over):
     X = np.full((7, 11), 0.1)  # the mean of seven or eleven of these is not 0.1 after rounding
     X[1, 2] = np.nan
     out = Standardize(over).fit_transform(X)
@@ -268,7 +268,7 @@ def test_the_answer_does_not_depend_on_how_many_candidates_are_looked_at(over, m
 
 
 @pytest.mark.parametrize("over", ["features", "samples"])
-def test_new_samples_borrow_from_what_was_fitted(over):
+def test_new_samples_are_imputed_from_the_data_of_the_fit(over):
     X, new = with_holes((30, 20), share=0.1), with_holes((6, 20), share=0.3, seed=1)
     imputer = NeighborImputer(4, over).fit(X)
     out = imputer.transform(new)
@@ -360,7 +360,7 @@ def test_neighbours_must_be_counted():
 # Chains -------------------------------------------------------------------------------------
 
 
-def test_a_chain_is_what_a_pipeline_gives_and_is_logged():
+def test_a_chain_equals_a_pipeline_and_is_logged():
     X = 100 * np.exp2(with_holes((15, 40), share=0.1, seed=2) * 2)
     steps = [Thresholds(50, 1600), RangeFilter(5, 500), Log2(), NeighborImputer(3)]
     steps += [VarianceFilter(10), Standardize("samples")]

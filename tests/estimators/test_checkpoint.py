@@ -236,7 +236,9 @@ def test_only_a_file_can_keep_steps(steps, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (pipe, tmp_path, "", "/dev/full", "/dev/zero"):
-        with pytest.raises(UserError, match="is a folder or a device, but finished steps need a"):
+        with pytest.raises(
+            UserError, match="must be a file for finished steps, but is a folder or a device"
+        ):
             small(path).fit(steps[0])
 
 

@@ -235,7 +235,7 @@ def test_shc_chooses_the_largest_permutation_gap(options):
         np.testing.assert_array_equal(values, other.search_results_[name])
 
 
-def test_shc_says_whether_the_number_of_features_was_reached():
+def test_shc_reports_whether_the_number_of_features_was_reached():
     X = SMALL.copy()
     X[:, :5] = 1.0
     results = SHC(28).fit(X).search_results_
@@ -253,7 +253,7 @@ def test_shc_takes_missing_values():
     np.testing.assert_array_equal(model.labels_, EASY.labels)
 
 
-def test_shc_says_when_there_is_no_complement():
+def test_shc_refuses_a_complement_that_does_not_exist():
     X = np.zeros((10, 3))
     X[:, 0] = np.arange(10.0)
     first = SHC(1).fit(X)
@@ -262,7 +262,7 @@ def test_shc_says_when_there_is_no_complement():
 
 
 @pytest.mark.parametrize("value", ["text", np.eye(60), np.triu(np.ones((60, 60)), 1)])
-def test_shc_takes_no_complement_of_what_is_no_dissimilarity(value):
+def test_shc_refuses_a_complement_of_an_invalid_dissimilarity(value):
     with pytest.raises(ValueError, match="complement_of must be the dissimilarity_ of an earlier"):
         SHC(2, complement_of=value).fit(SMALL)
 
@@ -611,7 +611,7 @@ def test_cuts_outside_the_tree_are_refused():
 # Progress -----------------------------------------------------------------------------------
 
 
-def test_callbacks_of_scikit_learn_hear_of_every_step():
+def test_callbacks_of_scikit_learn_are_called_for_every_step():
     callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brings callbacks")
 
     class Listener:
@@ -647,5 +647,5 @@ def test_progress_works_where_scikit_learn_has_no_callbacks(monkeypatch):
     spec.loader.exec_module(progress)
     assert not hasattr(progress.CallbackSupportMixin, "set_callbacks")
     assert progress.with_callbacks(len) is len
-    with progress.reported(object(), n_steps=2, X=SMALL, verbose=False) as report:
+    with progress.report_progress(object(), n_steps=2, X=SMALL, verbose=False) as report:
         report(1, 2)

@@ -255,7 +255,7 @@ def test_squares_that_cannot_be_computed_are_refused(place, scale, tmp_path):
 
 
 @pytest.mark.parametrize("table", [A + 1j, np.full(A.shape, "a")], ids=["complex", "text"])
-def test_what_is_no_number_is_refused(table, tmp_path):
+def test_values_that_are_not_numeric_are_refused(table, tmp_path):
     for X in (mapped(table, tmp_path), dask.array.from_array(table, chunks=(30, 100))):
         with pytest.raises(ValueError, match=r"X must hold real numbers, but .* holds"):
             quick().fit(X)
@@ -303,7 +303,7 @@ def broken_hdf5(folder):
 
 @pytest.mark.parametrize("model", [quick(), SHC(20), HighVarianceHC(20)])
 @pytest.mark.parametrize("made", [broken_dask, broken_hdf5])
-def test_what_cannot_be_read_leaves_nothing_behind(model, made, tmp_path, monkeypatch):
+def test_a_failed_read_leaves_no_fitted_attributes(model, made, tmp_path, monkeypatch):
     use_small_blocks(monkeypatch, 1500)
     model = clone(model)
     with pytest.raises(UnreadableError, match=r"^Columns \d+ to \d+ of .* cannot be read: "):

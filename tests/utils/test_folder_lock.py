@@ -37,7 +37,7 @@ def test_no_two_processes_are_in_the_folder_at_once(tmp_path):
     assert not (tmp_path / "deep" / "work").exists()
 
 
-def test_a_folder_in_use_is_not_entered_and_stays(tmp_path):
+def test_a_locked_folder_is_not_entered_and_not_removed(tmp_path):
     with locked_folder(tmp_path / "work") as mine:
         assert mine
         with locked_folder(tmp_path / "work") as other:
@@ -46,7 +46,7 @@ def test_a_folder_in_use_is_not_entered_and_stays(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_content_stays_unless_it_is_removed(tmp_path):
+def test_content_is_kept_unless_it_is_removed(tmp_path):
     work = tmp_path / "work"
     with locked_folder(work):
         (work / "steps").write_text("1", encoding="utf-8")
@@ -72,7 +72,7 @@ def test_a_link_in_place_of_the_lock_is_refused(tmp_path, lead):
     assert not (tmp_path / "missing").exists()
 
 
-def test_a_lock_keeps_what_is_in_it(tmp_path):
+def test_the_lock_file_is_not_truncated(tmp_path):
     (tmp_path / "lock").write_text("content", encoding="utf-8")
     (tmp_path / "other").write_text("x", encoding="utf-8")
     with locked_folder(tmp_path) as mine:

@@ -35,7 +35,7 @@ def test_any_cleaned_text_is_valid_xml():
 @pytest.mark.parametrize(
     "text", ["TP53", "β-catenin", "日本", "a b", "naïve", "\N{DNA DOUBLE HELIX}"]
 )
-def test_other_text_stays_as_it_is(text):
+def test_other_text_is_unchanged(text):
     assert clean_text(text) == text
 
 

@@ -101,7 +101,7 @@ WRONG = {
 @pytest.mark.parametrize(
     "model", [HighVarianceHC(2), SHC(), MrSHC()], ids=lambda m: type(m).__name__
 )
-def test_what_is_no_matrix_is_refused_with_a_sentence(model, case):
+def test_objects_that_are_not_a_matrix_are_refused(model, case):
     make, expected = WRONG[case]
     with pytest.raises(ValueError, match=expected) as refused:
         model.fit(make())
@@ -168,7 +168,7 @@ def test_extended_precision_out_of_memory_is_refused_with_a_sentence(store, tmp_
 
 @pytest.mark.parametrize("seed", [10**30, 2**32, -1, 2.5, "x", [1]])
 @pytest.mark.parametrize("model", [MrSHC([2, 3]), SHC([2, 3])], ids=lambda m: type(m).__name__)
-def test_what_is_no_seed_is_refused(model, seed):
+def test_invalid_seeds_are_refused(model, seed):
     expected = r"^random_state must be None, a whole number in \[0, 4294967295\] or a RandomState "
     with pytest.raises(ValueError, match=expected):
         clone(model).set_params(random_state=seed).fit(A)
