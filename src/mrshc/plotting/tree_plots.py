@@ -436,7 +436,7 @@ def _label_marks(
 def _mark_legend_section(marks: Sequence[SplitMark]) -> figure_parts.LegendSection:
     """Return the legend of the verdicts that occur, with an explanation of the numbers."""
     present = {mark.verdict for mark in marks}
-    marker = {"linestyle": "", "markeredgecolor": "#000000", "markersize": 7}
+    marker: dict[str, Any] = {"linestyle": "", "markeredgecolor": "#000000", "markersize": 7}
     entries = [
         (text, Line2D([], [], **marker, **appearance))
         for verdict, (text, appearance) in _VERDICT_MARKERS.items()
