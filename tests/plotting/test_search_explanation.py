@@ -88,7 +88,7 @@ def test_a_single_candidate_leaves_nothing_to_choose_from():
 def test_chosen_candidate_is_shown_if_all_are_screened_out():
     table = candidates((10, 1, 0.1, "s"), (10, 2, 0.4, "sc"), (20, 1, 0.2, "s"), (20, 2, 0.3, "s"))
     story = search_story(table)
-    assert story.rule.startswith("No candidate shows as many clusters")
+    assert story.rule.startswith("No candidate has the wanted number of clusters")
     over_q, over_rank = story.curves
     np.testing.assert_array_equal(over_q.values, [0.4, 0.3])
     assert over_q.chosen == 0

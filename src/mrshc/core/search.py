@@ -288,6 +288,7 @@ def _choose_candidate(
     rule, n_clusters = plan.rule, plan.n_clusters
 
     def evaluate(subset: FeatureSets, K: int | None) -> dict[tuple[int, int], Evaluation]:
+        """Return the evaluations of some feature sets for a given K."""
         settings = plan.rule_settings(K)
         return evaluator.evaluate(subset, lambda features: rule.task(matrix, features, settings))
 

@@ -59,7 +59,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchStory:
-    """Explanation of the choice of a search: what was chosen, from which candidates, by which rule.
+    """Explanation of the choice of a search: the choice, the candidates and the rule.
 
     Attributes
     ----------

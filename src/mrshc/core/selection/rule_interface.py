@@ -66,7 +66,7 @@ class SelectionRule(ABC):
     2. evaluates every distinct feature set with `task`, in parallel, and stores the results in the
        checkpoint;
     3. adds scores that need all of the data at once (`score_together`);
-    4. makes a `candidate` of each feature set, and calls `choose` on their table.
+    4. turns each feature set into a `candidate`, and calls `choose` on their table.
 
     To add a rule, write a subclass, set the class attributes, implement the abstract methods, and
     register the class with :func:`mrshc.core.selection.register`.
@@ -101,7 +101,7 @@ class SelectionRule(ABC):
     description: ClassVar[str]
     columns: ClassVar[tuple[str, ...]] = ()
     cut_scores: ClassVar[tuple[str, ...]] = ()
-    no_clusters_reason: ClassVar[str] = "no split of the tree is larger than chance makes it"
+    no_clusters_reason: ClassVar[str] = "no split of the tree is larger than expected by chance"
 
     def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int | None:
         """Return the number of clusters that each tree is cut into; None if pruning decides.

@@ -34,7 +34,7 @@ _RULE_TEXT = (
     "Then the candidate just after the largest rise is taken, or the first if there is no rise."
 )
 _FALLBACK_TEXT = (
-    "No candidate shows the wanted number of clusters: of those with most clusters, the one with "
+    "No candidate has the wanted number of clusters: of those with most clusters, the one with "
     "the highest average silhouette is taken."
 )
 

@@ -30,8 +30,9 @@ from mrshc.core.sparse_pca.l1_path import bisect_l1_bound
 # permutations are drawn again from the same seeds.
 _MAX_KEPT_DISTANCES = 1 << 25
 
-# What remains of the weighted distances after projection counts as rounding errors if it is shorter
-# than this fraction of them: six digits above the precision of double.
+# The part of the weighted distances that is orthogonal to an earlier solution counts as rounding
+# errors if its norm is below this fraction of the whole: far above the precision of double, far
+# below any structure of interest.
 _RELATIVE_ZERO = 1e-10
 
 
@@ -85,7 +86,8 @@ class WeightPath:
     Attributes
     ----------
     exhausted : bool
-        Whether what is orthogonal to the earlier solution consists of rounding errors only.
+        Whether the part of the distances that is orthogonal to the earlier solution consists of
+        rounding errors only.
     """
 
     def __init__(

@@ -240,7 +240,7 @@ def empty_record(matrix: CentredArray, n_iter: int) -> IterateRecord:
 
 
 def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -> CellCorrections:
-    """Return what has to be added to the missing cells of the residual.
+    """Return the values to be added to the missing cells of the residual.
 
     The residual is X - L, where L = scores' loadings. A missing cell of the residual must hold the
     mean of its observed cells. Without a correction it holds the fill of X, as precisely as the

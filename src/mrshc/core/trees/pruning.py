@@ -25,8 +25,8 @@ _MIN_SAMPLES_TO_SPLIT = 3
 class PrunedTree:
     """A tree and the splits that the gap statistic supports, from the root downwards.
 
-    Pruning to k leaves makes the first k - 1 splits of unlimited pruning, so one pruned tree
-    serves all k.
+    Pruning to k leaves consists of the first k - 1 splits of unlimited pruning, so that one pruned
+    tree serves all k.
 
     Attributes
     ----------
