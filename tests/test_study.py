@@ -15,7 +15,7 @@ from mrshc.study.config import CONFIGS, load_study
 from mrshc.study.kinds import one_real_dataset, simulated_designs
 from mrshc.study.kinds.one_real_dataset import errors_in_dendrogram
 from mrshc.study.study_journal import open_journal
-from mrshc.utils.folder_lock import locked_folder
+from mrshc.utils.folder_lock import create_and_lock_folder
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies"
@@ -335,7 +335,7 @@ def test_a_trial_is_rendered_in_its_folder(folder, tmp_path):
 
 
 def test_two_runs_of_one_study_do_not_mix(folder):
-    with locked_folder(folder / "small.partial") as mine:
+    with create_and_lock_folder(folder / "small.partial") as mine:
         assert mine
         with pytest.raises(StudyError, match="Another process is using"):
             run_study("small", folder=folder)

@@ -209,7 +209,7 @@ def test_refined_features_are_those_of_the_estimator(method):
     np.testing.assert_array_equal(in_order["selected"], model.get_support())
     n = len(model.associated_features_)
     assert (result.about["supported"], result.about["n_associated"]) == (True, n)
-    assert result.n_features_searched == 20
+    assert result.n_features_before_refinement == 20
     sentences = result_summary(result)
     assert sentences[0].startswith("Chose q = 20 of 80 features")
     expected_start = (

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from mrshc.io.raw_table import make_names_unique, parse_annotation
+from mrshc.io.raw_table import clean_unique_names, parse_annotation
 
 
 def test_unique_names_never_collide_with_given_ones():
     rng = np.random.default_rng(0)
     for _ in range(300):
         names = [str(name) for name in rng.choice(["a", "a.2", "a.3", "", "b", "a.2.2"], size=9)]
-        once = make_names_unique(names, "sample")
+        once = clean_unique_names(names, "sample")
         assert len(set(once)) == len(once)
         first = {name: names.index(name) for name in names if name}
         assert all(once[i] == name for name, i in first.items())

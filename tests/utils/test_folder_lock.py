@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mrshc.errors import UserError
-from mrshc.utils.folder_lock import locked_folder, remove_locked_folder
+from mrshc.utils.folder_lock import create_and_lock_folder, remove_locked_folder
 
 # Enters the folder again and again. While inside, it alone may own a file; what it removes at the
 # end must not belong to others.
@@ -38,9 +38,9 @@ def test_no_two_processes_are_in_the_folder_at_once(tmp_path):
 
 
 def test_a_locked_folder_is_not_entered_and_not_removed(tmp_path):
-    with locked_folder(tmp_path / "work") as mine:
+    with create_and_lock_folder(tmp_path / "work") as mine:
         assert mine
-        with locked_folder(tmp_path / "work") as other:
+        with create_and_lock_folder(tmp_path / "work") as other:
             assert not other
         assert (tmp_path / "work" / "lock").exists()
     assert list(tmp_path.iterdir()) == []
@@ -48,11 +48,11 @@ def test_a_locked_folder_is_not_entered_and_not_removed(tmp_path):
 
 def test_content_is_kept_unless_it_is_removed(tmp_path):
     work = tmp_path / "work"
-    with locked_folder(work):
+    with create_and_lock_folder(work):
         (work / "steps").write_text("1", encoding="utf-8")
         (work / "folder").mkdir()
     assert {path.name for path in work.iterdir()} == {"lock", "steps", "folder"}
-    with locked_folder(work) as mine:
+    with create_and_lock_folder(work) as mine:
         assert mine
         remove_locked_folder(work)
     assert list(tmp_path.iterdir()) == []
@@ -65,7 +65,7 @@ def test_a_link_in_place_of_the_lock_is_refused(tmp_path, lead):
     (tmp_path / "work" / "lock").symlink_to(tmp_path / lead)
     with (
         pytest.raises(UserError, match="is a link, but a file was wanted"),
-        locked_folder(tmp_path / "work"),
+        create_and_lock_folder(tmp_path / "work"),
     ):
         pytest.fail("entered")
     assert (tmp_path / "file").read_text(encoding="utf-8") == "precious"
@@ -75,6 +75,6 @@ def test_a_link_in_place_of_the_lock_is_refused(tmp_path, lead):
 def test_the_lock_file_is_not_truncated(tmp_path):
     (tmp_path / "lock").write_text("content", encoding="utf-8")
     (tmp_path / "other").write_text("x", encoding="utf-8")
-    with locked_folder(tmp_path) as mine:
+    with create_and_lock_folder(tmp_path) as mine:
         assert mine
         assert (tmp_path / "lock").read_text(encoding="utf-8") == "content"

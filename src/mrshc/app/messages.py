@@ -65,7 +65,7 @@ def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
 def result_summary(result: Result) -> list[str]:
     """Return sentences on the chosen features, the clusters, their scores and any concerns."""
     about, chosen, k = result.about, result.about["chosen"], result.n_clusters_
-    searched = result.n_features_searched
+    searched = result.n_features_before_refinement
     rank = "" if chosen["rank"] is None else f", rank r = {chosen['rank']}"
     clusters = "one cluster: no groups were found." if k == 1 else f"K = {k} clusters; "
     if k > 1:

@@ -26,7 +26,7 @@ from mrshc.app.folder_exchange import (
     restore_files,
 )
 from mrshc.app.plan import Plan
-from mrshc.app.result_building import describe_comparison
+from mrshc.app.result_building import comparison_content
 from mrshc.comparison import Comparison, convert_counts_to_integers
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
@@ -43,7 +43,7 @@ from mrshc.io.result import (
 from mrshc.plotting.result_pictures import PICTURES, Picture, features_for_heatmap
 from mrshc.report import REPORT, write_report
 from mrshc.utils.atomic_files import is_partial_file
-from mrshc.utils.folder_lock import LOCK_FILE_NAME, locked_folder
+from mrshc.utils.folder_lock import LOCK_FILE_NAME, create_and_lock_folder
 from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
 
 # Files of a result except its pictures, which the registry of pictures names.
@@ -97,7 +97,7 @@ def new_folder(
             "or --overwrite to start again."
         )
     exchange_options: Any = {"about_file": about_file, "names": output_file_names()}
-    with locked_folder(work) as is_locked:
+    with create_and_lock_folder(work) as is_locked:
         if not is_locked:
             raise UserError(
                 f"Another process is using {work}. Wait until it has finished, or stop it."
@@ -365,7 +365,7 @@ def write_comparison(
         Number of clusters into which the trees were cut, for the description.
     """
     convert_counts_to_integers(comparison.scores).to_csv(folder / "scores.csv")
-    about = describe_comparison(plan, comparison, n_clusters=n_clusters)
+    about = comparison_content(plan, comparison, n_clusters=n_clusters)
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
     (folder / COMPARISON_FILE).write_text(text + "\n", encoding="utf-8")
     classes = None

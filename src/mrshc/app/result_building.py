@@ -20,7 +20,7 @@ from mrshc.core.data.host_transfer import to_host
 from mrshc.core.trees.silhouette import average_silhouette, silhouette_widths
 from mrshc.core.trees.tree import Tree
 from mrshc.io.comparison_file_version import COMPARISON_FORMAT, COMPARISON_VERSION
-from mrshc.io.raw_table import make_names_unique
+from mrshc.io.raw_table import clean_unique_names
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
 from mrshc.metrics import classification_error_rate, purity
 
@@ -47,7 +47,7 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
     """
     support = model.get_support()
     distances = model.sample_distances(plan.data)
-    labels, search = _final_clusters(model, distances)
+    labels, search = _final_labels_and_search(model, distances)
     features = _feature_table(plan, model, labels)
     samples = _sample_table(plan, model, labels, distances=distances)
     about = _describe_run(plan, model, labels, search=search, fit_warnings=fit_warnings)
@@ -89,7 +89,7 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
     )
 
 
-def _final_clusters(
+def _final_labels_and_search(
     model: Any, distances: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], list[dict[str, Any]]]:
     """Return cluster labels of shape (n_samples,), and a row for each candidate of the search."""
@@ -218,7 +218,7 @@ def _sample_table(
 def _annotation_titles(annotations: pd.DataFrame, *, reserved: list[str]) -> list[str]:
     """Return the titles of annotations, changed where they equal a reserved title."""
     titles = [*reserved, *map(str, annotations.columns)]
-    return make_names_unique(titles, "annotation")[len(reserved) :]
+    return clean_unique_names(titles, "annotation")[len(reserved) :]
 
 
 def _marker_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
@@ -334,7 +334,7 @@ def _score_clusters(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[st
     }
 
 
-def describe_comparison(
+def comparison_content(
     plan: Plan, comparison: Comparison, *, n_clusters: int | None
 ) -> dict[str, Any]:
     """Return the content of comparison.json, from which the report is drawn.

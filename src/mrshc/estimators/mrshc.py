@@ -14,7 +14,7 @@ from mrshc.core.data.centre_data import centre
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import effective_n_threads, limit_blas_to_one_thread
 from mrshc.core.robust.missing_values import complete_missing_cells
-from mrshc.core.robust.outliers import RobustData, attach_outlying_samples, detect_outliers
+from mrshc.core.robust.outliers import RobustData, attach_to_nearest_neighbours, detect_outliers
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.core.selection import RULES, candidate_table
 from mrshc.core.trees.gap_statistic import GapSettings
@@ -505,7 +505,7 @@ def _attach_outliers(result: SearchResult, robust: RobustData, gap: GapSettings)
         columns = robust.data.columns(result.features).astype(np.float64)
         # Outlying samples must not influence the imputed values of the others.
         samples = complete_missing_cells(columns, excluded=robust.outlying_samples)
-        pruned = attach_outlying_samples(
+        pruned = attach_to_nearest_neighbours(
             result.pruned,
             samples.distances(gap.metric),
             robust.outlying_samples,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mrshc.core.data.conversion import as_data_matrix
 from mrshc.errors import Sentence, Setting
-from mrshc.io.raw_table import Orientation, RawTable, make_names_unique, parse_annotation
+from mrshc.io.raw_table import Orientation, RawTable, clean_unique_names, parse_annotation
 from mrshc.io.streams import FlawError
 from mrshc.io.table import Table, missing_values_message
 
@@ -85,7 +85,7 @@ def _unique_names(
 ) -> NDArray[Any]:
     """Return names that differ, of shape (count,); append a note if some were changed."""
     old_names = [f"{kind} {i + 1}" for i in range(count)] if given is None else given
-    new_names = make_names_unique(old_names, kind)
+    new_names = clean_unique_names(old_names, kind)
     if changed := [new for old, new in zip(old_names, new_names, strict=True) if old != new]:
         names = f"1 {kind} name was" if len(changed) == 1 else f"{len(changed):,} {kind} names were"
         first = "it is now" if len(changed) == 1 else "the first is now"
@@ -153,7 +153,7 @@ def _annotation_frame(
     columns: dict[str, list[Any]], names: NDArray[Any], *, decimal: str
 ) -> pd.DataFrame:
     """Return annotations as numbers or text, indexed by the names of the samples or features."""
-    titles = make_names_unique(list(columns), "column")
+    titles = clean_unique_names(list(columns), "column")
     content = {
         title: parse_annotation(column, decimal)
         for title, column in zip(titles, columns.values(), strict=True)

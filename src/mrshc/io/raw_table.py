@@ -105,7 +105,7 @@ def are_numbers(cells: Iterable[str], decimal: str) -> bool:
     return bool(given) and all(parse_number(cell, decimal) is not None for cell in given)
 
 
-def make_names_unique(names: Sequence[str], kind: str) -> list[str]:
+def clean_unique_names(names: Sequence[str], kind: str) -> list[str]:
     """Return cleaned names that differ: a number is appended to repetitions of a name.
 
     Names that are too long are refused. All names of a table pass this function.

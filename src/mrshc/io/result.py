@@ -166,7 +166,7 @@ class Result:
         return next((row for row in self.about["search"] if row["chosen"]), {})
 
     @property
-    def n_features_searched(self) -> int:
+    def n_features_before_refinement(self) -> int:
         """Number of features that the search chose; refinement may have changed the selection."""
         return int(self.chosen_candidate.get("n_features", self.n_features_selected_))
 

@@ -10,7 +10,7 @@ from typing import TextIO
 import pandas as pd
 
 from mrshc.io.formats import unknown_format_error
-from mrshc.io.raw_table import make_names_unique, parse_annotation
+from mrshc.io.raw_table import clean_unique_names, parse_annotation
 from mrshc.io.streams import (
     FlawError,
     TableError,
@@ -44,7 +44,7 @@ def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
                 raise unknown_format_error()
             with open_text(stream) as (text, head):
                 dialect, header, rows = _read_cells(text, head)
-                titles = make_names_unique(header, "column")
+                titles = clean_unique_names(header, "column")
     except FlawError as flaw:
         raise table_error(display_name(path), flaw) from None
     # Cleaned as the names of the samples are, with which they are compared.

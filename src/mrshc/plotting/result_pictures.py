@@ -117,7 +117,7 @@ def features_for_heatmap(result: Any) -> pd.DataFrame:
     return selected[[name for name in selected.columns if name in best]]
 
 
-def _search_title(result: Any) -> str | None:
+def _before_refinement_title(result: Any) -> str | None:
     """Return a title for plots of the search; None if the features were not refined later.
 
     Refinement replaces the features of the search, so plots of the search must state that they show
@@ -163,7 +163,7 @@ def _draw_loadings(result: Any) -> Any:
     return loadings(
         result.loadings.to_numpy().T,
         list(result.features.index),
-        title=_search_title(result),
+        title=_before_refinement_title(result),
     )
 
 
@@ -189,7 +189,7 @@ register(
         name="search",
         heading="Search",
         explanation="The candidates of the search with their scores, and the chosen one.",
-        draw=lambda result: search_curves(result, title=_search_title(result)),
+        draw=lambda result: search_curves(result, title=_before_refinement_title(result)),
     )
 )
 register(

@@ -118,7 +118,7 @@ def _draw_curve(ax: Axes, curve: Curve, *, width: float) -> None:
         **_CHOSEN_MARKER,
     )
     # Below 0.4 inches for each candidate, horizontal notes such as "rank 2" would overlap.
-    _write_notes(ax, curve, is_tight=width / m <= 0.4)
+    _annotate_candidates(ax, curve, is_tight=width / m <= 0.4)
     figure_parts.label_ticks(ax.xaxis, curve.ticks, fit=fitting_labels(m, inches=width))
     ax.xaxis.set_tick_params(rotation=0 if m <= 20 else 90)
     ax.set_xlim(-0.6, m - 0.4)
@@ -130,7 +130,7 @@ def _draw_curve(ax: Axes, curve: Curve, *, width: float) -> None:
     figure_parts.set_heading(ax, curve.heading)
 
 
-def _write_notes(ax: Axes, curve: Curve, *, is_tight: bool) -> None:
+def _annotate_candidates(ax: Axes, curve: Curve, *, is_tight: bool) -> None:
     """Write the note of each candidate above its marker, rotated if there is little space."""
     for x, (y, note) in enumerate(zip(curve.values, curve.notes, strict=True)):
         ax.annotate(

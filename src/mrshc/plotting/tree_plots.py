@@ -150,7 +150,7 @@ def dendrogram(
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
     _draw_height_axis(ax, lines)
     draw_annotation_bars(ax, bars, lines=lines)
-    _label_leaves(ax, shown, bars=bars, order=lines.order)
+    _write_coloured_leaf_names(ax, shown, bars=bars, order=lines.order)
     if cut is not None and height is not None:
         _draw_cut(ax, cut, height=height)
     figure_parts.draw_side_legend(ax, sections)
@@ -282,7 +282,7 @@ def draw_annotation_bars(
     ax.tick_params(axis="y", which="minor", length=0, labelsize=figure_parts.SMALL_FONT)
 
 
-def _label_leaves(
+def _write_coloured_leaf_names(
     ax: Axes, names: Sequence[Any], *, bars: Sequence[AnnotationBar], order: Index
 ) -> None:
     """Write the names of samples below the leaves, in the colours of the first levels."""

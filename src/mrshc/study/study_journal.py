@@ -11,7 +11,7 @@ from typing import Any
 from mrshc.errors import Parameter, Sentence
 from mrshc.study.config import StudyError
 from mrshc.utils import step_journal
-from mrshc.utils.folder_lock import locked_folder, remove_locked_folder
+from mrshc.utils.folder_lock import create_and_lock_folder, remove_locked_folder
 
 # A task is identified by positions in the lists of its config, such as (design, draw, method).
 Task = tuple[int, ...]
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 @contextmanager
 def open_journal(folder: Path, *, fingerprint: str) -> Iterator[StudyJournal]:
     """Yield the journal in a folder, locked against other processes."""
-    with locked_folder(folder) as is_locked:
+    with create_and_lock_folder(folder) as is_locked:
         if not is_locked:
             raise StudyError(
                 f"Another process is using {folder}. Wait until it has finished, or stop it."

@@ -28,7 +28,7 @@ _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
-def locked_folder(folder: Path) -> Iterator[bool]:
+def create_and_lock_folder(folder: Path) -> Iterator[bool]:
     """Create a folder and hold a lock on it within the block.
 
     The lock is on a file in the folder, and the operating system releases it when the process ends.

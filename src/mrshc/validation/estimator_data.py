@@ -80,7 +80,7 @@ def _validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     X = check_numeric_table(X)
     _refuse_duplicate_names(X)
     if not reset:
-        _refuse_other_samples(estimator, X)
+        _refuse_other_sample_index(estimator, X)
     with explain_conversion_errors(X):
         array: NDArray[Any] = validate_data(
             estimator,
@@ -146,7 +146,7 @@ def _store_sample_names(estimator: Any, X: Any) -> None:
         delete_attributes(estimator, "sample_names_in_")
 
 
-def _refuse_other_samples(estimator: Any, X: Any) -> None:
+def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
     """Refuse a DataFrame whose samples are not those of the fit, in the same order."""
     if not hasattr(X, "iloc"):
         return

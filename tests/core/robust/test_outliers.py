@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 
-from mrshc.core.robust.outliers import attach_outlying_samples, detect_outliers, winsorise
+from mrshc.core.robust.outliers import attach_to_nearest_neighbours, detect_outliers, winsorise
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 from mrshc.core.trees.tree import (
     EUCLIDEAN_LINKAGES,
@@ -197,7 +197,7 @@ def test_attached_trees_are_valid_and_cut_the_others_as_before(linkage, metric, 
         rng = np.random.default_rng(seed)
         distances, outlying, kept, tree = with_outliers(rng, linkage, metric, n_outlying=n_outlying)
         for k in (1, 2, 4):
-            whole = attach_outlying_samples(
+            whole = attach_to_nearest_neighbours(
                 cut_tree(tree, k), distances, outlying, n_clusters=k, linkage=linkage
             )
             assert is_valid_linkage(whole.tree.linkage_matrix)
@@ -220,7 +220,9 @@ def test_clusters_of_a_pruned_tree_are_not_changed_by_outliers(linkage):
         if lower < tree.n_samples:
             continue
         pruned = PrunedTree(tree=tree, splits=(tree.root, lower), tests={})
-        whole = attach_outlying_samples(pruned, distances, outlying, n_clusters=3, linkage=linkage)
+        whole = attach_to_nearest_neighbours(
+            pruned, distances, outlying, n_clusters=3, linkage=linkage
+        )
         assert same_partition(whole.labels(3)[kept], pruned.labels(3))
         for k in (2, 3):
             assert same_partition(whole.tree.cut(k)[kept], tree.cut(k))
@@ -231,7 +233,7 @@ def test_the_tree_of_the_others_is_inside_the_new_one(linkage):
     """Without the outlying samples, it is the old tree, heights included."""
     rng = np.random.default_rng(1)
     distances, outlying, kept, tree = with_outliers(rng, linkage, "sqeuclidean", n_outlying=3)
-    whole = attach_outlying_samples(
+    whole = attach_to_nearest_neighbours(
         cut_tree(tree, 3), distances, outlying, n_clusters=3, linkage=linkage
     ).tree
     inside = {}
@@ -250,7 +252,7 @@ def test_an_outlying_sample_goes_to_the_branch_of_its_nearest_neighbour():
     X = np.array([[0.0], [0.1], [0.3], [10.0], [10.1], [10.4], [14.0]])
     distances = pairwise_distances(X, "sqeuclidean")
     tree = agglomerate(distances[:6, :6], "complete")
-    whole = attach_outlying_samples(
+    whole = attach_to_nearest_neighbours(
         cut_tree(tree, 2), distances, np.array([6]), n_clusters=2, linkage="complete"
     ).tree
     np.testing.assert_array_equal(whole.cut(2), [0, 0, 0, 1, 1, 1, 1])
@@ -264,7 +266,7 @@ def test_a_sample_that_is_not_far_joins_where_it_would_have_joined(linkage):
     X = np.array([[0.0, 0], [0.2, 0], [10, 0], [10.2, 0], [1.0, 0.5]])
     distances = pairwise_distances(X, "sqeuclidean")
     tree = agglomerate(distances[:4, :4], linkage)
-    found = attach_outlying_samples(
+    found = attach_to_nearest_neighbours(
         cut_tree(tree, 2), distances, np.array([4]), n_clusters=2, linkage=linkage
     ).tree
     expected = agglomerate(distances, linkage)
@@ -277,7 +279,7 @@ def test_outlying_samples_at_the_same_place_stay_together_with_their_branch():
     X[[0, 1, 2]] = [30.0, 30.0]
     distances = pairwise_distances(X, "sqeuclidean")
     tree = agglomerate(distances[3:, 3:], "complete")
-    whole = attach_outlying_samples(
+    whole = attach_to_nearest_neighbours(
         cut_tree(tree, 2), distances, np.array([0, 1, 2]), n_clusters=2, linkage="complete"
     )
     assert is_monotonic(whole.tree.linkage_matrix)
@@ -290,7 +292,9 @@ def test_the_gap_tests_are_kept_for_their_nodes():
     distances, outlying, kept, tree = with_outliers(rng, "complete", "sqeuclidean", n_outlying=2)
     curves = {tree.root: "of the root", tree.root - 1: "of the next"}
     pruned = PrunedTree(tree=tree, splits=(tree.root, tree.root - 1), tests=curves)
-    whole = attach_outlying_samples(pruned, distances, outlying, n_clusters=3, linkage="complete")
+    whole = attach_to_nearest_neighbours(
+        pruned, distances, outlying, n_clusters=3, linkage="complete"
+    )
     assert set(whole.tests.values()) == set(curves.values())
     for (old, curve), (new, same) in zip(curves.items(), whole.tests.items(), strict=True):
         assert curve == same

@@ -12,7 +12,7 @@ from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.hdf5_zarr_safe_access import refuse_external_storage, refuse_unsafe_content
 from mrshc.core.data.shape_and_dtype import (
     block_dtype,
-    check_matrix_shape,
+    check_two_dimensions,
     is_integer_dtype,
     refuse_overflow,
 )
@@ -33,7 +33,7 @@ class MappedMatrix(BlockReader):
         name = str(array.filename or "the memory map")
         super().__init__(
             name=name,
-            shape=check_matrix_shape(array.shape, name),
+            shape=check_two_dimensions(array.shape, name),
             dtype=block_dtype(array.dtype, name),
         )
         self._array = array
@@ -78,7 +78,7 @@ class FileMatrix(BlockReader):
         name = describe_location(dataset)
         with refuse_unsafe_content(name):
             refuse_external_storage(dataset)
-        shape = check_matrix_shape(dataset.shape, name)
+        shape = check_two_dimensions(dataset.shape, name)
         # A contiguous dataset has no chunks: blocks may end at any column.
         chunks = dataset.chunks or (1, 1)
         super().__init__(

@@ -18,7 +18,7 @@ from mrshc.core.array_types import Index
 from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
 from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.read_errors import translate_read_errors, unreadable_error
-from mrshc.core.data.shape_and_dtype import block_dtype, check_matrix_shape, is_integer_dtype
+from mrshc.core.data.shape_and_dtype import block_dtype, check_two_dimensions, is_integer_dtype
 from mrshc.core.data.sparse_structure import check_sparse_structure
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class DaskMatrix(DataMatrix):
                 "X must have chunks of known sizes, but they are unknown. Call "
                 "X.compute_chunk_sizes() first."
             )
-        self.shape = check_matrix_shape(array.shape, _NAME)
+        self.shape = check_two_dimensions(array.shape, _NAME)
         self.dtype = block_dtype(array.dtype, _NAME)
         self.holds_integers = is_integer_dtype(array.dtype)
         if len(array.chunks[0]) > 1:

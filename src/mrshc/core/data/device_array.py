@@ -12,7 +12,7 @@ from mrshc.core.array_types import Index
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.passes import BlockFunction
 from mrshc.core.data.read_errors import translate_read_errors
-from mrshc.core.data.shape_and_dtype import check_matrix_shape, not_real_error
+from mrshc.core.data.shape_and_dtype import check_two_dimensions, not_real_error
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class DeviceMatrix(DataMatrix):
         compat = _import_array_api_compat(package)
         xp = compat.array_namespace(array)
         self._name = f"the {package} array"
-        self.shape = check_matrix_shape(tuple(array.shape), self._name)
+        self.shape = check_two_dimensions(tuple(array.shape), self._name)
         if xp.isdtype(array.dtype, "complex floating"):
             raise not_real_error(self._name, "c")
         is_single = xp.isdtype(array.dtype, "real floating") and xp.finfo(array.dtype).bits <= 32

@@ -70,7 +70,7 @@ def not_real_error(name: str, kind: str) -> ValueError:
     return ValueError(f"X must hold real numbers, but {name} holds {description}.")
 
 
-def check_matrix_shape(shape: tuple[Any, ...], name: str) -> tuple[int, int]:
+def check_two_dimensions(shape: tuple[Any, ...], name: str) -> tuple[int, int]:
     """Return the shape of a matrix as integers of Python; refuse other numbers of dimensions."""
     if len(shape) != 2:
         raise ValueError(

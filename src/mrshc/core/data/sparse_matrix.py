@@ -26,7 +26,7 @@ from mrshc.core.data.read_errors import CHECK_FILE_ADVICE, translate_read_errors
 from mrshc.core.data.shape_and_dtype import (
     OutOfRangeError,
     block_dtype,
-    check_matrix_shape,
+    check_two_dimensions,
     is_integer_dtype,
     refuse_overflow,
 )
@@ -65,7 +65,7 @@ class SparseMatrix(BlockReader):
             check_part_types(matrix)
         super().__init__(
             name=name,
-            shape=check_matrix_shape(matrix.shape, name),
+            shape=check_two_dimensions(matrix.shape, name),
             dtype=block_dtype(matrix.dtype, name),
         )
         with _refuse_inconsistent_parts(name), refuse_overflow():

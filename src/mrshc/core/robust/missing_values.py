@@ -109,7 +109,7 @@ def _complete_by_components(X: Float) -> CompletedSamples:
     if rank < 1 or scale == 0.0:
         return CompletedSamples(values=values, variances=missing * spread)
     rows, columns = np.nonzero(missing)
-    loadings = np.ascontiguousarray(_leading_right_singular_vectors(values - means, rank))
+    loadings = np.ascontiguousarray(_leading_right_singular_directions(values - means, rank))
     noise_freedom = (n - 1) * q - rank * (n - 1 + q - rank)  # degrees of freedom of the residuals
     means, scores, loadings, signal, noise = complete_cells(
         values, rows, columns, loadings, noise_freedom, _TOL * scale
@@ -158,7 +158,7 @@ def _score_variances(
     return variances
 
 
-def _leading_right_singular_vectors(centred: Float, rank: int) -> Float:
+def _leading_right_singular_directions(centred: Float, rank: int) -> Float:
     """Return vectors along the leading right singular vectors of an (n, q) matrix, (q, rank).
 
     Their lengths are arbitrary.

@@ -188,7 +188,7 @@ class _Attachment:
     position: int  # index of the merge of the old tree before which this one is inserted
 
 
-def attach_outlying_samples(
+def attach_to_nearest_neighbours(
     pruned: PrunedTree, distances: Float, outlying: Index, *, n_clusters: int, linkage: Linkage
 ) -> PrunedTree:
     """Return the tree of all samples, with outlying ones attached to their nearest neighbours.

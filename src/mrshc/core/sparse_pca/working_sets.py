@@ -126,7 +126,7 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
     # Among stored columns only: of columns that tie, blocks may have returned others than a
     # selection among all columns would.
     stored = np.flatnonzero(matrix.is_stored)
-    largest = stored[_largest_entries(right[:, stored], count)]
+    largest = stored[_largest_positions_by_row(right[:, stored], count)]
     lengths = np.linalg.norm(right, axis=1)
     unit = np.where(lengths > 0, lengths, 1.0)[:, None]
     starts = starts_from_images(right / unit, images / unit)
@@ -158,7 +158,7 @@ def _block_products(
         sums_at_missing = to_host(products @ xp.astype(xp.isnan(block), xp.float64).T)
     host_products = to_host(products)
     count = int(_BLOCK_SURPLUS * share * block.shape[1]) + EXTRA_COLUMNS
-    largest = np.unique(_largest_entries(host_products, count))
+    largest = np.unique(_largest_positions_by_row(host_products, count))
     return _BlockProducts(
         host_products, images, sums_at_missing, largest + start, take_columns(block, largest, xp)
     )
@@ -182,7 +182,7 @@ def take_columns(block: Any, indices: Index, xp: Any) -> NDArray[Any]:
     return to_host(xp.take(block, to_device_of(block, indices, xp), axis=1))
 
 
-def _largest_entries(products: Float, count: int) -> Index:
+def _largest_positions_by_row(products: Float, count: int) -> Index:
     """Return the positions of the largest absolute entries of each row, the largest first."""
     magnitudes = np.abs(products)
     count = min(count, products.shape[1])

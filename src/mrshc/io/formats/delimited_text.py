@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mrshc.errors import Parameter, Sentence
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
-from mrshc.io.raw_table import RawTable, make_names_unique, rounding_notes
+from mrshc.io.raw_table import RawTable, clean_unique_names, rounding_notes
 from mrshc.io.streams import FlawError, detect_encoding
 from mrshc.io.text_tables.column_roles import (
     ColumnLayout,
@@ -96,7 +96,7 @@ def _build_raw_table(
     values: NDArray[np.float64], body: RowReader, layout: ColumnLayout
 ) -> RawTable:
     """Return the values of a text with names and annotations, and notes on unusual columns."""
-    titles = make_names_unique([layout.columns[j] for j in layout.annotation_columns], "column")
+    titles = clean_unique_names([layout.columns[j] for j in layout.annotation_columns], "column")
     table = RawTable(
         values=values,
         row_names=body.names if layout.has_row_names else None,
@@ -106,7 +106,7 @@ def _build_raw_table(
     )
     # Decided when all rows are read: classes may be sorted, so that the first rows are of one.
     if layout.has_row_names and are_class_labels(body.names):
-        title = make_names_unique([*titles, layout.columns[0] or "column 1"], "column")[-1]
+        title = clean_unique_names([*titles, layout.columns[0] or "column 1"], "column")[-1]
         table.row_annotations = {title: body.names, **table.row_annotations}
         table.row_names = None
         table.notes.append(

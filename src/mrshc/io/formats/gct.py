@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mrshc.io.formats.input_file import InputFile
 from mrshc.io.formats.registry import ReadingOptions, TableFormat
-from mrshc.io.raw_table import RawTable, is_missing, make_names_unique, parse_number
+from mrshc.io.raw_table import RawTable, clean_unique_names, is_missing, parse_number
 from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows, row_length_error
 from mrshc.utils.text_cleaning import unguard_formula
@@ -69,7 +69,7 @@ def read_gct(text: TextIO) -> RawTable:
     for _ in range(dimensions.n_column_annotations):
         row = _check_row(next(rows, None), dimensions.n_cells)
         cells = list(map(unguard_formula, row[1]))
-        title = make_names_unique([*column_annotations, cells[0]], "annotation")[-1]
+        title = clean_unique_names([*column_annotations, cells[0]], "annotation")[-1]
         column_annotations[title] = cells[dimensions.first_value_column :]
     content = [_check_row(row, dimensions.n_cells) for row in rows]
     if len(content) != dimensions.n_rows:
@@ -84,7 +84,7 @@ def read_gct(text: TextIO) -> RawTable:
         column_names=header[first:],
         row_annotations={
             title: [unguard_formula(cells[j]) for _, cells in content]
-            for j, title in enumerate(make_names_unique(header[1:first], "annotation"), start=1)
+            for j, title in enumerate(clean_unique_names(header[1:first], "annotation"), start=1)
         },
         column_annotations=column_annotations,
         features_in="rows",

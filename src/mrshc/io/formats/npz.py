@@ -85,11 +85,11 @@ def _load_arrays(content: BinaryIO) -> dict[str, NDArray[Any]]:
         raise damaged_file_error(".npz file of numbers and names", error) from None
     # numpy returns members that are not arrays as bytes: the archive is of another kind.
     if others := [name for name, array in arrays.items() if not hasattr(array, "dtype")]:
-        raise _other_archive_error(others)
+        raise _not_numpy_archive_error(others)
     return arrays
 
 
-def _other_archive_error(members: list[str]) -> FlawError:
+def _not_numpy_archive_error(members: list[str]) -> FlawError:
     """Return the error about an archive that numpy did not write."""
     shown = clean_text(members[0])[:_MAX_SHOWN_CHARACTERS]
     return FlawError(

@@ -91,7 +91,7 @@ class RowReader:
         return all(
             line.count(separator) == n_separators
             and _has_content(line, separator)
-            and ('"' not in line or _has_only_whole_quoted_cells(line, separator))
+            and ('"' not in line or _can_be_split_at_separators(line, separator))
             for line in block
         )
 
@@ -158,7 +158,7 @@ def _has_content(line: str, separator: str) -> bool:
     return first != "" and not first.isspace()
 
 
-def _has_only_whole_quoted_cells(line: str, separator: str) -> bool:
+def _can_be_split_at_separators(line: str, separator: str) -> bool:
     """Return whether quotation marks enclose whole cells, without separators or marks inside.
 
     Other lines have fewer cells than separators, or are read differently by different parsers.
