@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mrshc.app import compare_methods, comparison_content, fit, make_plan
+from mrshc.app import compare_methods, comparison_json_content, fit, make_plan
 from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
@@ -824,7 +824,7 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     )
     comparison = compare_methods(plan, n_clusters=None)
     path = tmp_path / "comparison.html"
-    about = json.loads(json.dumps(comparison_content(plan, comparison, n_clusters=3)))
+    about = json.loads(json.dumps(comparison_json_content(plan, comparison, n_clusters=3)))
     path.write_text(comparison_report(about), encoding="utf-8")
     seen = Visit(browser, path, tree="#tree-0")
     assert "<b>2</b>" in seen.page.locator("#legend").inner_text()

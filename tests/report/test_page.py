@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from jinja2 import UndefinedError
 
-from mrshc.app import compare_methods, comparison_content, fit, make_plan
+from mrshc.app import compare_methods, comparison_json_content, fit, make_plan
 from mrshc.report import comparison_report, result_report
 from mrshc.report import html_page as pages
 from mrshc.report.comparison_sections import comparison_content
@@ -93,7 +93,9 @@ def pages_named(name):
     others = {"preprocessing": [step], "versions": {"mrshc": name, name: name}}
     result = fit(plan)
     result = replace(result, about=result.about | others | {"warnings": [name]})
-    about = comparison_content(plan, compare_methods(plan, n_clusters=2), n_clusters=2) | others
+    about = (
+        comparison_json_content(plan, compare_methods(plan, n_clusters=2), n_clusters=2) | others
+    )
     about |= {
         "notes": [name],
         "scores": [row | {"method": name + row["method"], name: name} for row in about["scores"]],
@@ -204,7 +206,7 @@ def test_no_template_turns_escaping_off():
 def contents():
     """Return the variables of both templates."""
     plan = make_plan(tiny_table(), parameters={"n_features_to_select": 2}, truth="class")
-    about = comparison_content(plan, compare_methods(plan, n_clusters=2), n_clusters=2)
+    about = comparison_json_content(plan, compare_methods(plan, n_clusters=2), n_clusters=2)
     result = tiny_result()
     return {
         "result.html": result_content(result, values=result_data(result)["values"]),

@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 
-from mrshc.app import compare_methods, comparison_content, make_plan
+from mrshc.app import compare_methods, comparison_json_content, make_plan
 from mrshc.errors import UserError
 from mrshc.io.result import write_result
 from mrshc.io.saved_file_reading import COMPARISON_SCHEMA, load_schema
@@ -16,7 +16,7 @@ from tiny import tiny_result, tiny_table
 @pytest.fixture(scope="module")
 def comparison():
     plan = make_plan(tiny_table(), parameters={"n_features_to_select": 2}, truth="class")
-    return comparison_content(plan, compare_methods(plan, n_clusters=2), n_clusters=2)
+    return comparison_json_content(plan, compare_methods(plan, n_clusters=2), n_clusters=2)
 
 
 def refused(folder, about, sentence):

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
         fit,
         fit_estimator,
     )
-    from mrshc.app.result_building import comparison_content
+    from mrshc.app.result_building import comparison_json_content
 
 __all__ = [
     "LOCAL_BACKEND",
     "ExecutionBackend",
     "Plan",
     "compare_methods",
-    "comparison_content",
+    "comparison_json_content",
     "comparison_n_clusters",
     "comparison_notes",
     "describe_fit",
@@ -47,7 +47,7 @@ _NAMES_BY_MODULE = {
     "execution_backends": ("LOCAL_BACKEND", "ExecutionBackend", "open_backend"),
     "messages": ("comparison_notes", "preprocessing_summary", "result_summary"),
     "plan": ("Plan", "make_plan", "refuse_out_of_core_comparison"),
-    "result_building": ("comparison_content",),
+    "result_building": ("comparison_json_content",),
     "plan_execution": (
         *("compare_methods", "comparison_n_clusters", "describe_fit", "fit", "fit_estimator"),
     ),

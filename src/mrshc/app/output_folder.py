@@ -26,7 +26,7 @@ from mrshc.app.folder_exchange import (
     restore_files,
 )
 from mrshc.app.plan import Plan
-from mrshc.app.result_building import comparison_content
+from mrshc.app.result_building import comparison_json_content
 from mrshc.comparison import Comparison, convert_counts_to_integers
 from mrshc.errors import UserError
 from mrshc.exports import newick, treeview
@@ -365,7 +365,7 @@ def write_comparison(
         Number of clusters into which the trees were cut, for the description.
     """
     convert_counts_to_integers(comparison.scores).to_csv(folder / "scores.csv")
-    about = comparison_content(plan, comparison, n_clusters=n_clusters)
+    about = comparison_json_content(plan, comparison, n_clusters=n_clusters)
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
     (folder / COMPARISON_FILE).write_text(text + "\n", encoding="utf-8")
     classes = None

@@ -334,7 +334,7 @@ def _score_clusters(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[st
     }
 
 
-def comparison_content(
+def comparison_json_content(
     plan: Plan, comparison: Comparison, *, n_clusters: int | None
 ) -> dict[str, Any]:
     """Return the content of comparison.json, from which the report is drawn.

@@ -63,7 +63,7 @@ def orient_table(
     for kind, columns in (("samples", of_samples), ("features", of_features)):
         if columns:
             notes.append(
-                f"Annotations of the {kind}: {', '.join(make_names_unique([*columns], 'column'))}."
+                f"Annotations of the {kind}: {', '.join(clean_unique_names([*columns], 'column'))}."
             )
     data = as_data_matrix(X)
     # Missing values of out-of-core data are counted in the first pass over them, not here.
