@@ -4,6 +4,7 @@ import importlib
 import inspect
 import io
 import tokenize
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,10 @@ MODULES = [
 # PEP 257 has it. ES01: an extended summary only where there is more to say. RT02: results have
 # names where there are several. YD01: Yields. SA04: entries of See Also need no description.
 NOT_ASKED = {"GL01", "ES01", "RT02", "YD01", "SA04"}
-# Methods and exceptions belong to a class, whose page has references and examples.
+# Methods belong to a class, and exceptions and results to a function, which has the examples.
 NOT_ASKED_OF_PARTS = {"SA01", "EX01"}
+# Results are made by functions: their fields are documented as attributes, not as parameters.
+NOT_ASKED_OF_RESULTS = NOT_ASKED_OF_PARTS | {"PR01"}
 
 
 def public_names():
@@ -39,9 +42,13 @@ def public_names():
                 yield f"{module.__name__}.{name}"
 
 
-def methods_of(name):
+def value_of(name):
     module, _, attribute = name.rpartition(".")
-    value = getattr(importlib.import_module(module), attribute)
+    return getattr(importlib.import_module(module), attribute)
+
+
+def methods_of(name):
+    value = value_of(name)
     if inspect.isclass(value):
         for method, function in vars(value).items():
             if not method.startswith("_") and inspect.isfunction(function):
@@ -54,16 +61,27 @@ def faults(name, not_asked):
     return [f"{code}: {text}" for code, text in validate(name)["errors"] if code not in not_asked]
 
 
-def is_exception(name):
-    module, _, attribute = name.rpartition(".")
-    value = getattr(importlib.import_module(module), attribute)
-    return inspect.isclass(value) and issubclass(value, Exception)
+def not_asked_of(name):
+    value = value_of(name)
+    if is_dataclass(value):
+        return NOT_ASKED | NOT_ASKED_OF_RESULTS
+    is_exception = inspect.isclass(value) and issubclass(value, Exception)
+    return NOT_ASKED | (NOT_ASKED_OF_PARTS if is_exception else set())
 
 
-@pytest.mark.parametrize("name", public_names())
+@pytest.mark.parametrize("name", list(public_names()))
 def test_public_objects_are_documented_as_numpydoc_prescribes(name):
-    not_asked = NOT_ASKED | (NOT_ASKED_OF_PARTS if is_exception(name) else set())
-    assert not faults(name, not_asked)
+    assert not faults(name, not_asked_of(name))
+
+
+@pytest.mark.parametrize("name", [name for name in public_names() if is_dataclass(value_of(name))])
+def test_the_fields_of_results_are_documented_as_attributes(name):
+    from numpydoc.docscrape import ClassDoc
+
+    documented = [item.name for item in ClassDoc(value_of(name))["Attributes"] if item.type]
+    written = [part.strip() for names in documented for part in names.split(",")]
+    fields_of_result = [field.name for field in fields(value_of(name))]
+    assert [name for name in written if name in fields_of_result] == fields_of_result
 
 
 @pytest.mark.parametrize("name", [method for name in public_names() for method in methods_of(name)])

@@ -21,6 +21,8 @@ from mrshc.core.array_types import Float
 from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.utils.text_cleaning import guard_formula
 
+__all__ = ["TreeViewFiles", "gct", "newick", "treeview"]
+
 # Names that Newick files may hold without quotes. Underscores are excluded, since readers replace
 # them by blanks in names without quotes.
 _UNQUOTED_NAME = re.compile(r"[A-Za-z0-9.+-]+")
@@ -251,6 +253,11 @@ def treeview(
     ValueError
         If the shapes do not agree, a matrix is not a tree, X holds infinite values, or heights of
         the feature tree are not between 0 and 2.
+
+    See Also
+    --------
+    newick : The tree of the samples only.
+    gct : The data only.
 
     Notes
     -----

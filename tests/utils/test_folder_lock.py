@@ -13,11 +13,11 @@ from mrshc.utils.folder_lock import create_and_lock_folder, remove_locked_folder
 RIVAL = """
 import os, sys
 from pathlib import Path
-from mrshc.utils.folder_lock import locked_folder, remove_locked_folder
+from mrshc.utils.folder_lock import create_and_lock_folder, remove_locked_folder
 folder, rounds = Path(sys.argv[1]), int(sys.argv[2])
 entered = 0
 for _ in range(rounds):
-    with locked_folder(folder) as mine:
+    with create_and_lock_folder(folder) as mine:
         if mine:
             entered += 1
             os.close(os.open(folder / "owner", os.O_CREAT | os.O_EXCL))

@@ -67,7 +67,7 @@ class SearchPlan:
         L1 norm of the change of v at which the alternation has converged.
     selection : str, default="silhouette"
         Name of a registered selection rule.
-    refine : RefineSettings or None, default=None
+    refine : RefinementSettings or None, default=None
         How the chosen feature set is refined; None for no refinement.
     """
 

@@ -69,9 +69,9 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
 
     Raises
     ------
-    OtherWorkError
+    JournalMismatchError
         If the file belongs to a search with other data, parameters or another version.
-    DamagedError
+    DamagedJournalError
         If the file cannot be read as a checkpoint.
     """
 

@@ -155,14 +155,19 @@ def can_read_in_blocks(path: str | os.PathLike[str]) -> bool:
         Name of the file or the folder. Standard input and pipes cannot be read in blocks, nor can
         files that are compressed as a whole.
 
+    Returns
+    -------
+    bool
+        True if the format of the file allows the matrix to be read in blocks.
+
     See Also
     --------
     mrshc.io.read_table : Read a table; `in_memory=False` leaves the values in the file.
 
     Examples
     --------
-    >>> from mrshc.io import can_stay
-    >>> can_stay("-")
+    >>> from mrshc.io import can_read_in_blocks
+    >>> can_read_in_blocks("-")
     False
     """
     return find_format_in_blocks(path) is not None

@@ -298,15 +298,15 @@ def loadings(
     """
     title, top = check_title(title), check_top(top)
     values, names = _check_loadings(components, feature_names)
-    features_shown = [largest_loadings(component, top) for component in values]
-    n_bars = max(1, *(len(features) for features in features_shown))
+    features_by_component = [largest_loadings(component, top) for component in values]
+    n_bars = max(1, *(len(features) for features in features_by_component))
     n_rows, n_columns = _panel_grid(len(values), widest=_PANELS_PER_ROW)
     # One line of small text for each bar, within the height of a page.
     height = float(np.clip(0.16 * n_bars, 0.8, 9.0))
     figure = figure_parts.new_figure(3.4 * n_columns + 0.6, (height + 0.9) * n_rows + 0.6)
     panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
     for number, (ax, component, features) in enumerate(
-        zip(panels, values, features_shown, strict=False), start=1
+        zip(panels, values, features_by_component, strict=False), start=1
     ):
         shown_names = [names[i] for i in features]
         _draw_signed_bars(ax, component[features], names=shown_names, inches=height, n_bars=n_bars)

@@ -63,6 +63,11 @@ class DendrogramLines:
         ----------
         node : int
             Number of the merge as in scipy: n_samples for the first merge.
+
+        Returns
+        -------
+        x, y : float
+            Position along the samples, and height.
         """
         fork = self.forks[node - self.order.size]
         return float(fork[1:3, 0].mean()), float(fork[1, 1])
@@ -145,6 +150,10 @@ def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
     clusters : ndarray of shape (n_samples - 1,)
         Label shared by all samples below a merge, or -1.
 
+    See Also
+    --------
+    dendrogram_lines : Coordinates of the brackets that the clusters colour.
+
     Examples
     --------
     >>> from mrshc.plotting import clusters_of_merges
@@ -212,6 +221,10 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     -------
     height : float
         Midway between the highest merge inside a cluster and the lowest merge between clusters.
+
+    See Also
+    --------
+    clusters_of_merges : Clusters below the cut.
 
     Examples
     --------
@@ -353,6 +366,10 @@ def fitting_labels(n: int, *, inches: float) -> LabelFit:
     fit : LabelFit
         Font size in points, and the step between labels that are shown.
 
+    See Also
+    --------
+    shortened_names : Names of limited length.
+
     Examples
     --------
     >>> from mrshc.plotting import fitting_labels
@@ -401,6 +418,10 @@ def free_places(
     -------
     places : list of (x, y) or None
         Lower left corner of each label; None if no position is free.
+
+    See Also
+    --------
+    fitting_labels : Font size with which labels fit along an axis.
 
     Examples
     --------

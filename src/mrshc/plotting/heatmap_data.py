@@ -78,6 +78,10 @@ def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
     X : ndarray of shape (n_samples - n_outlying, n_features)
         The remaining rows.
 
+    See Also
+    --------
+    standardised : Values of the heat map.
+
     Examples
     --------
     >>> import numpy as np

@@ -138,7 +138,13 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return X
 
     def describe(self) -> str:
-        """Return a description of the step for the log of :func:`prepare`."""
+        """Return a description of the step for the log of :func:`prepare`.
+
+        Returns
+        -------
+        str
+            Description without a full stop, such as "floor 100, ceiling 16000".
+        """
         count = getattr(self, "n_missing_", None)
         missing = "missing values" if count is None else format_count(count, "missing value")
         one = self.over.removesuffix("s")

@@ -121,7 +121,13 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return X.clip(X.dtype.type(low), X.dtype.type(high))
 
     def describe(self) -> str:
-        """Return a description of the step for the log of :func:`prepare`."""
+        """Return a description of the step for the log of :func:`prepare`.
+
+        Returns
+        -------
+        str
+            Description without a full stop, such as "floor 100, ceiling 16000".
+        """
         bounds = (("floor", self.floor), ("ceiling", self.ceiling))
         return ", ".join(f"{k} {v:.6g}" for k, v in bounds if v is not None) or "no thresholds"
 
@@ -220,7 +226,13 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
         return self
 
     def describe(self) -> str:
-        """Return a description of the step for the log of :func:`prepare`."""
+        """Return a description of the step for the log of :func:`prepare`.
+
+        Returns
+        -------
+        str
+            Description without a full stop, such as "floor 100, ceiling 16000".
+        """
         limits = (("max/min", self.min_ratio), ("max - min", self.min_difference))
         conditions = [f"{what} > {limit:.6g}" for what, limit in limits if limit is not None]
         return " and ".join(conditions) or "no condition on the range"
@@ -313,7 +325,13 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.log2(self._add_pseudocount(self._validate(X, reset=False)))
 
     def describe(self) -> str:
-        """Return a description of the step for the log of :func:`prepare`."""
+        """Return a description of the step for the log of :func:`prepare`.
+
+        Returns
+        -------
+        str
+            Description without a full stop, such as "floor 100, ceiling 16000".
+        """
         return f"log2(x + {self.pseudocount:.6g})" if self.pseudocount else "log2"
 
     def _add_pseudocount(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -430,7 +448,13 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return X
 
     def describe(self) -> str:
-        """Return a description of the step for the log of :func:`prepare`."""
+        """Return a description of the step for the log of :func:`prepare`.
+
+        Returns
+        -------
+        str
+            Description without a full stop, such as "floor 100, ceiling 16000".
+        """
         objects = {"both": "samples, then features,"}.get(self.over, self.over)
         return f"{objects} standardised to mean 0 and standard deviation 1"
 
@@ -476,7 +500,13 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
         return self
 
     def describe(self) -> str:
-        """Return a description of the step for the log of :func:`prepare`."""
+        """Return a description of the step for the log of :func:`prepare`.
+
+        Returns
+        -------
+        str
+            Description without a full stop, such as "floor 100, ceiling 16000".
+        """
         return "features without any value"
 
     def _get_support_mask(self) -> Mask:
@@ -551,7 +581,13 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
         return self
 
     def describe(self) -> str:
-        """Return a description of the step for the log of :func:`prepare`."""
+        """Return a description of the step for the log of :func:`prepare`.
+
+        Returns
+        -------
+        str
+            Description without a full stop, such as "floor 100, ceiling 16000".
+        """
         return f"the {format_count(self.n_features, 'feature')} of highest variance"
 
     def _get_support_mask(self) -> Mask:

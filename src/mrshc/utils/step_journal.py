@@ -44,9 +44,9 @@ class StepJournal:
 
     Raises
     ------
-    OtherWorkError
+    JournalMismatchError
         If the header identifies other work.
-    DamagedError
+    DamagedJournalError
         If the file is no journal, or one of its lines is no JSON.
     """
 
@@ -113,7 +113,7 @@ def _refuse_other_header(path: Path, header: bytes) -> None:
 
 
 def _parse_entry(line: bytes, path: Path, *, number: int) -> Any:
-    """Return the step on a line, or raise DamagedError with the number of the line."""
+    """Return the step on a line, or raise DamagedJournalError with the number of the line."""
     entry = _parse_json(line)
     if entry is None:
         raise damaged_line_error(path, number)

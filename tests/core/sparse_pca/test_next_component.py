@@ -269,7 +269,7 @@ def test_screening_of_columns_does_not_change_results(monkeypatch, l1_bound, max
         kept.append(plain(residual, norms, slopes, u, last_move).columns.size)
         return alternation.no_screen(residual.X)
 
-    monkeypatch.setattr(alternation, "screen_around", none)
+    monkeypatch.setattr(alternation, "screen_from_slopes", none)
     monkeypatch.setattr(core_components, "alternate", alternation.alternate.py_func)
     unscreened = sparse_components(X, **options)
     assert max_iter == 3 or max(kept) > 0, "there was a screen"

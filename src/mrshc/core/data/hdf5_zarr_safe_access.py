@@ -29,7 +29,7 @@ def is_zarr(node: Any) -> bool:
 
 @contextmanager
 def refuse_unsafe_content(name: str) -> Iterator[None]:
-    """Turn an OutsideError into a ValueError about X with the name of the file."""
+    """Turn an UnsafeContentError into a ValueError about X with the name of the file."""
     try:
         yield
     except UnsafeContentError as error:

@@ -109,7 +109,7 @@ def refine_feature_set(
         The data, (n, p).
     start : ndarray of int
         Features of the start set.
-    settings : RefineSettings
+    settings : RefinementSettings
         Settings of the trees and the tests.
 
     Returns
@@ -158,7 +158,7 @@ def association_p_values(
         The data, (n, p).
     present : ndarray of int
         Features of the present set, in increasing order.
-    settings : RefineSettings
+    settings : RefinementSettings
         Settings of the trees.
     """
     p = matrix.shape[1]
@@ -199,7 +199,7 @@ def _tree_p_values(
         Columns that the tree is built on, NaN where missing.
     indices : ndarray of shape (m,)
         The features to test, none of which is in X.
-    settings : RefineSettings
+    settings : RefinementSettings
         Settings of the tree.
     """
     if not indices.size:
