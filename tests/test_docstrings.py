@@ -75,10 +75,11 @@ def test_public_objects_are_documented_as_numpydoc_prescribes(name):
 
 
 @pytest.mark.parametrize("name", [name for name in public_names() if is_dataclass(value_of(name))])
-def test_the_fields_of_results_are_documented_as_attributes(name):
+def test_the_fields_of_results_are_documented(name):
     from numpydoc.docscrape import ClassDoc
 
-    documented = [item.name for item in ClassDoc(value_of(name))["Attributes"] if item.type]
+    page = ClassDoc(value_of(name))
+    documented = [item.name for part in ("Parameters", "Attributes") for item in page[part]]
     written = [part.strip() for names in documented for part in names.split(",")]
     fields_of_result = [field.name for field in fields(value_of(name))]
     assert [name for name in written if name in fields_of_result] == fields_of_result
