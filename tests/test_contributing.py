@@ -19,8 +19,6 @@ PAGE = Path(__file__).parent.parent / "CONTRIBUTING.md"
 RECIPE = re.compile(
     r"Save it\s+as\s+`src/(?P<path>[\w/]+)\.py`:\s+```python\n(?P<code>.*?)```", flags=re.DOTALL
 )
-    r"Save it\s+as\s+`src/(?P<path>[\w/]+)\.py`:\s+```python\n(?P<code>.*?)```", re.S
-)
 X = np.random.default_rng(0).normal(size=(20, 30))
 X[:10, :5] += 4
 
