@@ -246,7 +246,11 @@ def spoilt(where, value):
 
 
 REFUSED = {
-    "steps": (lambda f: in_npy(f / "x.npy"), ("--log2",), "Filters, logarithms and the like need"),
+    "steps": (
+        lambda f: in_npy(f / "x.npy"),
+        ("--log2",),
+        "Filters, logarithms and other preprocessing steps need",
+    ),
     "robust": (lambda f: in_npy(f / "x.npy"), ("--robust",), "--robust needs X in memory, but it"),
     "all features": (lambda f: in_npy(f / "x.npy"), ("--method", "hc"), "Method hc takes all"),
     "no meaning": (

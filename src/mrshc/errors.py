@@ -170,10 +170,10 @@ def reword(text: str | BaseException, naming: ParameterNaming) -> str:
 
     Examples
     --------
-    >>> from mrshc.errors import refused, worded
-    >>> error = refused("rank", 0, allowed="be at least 1")
-    >>> worded(error, lambda parameter: f"--{parameter.name}")
-    '--rank must be at least 1, got 0.'
+    >>> from mrshc.errors import invalid_parameter_error, reword
+    >>> error = invalid_parameter_error("rank", 0, allowed="be at least 1")
+    >>> reword(error, lambda parameter: parameter.name.upper())
+    'RANK must be at least 1, got 0.'
     """
     if isinstance(text, BaseException):
         message = text.args[0] if len(text.args) == 1 else None
@@ -219,7 +219,7 @@ class ParameterError(UserError):
 
     See Also
     --------
-    refused : Make the error of one parameter in the usual wording.
+    invalid_parameter_error : Make the error of one parameter in the usual wording.
 
     Examples
     --------
@@ -280,8 +280,9 @@ def invalid_parameter_error(
 
     Examples
     --------
-    >>> from mrshc.errors import refused
-    >>> print(refused("rank", 0, allowed="be a whole number at least 1", advice="Try 1."))
+    >>> from mrshc.errors import invalid_parameter_error
+    >>> allowed = "be a whole number at least 1"
+    >>> print(invalid_parameter_error("rank", 0, allowed=allowed, advice="Try 1."))
     rank must be a whole number at least 1, got 0. Try 1.
     """
     return ParameterError(
@@ -309,8 +310,8 @@ def format_error(error: BaseException) -> str:
 
     Examples
     --------
-    >>> from mrshc.errors import UserError, described
-    >>> described(UserError("The file is empty."))
+    >>> from mrshc.errors import UserError, format_error
+    >>> format_error(UserError("The file is empty."))
     'ValueError: The file is empty.'
     """
     classes = (cls for cls in type(error).__mro__ if not cls.__module__.startswith("mrshc."))

@@ -136,7 +136,7 @@ def test_a_format_that_can_stay_in_its_file(registered, tmp_path, values, main):
     np.testing.assert_array_equal(table.to_frame(), values)
     np.testing.assert_array_equal(read_table(path, features="columns").X, values)
     _, shown, _ = main("cluster", "--help")
-    assert "Where .npy, .h5ad, .zarr and .toy do not fit" in without_frames(shown)
+    assert ".npy, .h5ad, .zarr and .toy files that do not fit into memory" in without_frames(shown)
 
 
 def test_a_format_that_is_a_folder(registered, tmp_path, values):

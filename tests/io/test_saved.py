@@ -86,7 +86,11 @@ def swap(rows):
         ("linkage.csv", put(2, "right", "9"), r"linkage\.csv holds no tree: .* row 1 joins node 9"),
         ("linkage.csv", put(1, "left", "0.5"), r"linkage\.csv holds '0\.5' in row 1 .* 'left'"),
         ("linkage.csv", put(1, "height", "nan"), "linkage.csv holds 'nan' .* a number in range"),
-        ("linkage.csv", put(1, "height", "-1"), "linkage.csv holds no tree: .* never negative"),
+        (
+            "linkage.csv",
+            put(1, "height", "-1"),
+            "linkage.csv holds no tree: .* must not be negative",
+        ),
         ("linkage.csv", put(1, "size", "3"), "linkage.csv holds no tree: .* has the size 3"),
         ("linkage.csv", drop, "linkage.csv has 4 rows where 5 were expected"),
         ("linkage.csv", rename("left", "right"), "linkage.csv has other columns than expected"),

@@ -81,7 +81,7 @@ def test_a_damaged_method_is_refused(comparison, tmp_path, change, sentence):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        *(("[]", "has a content of the wrong type"), ("5", "has a content of the wrong type")),
+        *(("[]", "has content of the wrong type"), ("5", "has content of the wrong type")),
         *(("{", "is not JSON"), ("[" * 100_000, "is not JSON")),
     ],
 )

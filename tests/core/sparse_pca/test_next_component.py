@@ -263,11 +263,11 @@ def test_screening_of_columns_does_not_change_results(monkeypatch, l1_bound, max
     options = {"l1_bound": l1_bound, "n_components": 3, "center": True, "max_iter": max_iter}
     screened = sparse_components(X, **options)
     kept = []
-    plain = alternation.screen_around
+    plain = alternation.screen_from_slopes
 
     def none(residual, norms, slopes, u, last_move):
         kept.append(plain(residual, norms, slopes, u, last_move).columns.size)
-        return alternation.no_screen(residual.X)
+        return alternation.empty_screen(residual.X)
 
     monkeypatch.setattr(alternation, "screen_from_slopes", none)
     monkeypatch.setattr(core_components, "alternate", alternation.alternate.py_func)
