@@ -249,7 +249,7 @@ REFUSED = {
     "steps": (
         lambda f: in_npy(f / "x.npy"),
         ("--log2",),
-        "Filters, logarithms and other preprocessing steps need",
+        "Filters, logarithms and other",
     ),
     "robust": (lambda f: in_npy(f / "x.npy"), ("--robust",), "--robust needs X in memory, but it"),
     "all features": (lambda f: in_npy(f / "x.npy"), ("--method", "hc"), "Method hc takes all"),

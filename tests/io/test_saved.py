@@ -89,7 +89,7 @@ def swap(rows):
         (
             "linkage.csv",
             put(1, "height", "-1"),
-            "linkage.csv holds no tree: .* must not be negative",
+            "linkage.csv holds no tree: .* not be negative",
         ),
         ("linkage.csv", put(1, "size", "3"), "linkage.csv holds no tree: .* has the size 3"),
         ("linkage.csv", drop, "linkage.csv has 4 rows where 5 were expected"),

@@ -202,7 +202,8 @@ def test_optional_packages_are_not_imported():
     code = (
         "import sys, numpy as np, pandas as pd\n"
         "from mrshc.core.data.conversion import as_stored_matrix\n"
-        "[as_stored_matrix(X) for X in (np.eye(3), [[1]], pd.DataFrame([[1]]))]; print(*sys.modules)"
+        "[as_stored_matrix(X) for X in (np.eye(3), [[1]], pd.DataFrame([[1]]))]\n"
+        "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"anndata", "array_api_compat", "dask", "distributed", "h5py", "torch", "zarr"}
