@@ -57,7 +57,7 @@ _NAMES_BY_MODULE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name of this package, whose module is imported on first use.
+    """Return the object with a public name; its module is imported on first use.
 
     Raises AttributeError if the name is not public.
     """

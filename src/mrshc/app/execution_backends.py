@@ -99,10 +99,10 @@ def open_backend(
 
 @contextmanager
 def _connect(address: str) -> Iterator[Any]:
-    """Yield a client that is connected to the Dask scheduler at an address.
+    """Yield a client that is connected to the Dask scheduler at `address`.
 
-    Raises UserError if Dask is not installed, the scheduler does not respond, it has no workers, or
-    a worker cannot import mrshc.
+    Raises UserError if Dask is not installed, if the scheduler does not respond or has no workers,
+    or if a worker cannot import mrshc.
     """
     try:
         import distributed
@@ -150,7 +150,7 @@ def _worker_memory_limit(dask_worker: Any) -> int:
 
 
 def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
-    """Return X as a Dask matrix whose chunks the workers read from the file of X.
+    """Return X as a matrix of Dask chunks, which the workers read from the file of X.
 
     X is returned unchanged if other processes cannot read its chunks (`chunk_widths` is None).
     """
@@ -195,15 +195,18 @@ def _joblib_on_workers(address: str) -> Iterator[None]:
 
 
 def _check_device(device: str) -> None:
-    """Raise UserError if PyTorch is not installed or cannot use the device."""
+    """Raise UserError if PyTorch cannot use a device.
+
+    The error is also raised if PyTorch or array_api_compat is not installed.
+    """
     try:
         import array_api_compat  # noqa: F401 - needed later to use torch arrays
         import torch
     except ImportError:
         raise UserError("--device needs the extra 'gpu': pip install 'mrshc[gpu]'.") from None
     try:
-        # Sums are computed in double precision. Some devices do not support it, so one sum is
-        # tried.
+        # Sums are computed in double precision. Some devices do not support double precision, so
+        # one such sum is computed as a test.
         torch.zeros(1, dtype=torch.float64, device=device).sum().item()
     except Exception as error:  # the class of the error depends on the device
         reason = str(error).strip().splitlines()[0].split(". ")[0].rstrip(".")

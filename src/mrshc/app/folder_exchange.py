@@ -1,10 +1,10 @@
 """Move the files of a finished result into the output folder, and recover from interruptions.
 
-If the output folder does not exist yet, the folder with the new files is renamed. An existing
-output folder is kept, and its files are exchanged one by one, because the folder may be a mount
-point or the current folder of a shell, or may have permissions that were set on purpose. If the
-process is killed during the exchange, `restore_files` determines from the working folder whether
-the earlier files must be moved back or all new files are already in place.
+If the output folder does not exist yet, the folder with the new files is renamed and becomes the
+output folder. An existing output folder is kept, and its files are exchanged one by one, because
+the folder may be a mount point or the current folder of a shell, or may have permissions that were
+set on purpose. If the process is killed during the exchange, `restore_files` determines from the
+working folder whether the earlier files must be moved back or all new files are already in place.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ MOVING_MARK = "moving"
 def exchange_files(work: Path, out: Path, *, about_file: str, names: Collection[str]) -> None:
     """Replace the files in `out` by the new files in a working folder.
 
+    If `out` does not exist, the folder with the new files is renamed to `out`.
+
     Parameters
     ----------
     work : Path
         Working folder, whose subfolder `NEW_FOLDER` contains the new files.
     out : Path
-        Folder of the results. If it exists, it contains only files whose names are in `names`.
+        Folder of the results. An existing folder must contain only files whose names are in
+        `names`.
     about_file : str
         Name of the file that identifies a folder as a result. This file is moved out of `out` first
         and into `out` last, so a folder that contains the file is complete.
@@ -70,8 +73,8 @@ def restore_files(work: Path, out: Path, *, about_file: str, names: Collection[s
         if not (work / NEW_FOLDER / about_file).exists():
             _finish_exchange(work, names)
             return
-        # The mark is removed only after the new files. Otherwise, after a second interruption, new
-        # files could not be distinguished from earlier files.
+        # The file `MOVING_MARK` is removed only after the new files have been removed. Otherwise,
+        # after a second interruption, new files could not be distinguished from earlier files.
         remove_files(out, names)
         (work / MOVING_MARK).unlink()
     earlier = work / EARLIER_FOLDER
@@ -113,10 +116,10 @@ def _move_file(path: Path, folder: Path) -> None:
 
 
 def remove_folder(folder: Path, names: Collection[str]) -> None:
-    """Remove the files listed in `names` from a folder, and then the folder if it is empty."""
+    """Remove the files listed in `names` from a folder, then remove the folder if it is empty."""
     remove_files(folder, names)
-    # `rmdir` fails if the folder is not empty or does not exist. In both cases nothing more is
-    # done.
+    # `rmdir` fails if the folder is not empty or does not exist. In both cases the error is
+    # ignored.
     with suppress(OSError):
         folder.rmdir()
 

@@ -41,8 +41,8 @@ def preprocessing_summary(plan: Plan) -> list[str]:
 def _features_without_values(plan: Plan, n_removed: int) -> str:
     """Return the names of the features without any value, as one text.
 
-    At most `_MAX_NAMED_FEATURES` names are given; the text ends with the number of further
-    features.
+    At most `_MAX_NAMED_FEATURES` names are given. If there are more features, the text ends with
+    the number of the others.
     """
     empty = plan.table.feature_names[np.isnan(plan.table.data.values).all(axis=0)]
     n_more = n_removed - _MAX_NAMED_FEATURES
@@ -55,8 +55,8 @@ def out_of_core_notes(plan: Plan) -> list[str]:
 
     The list is empty for data in memory and for data without missing values.
     """
-    # The missing values of out-of-core data can be counted only in a pass over the data. That pass
-    # is made with the plan, after the table was opened.
+    # The missing values of out-of-core data can be counted only in a pass over the data. This pass
+    # is made when the plan is created, after the table has been opened.
     if plan.table.data.in_memory or not plan.n_missing:
         return []
     return [missing_values_message(plan.n_missing, plan.table.X.shape)]

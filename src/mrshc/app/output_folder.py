@@ -54,7 +54,8 @@ _RESULT_FILES = {
 _COMPARISON_FILES = {
     *(COMPARISON_FILE, "scores.csv", "dendrograms.svg", "dendrograms.png", REPORT),
 }
-# Name of the file that identifies each kind of result, and the value of its entry "format".
+# Name of the file that identifies each kind of result, and the required value of the entry "format"
+# in this file.
 _FORMAT_BY_ABOUT_FILE = {RESULT_FILE: FORMAT, COMPARISON_FILE: COMPARISON_FORMAT}
 # Name of the file in the working folder in which a search stores its finished steps.
 CHECKPOINT = "search.jsonl"
@@ -91,8 +92,9 @@ def new_folder(
     Raises
     ------
     UserError
-        If `out` may not be replaced, or the working folder is used by another process, contains
-        files that mrshc did not write, or contains unfinished work that does not match the request.
+        If `out` may not be replaced, or if the working folder is used by another process, contains
+        files that mrshc did not write, contains unfinished work although neither `overwrite` nor
+        `resume` is true, or contains finished steps that are damaged or belong to another run.
     """
     out = resolve_folder(out)
     refuse_existing(out, about_file=about_file, overwrite=overwrite)
@@ -256,7 +258,9 @@ def _refuse_foreign_files(folder: Path, *, files: set[str], folders: Iterable[st
 
 
 def is_result_of(out: Path, fingerprint: str) -> bool:
-    """Return whether a folder contains the result of a plan, even if files are missing.
+    """Return whether a folder contains the result of a plan.
+
+    Files of the result may be missing: only result.json is read.
 
     Parameters
     ----------
@@ -334,7 +338,7 @@ def write_outputs(
         total number of parts.
     """
     pictures = _applicable_pictures(result)
-    total = 3 + len(pictures)  # the tables, the exports, the report, and each picture
+    total = 3 + len(pictures)  # tables, exports, report, and each picture
     # The tables are written first, since the report is made from the files in the folder.
     write_result(result, folder)
     progress(1, total)

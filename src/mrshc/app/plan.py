@@ -86,11 +86,12 @@ class Plan:
 
     @property
     def data(self) -> pd.DataFrame | DataMatrix:
-        """Data to be passed to the estimator: a data frame for data in memory, else a matrix.
+        """Data to be passed to the estimator.
 
-        A data frame contains the names of the features, so error messages can name a feature.
+        Data in memory are passed as a data frame, so that error messages can name a feature. Other
+        data are passed as a `DataMatrix`.
         """
-        # Data that are not in memory are passed as a `DataMatrix`, which has no feature names.
+        # Estimators also accept a `DataMatrix`, which has no feature names.
         if not self.matrix.in_memory:
             return self.matrix
         return pd.DataFrame(self.matrix.values, columns=self.feature_names)
@@ -318,7 +319,7 @@ def _transfer(
 def _refuse_unusable_values(X: NDArray[Any], table: Table) -> None:
     """Raise UserError if a value is infinite or a sample has no value.
 
-    The message contains the name of the sample from the table.
+    The message names the sample and, for an infinite value, the feature.
     """
     # The message gives the position of only the first infinite value, since there may be many.
     infinite = np.isinf(X)
@@ -353,7 +354,7 @@ def refuse_samples_without_values(
         that compare samples pair by pair require this.
     """
     observed = ~np.isnan(X)
-    # Data without missing values need no check, so the time for the product below is saved.
+    # Data without missing values need no check, and the product below takes time.
     if observed.all():
         return
     names = table.sample_names
@@ -392,7 +393,7 @@ def value_errors_as_user_errors() -> Iterator[None]:
 
 
 def _get_method(key: str) -> Method:
-    """Return the registered method with a key; raise ParameterError if the key is unknown."""
+    """Return the registered method with this key; raise ParameterError if the key is unknown."""
     if key not in METHODS:
         raise invalid_parameter_error("method", key, allowed=f"be one of {', '.join(METHODS)}")
     return METHODS[key]
@@ -418,10 +419,11 @@ def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -
             number=Parameter("n_features_to_select"),
             value=given.get("n_features_to_select"),
         )
-    # With "auto", the number of clusters is chosen after the fit by the average silhouette.
+    # For a method without a rule for the number of clusters, "auto" means that the average
+    # silhouette chooses the number after the fit.
     if not method.finds_number_of_clusters and given.get("n_clusters") == "auto":
         given = {**given, "n_clusters": None}
-    # The command line always passes a seed and a number of workers. Both are ignored by methods
+    # The command line always passes a seed and a number of workers. Both are ignored for methods
     # that draw no random numbers and run in one process.
     ignored = {"random_state", "n_jobs"}
     if unknown := sorted(set(given) - method.parameters - ignored):

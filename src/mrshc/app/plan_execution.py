@@ -23,7 +23,8 @@ from mrshc.methods import METHODS
 from mrshc.metrics import classification_error_rate, purity
 from mrshc.validation.parameters import check_integer
 
-# Parameters that a comparison passes to each method whose estimator has the parameter.
+# Parameters that a comparison passes to the methods. Each method receives only the parameters that
+# its estimator has.
 _COMPARISON_PARAMETERS = (
     *("n_features_to_select", "linkage", "metric", "random_state", "n_jobs"),
     *("selection", "refine", "robust"),
@@ -67,7 +68,7 @@ def fit_estimator(
 ) -> FittedModel:
     """Return the estimator of a plan, fitted on the execution backend, and its warnings.
 
-    The parameters are those of `fit`.
+    The parameters are those of `fit`. Raises UserError if the data or a parameter cannot be used.
     """
     estimator = plan.estimator
     settings = {"checkpoint": checkpoint, "verbose": verbose}
@@ -112,8 +113,8 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
     plan : Plan
         Data, parameters, and the name of the annotation with the known classes.
     n_clusters : int or None
-        Number of clusters into which every tree is cut. If None, it is the number of known classes;
-        if no class is known, the trees are not cut.
+        Number of clusters into which every tree is cut. If None, the number of known classes is
+        used; if no class is known, the trees are not cut.
 
     Raises
     ------

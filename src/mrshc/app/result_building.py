@@ -54,8 +54,8 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
     about = _describe_run(plan, model, labels, search=search, fit_warnings=fit_warnings)
     annotations = plan.table.sample_annotations
     n_own = samples.shape[1] - annotations.shape[1]
-    # An annotation was renamed if its title equals that of another column of the table, so the new
-    # title is stored.
+    # An annotation whose title equals that of another column was renamed in the table of samples,
+    # so its new title is stored.
     if about["scores"] is not None:
         titles = dict(zip(annotations, samples.columns[n_own:], strict=True))
         about["scores"]["truth"] = titles[plan.truth]
@@ -135,7 +135,7 @@ def _search_rows(model: Any) -> list[dict[str, Any]]:
 def _feature_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
     """Return a table with one row for each feature, in the order of the data.
 
-    The columns are annotations, results of tests, effect sizes, loadings and means of the clusters.
+    The columns include annotations, effect sizes, q-values, loadings and means of the clusters.
     """
     p = plan.kept_features.size
     annotations = plan.table.feature_annotations.iloc[plan.kept_features]
@@ -187,8 +187,8 @@ def _block_means_and_effects(
     """Return cluster means and effect sizes of a block of features; passed to `map_blocks`."""
     X = to_host(block)
     with warnings.catch_warnings():
-        # If a cluster has no observed value of a feature, the mean is NaN, and numpy issues a
-        # warning.
+        # If a cluster has no observed value of a feature, the mean is NaN. The warning that numpy
+        # then issues is not needed.
         warnings.simplefilter("ignore", RuntimeWarning)
         groups = [X[labels == k] for k in range(labels.max() + 1)]
         means = np.array([np.nanmean(group, axis=0, dtype=np.float64) for group in groups])
@@ -243,9 +243,10 @@ def _annotation_titles(annotations: pd.DataFrame, *, reserved: list[str]) -> lis
 
 
 def _marker_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
-    """Return the markers: features that differ between clusters or between branches of a split.
+    """Return a table of markers.
 
-    Features are given by name, and clusters are numbered from 1.
+    A marker is a feature that differs between one cluster and all other samples, or between the two
+    branches of a split. Features are given by name, and clusters are numbered from 1.
     """
     # The clusters of a method that has `labels_` need not be a cut of the tree. For other methods,
     # the tree is cut into k clusters.

@@ -114,7 +114,11 @@ def run_study(
 
 
 def _results_folder(folder: Path, out: Path | None) -> Path:
-    """Return the folder of the results: as given, or the default for a folder of configs."""
+    """Return the folder of the results.
+
+    This is `out` if it is not None. Otherwise it is the folder of the config or, for the paper's
+    studies, `mrshc-study` in the current folder.
+    """
     if out is not None:
         return out
     return _DEFAULT_OUT if folder == CONFIGS else folder
@@ -123,8 +127,8 @@ def _results_folder(folder: Path, out: Path | None) -> Path:
 def _refuse_trial(study: Study, replicates: int, target: Path) -> None:
     """Raise StudyError if the results of a trial run must not be written to `target`.
 
-    A trial run has another number of draws than its config. `target` must not be the folder of the
-    config or contain complete results.
+    In a trial run, the number of draws differs from that in the config. `target` must not be the
+    folder of the config, and must not contain complete results.
     """
     metadata = _read_metadata(study, target)
     is_complete = metadata is not None and metadata.get("replicates") == study.replicates
@@ -168,8 +172,8 @@ def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, targe
         | {"python": platform.python_version()},
         "computer": {"architecture": platform.machine(), "cores": os.cpu_count()},
         "tasks": len(tasks),
-        # Computing time summed over all tasks, including tasks that ran before an interruption.
-        # Tasks that ran in parallel are counted separately.
+        # Sum of the computing times of all tasks, including tasks that ran in parallel or before an
+        # interruption.
         "seconds": round(sum(journal.seconds[task] for task in tasks), 1),
     }
     write_text(target / f"{study.name}.csv", results.to_csv(index=False))

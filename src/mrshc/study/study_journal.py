@@ -1,4 +1,4 @@
-"""The journal of a running study: finished tasks, after which an interrupted study continues."""
+"""The journal of a running study, which stores finished tasks in case of an interruption."""
 
 from __future__ import annotations
 

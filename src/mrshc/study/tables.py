@@ -7,8 +7,8 @@ import pandas as pd
 
 from mrshc.study.config import Study, StudyError
 
-# Columns of the results, each with its heading and number of decimals. The decimals are about those
-# that the Monte Carlo error of 100 draws leaves meaningful.
+# Columns of the results, each with its heading and number of decimals. About as many decimals are
+# shown as the Monte Carlo error of 100 draws justifies.
 QUANTITIES = {
     "cer": ("CER", 3),
     "recall": ("recall", 3),
@@ -100,7 +100,7 @@ def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: lis
 def _add_missing_columns(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with columns for every quantity and its standard error.
 
-    Columns that the table does not have are filled with NaN. The column `claimed` is computed.
+    Columns that the table does not have are filled with NaN, except `claimed`, which is computed.
     """
     wanted = [name for q in QUANTITIES for name in (q, f"{q}_se")]
     table = table.reindex(columns=table.columns.union(wanted, sort=False))
@@ -111,7 +111,7 @@ def _add_missing_columns(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown_table(headings: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table with the given headings and with `rows` of texts."""
+    """Return a Markdown table; `headings` and `rows` contain the texts of its cells."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 

@@ -100,7 +100,7 @@ _default_format_warning = warnings.formatwarning
 def _exit_with_message(sentence: str) -> None:
     """Print an error message, and end the process with the exit code for errors of the user."""
     # File names and messages of libraries may contain control characters and line breaks, which
-    # `clean_text` removes.
+    # `clean_text` replaces.
     sys.stderr.write(f"mrshc: {clean_text(sentence)}\n")
     sys.exit(2)
 

@@ -128,8 +128,9 @@ def compare(
 
     The methods are: {compared methods}
 
-    HC-HMV uses as many features as MrSHC selected. Write a folder with the trees of all methods in
-    one picture, a table of their scores, and a report (report.html) to open in a browser.
+    HC-HMV uses as many features as MrSHC selected. The command writes a folder with the trees of
+    all methods in one picture, a table of their scores, and a report (report.html) to open in a
+    browser.
 
     Example: mrshc compare expression.tsv --samples clinic.csv --truth subtype --out comparison
 
@@ -152,7 +153,8 @@ def compare(
     }
     # A comparison needs the data in memory, so this command has no options for other backends.
     table = reading.read(file, output)
-    # This check comes before the plan is made, since that would need a pass over out-of-core data.
+    # This check comes before the plan is made, since making the plan would need a pass over
+    # out-of-core data.
     analysis.refuse_out_of_core_comparison(table)
     steps, truth = preprocessing.make_steps(), reading.truth
     plan = _make_plan(output, table, parameters=parameters, steps=steps, truth=truth)

@@ -38,7 +38,7 @@ class CommandWithLists(TyperCommand):
 
 def _unwrap_paragraphs(text: str) -> str:
     """Return a text with each paragraph on one line, to be wrapped to the terminal width later."""
-    # Typer keeps the line breaks within paragraphs, which are those of the source code.
+    # Typer would keep the line breaks of the source code within a paragraph.
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 

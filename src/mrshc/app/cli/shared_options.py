@@ -237,8 +237,8 @@ class ReadingOptions:
                 decimal=self.decimal,
                 in_memory=in_memory,
             )
-        # Notes of the library name parameters, which are replaced by the corresponding options
-        # here.
+        # Notes of the library refer to parameters. On the command line, the corresponding options
+        # are named instead.
         notes = tuple(reword(note, option_for_parameter) for note in table.notes)
         table = replace(table, notes=notes)
         output.print_sentence(f"Read {table.source}: {table.notes[0]}")
@@ -513,7 +513,7 @@ def sparse_method_parameters(
 
 
 def parse_number_or_auto(option: str, text: str | None) -> int | str | None:
-    """Return the value of an option, given as text: a whole number, "auto" or None.
+    """Return a whole number, "auto" or None, converted from the text of an option.
 
     Raises UserError if the text is neither a whole number nor "auto".
     """
@@ -526,7 +526,7 @@ def parse_number_or_auto(option: str, text: str | None) -> int | str | None:
 
 
 def parse_numbers_or_auto(option: str, text: str | None, *, kind: type = int) -> Any:
-    """Return the value of an option, given as text: a number, a list of numbers, "auto" or None.
+    """Return a number, a list of numbers, "auto" or None, converted from the text of an option.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Many real data sets: agreement of each method with the known classes, and its mean.
+"""Many real data sets: agreement of each method with the known classes.
 
-Agreement is measured by the adjusted Rand index. It is computed for the tree cut into as many
-clusters as there are classes, and for the clusters that the method chooses itself. For methods
+Agreement is measured by the adjusted Rand index. The index is computed for the tree cut into as
+many clusters as there are classes, and for the clusters that the method chooses itself. For methods
 without a rule for the number of clusters, the tree is cut where the average silhouette is largest.
 """
 
@@ -127,8 +127,8 @@ def _data_file(study: Study, entry: dict[str, Any], folders: Folders) -> Path:
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
     """Return the results as two Markdown tables.
 
-    The first contains, for each method, means over data sets and paired differences from other
-    methods. The second contains the values of each data set.
+    The first table contains, for each method, means over data sets and paired differences from
+    other methods. The second table contains the values of each data set.
     """
     done = results.dropna(subset=["ari"])
     ari, ari_found = (

@@ -136,8 +136,8 @@ def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
 
     A cut shows a class if more than half of the samples of the class are in clusters where this
     class is the most frequent one. The tree is cut into the smallest number of clusters, up to 10,
-    that shows all classes. If there is no such cut, it is cut into as many clusters as there are
-    classes.
+    that shows all classes. If there is no such cut, the tree is cut into as many clusters as there
+    are classes.
 
     Parameters
     ----------
@@ -167,7 +167,8 @@ def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
 def _are_all_classes_shown(counts: NDArray[Any]) -> bool:
     """Return whether each class has most of its samples in clusters where it is most frequent.
 
-    `counts` has shape (n_classes, n_clusters) and contains numbers of samples.
+    `counts` has shape (n_classes, n_clusters) and contains the number of samples of each class in
+    each cluster.
     """
     own = counts == counts.max(axis=0)
     own &= own.sum(axis=0) == 1  # with a tie, no class is the most frequent one
@@ -177,13 +178,14 @@ def _are_all_classes_shown(counts: NDArray[Any]) -> bool:
 def _count_errors(counts: NDArray[Any]) -> int:
     """Return the number of samples that are not of the most frequent class of their cluster.
 
-    `counts` has shape (n_classes, n_clusters) and contains numbers of samples.
+    `counts` has shape (n_classes, n_clusters) and contains the number of samples of each class in
+    each cluster.
     """
     return int(counts.sum() - counts.max(axis=0).sum())
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
-    """Return a table of the results of each method, with those of the paper, and the figures."""
+    """Return a Markdown table with the results of each method and of the paper, and the figures."""
     paper = {entry["method"]: entry["says"] for entry in study.options.get("paper", [])}
     rows = []
     for row in results.to_dict("records"):

@@ -1,4 +1,4 @@
-"""The example of section 2 of the paper: features selected first by SHC, and by MrSHC by rank."""
+"""The example of section 2 of the paper: features selected by SHC and, for each rank, by MrSHC."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _QUANTITIES = {
 
 
 def tasks(study: Study, _folders: Folders) -> list[Task]:
-    """Return one task (design, draw) for each design and each draw.
+    """Return one task (design, draw) for each simulated data set of each design.
 
     Raises StudyError if the config is invalid.
     """
@@ -61,12 +61,15 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
-    """Return a row with the results of one draw; write the figure if this draw is to be shown."""
+    """Return a row with the results for one simulated data set.
+
+    The figure is written if the data set is the one to be shown.
+    """
     row = identity(study, task)
     seed = row["seed"]
     data = make_section2_example(seed, noise_sd=study.entries("design")[task[0]]["noise_sd"])
-    # `useful` contains, in the order in which SHC selects the features, whether each feature is
-    # informative. Four features are informative.
+    # `useful` is a boolean array that states whether each feature is informative, in the order in
+    # which SHC selects the features. Four features are informative.
     useful = data.support[order_of_entry(data.X)]
     row |= {
         "first_is_noise": not useful[0],

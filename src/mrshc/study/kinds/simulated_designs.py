@@ -24,7 +24,7 @@ from mrshc.study.tables import brief_table, check_columns, design_tables
 
 
 def tasks(study: Study, _folders: Folders) -> list[Task]:
-    """Return one task (design, draw, method) for each combination, ordered by draw.
+    """Return one task for each design, draw (simulated data set) and method, ordered by draw.
 
     Raises StudyError if the config is invalid.
     """
@@ -48,7 +48,7 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
-    """Return a row with the scores of one method on one draw."""
+    """Return a row with the scores of one method on one simulated data set."""
     row = identity(study, task)
     method = study.entries("method")[task[2]]
     data = draw_dataset(study, study.entries("design")[task[0]], row["seed"])
@@ -89,7 +89,7 @@ def _score_outlier_detection(data: SimulatedData, flagged: NDArray[np.intp]) -> 
     `flagged` contains the positions of the samples that the method regards as outlying.
     """
     hits = np.isin(data.outlying, flagged)
-    # The proportion is None if there are no outlying samples.
+    # The proportion of outlying samples is None if there are no outlying samples.
     others = data.labels.size - len(data.outlying)
     return {
         "found_outliers": hits.mean() if hits.size else None,
@@ -98,11 +98,11 @@ def _score_outlier_detection(data: SimulatedData, flagged: NDArray[np.intp]) -> 
 
 
 def _score_associated_features(data: SimulatedData, model: Any) -> Row:
-    """Return whether the clusters are supported, and scores of the associated features.
+    """Return scores of the features that are associated with the clusters.
 
-    The scores are the number, recall and precision of the features that are associated with the
-    clusters. They replace the scores of the features on which the tree is built, since a refinement
-    is meant to find all features that differ between the clusters.
+    The scores are whether the data support the clusters, and the number, recall and precision of
+    the associated features. They replace the scores of the features on which the tree is built,
+    since a refinement is meant to find all features that differ between the clusters.
     """
     associated = np.isin(np.arange(data.support.size), model.associated_features_)
     row: Row = {"supported": model.supported_, "n_features": int(associated.sum())}

@@ -24,7 +24,7 @@ _SOURCES = ("paper", "in_r")
 
 
 def tasks(study: Study, _folders: Folders) -> list[Task]:
-    """Return one task (design, method, draw) for each combination.
+    """Return one task for each design, method and draw (simulated data set).
 
     Raises StudyError if the config is invalid.
     """
@@ -52,7 +52,7 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
-    """Return a row with the computing time, in seconds, of one method on one draw."""
+    """Return a row with the computing time, in seconds, of one method on one simulated data set."""
     design, method = study.entries("design")[task[0]], study.entries("method")[task[1]]
     seed = study.option("seed") + task[2]
     X = draw_dataset(study, design, seed).X
