@@ -1,8 +1,9 @@
-"""Clustering runs as an application performs them.
+"""Run a clustering analysis from a table to a folder of results.
 
-A run goes from a table to a folder of results: :mod:`~mrshc.app.plan` checks the request,
-:mod:`~mrshc.app.plan_execution` fits the method, :mod:`~mrshc.app.result_building` describes the
-result, :mod:`~mrshc.app.messages` words it, and :mod:`~mrshc.app.output_folder` writes the files.
+:mod:`~mrshc.app.plan` checks the request and prepares the data, :mod:`~mrshc.app.plan_execution`
+fits the method, :mod:`~mrshc.app.result_building` builds the tables and the description of the
+result, :mod:`~mrshc.app.messages` summarises the result in sentences, and
+:mod:`~mrshc.app.output_folder` writes the files.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ __all__ = [
     "result_summary",
 ]
 
-# Names by the module that defines them. They are imported on first use, because the command line
-# must show its help without loading numpy, pandas and the estimators.
+# Public names of this package, listed by the module that defines them. Each name is imported on
+# first use, because the command line must show its help without loading numpy, pandas and the
+# estimators.
 _NAMES_BY_MODULE = {
     "execution_backends": ("LOCAL_BACKEND", "ExecutionBackend", "open_backend"),
     "messages": ("comparison_notes", "preprocessing_summary", "result_summary"),
@@ -55,10 +57,14 @@ _NAMES_BY_MODULE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name on first use."""
+    """Return the object with a public name; its module is imported on first use.
+
+    Raises AttributeError if the name is not public.
+    """
     for module, names in _NAMES_BY_MODULE.items():
         if name in names:
-            # Stored as a global variable, so that Python does not call this function again.
+            # Store the value as a global variable, so that Python does not call this function again
+            # for the same name.
             globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

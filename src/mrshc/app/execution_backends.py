@@ -1,4 +1,4 @@
-"""Execution backends: this process, the workers of a Dask cluster, or a device such as a GPU."""
+"""Execution backends: the current process, a Dask cluster, or a device such as a GPU."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from mrshc.core.data.data_matrix import DataMatrix, UnreadableError
 from mrshc.errors import ResourceLostError, UserError
 from mrshc.io.memory import format_size
 
-# Seconds to wait for an answer of a scheduler, and for its first worker. Dask's own default of 30
-# is long for a mistyped address. Not tuned: results do not depend on it.
+# Seconds to wait for a scheduler to respond, and for its first worker. Dask's default of 30 seconds
+# is long for a mistyped address. The value is not tuned: it does not affect results.
 _CONNECTION_TIMEOUT = 10
-# Attempts to compute a chunk again after a worker was lost, so that the loss of one worker does
-# not end a run. Not tuned: results do not depend on it.
+# Number of times that a chunk is computed again after a worker was lost, so that the loss of one
+# worker does not end a run. The value is not tuned: it does not affect results.
 _N_RETRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExecutionBackend:
-    """Where X is stored during a fit, and where the fit is computed.
+    """Process, cluster or device that stores the data during a fit and computes the fit.
 
     Attributes
     ----------
     name : str
-        Name of the backend as a message uses it; empty for this process.
+        Name of the backend in messages; empty for the current process.
     transfer : callable
-        Takes a `DataMatrix` and returns it as stored on the backend. To be called within
-        `activate`.
+        Function that takes a `DataMatrix` and returns a `DataMatrix` with the same values, stored
+        on the backend. It must be called inside the context manager that `activate` returns.
     transfers_arrays : bool
-        Whether arrays in memory are transferred too, or only out-of-core data.
+        Whether arrays in memory are transferred to the backend. Out-of-core data, which are read
+        from a file in blocks, are always transferred.
     activate : callable
-        Returns a context manager within which computations run on the backend. The thread that
-        computes must enter it.
+        Function that returns a context manager. Computations inside the context manager run on the
+        backend. The thread that computes must enter the context manager.
     """
 
     name: str
@@ -57,14 +58,19 @@ LOCAL_BACKEND = ExecutionBackend(
 def open_backend(
     *, dask: str | None = None, device: str | None = None
 ) -> Iterator[ExecutionBackend]:
-    """Yield an execution backend; by default this process.
+    """Yield an execution backend: a Dask cluster, a device or, by default, the current process.
 
     Parameters
     ----------
     dask : str or None, default=None
         Address of a Dask scheduler.
     device : str or None, default=None
-        Name of a device as PyTorch knows it, such as "cuda".
+        Name of a PyTorch device, such as "cuda".
+
+    Raises
+    ------
+    UserError
+        If both `dask` and `device` are given, or if the cluster or the device cannot be used.
     """
     if dask is not None and device is not None:
         raise UserError("--dask and --device cannot be combined. Leave one of them out.")
@@ -73,8 +79,9 @@ def open_backend(
             yield ExecutionBackend(
                 name=f"the workers of {dask}",
                 transfer=lambda X: _to_workers(X, client),
-                # A worker reads its part of a file itself; an array in memory would have to be
-                # sent over the network, so only the tasks of the search are distributed.
+                # Each worker reads its part of a file itself. An array in memory would have to be
+                # sent over the network, so only the tasks of the search are distributed for such
+                # data.
                 transfers_arrays=False,
                 activate=lambda: _joblib_on_workers(dask),
             )
@@ -92,12 +99,17 @@ def open_backend(
 
 @contextmanager
 def _connect(address: str) -> Iterator[Any]:
-    """Yield a client of a Dask scheduler whose workers can run mrshc."""
+    """Yield a client that is connected to the Dask scheduler at `address`.
+
+    Raises UserError if Dask is not installed, if the scheduler does not respond or has no workers,
+    or if a worker cannot import mrshc.
+    """
     try:
         import distributed
     except ImportError:
         raise UserError("--dask needs the extra 'dask': pip install 'mrshc[dask]'.") from None
-    # Failures are reported below in one sentence; Dask would log them a second time.
+    # The errors below report each failure in one sentence. Without this setting, Dask would log the
+    # failure as well.
     for logger in ("distributed", "distributed.client"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
@@ -113,17 +125,18 @@ def _connect(address: str) -> Iterator[Any]:
 
 
 def _check_workers(client: Any, address: str) -> None:
-    """Refuse a cluster without workers, or with workers that cannot import mrshc."""
+    """Raise UserError if a cluster has no workers, or if a worker cannot import mrshc."""
     try:
         client.wait_for_workers(1, timeout=_CONNECTION_TIMEOUT)
-        # The function is unpickled by import, so the call fails where mrshc is not installed.
+        # A worker imports mrshc to unpickle the function, so the call fails if mrshc is not
+        # installed there.
         client.run(_worker_memory_limit)
     except TimeoutError:
         raise UserError(
             f"The scheduler at {address} has no workers. Start some, for example with: dask worker "
             f"{address}"
         ) from None
-    except Exception as error:  # any error of a worker is raised here, whatever its class
+    except Exception as error:  # the error of a worker may have any class
         raise UserError(
             f"The workers of {address} cannot use mrshc: {error}. Install the same packages on the "
             "workers as here, including mrshc."
@@ -131,23 +144,27 @@ def _check_workers(client: Any, address: str) -> None:
 
 
 def _worker_memory_limit(dask_worker: Any) -> int:
-    """Return the bytes that a worker may use; 0 if the worker has no limit."""
-    # Dask passes the worker to a function that has a parameter of this name.
+    """Return the memory limit of a Dask worker in bytes; 0 if the worker has no limit."""
+    # Dask passes the worker object to every function that has a parameter named `dask_worker`.
     return int(dask_worker.memory_manager.memory_limit or 0)
 
 
 def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
-    """Return X as a Dask array whose chunks the workers read from its file themselves."""
+    """Return X as a matrix of Dask chunks, which the workers read from the file of X.
+
+    X is returned unchanged if other processes cannot read its chunks (`chunk_widths` is None).
+    """
     if X.chunk_widths is None:
         return X
     import dask.array
 
     chunks = (X.shape[0], X.chunk_widths)
     empty = np.empty((0, 0), X.dtype)
-    # `name=False` avoids a hash of the content, and `meta` an access to learn the type: either
-    # would read from the file here.
+    # `name=False` avoids hashing the content, and `meta` avoids reading a value to determine the
+    # type. Either would read from the file in this process.
     array = dask.array.from_array(X, chunks=chunks, name=False, asarray=False, meta=empty)
-    # Keep X in the memory of the workers if that leaves as much again for computations.
+    # Keep X in the memory of the workers if X takes less than half of that memory. The other half
+    # is left for computations.
     if 2 * X.nbytes < sum(client.run(_worker_memory_limit).values()):
         array = client.persist(array, retries=_N_RETRIES)
     return as_data_matrix(array)
@@ -155,7 +172,10 @@ def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
 
 @contextmanager
 def _joblib_on_workers(address: str) -> Iterator[None]:
-    """Run joblib's tasks on the workers; raise `ResourceLostError` if the cluster is lost."""
+    """Run tasks of joblib on the workers of a Dask cluster while the context is active.
+
+    Raises ResourceLostError if the connection to the cluster is lost.
+    """
     import joblib
     from distributed import KilledWorker
 
@@ -163,8 +183,9 @@ def _joblib_on_workers(address: str) -> Iterator[None]:
         with joblib.parallel_config("dask"):
             yield
     except (OSError, KilledWorker, CancelledError) as error:
-        # Errors of the file system have an error number, those of connections have none. An
-        # unreadable part of X has its own message.
+        # An OSError of the file system has an error number; an OSError of a lost connection has
+        # none. Errors of the file system are raised unchanged, and so is `UnreadableError`, which
+        # reports a part of X that cannot be read.
         if isinstance(error, UnreadableError) or getattr(error, "errno", None) is not None:
             raise
         raise ResourceLostError(
@@ -174,16 +195,20 @@ def _joblib_on_workers(address: str) -> Iterator[None]:
 
 
 def _check_device(device: str) -> None:
-    """Refuse a device that PyTorch cannot use, or a missing extra."""
+    """Raise UserError if PyTorch cannot use a device.
+
+    The error is also raised if PyTorch or array_api_compat is not installed.
+    """
     try:
-        import array_api_compat  # noqa: F401 - the interface by which torch arrays are used
+        import array_api_compat  # noqa: F401 - needed later to use torch arrays
         import torch
     except ImportError:
         raise UserError("--device needs the extra 'gpu': pip install 'mrshc[gpu]'.") from None
     try:
-        # Sums are made in double precision, which some devices lack: try it out.
+        # Sums are computed in double precision. Some devices do not support double precision, so
+        # one such sum is computed as a test.
         torch.zeros(1, dtype=torch.float64, device=device).sum().item()
-    except Exception as error:  # its class depends on the kind of device
+    except Exception as error:  # the class of the error depends on the device
         reason = str(error).strip().splitlines()[0].split(". ")[0].rstrip(".")
         raise UserError(
             f"There is no device {device!r} that can be used: {reason}. Name another, such as "
@@ -192,29 +217,35 @@ def _check_device(device: str) -> None:
 
 
 def _copy_to_device(X: DataMatrix, device: str) -> DataMatrix:
-    """Return a copy of X on a device, made block by block to need little memory here."""
+    """Return a copy of X on a device.
+
+    The copy is made block by block, so little additional memory is needed in this process. Raises
+    `torch.OutOfMemoryError` if the memory of the device is too small.
+    """
     import torch
 
     try:
         copy = torch.empty(X.shape, dtype=getattr(torch, X.dtype.name), device=device)
-    # Only some devices raise OutOfMemoryError; the others raise RuntimeError.
+    # Some devices raise OutOfMemoryError, which is a RuntimeError; others raise a plain
+    # RuntimeError.
     except RuntimeError:
         raise torch.OutOfMemoryError from None
     for start, block in X.map_blocks(_block_with_start):
         stop = start + block.shape[1]
-        # torch warns of arrays that cannot be written to, such as those of a memory map.
+        # PyTorch warns about read-only arrays, such as those of a memory map, so these are copied
+        # first.
         copy[:, start:stop] = torch.from_numpy(np.require(block, requirements="W"))
     return as_data_matrix(copy)
 
 
 def _block_with_start(block: Any, start: int, _: Any) -> tuple[int, Any]:
-    """Return the first column of a block and the block; a function for `map_blocks`."""
+    """Return the index of the first column of a block, and the block; passed to `map_blocks`."""
     return start, block
 
 
 @contextmanager
 def _explain_lack_of_memory(device: str) -> Iterator[None]:
-    """Raise `UserError` with the memory of the device if it is exhausted."""
+    """Raise UserError if the memory of a device is exhausted while the context is active."""
     import torch
 
     try:

@@ -1,10 +1,10 @@
-"""Move a finished result into its folder, and restore the earlier one after an interruption.
+"""Move the files of a finished result into the output folder, and recover from interruptions.
 
-A folder that does not exist yet appears at once, by renaming. An existing folder is kept, because
-it may be a mount point, the current folder of a shell, or have permissions that were set on
-purpose: its files are exchanged one by one. If the process is killed during the exchange,
-`restore_files` decides from the working folder whether the earlier files must be moved back or all
-new files are already in place.
+If the output folder does not exist yet, the folder with the new files is renamed and becomes the
+output folder. An existing output folder is kept, and its files are exchanged one by one, because
+the folder may be a mount point or the current folder of a shell, or may have permissions that were
+set on purpose. If the process is killed during the exchange, `restore_files` determines from the
+working folder whether the earlier files must be moved back or all new files are already in place.
 """
 
 from __future__ import annotations
@@ -17,28 +17,32 @@ from pathlib import Path
 
 from mrshc.utils.atomic_files import atomic_write, is_partial_file
 
-# Subfolders of the working folder: files of the new result, and files of the earlier one while
-# they are exchanged.
+# Subfolders of the working folder. The first contains the files of the new result. The second
+# contains the files of the earlier result during the exchange.
 NEW_FOLDER, EARLIER_FOLDER = "result", "old"
-# This file exists while new files are moved into the output folder, that is, after every earlier
-# file has left it. It tells `restore_files` that files in the output folder are new ones.
+# This file exists in the working folder while new files are moved into the output folder, that is,
+# after all earlier files have been moved out. If the file exists, `restore_files` treats all files
+# in the output folder as new.
 MOVING_MARK = "moving"
 
 
 def exchange_files(work: Path, out: Path, *, about_file: str, names: Collection[str]) -> None:
-    """Move the new files of a working folder into `out`, in place of earlier ones.
+    """Replace the files in `out` by the new files in a working folder.
+
+    If `out` does not exist, the folder with the new files is renamed to `out`.
 
     Parameters
     ----------
     work : Path
-        Working folder, with the new files in its subfolder `NEW_FOLDER`.
+        Working folder, whose subfolder `NEW_FOLDER` contains the new files.
     out : Path
-        Folder of the results. If it exists, it holds only files with known names.
+        Folder of the results. An existing folder must contain only files whose names are in
+        `names`.
     about_file : str
-        File by which a folder is recognised as a result. It is moved out first and moved in last,
-        so that a folder with this file is complete.
+        Name of the file that identifies a folder as a result. This file is moved out of `out` first
+        and into `out` last, so a folder that contains the file is complete.
     names : collection of str
-        Names of all files that a result may hold.
+        Names of all files that a result may contain.
     """
     if not out.exists():
         (work / NEW_FOLDER).rename(out)
@@ -53,23 +57,24 @@ def exchange_files(work: Path, out: Path, *, about_file: str, names: Collection[
 
 
 def is_exchange_interrupted(work: Path) -> bool:
-    """Tell whether an exchange was begun and neither finished nor undone."""
+    """Return whether an exchange was started in `work` and neither finished nor undone."""
     return (work / EARLIER_FOLDER).exists() or (work / MOVING_MARK).exists()
 
 
 def restore_files(work: Path, out: Path, *, about_file: str, names: Collection[str]) -> None:
-    """Undo an exchange that was interrupted, or finish it if all new files are in place.
+    """Undo an interrupted exchange, or finish it if all new files are already in `out`.
 
-    The function can itself be interrupted at any time and called again. Parameters are those of
-    `exchange_files`.
+    The parameters are those of `exchange_files`. If this function is itself interrupted, it can be
+    called again. It does nothing if no exchange was interrupted.
     """
     if (work / MOVING_MARK).exists():
-        # The description is moved last: if it has left the working folder, so has every file.
+        # `about_file` is moved last, so if it is no longer in the working folder, all new files
+        # have been moved.
         if not (work / NEW_FOLDER / about_file).exists():
             _finish_exchange(work, names)
             return
-        # The mark goes only after the new files: otherwise a second interruption would leave new
-        # files that could not be told from earlier ones.
+        # The file `MOVING_MARK` is removed only after the new files have been removed. Otherwise,
+        # after a second interruption, new files could not be distinguished from earlier files.
         remove_files(out, names)
         (work / MOVING_MARK).unlink()
     earlier = work / EARLIER_FOLDER
@@ -82,23 +87,27 @@ def restore_files(work: Path, out: Path, *, about_file: str, names: Collection[s
 
 
 def _finish_exchange(work: Path, names: Collection[str]) -> None:
-    """Remove the earlier files, then the mark that new files are being moved."""
+    """Remove the earlier files, and then the file `MOVING_MARK`, from the working folder."""
     remove_folder(work / EARLIER_FOLDER, names)
     (work / MOVING_MARK).unlink()
 
 
 def _files_in_order(folder: Path, about_file: str) -> list[Path]:
-    """Return the files of a folder by name, the one that describes the result last."""
+    """Return the paths of the files in a folder, sorted by name, but with `about_file` last."""
     return sorted(folder.iterdir(), key=lambda path: (path.name == about_file, path.name))
 
 
 def _move_file(path: Path, folder: Path) -> None:
-    """Move a file into a folder, also on another file system, so that no partial file is seen."""
+    """Move a file into a folder, which may be on another file system.
+
+    The folder never contains an incomplete file under the final name.
+    """
     target = folder / path.name
     try:
         path.replace(target)
     except OSError as error:
-        # Renaming works within one file system only; elsewhere the file is copied, then renamed.
+        # Renaming works only within one file system. To move the file to another file system, it is
+        # copied under a temporary name, and the copy is renamed.
         if error.errno != errno.EXDEV:
             raise
         with atomic_write(target) as partial:
@@ -107,15 +116,19 @@ def _move_file(path: Path, folder: Path) -> None:
 
 
 def remove_folder(folder: Path, names: Collection[str]) -> None:
-    """Remove a folder with its files of known names; keep it if it holds other files."""
+    """Remove the files listed in `names` from a folder, then remove the folder if it is empty."""
     remove_files(folder, names)
-    # `rmdir` fails for a folder that is not empty or does not exist: either way it is left alone.
+    # `rmdir` fails if the folder is not empty or does not exist. In both cases the error is
+    # ignored.
     with suppress(OSError):
         folder.rmdir()
 
 
 def remove_files(folder: Path, names: Collection[str]) -> None:
-    """Remove files of known names, and leftovers of their writing, from a folder if it exists."""
+    """Remove the files listed in `names`, and incomplete versions of them, from a folder.
+
+    Nothing is done if the folder does not exist.
+    """
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.is_file() and (path.name in names or is_partial_file(path, names)):
             path.unlink()

@@ -1,4 +1,4 @@
-"""Sentences that tell the user what a run did and found."""
+"""Sentences that summarise a run and its result for the user."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from mrshc.io.table import missing_values_message
 from mrshc.preprocessing import ObservedFilter
 from mrshc.report.sentences import association_sentence, refinement_sentence, score_sentence
 
-# Most features named in one sentence: a longer list is hard to read on a terminal, and all names
-# are in features.csv. Not tuned: results do not depend on it.
+# Maximum number of features named in one sentence. A longer list is hard to read on a terminal, and
+# features.csv contains all names. The value is not tuned: it does not affect results.
 _MAX_NAMED_FEATURES = 10
 
 
 def preprocessing_summary(plan: Plan) -> list[str]:
-    """Return one sentence for each preprocessing step, and one for the execution backend."""
+    """Return sentences on the missing values, the preprocessing steps and the execution backend.
+
+    There is one sentence for each preprocessing step. Missing values are mentioned only for
+    out-of-core data, and the backend only if it is not the current process.
+    """
     sentences = out_of_core_notes(plan)
     for step in plan.log:
         n_removed = step.n_features_before - step.n_features_after
@@ -25,16 +29,21 @@ def preprocessing_summary(plan: Plan) -> list[str]:
         effect = ""
         if n_removed:
             effect = f", {n_removed:,} {noun} removed, {step.n_features_after:,} left"
-        # The user did not ask for this step, so the sentence names the features it removes.
+        # This step is added automatically, so the sentence names the features that the step
+        # removes.
         if n_removed and step.step == repr(ObservedFilter()):
             effect += f": {_features_without_values(plan, n_removed)}"
         sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{effect}.")
-    # This process is the usual backend and is not worth a sentence.
+    # The current process is the default backend. It has an empty name and needs no sentence.
     return [*sentences, *([f"Fitting on {plan.backend.name}."] if plan.backend.name else [])]
 
 
 def _features_without_values(plan: Plan, n_removed: int) -> str:
-    """Return the names of features without any value, at most `_MAX_NAMED_FEATURES` of them."""
+    """Return the names of the features without any value, as one text.
+
+    At most `_MAX_NAMED_FEATURES` names are given. If there are more features, the text ends with
+    the number of the others.
+    """
     empty = plan.table.feature_names[np.isnan(plan.table.data.values).all(axis=0)]
     n_more = n_removed - _MAX_NAMED_FEATURES
     more = f" and {n_more:,} more" if n_more > 0 else ""
@@ -42,15 +51,22 @@ def _features_without_values(plan: Plan, n_removed: int) -> str:
 
 
 def out_of_core_notes(plan: Plan) -> list[str]:
-    """Return notes on out-of-core data that were not known when the table was opened."""
-    # Missing values of out-of-core data can be counted only in a pass, which the plan makes.
+    """Return a list with a note on the missing values of out-of-core data.
+
+    The list is empty for data in memory and for data without missing values.
+    """
+    # The missing values of out-of-core data can be counted only in a pass over the data. This pass
+    # is made when the plan is created, after the table has been opened.
     if plan.table.data.in_memory or not plan.n_missing:
         return []
     return [missing_values_message(plan.n_missing, plan.table.X.shape)]
 
 
 def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
-    """Return sentences on associated features and outlying samples of each compared method."""
+    """Return sentences on the associated features and the outlying samples of each method.
+
+    Associated features are features that differ significantly between the clusters of a method.
+    """
     sentences = []
     for name, model in comparison.models.items():
         if (features := getattr(model, "associated_features_", None)) is not None:
@@ -63,7 +79,7 @@ def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
 
 
 def result_summary(result: Result) -> list[str]:
-    """Return sentences on the chosen features, the clusters, their scores and any concerns."""
+    """Return sentences on the selected features, the clusters, their scores and any caveats."""
     about, chosen, k = result.about, result.about["chosen"], result.n_clusters_
     searched = result.n_features_before_refinement
     rank = "" if chosen["rank"] is None else f", rank r = {chosen['rank']}"
@@ -74,7 +90,8 @@ def result_summary(result: Result) -> list[str]:
     details = [
         text for text in (score_sentence(result), refinement_sentence(result)) if text is not None
     ]
-    # After a refinement the clusters belong to the refined features, so they are named last.
+    # After a refinement that supports the clusters, the clusters are those of the refined feature
+    # set, so the sentence on the clusters comes last.
     if about["supported"]:
         sentences = [f"{choice}.", *details, f"Found {clusters}"]
     else:
@@ -91,9 +108,9 @@ def result_summary(result: Result) -> list[str]:
 
 
 def _cluster_sentences(result: Result) -> list[str]:
-    """Return the sizes of the clusters, and the features that separate them most."""
+    """Return two sentences: cluster sizes, and the features that separate the clusters most."""
     n_named = min(_MAX_NAMED_FEATURES, result.about["chosen"]["n_features"])
-    # The table of features is sorted by effect size, selected features first.
+    # In the table of features, selected features come first, sorted by decreasing effect size.
     best = [str(name) for name in result.features.index[:n_named]]
     numbered = enumerate(result.about["cluster_sizes"], start=1)
     sizes = ", ".join(f"{cluster} ({size})" for cluster, size in numbered)

@@ -1,7 +1,7 @@
-"""The output folder of a run: written in a working folder, then moved into place as a whole.
+"""Write the results of a run to a working folder, then move them into the output folder.
 
-The working folder is next to the output folder and has its name followed by `.partial`. It keeps
-the finished steps of an interrupted search, so that the run can be resumed.
+The working folder is next to the output folder and has the same name followed by `.partial`. It
+keeps the finished steps of an interrupted search, so that the run can be resumed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from mrshc.utils.atomic_files import is_partial_file
 from mrshc.utils.folder_lock import LOCK_FILE_NAME, create_and_lock_folder
 from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
 
-# Files of a result except its pictures, which the registry of pictures names.
+# Names of the files of a result, except pictures, whose file names are in the registry `PICTURES`.
 _RESULT_FILES = {
     *(RESULT_FILE, *CHECKED_TABLES, "search.csv"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", REPORT),
@@ -54,9 +54,10 @@ _RESULT_FILES = {
 _COMPARISON_FILES = {
     *(COMPARISON_FILE, "scores.csv", "dendrograms.svg", "dendrograms.png", REPORT),
 }
-# The file by which each kind of result is recognised, and the format that it must name.
+# Name of the file that identifies each kind of result, and the required value of the entry "format"
+# in this file.
 _FORMAT_BY_ABOUT_FILE = {RESULT_FILE: FORMAT, COMPARISON_FILE: COMPARISON_FORMAT}
-# File of the working folder in which a search stores its finished steps.
+# Name of the file in the working folder in which a search stores its finished steps.
 CHECKPOINT = "search.jsonl"
 
 
@@ -64,12 +65,13 @@ CHECKPOINT = "search.jsonl"
 def new_folder(
     out: Path, *, about_file: str = RESULT_FILE, overwrite: bool = False, resume: bool = False
 ) -> Iterator[Path]:
-    """Yield a working folder; at the end, its subfolder `result` becomes the folder `out`.
+    """Yield a working folder; on success, move its subfolder `result` to `out`.
 
-    The working folder has the name of `out` followed by `.partial`. It is kept if the work is
-    interrupted, so that it can be resumed. An earlier `out` is replaced only if `overwrite` is
-    true, its `about_file` identifies it as a result of mrshc, and it holds no other files. Files
-    that mrshc did not write are never removed from either folder.
+    The working folder has the name of `out` followed by `.partial`. It is kept if the run is
+    interrupted after its first finished step, so that the run can be resumed. An existing folder
+    `out` that is not empty is replaced only if `overwrite` is true, its `about_file` identifies it
+    as a result of mrshc, and it contains no other files. Files that mrshc did not write are never
+    removed from either folder.
 
     Parameters
     ----------
@@ -78,14 +80,21 @@ def new_folder(
     about_file : str, default="result.json"
         Name of the file that describes the result.
     overwrite : bool, default=False
-        Whether an earlier result, or unfinished work on one, may be replaced.
+        Whether an earlier result, or the unfinished work of an earlier run, may be replaced.
     resume : bool, default=False
-        Whether finished steps of an interrupted run are kept and used.
+        Whether the finished steps of an interrupted run are used.
 
     Yields
     ------
     Path
-        The working folder, locked against other processes.
+        The working folder. It is locked, so no other process can use it.
+
+    Raises
+    ------
+    UserError
+        If `out` may not be replaced, or if the working folder is used by another process, contains
+        files that mrshc did not write, contains unfinished work although neither `overwrite` nor
+        `resume` is true, or contains finished steps that are damaged or belong to another run.
     """
     out = resolve_folder(out)
     refuse_existing(out, about_file=about_file, overwrite=overwrite)
@@ -103,15 +112,16 @@ def new_folder(
                 f"Another process is using {work}. Wait until it has finished, or stop it."
             )
         try:
-            # An earlier process may have been killed while it exchanged the results. Only after
-            # this repair can the output folder be checked.
+            # An earlier process may have been killed during an exchange of files. The output folder
+            # can be checked only after that exchange has been undone or finished.
             restore_files(work, out, **exchange_options)
             _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
             if not resume:
                 (work / CHECKPOINT).unlink(missing_ok=True)
             _make_empty_folder(work / NEW_FOLDER, like=out)
             yield work
-            # Checked again: the user may have put files there during a long run.
+            # Check again, since the user may have added files to the output folder during a long
+            # run.
             _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
             exchange_files(work, out, **exchange_options)
         except JournalMismatchError:
@@ -125,7 +135,8 @@ def new_folder(
                 f"{work / CHECKPOINT}, the steps of an earlier run, is damaged. Leave out --resume "
                 "and add --overwrite to start again, or choose another folder."
             ) from None
-        # Also on KeyboardInterrupt and SystemExit: an interruption must lose nothing.
+        # BaseException includes KeyboardInterrupt and SystemExit: an interruption must not lose the
+        # earlier result or the finished steps.
         except BaseException:
             restore_files(work, out, **exchange_options)
             _keep_finished_steps(work)
@@ -134,7 +145,7 @@ def new_folder(
 
 
 def _make_empty_folder(folder: Path, *, like: Path) -> None:
-    """Make an empty folder with the permissions of the folder that it will replace."""
+    """Create an empty folder, with the permissions of the folder `like` if `like` exists."""
     remove_folder(folder, output_file_names())
     folder.mkdir(exist_ok=True)
     if like.exists():
@@ -142,37 +153,42 @@ def _make_empty_folder(folder: Path, *, like: Path) -> None:
 
 
 def resolve_folder(out: Path) -> Path:
-    """Return the folder that a path leads to: results go to the target of a symbolic link."""
+    """Return the absolute path of the output folder, with symbolic links resolved.
+
+    Raises UserError if the links form a cycle, or if the path is the root of a file system.
+    """
     try:
         resolved = out.resolve()
-    except (OSError, RuntimeError):  # raised for a cycle of links, depending on Python's version
+    except (OSError, RuntimeError):  # a cycle of links; the class depends on the Python version
         raise UserError(f"{out} is a symbolic link without a target. Remove it.") from None
-    # The root of a file system has no name, and no folder next to it can be made.
+    # The working folder must be created next to the output folder, and the root of a file system
+    # has no parent folder.
     if not resolved.name:
         raise UserError(f"{out} cannot be a folder for the results. Choose another folder.")
     return resolved
 
 
 def can_resume(out: Path) -> bool:
-    """Tell whether an interrupted run has left finished steps."""
+    """Return whether the working folder of `out` contains the steps of an interrupted run."""
     return (_working_folder(out) / CHECKPOINT).exists()
 
 
 def _working_folder(out: Path) -> Path:
-    """Return the working folder of an output folder, next to it on the same file system."""
+    """Return the path of the working folder, which is next to the output folder `out`."""
     out = resolve_folder(out)
     return out.with_name(out.name + ".partial")
 
 
 def refuse_existing(out: Path, *, about_file: str = RESULT_FILE, overwrite: bool) -> None:
-    """Refuse an output folder that exists and may not be replaced."""
-    # After an interrupted exchange, `new_folder` restores the files before it checks them.
+    """Raise UserError if the output folder exists and may not be replaced."""
+    # After an interrupted exchange, the check is left to `new_folder`, which first restores the
+    # files.
     if not is_exchange_interrupted(_working_folder(out)):
         _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
 
 
 def _refuse_unless_replaceable(out: Path, *, about_file: str, overwrite: bool) -> None:
-    """Refuse anything but a missing or empty folder, or a result that may be replaced."""
+    """Raise UserError if `out` exists and is neither empty nor a result that may be replaced."""
     if not out.exists():
         return
     if not out.is_dir():
@@ -195,18 +211,22 @@ def _refuse_unless_replaceable(out: Path, *, about_file: str, overwrite: bool) -
 
 
 def output_file_names() -> set[str]:
-    """Return the names of all files that a run may write."""
+    """Return the names of all files that a run may write to the output folder."""
     pictures = {file for picture in PICTURES.values() for file in picture.files}
     return _RESULT_FILES | _COMPARISON_FILES | pictures
 
 
 def _refuse_foreign_files_in_work(work: Path) -> None:
-    """Refuse a working folder with files that mrshc did not write: they would be removed."""
+    """Raise UserError if a working folder contains files that mrshc did not write.
+
+    Without this check, such files would be moved or removed.
+    """
     files = {LOCK_FILE_NAME, CHECKPOINT, MOVING_MARK}
     _refuse_foreign_files(work, files=files, folders={NEW_FOLDER, EARLIER_FOLDER})
     for folder in (work / NEW_FOLDER, work / EARLIER_FOLDER):
         _refuse_foreign_files(folder, files=output_file_names())
-    # Names such as markers.csv are common: only a description shows that the files are ours.
+    # Other programs may use file names such as markers.csv, too. Only a valid result.json or
+    # comparison.json shows that mrshc wrote the files.
     earlier = work / EARLIER_FOLDER
     is_result = any(
         _read_description(earlier / name).get("format") == format_name
@@ -220,11 +240,16 @@ def _refuse_foreign_files_in_work(work: Path) -> None:
 
 
 def _refuse_foreign_files(folder: Path, *, files: set[str], folders: Iterable[str] = ()) -> None:
-    """Refuse a folder to be replaced if it holds anything but known files and subfolders."""
+    """Raise UserError if a folder contains anything except the given files and subfolders.
+
+    Incomplete versions of the given files are allowed. Nothing is checked if the folder does not
+    exist.
+    """
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         is_file, is_folder = path.is_file(), path.is_dir()
         is_known = (is_file and path.name in files) or (is_folder and path.name in folders)
-        # mrshc writes no symbolic links: whatever the name, a link was made by somebody else.
+        # mrshc never creates symbolic links, so a link was created by someone else, whatever its
+        # name.
         if path.is_symlink() or not (is_known or is_partial_file(path, files)):
             raise UserError(
                 f"{folder} holds {path.name!r}, which mrshc did not write and which would be "
@@ -233,57 +258,65 @@ def _refuse_foreign_files(folder: Path, *, files: set[str], folders: Iterable[st
 
 
 def is_result_of(out: Path, fingerprint: str) -> bool:
-    """Tell whether a folder holds the result of a plan, complete or not.
+    """Return whether a folder contains the result of a plan.
+
+    Files of the result may be missing: only result.json is read.
 
     Parameters
     ----------
     out : Path
         Output folder.
     fingerprint : str
-        :attr:`mrshc.app.Plan.fingerprint` of the plan.
+        Fingerprint of the plan; see :attr:`mrshc.app.Plan.fingerprint`.
     """
     return read_description(out).get("work") == fingerprint
 
 
 def refuse_incomplete(out: Path) -> None:
-    """Refuse a result of which a file is missing or was changed."""
+    """Raise ResultError if a file of a result is missing or was changed."""
     result = load_result(out)
     pictures = _applicable_pictures(result).values()
     expected = _RESULT_FILES | {file for picture in pictures for file in picture.files}
-    if features_for_heatmap(result).shape[1] < 2:  # a tree of features needs two of them
+    if features_for_heatmap(result).shape[1] < 2:  # a tree needs at least two features
         expected.remove("heatmap.gtr")
     if absent := sorted(name for name in expected if not (out / name).is_file()):
         raise ResultError(f"{out} is not a complete result: it has no {absent[0]}. Make it again.")
 
 
 def read_description(out: Path) -> dict[str, Any]:
-    """Return the content of result.json in a folder; an empty dictionary if there is no result."""
+    """Return the content of the file result.json in a folder.
+
+    The dictionary is empty if the file does not exist or does not contain a JSON object.
+    """
     return _read_description(out / RESULT_FILE)
 
 
 def _read_description(path: Path) -> dict[str, Any]:
-    """Return a JSON object from a file; an empty dictionary if the file is not one."""
-    if not path.is_file():  # opening a named pipe would block
+    """Return the JSON object in a file; an empty dictionary if the file contains no JSON object."""
+    if not path.is_file():  # opening a named pipe, for example, would block
         return {}
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
-    # Deeply nested brackets exhaust the recursion of the JSON parser.
+    # Deeply nested brackets exceed the recursion limit of the JSON parser.
     except (OSError, ValueError, RecursionError):
         return {}
     return about if isinstance(about, dict) else {}
 
 
 def _keep_finished_steps(work: Path) -> None:
-    """Remove the unfinished result, and the working folder too if no step was finished."""
+    """Remove the unfinished result from a working folder, but keep the finished steps.
+
+    If no step was finished, all files that the run wrote are removed.
+    """
     remove_folder(work / NEW_FOLDER, output_file_names())
     steps = work / CHECKPOINT
-    # The first line of a checkpoint is its header; finished steps begin with the second.
+    # The first line of a checkpoint is its header; the finished steps begin with the second line.
     if not steps.exists() or steps.read_bytes().count(b"\n") < 2:
         _remove_own_files(work)
 
 
 def _remove_own_files(work: Path) -> None:
-    """Remove the files that a run wrote into its working folder."""
+    """Remove all files, except the lock, that a run wrote to its working folder."""
     for folder in (NEW_FOLDER, EARLIER_FOLDER):
         remove_folder(work / folder, output_file_names())
     remove_files(work, {CHECKPOINT, MOVING_MARK})
@@ -297,15 +330,16 @@ def write_outputs(
     Parameters
     ----------
     result : Result
-        What to write.
+        The result to be written.
     folder : Path
         An existing folder.
     progress : callable
-        Called after each part with the number of parts written and the number of all parts.
+        Function that is called after each part with the number of parts written so far and the
+        total number of parts.
     """
     pictures = _applicable_pictures(result)
-    total = 3 + len(pictures)  # the tables, the exports, the report, and each picture
-    # Tables first: the report is made from the files in the folder.
+    total = 3 + len(pictures)  # tables, exports, report, and each picture
+    # The tables are written first, since the report is made from the files in the folder.
     write_result(result, folder)
     progress(1, total)
     _write_exports(result, folder)
@@ -314,19 +348,19 @@ def write_outputs(
     progress(3, total)
     for done, picture in enumerate(pictures.values(), start=4):
         drawn = picture.draw(result)
-        figure = getattr(drawn, "figure", drawn)  # some pictures return axes, some a figure
+        figure = getattr(drawn, "figure", drawn)  # `draw` returns axes or a figure
         for file in picture.files:
             plotting.write_picture(figure, folder / file)
         progress(done, total)
 
 
 def _write_exports(result: Result, folder: Path) -> None:
-    """Write the tree as Newick, and the heat map as the three files of Java TreeView."""
+    """Write the tree as a Newick file, and the heat map as files for Java TreeView."""
     names = list(result.samples.index)
     tree = newick(result.linkage_matrix_, names)
     (folder / "tree.nwk").write_text(tree + "\n", encoding="utf-8")
     shown = features_for_heatmap(result)
-    # Outlying samples would dominate the distances between features.
+    # Outlying samples would dominate the distances between features, so they are excluded.
     usual = plotting.usual_samples(shown, result.outlier_samples_)
     feature_tree = plotting.feature_tree(usual) if usual.shape[1] > 1 else None
     files = treeview(
@@ -336,7 +370,7 @@ def _write_exports(result: Result, folder: Path) -> None:
         sample_names=names,
         feature_names=list(shown.columns),
     )
-    # The tree of features (gtr) is missing if only one feature is shown.
+    # There is no tree of features (gtr) if the heat map shows only one feature.
     for suffix in ("cdt", "gtr", "atr"):
         content = getattr(files, suffix)
         if content is not None:
@@ -344,7 +378,7 @@ def _write_exports(result: Result, folder: Path) -> None:
 
 
 def _applicable_pictures(result: Result) -> dict[str, Picture]:
-    """Return the registered pictures that apply to a result, by name."""
+    """Return the registered pictures that apply to a result, with their names as keys."""
     return {name: picture for name, picture in PICTURES.items() if picture.applies(result)}
 
 
@@ -356,20 +390,22 @@ def write_comparison(
     Parameters
     ----------
     plan : Plan
-        The table that was clustered, and the annotation with its classes.
+        Plan with the table that was clustered and the annotation that contains the known classes.
     comparison : Comparison
         The fitted methods and their scores.
     folder : Path
         An existing folder.
     n_clusters : int or None
-        Number of clusters into which the trees were cut, for the description.
+        Number of clusters into which the trees were cut, stored in comparison.json; None if the
+        trees were not cut.
     """
     convert_counts_to_integers(comparison.scores).to_csv(folder / "scores.csv")
     about = comparison_json_content(plan, comparison, n_clusters=n_clusters)
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
     (folder / COMPARISON_FILE).write_text(text + "\n", encoding="utf-8")
     classes = None
-    # Matched by position, since the methods are fitted to data without sample names.
+    # The classes are matched to the samples by position, since the methods are fitted to data
+    # without sample names.
     if plan.truth is not None:
         classes = plan.table.sample_annotations[[plan.truth]].reset_index(drop=True)
     figure = plotting.dendrograms(comparison.models, annotations=classes)

@@ -1,4 +1,4 @@
-"""The plan of a run: data, method and parameters, checked before anything is written."""
+"""The plan of a run: data, method and parameters, which are checked before files are written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
 from mrshc.validation.parameters import check_n_jobs
 
 _IN_MEMORY = Setting("in_memory", True)
-# Parameters of estimators on which results do not depend: they may differ when a run is resumed.
+# Parameters of estimators that do not affect the result. They may differ when a run is resumed.
 _PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")
 
 
@@ -46,23 +46,24 @@ class Plan:
     table : Table
         The table as it was read.
     matrix : DataMatrix of shape (n_samples, n_kept_features)
-        The data to fit, after preprocessing and on the execution backend.
+        The data to be fitted, after preprocessing, stored on the execution backend.
     kept_features : ndarray of shape (n_kept_features,)
-        Positions of the kept features in the table.
+        Positions, in the table, of the features that preprocessing kept.
     log : tuple of StepReport
         One report for each preprocessing step.
     backend : ExecutionBackend
-        Where the estimator is fitted.
+        Process, cluster or device on which the estimator is fitted.
     method : str
         Key of the method in :data:`mrshc.methods.METHODS`.
     estimator : estimator
         The unfitted estimator.
     n_clusters : int or None
-        Number of clusters asked for; None if the method or the silhouette chooses it.
+        Number of clusters that the user requested; None if the method or the average silhouette
+        chooses the number.
     truth : str or None
-        Annotation of the samples that holds their classes.
+        Name of the annotation of the samples that contains their known classes, if there is one.
     command : str
-        Command that repeats the run.
+        Command line that repeats the run.
     """
 
     table: Table
@@ -73,7 +74,8 @@ class Plan:
     method: str
     estimator: Any
     n_clusters: int | None
-    # Never given to the estimator: known classes must not influence the clusters.
+    # The known classes are never passed to the estimator, since they must not influence the
+    # clusters.
     truth: str | None
     command: str
 
@@ -84,8 +86,12 @@ class Plan:
 
     @property
     def data(self) -> pd.DataFrame | DataMatrix:
-        """The data to fit; in memory, a data frame, so that errors can name a feature."""
-        # Estimators take out-of-core data as a `DataMatrix`; it has no names.
+        """Data to be passed to the estimator.
+
+        Data in memory are passed as a data frame, so that error messages can name a feature. Other
+        data are passed as a `DataMatrix`.
+        """
+        # Estimators also accept a `DataMatrix`, which has no feature names.
         if not self.matrix.in_memory:
             return self.matrix
         return pd.DataFrame(self.matrix.values, columns=self.feature_names)
@@ -93,25 +99,25 @@ class Plan:
     @property
     def n_missing(self) -> int:
         """Number of missing values in the table."""
-        # Out-of-core data are not filtered, so the fitted data have all values of the table, and
-        # their summary is known from the pass that checked them.
+        # Preprocessing never removes features of out-of-core data, so `matrix` contains all values
+        # of the table. Its summary was computed in the pass that checked the data.
         data = self.table.data if self.table.data.in_memory else self.matrix
         return data.shape[0] * data.shape[1] - data.summary().n_observed
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the estimator on which the result depends."""
+        """Parameters of the estimator that affect the result."""
         given = self.estimator.get_params()
         return {name: v for name, v in given.items() if name not in _PARAMETERS_WITHOUT_EFFECT}
 
     @property
     def fingerprint(self) -> str:
-        """Hash of everything on which the result depends: data, names, method, parameters."""
+        """Hash of the data, names, annotations, method, parameters and version of mrshc."""
         parts = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
         parts += [str(sorted(self.parameters.items())), version("mrshc")]
         parts += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
         parts += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]
-        # Names may hold surrogates, which stand for bytes that are not valid text.
+        # Names may contain surrogate characters, which stand for bytes that are not valid text.
         return sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
 
 
@@ -125,7 +131,7 @@ def make_plan(
     command: str = "",
     backend: ExecutionBackend = LOCAL_BACKEND,
 ) -> Plan:
-    """Preprocess a table, make the estimator, and refuse requests that cannot work.
+    """Return the plan of a run, with the preprocessed table and the unfitted estimator.
 
     Parameters
     ----------
@@ -134,31 +140,34 @@ def make_plan(
     method : str, default="mrshc"
         Key of a registered method; see :mod:`mrshc.methods`.
     parameters : mapping or None, default=None
-        Parameters of the estimator by name, and `n_clusters`. The value None stands for the
-        default of a parameter.
+        Parameters of the estimator and the number of clusters (`n_clusters`), by name. A parameter
+        with the value None takes its default.
     steps : sequence of transformers, default=()
-        Preprocessing steps, in this order. They need data in memory.
+        Preprocessing steps, in the order in which they are applied. They require data in memory.
     truth : str or None, default=None
-        Annotation of the samples that holds their classes. It is used for scores, never to fit.
+        Name of the annotation of the samples that contains their known classes. The classes are
+        used only to compute scores, never to fit the estimator.
     command : str, default=""
-        Command that repeats the run, for the description of the result.
+        Command that repeats the run, stored in the description of the result.
     backend : ExecutionBackend, default=LOCAL_BACKEND
-        Where X is stored and fitted. Out-of-core data are checked in one pass.
+        Process, cluster or device that stores the data and fits the estimator. Out-of-core data are
+        checked in one pass over the data.
 
     Returns
     -------
     Plan
-        What :func:`mrshc.app.fit` needs.
+        The plan, which can be passed to :func:`mrshc.app.fit`.
 
     Raises
     ------
     UserError
-        If the data, the method and the parameters do not go together.
+        If the data cannot be used, or if the method or a parameter is invalid or cannot be used
+        with these data.
     """
     if truth is not None and truth not in table.sample_annotations:
         available = ", ".join(map(str, table.sample_annotations.columns)) or "none"
         raise UserError(f"There is no annotation {truth!r} of the samples; there are: {available}.")
-    # The command line passes every option; those that the user did not give are None.
+    # The command line passes every option. Options that the user did not give are None.
     given = {name: v for name, v in (parameters or {}).items() if v is not None}
     chosen_method = _get_method(method)
     matrix, kept, log = table.data, np.arange(table.X.shape[1]), tuple[StepReport, ...]()
@@ -172,7 +181,7 @@ def make_plan(
     if not is_local_array:
         _refuse_in_memory_methods(chosen_method, given)
     estimator = _make_estimator(chosen_method, given, n_features=kept.size)
-    # `fit` checks this too, but only after files have been written.
+    # `fit` also checks the numbers of features, but only after files have been written.
     if "n_features_to_select" in given:
         candidate_feature_counts(given["n_features_to_select"], n_features=kept.size, n_constant=0)
     n_clusters = given.get("n_clusters")
@@ -195,11 +204,12 @@ def make_plan(
 def _preprocess(
     X: NDArray[Any], table: Table, steps: Sequence[Any], *, needs_shared_features: bool
 ) -> Prepared:
-    """Return the values of a table after the steps, and refuse values that cannot be used."""
+    """Return the values of a table after preprocessing; raise UserError if they cannot be used."""
     _refuse_unusable_values(X, table)
-    # No method can use a feature without values, and a user cannot be asked to remove each one.
+    # No method can use a feature without any value, and a user should not have to remove every such
+    # feature.
     if np.isnan(X).all(axis=0).any():
-        # Before all other steps, since imputation cannot use such a feature either.
+        # This step comes before all others, since imputation cannot use such a feature either.
         steps = [ObservedFilter(), *steps]
     with value_errors_as_user_errors():
         prepared = prepare(X, steps, feature_names=list(table.feature_names))
@@ -208,7 +218,7 @@ def _preprocess(
 
 
 def _refuse_steps_out_of_core(steps: Sequence[Any]) -> None:
-    """Refuse preprocessing of data that are not in memory."""
+    """Raise ParameterError if there are preprocessing steps; called only for out-of-core data."""
     if steps:
         raise ParameterError(
             "Filters, logarithms and other preprocessing steps need X in memory, but it is read "
@@ -218,8 +228,11 @@ def _refuse_steps_out_of_core(steps: Sequence[Any]) -> None:
 
 
 def _refuse_in_memory_methods(method: Method, given: Mapping[str, Any]) -> None:
-    """Refuse methods and parameters that need an array in the memory of this process."""
-    # The sentences share their ends, which name options of the command line.
+    """Raise ParameterError if the method or a given parameter needs data in memory.
+
+    This function is called only for data that are out-of-core or on a device.
+    """
+    # Both messages have the same ending, which names parameters or, on the command line, options.
     fields: dict[str, Any] = {
         "robust": Parameter("robust"),
         "hmv": Setting("method", "hmv"),
@@ -243,7 +256,10 @@ def _refuse_in_memory_methods(method: Method, given: Mapping[str, Any]) -> None:
 
 
 def refuse_out_of_core_comparison(table: Table) -> None:
-    """Refuse to compare methods on out-of-core data, which not all of them can use."""
+    """Raise ParameterError if a table is out-of-core.
+
+    Not all of the compared methods can be fitted to out-of-core data, which are read in blocks.
+    """
     if not table.data.in_memory:
         raise ParameterError(
             "A comparison needs X in memory, but it is read from its file in blocks. Add {memory}, "
@@ -260,28 +276,32 @@ def _transfer(
     backend: ExecutionBackend,
     n_jobs: int | None,
 ) -> DataMatrix:
-    """Return data as stored on a backend, checked for empty rows and columns and infinite values.
+    """Return the data as stored on a backend; raise UserError if they cannot be used.
+
+    The data cannot be used if a sample or a feature has no value, or if a value is infinite.
 
     Parameters
     ----------
     matrix : DataMatrix of shape (n_samples, n_kept_features)
         The data.
     table : Table
-        Gives the names of samples and features for error messages.
+        Table that contains the names of samples and features, for error messages.
     kept : ndarray of shape (n_kept_features,)
-        Positions of the features in the table.
+        Positions, in the table, of the features in `matrix`.
     backend : ExecutionBackend
-        Where the data go.
+        Backend to which the data are transferred.
     n_jobs : int or None
-        Number of workers, which gives the number of threads of the pass.
+        Number of workers, which determines the number of threads of the pass over the data.
     """
     with backend.activate():
         transferred = backend.transfer(matrix)
-        # Backends store floating-point numbers; that they were integers is recorded separately.
+        # Backends store floating-point numbers, so the information that all values are integers is
+        # copied separately.
         transferred.holds_integers = matrix.holds_integers
         summary = transferred.summary(n_threads=effective_n_threads(check_n_jobs(n_jobs)))
     names = {"sample": table.sample_names, "feature": table.feature_names[kept]}
-    # The summary of the pass has counts of observed values: no further pass is needed.
+    # The summary contains the numbers of values that are not missing, so no further pass over the
+    # data is needed.
     for axis, counts in (("sample", summary.row_counts), ("feature", summary.counts)):
         if not counts.all():
             raise UserError(
@@ -297,8 +317,11 @@ def _transfer(
 
 
 def _refuse_unusable_values(X: NDArray[Any], table: Table) -> None:
-    """Refuse infinite values and samples without values, by the names in the table."""
-    # The message names the first infinite value, since tables are large.
+    """Raise UserError if a value is infinite or a sample has no value.
+
+    The message names the sample and, for an infinite value, the feature.
+    """
+    # The message gives the position of only the first infinite value, since there may be many.
     infinite = np.isinf(X)
     if infinite.any():
         i, j = np.unravel_index(int(infinite.argmax()), infinite.shape)
@@ -318,20 +341,20 @@ def _refuse_unusable_values(X: NDArray[Any], table: Table) -> None:
 def refuse_samples_without_values(
     X: NDArray[Any], table: Table, *, needs_shared_features: bool
 ) -> None:
-    """Refuse samples without values in the kept features, or pairs without a shared feature.
+    """Raise UserError if a sample has no value, or if two samples share no observed feature.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_kept_features)
-        Values after preprocessing; NaN where missing.
+        Values after preprocessing; missing values are NaN.
     table : Table
-        Gives the names of the samples.
+        Table that contains the names of the samples, for error messages.
     needs_shared_features : bool
-        Whether every two samples must have a feature observed in both, as methods require that
-        compare samples pair by pair.
+        Whether every two samples must have a feature that is missing in neither of them. Methods
+        that compare samples pair by pair require this.
     """
     observed = ~np.isnan(X)
-    # The product below costs time: data without missing values need no check.
+    # Data without missing values need no check, and the product below takes time.
     if observed.all():
         return
     names = table.sample_names
@@ -342,8 +365,9 @@ def refuse_samples_without_values(
             f"{X.shape[1]:,} features that are left. Remove it from {table.source}, or relax the "
             "filters."
         )
-    # A product of 0/1 matrices counts shared features. Floats, since numpy multiplies matrices of
-    # integers without BLAS; rounding of large counts does not matter, as only zero is looked for.
+    # The product of the 0/1 matrices counts the shared features of each pair of samples. The
+    # matrices are floating-point, since numpy multiplies integer matrices without BLAS. Rounding of
+    # large counts does not matter, since only counts of zero are of interest.
     counts = observed.astype(np.float32)
     if needs_shared_features and (pairs := np.argwhere(counts @ counts.T == 0)).size:
         one, other = (names[i] for i in pairs[0])
@@ -358,8 +382,8 @@ def refuse_samples_without_values(
 
 @contextmanager
 def value_errors_as_user_errors() -> Iterator[None]:
-    """Raise each ValueError of the library as a UserError with the same message."""
-    # The data and the parameters come from the user, so an error in them is the user's to correct.
+    """Turn each ValueError raised in this context into a UserError with the same message."""
+    # The data and the parameters come from the user, who must correct the error.
     try:
         yield
     except UserError:
@@ -369,14 +393,14 @@ def value_errors_as_user_errors() -> Iterator[None]:
 
 
 def _get_method(key: str) -> Method:
-    """Return a registered method; refuse unknown keys."""
+    """Return the registered method with this key; raise ParameterError if the key is unknown."""
     if key not in METHODS:
         raise invalid_parameter_error("method", key, allowed=f"be one of {', '.join(METHODS)}")
     return METHODS[key]
 
 
 def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -> Any:
-    """Return the unfitted estimator of a method; refuse parameters that it does not have."""
+    """Return the unfitted estimator of a method; raise ParameterError if a parameter is invalid."""
     if method.features == "all":
         if "n_features_to_select" in given:
             raise ParameterError(
@@ -386,7 +410,8 @@ def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -
                 value=given["n_features_to_select"],
             )
         given = {**given, "n_features_to_select": n_features}
-    # Candidates or "auto" are of no use for a method that cannot choose among them.
+    # A method that cannot choose the number of features needs one number, not several candidates or
+    # "auto".
     if method.features == "given" and not isinstance(given.get("n_features_to_select"), int):
         raise ParameterError(
             "Method {method} needs a number of features. Give one with {number}.",
@@ -394,11 +419,12 @@ def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -
             number=Parameter("n_features_to_select"),
             value=given.get("n_features_to_select"),
         )
-    # Their number is chosen by the silhouette after the fit, if the user leaves it open.
+    # For a method without a rule for the number of clusters, "auto" means that the average
+    # silhouette chooses the number after the fit.
     if not method.finds_number_of_clusters and given.get("n_clusters") == "auto":
         given = {**given, "n_clusters": None}
-    # The command line always gives a seed and a number of workers. Methods that draw no random
-    # numbers and run in one process ignore them.
+    # The command line always passes a seed and a number of workers. Both are ignored for methods
+    # that draw no random numbers and run in one process.
     ignored = {"random_state", "n_jobs"}
     if unknown := sorted(set(given) - method.parameters - ignored):
         raise ParameterError(

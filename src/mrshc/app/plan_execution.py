@@ -1,4 +1,4 @@
-"""Fit the method of a plan, or compare all registered methods on its data."""
+"""Fit the method of a plan, or compare several methods on the data of a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from mrshc.methods import METHODS
 from mrshc.metrics import classification_error_rate, purity
 from mrshc.validation.parameters import check_integer
 
-# Parameters that a comparison passes to every method that has them.
+# Parameters that a comparison passes to the methods. Each method receives only the parameters that
+# its estimator has.
 _COMPARISON_PARAMETERS = (
     *("n_features_to_select", "linkage", "metric", "random_state", "n_jobs"),
     *("selection", "refine", "robust"),
@@ -32,14 +33,14 @@ _COMPARISON_PARAMETERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedModel:
-    """A fitted estimator and its warnings.
+    """A fitted estimator and the warnings of its fit.
 
     Attributes
     ----------
     model : estimator
         The fitted estimator.
     warnings : tuple of str
-        Messages on clusters that the data do not support, for the description of the result.
+        Messages about clusters that the data do not support, to be stored with the result.
     """
 
     model: Any
@@ -47,14 +48,15 @@ class FittedModel:
 
 
 def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) -> Result:
-    """Fit the method of a plan and return the described result.
+    """Return the result of fitting the method of a plan.
 
     Parameters
     ----------
     plan : Plan
         Data, method and parameters.
     checkpoint : Path or None, default=None
-        File in which a search stores finished steps, and from which it resumes them.
+        File in which a search stores its finished steps. If the file exists, the search resumes
+        after these steps.
     verbose : bool, default=False
         Whether a progress bar is shown.
     """
@@ -64,7 +66,10 @@ def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) ->
 def fit_estimator(
     plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False
 ) -> FittedModel:
-    """Fit the estimator of a plan on its execution backend; parameters are those of `fit`."""
+    """Return the estimator of a plan, fitted on the execution backend, and its warnings.
+
+    The parameters are those of `fit`. Raises UserError if the data or a parameter cannot be used.
+    """
     estimator = plan.estimator
     settings = {"checkpoint": checkpoint, "verbose": verbose}
     known = METHODS[plan.method].parameters
@@ -74,14 +79,16 @@ def fit_estimator(
         warnings.catch_warnings(record=True) as caught,
         value_errors_as_user_errors(),
     ):
-        # Python shows a repeated warning once only; every fit must record its own.
+        # By default, Python issues a repeated warning only once, but every fit must record its
+        # warnings.
         warnings.simplefilter("always")
         model = estimator.fit(plan.data)
-    # Imported here: the module loads numba, which a plan that is refused does not need.
+    # This import is not at the top of the file, since the module loads numba, which is not needed
+    # if the plan is invalid.
     from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 
     for w in caught:
-        # This warning concerns the installation, not the result: it is shown, not stored.
+        # This warning concerns the installation and not the result, so it is shown but not stored.
         if issubclass(w.category, CompilationCacheWarning):
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
     findings = tuple(
@@ -92,37 +99,46 @@ def fit_estimator(
 
 def describe_fit(plan: Plan, fitted: FittedModel) -> Result:
     """Return the result of a fitted model, with statistics of all features."""
-    # Features that were not selected are described too, which needs a pass over the data.
+    # The statistics include features that were not selected, so a pass over the data is needed,
+    # which runs on the backend.
     with plan.backend.activate():
         return build_result(plan, fitted.model, fitted.warnings)
 
 
 def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
-    """Cluster the data of a plan by the registered methods, and score them.
+    """Return a comparison of several methods, fitted to the data of a plan, with their scores.
 
     Parameters
     ----------
     plan : Plan
-        Data, parameters, and the annotation with known classes.
+        Data, parameters, and the name of the annotation with the known classes.
     n_clusters : int or None
-        Number of clusters into which every tree is cut. None: the number of known classes; without
-        classes, the trees are not cut.
+        Number of clusters into which every tree is cut. If None, the number of known classes is
+        used; if no class is known, the trees are not cut.
+
+    Raises
+    ------
+    UserError
+        If the data are out-of-core, or if the data or a parameter cannot be used by a method.
     """
     refuse_out_of_core_comparison(plan.table)
     X, parameters = plan.data, plan.estimator.get_params()
     methods = default_methods(X, **{name: parameters[name] for name in _COMPARISON_PARAMETERS})
-    # SHC is among the methods, and compares samples pair by pair.
+    # One of the methods, SHC, compares samples pair by pair, so every two samples must share a
+    # feature.
     refuse_samples_without_values(plan.matrix.values, plan.table, needs_shared_features=True)
     k = comparison_n_clusters(plan, n_clusters)
     with value_errors_as_user_errors(), warnings.catch_warnings():
-        # A method that fails has a row with its error in the table of scores.
+        # A warning about a failed method is not needed, since the table of scores contains the
+        # error.
         warnings.simplefilter("ignore", UserWarning)
         if k is not None:
             limits: Any = {"low": 1, "high": X.shape[0], "advice": "It is where trees are cut."}
             check_integer("n_clusters", k, **limits)
         comparison = compare(X, methods=methods)
         for error in comparison.errors.values():
-            # A ValueError comes from the request, so no table is worth showing.
+            # A ValueError is caused by the request, which the user must correct, so no table is
+            # shown.
             if isinstance(error, ValueError):
                 raise error
     if k is not None:
@@ -131,7 +147,7 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
 
 
 def _score_cuts(plan: Plan, comparison: Comparison, k: int) -> None:
-    """Fill in the scores of every method for its tree cut into k clusters."""
+    """Add scores to `comparison.scores`, with the tree of each method cut into k clusters."""
     known, classes = known_classes(plan)
     for name, model in comparison.models.items():
         labels = model.cut(k)
@@ -144,9 +160,10 @@ def _score_cuts(plan: Plan, comparison: Comparison, k: int) -> None:
 
 
 def comparison_n_clusters(plan: Plan, n_clusters: int | None) -> int | None:
-    """Return the number of clusters into which trees are cut: as given, or the number of classes.
+    """Return the number of clusters into which the trees of a comparison are cut.
 
-    None is returned if neither is known.
+    This is `n_clusters` or, if `n_clusters` is None, the number of known classes. None is returned
+    if no class is known either.
     """
     known, classes = known_classes(plan)
     return n_clusters or (len(set(classes)) if known.any() else None)

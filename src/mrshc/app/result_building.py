@@ -24,17 +24,18 @@ from mrshc.io.raw_table import clean_unique_names
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
 from mrshc.metrics import classification_error_rate, purity
 
-# Packages whose versions are stored with a result: those that can change its numbers or pictures.
+# Packages whose versions are stored with a result, since they can change its numbers or pictures.
 _RECORDED_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
-# Methods without a rule for the number of clusters are cut where the average silhouette is largest,
-# up to this number: with more clusters, pictures and tables are hard to read.
+# Largest number of clusters for methods without a rule for the number of clusters. Their trees are
+# cut where the average silhouette is largest. Pictures and tables with more clusters are hard to
+# read.
 _MAX_CLUSTERS = 10
-# Kinds of annotations by the kind of a numpy type; all others are text.
+# Kind of an annotation by the `kind` of its numpy dtype. Annotations with any other dtype are text.
 _KIND_BY_DTYPE = {"f": "number", "i": "whole"}
 
 
 def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Result:
-    """Return the tables and the description of a fitted estimator.
+    """Return the result of a fitted estimator: its tables and its description.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
     model : estimator
         The fitted estimator.
     fit_warnings : tuple of str
-        Messages of the fit that are stored with the result.
+        Warnings of the fit, which are stored with the result.
     """
     support = model.get_support()
     distances = model.sample_distances(plan.data)
@@ -53,7 +54,8 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
     about = _describe_run(plan, model, labels, search=search, fit_warnings=fit_warnings)
     annotations = plan.table.sample_annotations
     n_own = samples.shape[1] - annotations.shape[1]
-    # An annotation with the title of an own column was renamed: store the title that it has now.
+    # An annotation whose title equals that of another column was renamed in the table of samples,
+    # so its new title is stored.
     if about["scores"] is not None:
         titles = dict(zip(annotations, samples.columns[n_own:], strict=True))
         about["scores"]["truth"] = titles[plan.truth]
@@ -67,7 +69,7 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
     return Result(
         about=about,
         samples=samples,
-        # A stable sort keeps features of equal effect in the order of the data.
+        # A stable sort keeps features with equal effect sizes in the order of the data.
         features=features.sort_values(
             ["selected", "effect_size"], ascending=False, kind="stable", na_position="last"
         ),
@@ -76,7 +78,8 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
             index=samples.index,
             columns=pd.Index(plan.feature_names[support], name="feature", dtype=object),
         ),
-        # Stored for several cuts, so that the report can show any of them without the distances.
+        # Silhouette widths are stored for several cuts, so that the report can show each cut
+        # without recomputing distances.
         silhouettes=pd.DataFrame(
             {
                 f"cut_{k}": silhouette_widths(distances, model.cut(k))
@@ -92,9 +95,14 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
 def _final_labels_and_search(
     model: Any, distances: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], list[dict[str, Any]]]:
-    """Return cluster labels of shape (n_samples,), and a row for each candidate of the search."""
+    """Return the cluster label of each sample, and one row for each candidate of the search.
+
+    The labels have shape (n_samples,). For a method without a search, the candidates are the cuts
+    of its tree.
+    """
     search = _search_rows(model)
-    # A refinement that found no supported structure: all samples are one cluster.
+    # If a refinement finds that the data do not support the clusters, all samples are in one
+    # cluster.
     if getattr(model, "supported_", None) is False:
         return model.cut(1), search
     given = int(model.labels_.max()) + 1 if hasattr(model, "labels_") else None
@@ -103,7 +111,7 @@ def _final_labels_and_search(
     cuts = {*range(2, min(_MAX_CLUSTERS, len(model.linkage_matrix_)) + 1), given} - {None}
     widths = {k: average_silhouette(distances, model.cut(k)) for k in sorted(cuts)}
     best = max(widths, key=lambda k: widths[k]) if given is None else given
-    # Without a search of its own, the silhouettes of the cuts are the search that is shown.
+    # For a method without a search, the cuts and their average silhouettes are shown instead.
     if not search:
         search = [
             {"n_clusters": k, "silhouette": width, "chosen": k == best}
@@ -113,7 +121,10 @@ def _final_labels_and_search(
 
 
 def _search_rows(model: Any) -> list[dict[str, Any]]:
-    """Return the search results of a model, a row for each candidate; empty without a search."""
+    """Return the search results of a model, with one row for each candidate.
+
+    The list is empty if the model has no search results.
+    """
     columns = getattr(model, "search_results_", {})
     return [
         {name: _to_json_value(column[i]) for name, column in columns.items()}
@@ -122,10 +133,14 @@ def _search_rows(model: Any) -> list[dict[str, Any]]:
 
 
 def _feature_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
-    """Return annotations, effect sizes, loadings and means of all features, in data order."""
+    """Return a table with one row for each feature, in the order of the data.
+
+    The columns include annotations, effect sizes, q-values, loadings and means of the clusters.
+    """
     p = plan.kept_features.size
     annotations = plan.table.feature_annotations.iloc[plan.kept_features]
-    # MrSHC has one row of loadings for each component, SHC one vector of weights, HC none.
+    # MrSHC has one row of loadings for each component, SHC has one vector of weights, and HC has
+    # neither.
     loadings = np.atleast_2d(
         getattr(model, "components_", getattr(model, "feature_weights_", np.empty((0, p))))
     )
@@ -149,10 +164,10 @@ def _feature_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataF
 def _cluster_means_and_effects(
     plan: Plan, model: Any, labels: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return means and effect sizes of all features, without outlying samples.
+    """Return cluster means and effect sizes of all features, computed without outlying samples.
 
-    The effect size is the share of a feature's variance that is between the clusters: the sum of
-    squares between clusters divided by the total sum of squares.
+    The effect size of a feature is the proportion of its variance that is between the clusters: the
+    sum of squares between clusters divided by the total sum of squares.
 
     Returns
     -------
@@ -169,32 +184,38 @@ def _cluster_means_and_effects(
 def _block_means_and_effects(
     block: Any, _: int, __: Any, *, labels: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return means and effect sizes of a block of features; a function for `map_blocks`."""
+    """Return cluster means and effect sizes of a block of features; passed to `map_blocks`."""
     X = to_host(block)
     with warnings.catch_warnings():
-        # A cluster without an observed value has the mean NaN, which numpy warns of.
+        # If a cluster has no observed value of a feature, the mean is NaN. The warning that numpy
+        # then issues is not needed.
         warnings.simplefilter("ignore", RuntimeWarning)
         groups = [X[labels == k] for k in range(labels.max() + 1)]
         means = np.array([np.nanmean(group, axis=0, dtype=np.float64) for group in groups])
         centre = np.nanmean(X, axis=0, dtype=np.float64)
-    # Missing values are left out of means and sums of squares alike.
+    # Missing values are excluded from the means and from the sums of squares.
     counts = np.array([np.sum(~np.isnan(group), axis=0) for group in groups])
     between = np.nansum(counts * (means - centre) ** 2, axis=0)
     total = np.zeros(X.shape[1])
-    # One row at a time: the squared differences of all rows would need a copy of the block.
+    # Rows are added one at a time, since the squared differences of all rows would need as much
+    # memory as the block.
     for row in X:
         total += np.nan_to_num((row - centre) ** 2)
-    # The effect of a constant feature, or of a single cluster, is not defined.
+    # The effect size is not defined for a constant feature, or if there is only one cluster.
     varies = (total > 0) & (len(groups) > 1)
     effect = np.divide(between, total, out=np.full(X.shape[1], np.nan), where=varies)
-    return means, np.minimum(effect, 1.0)  # rounding may lead slightly above one
+    return means, np.minimum(effect, 1.0)  # rounding may give a value slightly above 1
 
 
 def _sample_table(
     plan: Plan, model: Any, labels: NDArray[np.intp], *, distances: NDArray[np.float64]
 ) -> pd.DataFrame:
-    """Return cluster, leaf, silhouette width and annotations of all samples, in data order."""
-    # The inverse of the order of the leaves is the position of each sample in the tree.
+    """Return a table with one row for each sample, in the order of the data.
+
+    The columns are the cluster, the position among the leaves of the tree, the silhouette width,
+    whether the sample is outlying (only for robust fits), and annotations.
+    """
+    # Inverting the order of the leaves gives the position of each sample among the leaves.
     order = Tree(linkage_matrix=model.linkage_matrix_).leaf_order
     columns: dict[str, Any] = {
         "cluster": labels + 1,
@@ -204,8 +225,8 @@ def _sample_table(
     if hasattr(model, "outlier_samples_"):
         columns["outlying"] = np.isin(np.arange(labels.size), model.outlier_samples_)
     annotations = plan.table.sample_annotations
-    # Only robust fits have the column "outlying", but programs that read the table must be able to
-    # rely on its meaning, so no annotation may have this title.
+    # Only robust fits have a column "outlying". No annotation may have this title, even for other
+    # fits, so programs that read the table can rely on the meaning of the column.
     reserved = dict.fromkeys(["sample", *columns, "outlying"])
     titles = _annotation_titles(annotations, reserved=list(reserved))
     own = pd.DataFrame(
@@ -216,14 +237,19 @@ def _sample_table(
 
 
 def _annotation_titles(annotations: pd.DataFrame, *, reserved: list[str]) -> list[str]:
-    """Return the titles of annotations, changed where they equal a reserved title."""
+    """Return the titles of the annotations; a title that equals a reserved title is changed."""
     titles = [*reserved, *map(str, annotations.columns)]
     return clean_unique_names(titles, "annotation")[len(reserved) :]
 
 
 def _marker_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
-    """Return markers of clusters and splits: features by name, clusters counted from one."""
-    # The clusters of a method with a rule for their number need not be a cut of the tree.
+    """Return a table of markers.
+
+    A marker is a feature that differs between one cluster and all other samples, or between the two
+    branches of a split. Features are given by name, and clusters are numbered from 1.
+    """
+    # The clusters of a method that has `labels_` need not be a cut of the tree. For other methods,
+    # the tree is cut into k clusters.
     k = None if hasattr(model, "labels_") else int(labels.max()) + 1
     markers = model.markers(plan.data, k=k)
     for side in ("inside", "outside"):
@@ -236,7 +262,10 @@ def _marker_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFr
 
 
 def _annotation_kinds(frame: pd.DataFrame, *, skip: int) -> list[dict[str, str]]:
-    """Return name and kind (number, whole, text) of the columns after the first `skip`."""
+    """Return the name and the kind of each column of a table after the first `skip` columns.
+
+    The kind is "number", "whole" (whole number) or "text".
+    """
     return [
         {"name": str(name), "kind": _KIND_BY_DTYPE.get(frame[name].dtype.kind, "text")}
         for name in frame.columns[skip:]
@@ -260,7 +289,7 @@ def _describe_run(
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "command": plan.command,
-        "work": plan.fingerprint,  # by which a run that is started again finds its result
+        "work": plan.fingerprint,  # identifies the result if the run is started again
         "data": describe_data(plan),
         "preprocessing": [asdict(step) for step in plan.log],
         "method": plan.method,
@@ -288,7 +317,8 @@ def _describe_run(
 def describe_data(plan: Plan) -> dict[str, Any]:
     """Return source, size, number of missing values, fingerprint and notes of the data."""
     table = plan.table
-    # A fingerprint needs a pass, which out-of-core data on a backend have already had.
+    # A fingerprint needs a pass over the data. For out-of-core data, this pass has already been
+    # made for `plan.matrix`.
     source_matrix = table.data if table.data.in_memory else plan.matrix
     return {
         "source": table.source,
@@ -302,12 +332,12 @@ def describe_data(plan: Plan) -> dict[str, Any]:
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that a result was made with."""
+    """Return the versions of Python and of the packages that can affect a result."""
     return {p: version(p) for p in _RECORDED_PACKAGES} | {"python": platform.python_version()}
 
 
 def known_classes(plan: Plan) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return a mask of samples whose class is known, and the classes of these samples."""
+    """Return a mask of the samples whose class is known, and the classes of these samples."""
     if plan.truth is None:
         return np.zeros(len(plan.table.sample_names), dtype=bool), np.array([])
     classes = plan.table.sample_annotations[plan.truth]
@@ -316,13 +346,14 @@ def known_classes(plan: Plan) -> tuple[NDArray[np.bool_], NDArray[Any]]:
 
 
 def _score_clusters(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[str, Any] | None:
-    """Return scores of the clusters against known classes; None if no class is known."""
+    """Return scores of the clusters against the known classes; None if no class is known."""
     known, classes = known_classes(plan)
     if not known.any():
         return None
     n_classes = len(set(classes))
-    # A method may choose another number of clusters: the cut into as many clusters as classes
-    # shows whether the tree or the number is at fault.
+    # A method may choose a number of clusters that differs from the number of classes. The score of
+    # the cut into as many clusters as classes shows whether errors are due to the tree or to the
+    # number of clusters.
     labels_at_n_classes = model.cut(min(n_classes, len(labels)))[known]
     return {
         "truth": plan.truth,
@@ -337,7 +368,7 @@ def _score_clusters(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[st
 def comparison_json_content(
     plan: Plan, comparison: Comparison, *, n_clusters: int | None
 ) -> dict[str, Any]:
-    """Return the content of comparison.json, from which the report is drawn.
+    """Return the content of comparison.json, from which the report is made.
 
     Parameters
     ----------
@@ -379,8 +410,11 @@ def comparison_json_content(
 
 
 def _to_json_value(value: Any) -> Any:
-    """Return a value of numpy or Python as a type that JSON has; None for NaN and infinity."""
-    if hasattr(value, "tolist"):  # numpy's: an array gives a list, a scalar a number
+    """Return a numpy or Python value as a type that JSON supports.
+
+    NaN and infinity become None.
+    """
+    if hasattr(value, "tolist"):  # numpy arrays become lists, numpy scalars become numbers
         value = value.tolist()
     if isinstance(value, list):
         return [_to_json_value(v) for v in value]

@@ -1,8 +1,8 @@
 """Simulation studies and comparisons on real data that reproduce the tables of the paper.
 
-A study is described by a TOML file. Running it writes a table of results (CSV), their metadata
-(JSON), a rendering (Markdown) and figures. The configs of the paper's studies are part of the
-package.
+A study is described by a config, which is a TOML file. Running a study writes a table of results
+(CSV), metadata (JSON), rendered tables (Markdown) and figures. The configs of the paper's studies
+are part of the package.
 """
 
 from mrshc.study.run import StudyError, render_brief, render_study, run_study

@@ -1,4 +1,4 @@
-"""The config of a study, read from its TOML file."""
+"""The config of a study, which is read from a TOML file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import Any
 
 from mrshc.errors import Parameter, Sentence, UserError
 
-# Folder of the paper's studies, and of reference values from the paper and from R.
+# Folder that contains the configs of the paper's studies, and reference values from the paper and
+# from R.
 CONFIGS = Path(__file__).with_name("configs")
 
-# Entries that change how results are shown, never the results: with others, an interrupted study
-# can still be resumed and a finished one rendered.
+# Entries of a config that change how results are displayed but not the results themselves. If only
+# these entries have changed, an interrupted study can still be resumed and a finished study can
+# still be rendered.
 _DISPLAY_ENTRIES = ("columns", "paper", "in_r", "against", "shown")
 
-# Folders and modules of the package on whose code results depend.
+# Folders and modules of the package whose code affects the results.
 _COMPUTING_PARTS = (
     *("core", "estimators", "preprocessing", "study"),
     *("comparison", "components", "datasets", "metrics"),
@@ -27,11 +29,11 @@ _COMPUTING_PARTS = (
 
 
 class StudyError(UserError):
-    """A study that cannot be run or rendered as requested; the message says what to do."""
+    """Raised if a study cannot be run or rendered as requested; the message says what to do."""
 
 
 def missing_data_error(study: Study, file: str) -> StudyError:
-    """Return the error of a study whose data set was not found."""
+    """Return the error for a study whose data set was not found."""
     return StudyError(
         Sentence(
             "{study} needs the data set {file}, which is not part of this project. Give the "
@@ -50,9 +52,10 @@ class Folders:
     Attributes
     ----------
     data : Path or None
-        Folder of real data sets, which are not part of the project.
+        Folder that contains the real data sets, which are not part of the package; None if it was
+        not given.
     out : Path
-        Folder for figures.
+        Folder to which figures are written.
     """
 
     data: Path | None
@@ -61,7 +64,7 @@ class Folders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """A study as its config describes it.
+    """A study as described by its config.
 
     Attributes
     ----------
@@ -70,13 +73,13 @@ class Study:
     folder : Path
         Folder of the config file.
     title : str
-        Title, as text of figures.
+        Title of the study, used as the alternative text of its figures.
     kind : str
-        Key of the module that runs and renders the study.
+        Kind of the study, which determines the module that runs and renders the study.
     replicates : int
-        Number of draws of each simulated design.
+        Number of data sets that are drawn from each simulated design.
     options : dict
-        The other entries of the config, unchanged. Each kind of study has its own.
+        All other entries of the config, unchanged. They depend on the kind of study.
     """
 
     name: str
@@ -88,28 +91,35 @@ class Study:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of code and config, by which unfinished work is recognised.
+        """Hash of the code and the config, which identifies unfinished work.
 
-        It does not depend on the number of draws: a study with more draws continues one with fewer.
+        The hash does not depend on the number of draws, so a study with more draws can continue a
+        study with fewer draws.
         """
         options = _without_display_entries(self.options)
         content = json.dumps([code_version(), self.kind, options], sort_keys=True)
-        # 64 bits are enough to tell the versions of one study apart.
+        # 64 bits are enough to distinguish the versions of one study.
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def has_same_computation(self, options: dict[str, Any]) -> bool:
-        """Tell whether another config leads to the same results, however it shows them."""
+        """Return whether the entries of another config lead to the same results.
+
+        Entries that affect only the display are ignored.
+        """
         return bool(_without_display_entries(options) == _without_display_entries(self.options))
 
     def entries(self, name: str) -> list[dict[str, Any]]:
-        """Return the tables of a required list such as [[design]]."""
+        """Return the tables of a required list in the config, such as [[design]].
+
+        Raises StudyError if the config does not contain a list of tables with this name.
+        """
         entries = self.option(name)
         if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
             raise StudyError(f"{self.name}.toml must list its {name}s as [[{name}]].")
         return entries
 
     def option(self, name: str) -> Any:
-        """Return a required entry of the config."""
+        """Return a required entry of the config; raise StudyError if the entry is missing."""
         try:
             return self.options[name]
         except KeyError:
@@ -117,11 +127,15 @@ class Study:
 
 
 def load_study(folder: Path, name: str) -> Study:
-    """Return the study of a config file, with the entries common to all kinds checked."""
+    """Return the study with a given name, read from its config in a folder.
+
+    Raises StudyError if there is no such config, if it is not valid TOML, or if an entry that all
+    studies must have is missing or invalid.
+    """
     known = sorted(path.stem for path in folder.glob("*.toml"))
     if name not in known:
         available = ", ".join(known) if known else "none"
-        # The path of the package would not help a user of the paper's studies.
+        # For the paper's studies, the path inside the installed package would not help the user.
         location = "" if folder == CONFIGS else f" in the folder {str(folder)!r}"
         raise StudyError(f"No study {name!r}{location}; there are: {available}.")
     with (folder / f"{name}.toml").open("rb") as file:
@@ -130,12 +144,12 @@ def load_study(folder: Path, name: str) -> Study:
         except tomllib.TOMLDecodeError as error:
             raise StudyError(f"{name}.toml is not valid TOML: {error}.") from None
     try:
-        # The rest of the config is left to the kind of study.
+        # All other entries of the config are checked by the module for the kind of study.
         common = {key: content.pop(key) for key in ("title", "kind", "replicates")}
     except KeyError as error:
         raise StudyError(f"{name}.toml must have an entry {error}.") from None
     replicates = common["replicates"]
-    # Not `isinstance`: True is an instance of int.
+    # `isinstance` is not used here, since True is an instance of int.
     if type(replicates) is not int or replicates < 1:
         raise StudyError(f"{name}.toml: replicates must be a number above 0, got {replicates!r}.")
     return Study(name=name, folder=folder, options=content, **common)
@@ -143,13 +157,13 @@ def load_study(folder: Path, name: str) -> Study:
 
 @cache
 def code_version() -> str:
-    """Return a hash of the source code on which results depend.
+    """Return a hash of the source code that affects the results.
 
-    Results of different code must not be mixed in one table.
+    The hash prevents results of different code from being mixed in one table.
     """
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    # Sorted, since the order of a folder depends on the file system.
+    # The files are sorted, since their order depends on the file system.
     for path in sorted(package.rglob("*.py")):
         relative = path.relative_to(package)
         if relative.parts[0].removesuffix(".py") in _COMPUTING_PARTS:
@@ -158,7 +172,7 @@ def code_version() -> str:
 
 
 def _without_display_entries(options: Any) -> Any:
-    """Return a config, or a part of it, without entries that only change the display."""
+    """Return a config, or a part of it, without the entries that affect only the display."""
     if isinstance(options, dict):
         return {
             key: _without_display_entries(value)

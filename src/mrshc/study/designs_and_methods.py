@@ -1,4 +1,4 @@
-"""Simulated designs, imputation and estimators by the names that a config gives them."""
+"""Simulated data sets, imputation and estimators, created from the entries of a config."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from mrshc.datasets import SimulatedData
 from mrshc.methods import METHODS
 from mrshc.study.config import Study, StudyError
 
-# Entries of a method that are not parameters of its estimator: the method whose number of features
-# it takes, the imputation before it, and the values that the paper and R report.
+# Entries of a method that are not parameters of its estimator. `as_many_as` names another method,
+# whose number of features is used; `impute` names the imputation before the fit; `paper` and `in_r`
+# contain values from the paper and from R.
 _NOT_PARAMETERS = ("name", "estimator", "as_many_as", "impute", "paper", "in_r")
 
 
 def check_names(study: Study, *kinds: str) -> None:
-    """Refuse a config with unknown designs, methods or parameters, before anything is run.
+    """Raise StudyError if a config contains an invalid seed, design, method or parameter.
 
     Parameters
     ----------
     study : Study
         The study.
     *kinds : str
-        Lists that the config must have, such as "design" and "method".
+        Names of the lists that the config must contain, such as "design" and "method".
     """
     seed = study.option("seed")
     if not isinstance(seed, int) or seed < 0:
@@ -40,7 +41,8 @@ def check_names(study: Study, *kinds: str) -> None:
         if not names or None in names or len(set(names)) < len(names):
             raise StudyError(f"{study.name}.toml must give every {kind} a name of its own.")
     for method in study.entries("method") if "method" in kinds else []:
-        # The number of features of the other method is not known yet; any valid one will do.
+        # The number of features of the other method is not known yet. Any valid number suffices
+        # here.
         assumed = {"n_features_to_select": 1} if "as_many_as" in method else {}
         make_estimator(study, method, seed, **assumed)
     if {"design", "method"} <= set(kinds):
@@ -49,17 +51,25 @@ def check_names(study: Study, *kinds: str) -> None:
 
 
 def draw_dataset(study: Study, design: dict[str, Any], seed: int) -> SimulatedData:
-    """Return one draw of a design, with missing values or outliers if the design asks for them.
+    """Return one simulated data set of a design.
+
+    Missing values or outliers are added if the design contains the entry `spoil`.
 
     Parameters
     ----------
     study : Study
-        The study, for error messages.
+        The study, which is named in error messages.
     design : dict
-        Entry of the config: `make` names a function of :mod:`mrshc.datasets`, `spoil` a function
-        that adds missing values or outliers, and all other entries are parameters of `make`.
+        Entry of the config. `make` names a function in :mod:`mrshc.datasets`. `spoil` contains the
+        name of a function that adds missing values or outliers, and its parameters. All other
+        entries are parameters of `make`.
     seed : int
-        Seed of the draw.
+        Seed of the simulation.
+
+    Raises
+    ------
+    StudyError
+        If the design names an unknown function or contains an invalid parameter.
     """
     options = {k: v for k, v in design.items() if k not in ("name", "make", "spoil")}
     make = _dataset_function(study, "make", design.get("make"), prefix="make_")
@@ -69,7 +79,8 @@ def draw_dataset(study: Study, design: dict[str, Any], seed: int) -> SimulatedDa
         contaminate = _dataset_function(study, "spoil", spoil.pop("how"), prefix="with_")
     try:
         data: SimulatedData = make(seed, **options)
-        # A random stream of its own, so that designs with and without outliers share their draws.
+        # Missing values and outliers are drawn from a separate random stream. The data are
+        # therefore the same as in a design without them, apart from the added values.
         if contaminate is not None:
             data = contaminate(data, np.random.RandomState([seed, 1]), **spoil)
     except (TypeError, ValueError) as error:
@@ -78,7 +89,10 @@ def draw_dataset(study: Study, design: dict[str, Any], seed: int) -> SimulatedDa
 
 
 def _dataset_function(study: Study, entry: str, name: Any, *, prefix: str) -> Any:
-    """Return a function of `mrshc.datasets` whose name has a prefix; refuse other names."""
+    """Return the function in `mrshc.datasets` with a given name.
+
+    Raises StudyError if there is no such function, or if its name does not begin with `prefix`.
+    """
     known = sorted(known for known in vars(datasets) if known.startswith(prefix))
     if name not in known:
         raise _unknown_name_error(study, entry, name, known)
@@ -86,9 +100,13 @@ def _dataset_function(study: Study, entry: str, name: Any, *, prefix: str) -> An
 
 
 def impute_for_method(study: Study, method: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
-    """Return X with missing values filled in, if the method has an entry `impute`."""
+    """Return X with missing values imputed; X is unchanged if the method has no entry `impute`.
+
+    Raises StudyError if the entry names an unknown imputation.
+    """
     kind = method.get("impute")
-    # Imputation as in scikit-learn, with its defaults: a baseline that readers know.
+    # The imputers of scikit-learn are used with their defaults, since readers know them as a
+    # baseline.
     imputers = {"mean": SimpleImputer, "neighbors": KNNImputer}
     if kind is None:
         return X
@@ -104,13 +122,18 @@ def make_estimator(study: Study, method: dict[str, Any], seed: int, **more: Any)
     Parameters
     ----------
     study : Study
-        The study, for error messages.
+        The study, which is named in error messages.
     method : dict
-        Entry of the config: `estimator` names a class, further entries are its parameters.
+        Entry of the config. `estimator` names a class; other entries are parameters of that class.
     seed : int
-        Random state of the estimator, if it has one.
+        Random state of the estimator, if the estimator has a parameter `random_state`.
     **more
-        Further parameters of the estimator.
+        Additional parameters of the estimator.
+
+    Raises
+    ------
+    StudyError
+        If the entry names an unknown class, or if the class does not have one of the parameters.
     """
     known = {cls.__name__: cls for cls in (m.load() for m in METHODS.values())}
     name = method.get("estimator")
@@ -121,7 +144,7 @@ def make_estimator(study: Study, method: dict[str, Any], seed: int, **more: Any)
         estimator = known[name](**options, **more)
     except TypeError as error:
         raise StudyError(f"{study.name}.toml, method {method.get('name')!r}: {error}") from None
-    # Some methods draw no random numbers.
+    # Methods that draw no random numbers have no random state.
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=seed)
     return estimator
@@ -129,12 +152,15 @@ def make_estimator(study: Study, method: dict[str, Any], seed: int, **more: Any)
 
 @contextmanager
 def ignore_unsupported_clusters() -> Iterator[None]:
-    """Suppress warnings on clusters that the data do not support: a study counts them."""
+    """Suppress warnings about clusters that the data do not support, while the context is active.
+
+    The warnings are not needed, since a study counts such results.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mrshc.UnsupportedClustersWarning)
         yield
 
 
 def _unknown_name_error(study: Study, entry: str, got: Any, known: list[str]) -> StudyError:
-    """Return the error of a config entry whose value is not among the known names."""
+    """Return the error for a config entry whose value is not one of the known names."""
     return StudyError(f"{study.name}.toml: {entry} must be one of {', '.join(known)}, got {got!r}.")

@@ -1,4 +1,4 @@
-"""Run a study, or render its results again."""
+"""Run a study, or render its stored results again."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from mrshc.utils.atomic_files import write_text
 __all__ = ["StudyError", "render_brief", "render_study", "run_study"]
 
 Progress = Callable[[int, int], None]
-# Modules by the kind that a config names. The functions that each must have are listed in
-# `mrshc.study.kinds`.
+# Module for each kind of study that a config can name. `mrshc.study.kinds` lists the functions that
+# each module must define.
 _KINDS: dict[str, ModuleType] = {
     "simulation": simulated_designs,
     "section2": section2,
@@ -40,10 +40,10 @@ _KINDS: dict[str, ModuleType] = {
     "microarray": one_real_dataset,
     "realworld": many_real_datasets,
 }
-# Folder for results of the package's own studies, in the current folder: that of the package may
-# not be writable.
+# Default folder for the results of the paper's studies. It is in the current folder, since the
+# folder of the installed package may not be writable.
 _DEFAULT_OUT = Path("mrshc-study")
-# Packages whose versions are stored with the results: those that can change the numbers.
+# Packages whose versions are stored with the results, since they can change the numbers.
 _RECORDED_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
 
 
@@ -57,39 +57,41 @@ def run_study(
     n_jobs: int | None = None,
     progress: Progress = lambda *_: None,
 ) -> Path:
-    """Run a study and write its results, metadata and tables.
+    """Run a study, write its results, metadata and tables, and return the path of the results.
 
-    Finished tasks are stored while the study runs. If it is interrupted, the next call continues
-    it.
+    Finished tasks are stored while the study runs. If the study is interrupted, the next call
+    continues it.
 
     Parameters
     ----------
     name : str
         Name of the study, such as "table1".
     folder : Path, default=CONFIGS
-        Folder of its config; by default that of the paper's studies, which are part of the package.
+        Folder that contains the config of the study. The default is the folder of the paper's
+        studies, which is part of the package.
     out : Path or None, default=None
-        Folder for the results; by default that of the config or, for studies of the package,
+        Folder for the results. If None, it is the folder of the config or, for the paper's studies,
         `mrshc-study` in the current folder.
     replicates : int or None, default=None
-        Number of draws, in place of the config's. Such a trial does not replace results with all
-        draws: give it another folder.
+        Number of draws, which overrides the number in the config. The results of such a trial run
+        cannot be written to the folder of the config or to a folder with complete results.
     data : Path or None, default=None
-        Folder of real data sets.
+        Folder that contains the real data sets.
     n_jobs : int or None, default=None
         Number of workers; None means 1, -1 means all cores.
     progress : callable
-        Called with the number of finished tasks and the number of all tasks.
+        Function that is called with the number of finished tasks and the total number of tasks.
 
     Returns
     -------
     Path
-        The table of results, a CSV file.
+        Path of the table of results, a CSV file.
 
     Raises
     ------
     StudyError
-        If there is no such study, its config is wrong, or its data set is missing.
+        If there is no such study, its config is invalid, its data set is missing, or all tasks
+        failed.
     """
     study, target = load_study(folder, name), _results_folder(folder, out)
     if replicates is not None and replicates != study.replicates:
@@ -97,7 +99,8 @@ def run_study(
         study = replace(study, replicates=replicates)
     if n_jobs == 0:
         raise StudyError("The number of workers must be 1 or more, or -1 for every core, got 0.")
-    # Next to the results, so that figures can be moved by renaming.
+    # The working folder is inside the folder of the results, so that figures can be moved by
+    # renaming.
     work = target / f"{name}.partial"
     folders = Folders(data=data, out=work)
     tasks = _kind_module(study).tasks(study, folders)
@@ -111,14 +114,22 @@ def run_study(
 
 
 def _results_folder(folder: Path, out: Path | None) -> Path:
-    """Return the folder of the results: as given, or the default for a folder of configs."""
+    """Return the folder of the results.
+
+    This is `out` if it is not None. Otherwise it is the folder of the config or, for the paper's
+    studies, `mrshc-study` in the current folder.
+    """
     if out is not None:
         return out
     return _DEFAULT_OUT if folder == CONFIGS else folder
 
 
 def _refuse_trial(study: Study, replicates: int, target: Path) -> None:
-    """Refuse a trial where results with all draws belong or already are."""
+    """Raise StudyError if the results of a trial run must not be written to `target`.
+
+    In a trial run, the number of draws differs from that in the config. `target` must not be the
+    folder of the config, and must not contain complete results.
+    """
     metadata = _read_metadata(study, target)
     is_complete = metadata is not None and metadata.get("replicates") == study.replicates
     if is_complete or target.resolve() == study.folder.resolve():
@@ -134,19 +145,23 @@ def _refuse_trial(study: Study, replicates: int, target: Path) -> None:
 
 
 def _read_metadata(study: Study, target: Path) -> dict[str, Any] | None:
-    """Return the metadata of stored results; None if there are none."""
+    """Return the metadata of stored results; None if there are no stored results."""
     path = target / f"{study.name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, target: Path) -> None:
-    """Write the table of results and its metadata, and remove the journal."""
-    # In the order of the tasks, not of their completion: the file does not depend on the workers.
+    """Write the table of results and its metadata, and remove the journal.
+
+    Raises StudyError if all tasks failed.
+    """
+    # The rows are in the order of the tasks, not of their completion, so the file does not depend
+    # on the number of workers.
     rows = [row for task in sorted(tasks) for row in journal.rows[task]]
     if all("error" in row for row in rows):
-        journal.close(pictures_to=None)  # after a correction, all tasks must run again
+        journal.close(pictures_to=None)  # after a correction, all tasks must be run again
         raise StudyError(f"{study.name} failed everywhere, first with {rows[0]['error']}")
-    # Nullable types keep counts as integers where some are missing.
+    # With nullable types, counts remain integers even if some of them are missing.
     results = pd.DataFrame(rows).convert_dtypes()
     metadata = {
         "study": study.name,
@@ -157,7 +172,8 @@ def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, targe
         | {"python": platform.python_version()},
         "computer": {"architecture": platform.machine(), "cores": os.cpu_count()},
         "tasks": len(tasks),
-        # The sum over all tasks, also of those before an interruption and of parallel ones.
+        # Sum of the computing times of all tasks, including tasks that ran in parallel or before an
+        # interruption.
         "seconds": round(sum(journal.seconds[task] for task in tasks), 1),
     }
     write_text(target / f"{study.name}.csv", results.to_csv(index=False))
@@ -166,14 +182,14 @@ def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, targe
 
 
 def render_study(name: str, *, folder: Path = CONFIGS, out: Path | None = None) -> str:
-    """Write the results of a study as Markdown next to them, and return the text.
+    """Return the results of a study as Markdown, and write the text to the folder of the results.
 
     Parameters
     ----------
     name : str
         Name of the study.
     folder : Path, default=CONFIGS
-        Folder of its config.
+        Folder that contains the config of the study.
     out : Path or None, default=None
         Folder of the results, with the same default as in :func:`run_study`.
     """
@@ -184,9 +200,9 @@ def render_study(name: str, *, folder: Path = CONFIGS, out: Path | None = None) 
 
 
 def render_brief(name: str, *, folder: Path = CONFIGS, out: Path | None = None) -> str | None:
-    """Return a short table of results; None if this kind of study has none.
+    """Return a short table of results; None if this kind of study has no short table.
 
-    Parameters are those of :func:`render_study`.
+    The parameters are those of :func:`render_study`.
     """
     study = load_study(folder, name)
     if not hasattr(_kind_module(study), "render_brief"):
@@ -195,7 +211,10 @@ def render_brief(name: str, *, folder: Path = CONFIGS, out: Path | None = None) 
 
 
 def _refuse_other_config(study: Study, target: Path) -> None:
-    """Refuse stored results whose config differs in more than the display."""
+    """Raise StudyError if stored results were computed with another config.
+
+    Entries of the config that affect only the display are ignored.
+    """
     metadata = _read_metadata(study, target)
     if metadata is None or not study.has_same_computation(metadata["config"]):
         raise StudyError(
@@ -205,7 +224,11 @@ def _refuse_other_config(study: Study, target: Path) -> None:
 
 
 def _render_results(study: Study, results_folder: Path, *, brief: bool = False) -> str:
-    """Return stored results as Markdown, with reference values if the config folder has some."""
+    """Return stored results as Markdown, with reference values if there are any.
+
+    Reference values are read from references.csv in the folder of the config. Raises StudyError if
+    there are no stored results, or if they were computed with another config.
+    """
     if not (results_folder / f"{study.name}.csv").exists():
         raise StudyError(
             f"{study.name} has no results yet in {results_folder}. Run the study first."
@@ -215,14 +238,14 @@ def _render_results(study: Study, results_folder: Path, *, brief: bool = False) 
     path = study.folder / "references.csv"
     columns = ["study", "design", "method", "source"]
     references = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=columns)
-    # One file holds the reference values of all studies of a folder.
+    # One file contains the reference values of all studies in a folder.
     references = references[references["study"] == study.name]
     kind = _kind_module(study)
     return str((kind.render_brief if brief else kind.render)(study, results, references))
 
 
 def _kind_module(study: Study) -> ModuleType:
-    """Return the module that runs and renders a study."""
+    """Return the module that runs and renders a study; raise StudyError if its kind is unknown."""
     if study.kind not in _KINDS:
         raise StudyError(f"{study.name}.toml must name a kind out of {', '.join(_KINDS)}.")
     return _KINDS[study.kind]
@@ -237,13 +260,14 @@ def _run_remaining_tasks(
     n_jobs: int | None,
     progress: Progress,
 ) -> None:
-    """Run the tasks that the journal does not hold yet, and store each when it is finished."""
+    """Run the tasks that are not in the journal yet, and store each task when it is finished."""
     remaining = [task for task in tasks if task not in journal.rows]
     n_done = len(tasks) - len(remaining)
     progress(n_done, len(tasks))
     one_at_a_time = getattr(_kind_module(study), "ONE_AT_A_TIME", False)
-    # Processes, not threads: many small fits in one interpreter would wait for its lock.
-    # Unordered, so that a task is stored as soon as it is finished.
+    # The workers are processes and not threads, since many small fits in one interpreter would wait
+    # for its global lock. The generator is unordered, so that each task is stored as soon as it is
+    # finished.
     parallel = Parallel(n_jobs=1 if one_at_a_time else n_jobs, return_as="generator_unordered")
     finished = parallel(delayed(_run_and_time)(study, task, folders) for task in remaining)
     for k, (task, rows, seconds) in enumerate(finished, start=n_done + 1):
@@ -252,12 +276,16 @@ def _run_remaining_tasks(
 
 
 def _run_and_time(study: Study, task: Task, folders: Folders) -> tuple[Task, list[Row], float]:
-    """Return a task, its rows and its seconds; a task that fails has a row with its error."""
+    """Run a task, and return the task, its rows and its computing time in seconds.
+
+    If the task fails, it has a single row, which contains the error.
+    """
     kind = _kind_module(study)
     started = time.perf_counter()
     try:
         rows = kind.run_task(study, task, folders)
-    # An error of the config or of the data folder concerns all tasks, and ends the study.
+    # A StudyError is an error in the config or the data folder. It concerns all tasks, so it ends
+    # the study.
     except StudyError:
         raise
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The journal of a running study: finished tasks, from which an interrupted study continues."""
+"""The journal of a running study, which stores finished tasks in case of an interruption."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from mrshc.study.config import StudyError
 from mrshc.utils import step_journal
 from mrshc.utils.folder_lock import create_and_lock_folder, remove_locked_folder
 
-# A task is identified by positions in the lists of its config, such as (design, draw, method).
+# A task is identified by positions in the lists of its config and by the number of a draw, such as
+# (design, draw, method).
 Task = tuple[int, ...]
-# A row of the table of results: values by column.
+# A row of the table of results: values, with the names of the columns as keys.
 Row = dict[str, Any]
 
 
 @contextmanager
 def open_journal(folder: Path, *, fingerprint: str) -> Iterator[StudyJournal]:
-    """Yield the journal in a folder, locked against other processes."""
+    """Yield the journal in a folder, which is locked against use by other processes.
+
+    Raises StudyError if another process has locked the folder, or if the journal cannot be used.
+    """
     with create_and_lock_folder(folder) as is_locked:
         if not is_locked:
             raise StudyError(
@@ -31,26 +35,27 @@ def open_journal(folder: Path, *, fingerprint: str) -> Iterator[StudyJournal]:
 
 
 class StudyJournal:
-    """A folder with finished tasks, one on each line of a file, and with finished figures.
+    """A folder that contains a file of finished tasks, one on each line, and finished figures.
 
     Parameters
     ----------
     folder : Path
-        The folder; nothing else is stored in it.
+        Folder of the journal, which is not used for any other files.
     fingerprint : str
-        :attr:`Study.fingerprint` of the study.
+        Fingerprint of the study; see :attr:`Study.fingerprint`.
 
     Attributes
     ----------
     rows : dict of Task to list of Row
-        Rows of the finished tasks.
+        Rows of each finished task.
     seconds : dict of Task to float
-        Computing time of the finished tasks.
+        Computing time of each finished task.
 
     Raises
     ------
     StudyError
-        If the folder holds work of another config or of other code, or is damaged.
+        If the folder contains unfinished work of another config or of other code, or if the file is
+        damaged.
     """
 
     def __init__(self, folder: Path, *, fingerprint: str) -> None:
@@ -60,7 +65,7 @@ class StudyJournal:
         path = folder / "journal.jsonl"
         try:
             self._file = step_journal.StepJournal(path, work=fingerprint)
-            # The first line of the file is its header.
+            # Entries are numbered by their lines. The first line of the file is its header.
             for number, entry in enumerate(self._file.entries, start=2):
                 self._remember(_check_entry(entry, path, number=number))
         except step_journal.JournalMismatchError:
@@ -77,24 +82,24 @@ class StudyJournal:
 
     def add(self, task: Task, rows: list[Row], seconds: float) -> None:
         """Store a finished task."""
-        # Rounded, since times of a tenth of a millisecond are noise.
+        # The time is rounded, since differences below a tenth of a millisecond are noise.
         entry = {"task": task, "rows": rows, "seconds": round(seconds, 4)}
         self._remember(entry)
         self._file.append(entry)
 
     def _remember(self, entry: dict[str, Any]) -> None:
-        """Add an entry of the file to the finished tasks."""
+        """Add an entry of the file to `rows` and `seconds`."""
         task = tuple(entry["task"])
         self.rows[task] = entry["rows"]
         self.seconds[task] = entry["seconds"]
 
     def close(self, *, pictures_to: Path | None) -> None:
-        """Remove the folder of a complete study.
+        """Remove the folder of the journal after all tasks are finished.
 
         Parameters
         ----------
         pictures_to : Path or None
-            Folder to which the figures are moved; None to discard them.
+            Folder to which the figures are moved; if None, the figures are deleted.
         """
         if pictures_to is not None:
             for picture in sorted(self.folder.glob("*.png")):
@@ -103,13 +108,16 @@ class StudyJournal:
 
 
 def _journal_error(sentence: str, folder: Path, **fields: Any) -> StudyError:
-    """Return the error of a journal that cannot be used; it names the parameter `out`."""
+    """Return the error for a journal that cannot be used.
+
+    The message is made from `sentence`, in which {out} is replaced by the parameter `out`.
+    """
     return StudyError(Sentence(sentence, folder=folder, out=Parameter("out"), **fields))
 
 
 def _check_entry(entry: Any, path: Path, *, number: int) -> dict[str, Any]:
-    """Return an entry of the file; raise `DamagedJournalError` if it is no finished task."""
-    # The columns of the rows depend on the kind of study and are not checked.
+    """Return an entry of the file; raise DamagedJournalError if it is not a finished task."""
+    # The columns of the rows are not checked, since they depend on the kind of study.
     fields: dict[str, Any] = entry if isinstance(entry, dict) else {}
     if not (
         _is_list_of(fields.get("task"), int)
@@ -124,5 +132,5 @@ def _check_entry(entry: Any, path: Path, *, number: int) -> dict[str, Any]:
 
 
 def _is_list_of(values: Any, kind: type) -> bool:
-    """Tell whether a value is a list whose items are all exactly of one type."""
+    """Return whether a value is a list whose items are all exactly of the type `kind`."""
     return isinstance(values, list) and all(type(value) is kind for value in values)

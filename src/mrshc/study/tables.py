@@ -7,8 +7,8 @@ import pandas as pd
 
 from mrshc.study.config import Study, StudyError
 
-# Columns of the results: heading and number of decimals, about as many as the Monte Carlo error of
-# 100 draws leaves meaningful.
+# Columns of the results, each with its heading and number of decimals. About as many decimals are
+# shown as the Monte Carlo error of 100 draws justifies.
 QUANTITIES = {
     "cer": ("CER", 3),
     "recall": ("recall", 3),
@@ -23,7 +23,7 @@ QUANTITIES = {
 
 
 def check_columns(study: Study) -> None:
-    """Refuse a config whose `columns` name an unknown quantity."""
+    """Raise StudyError if the entry `columns` of a config is not a list of known quantities."""
     columns = study.option("columns")
     if not isinstance(columns, list) or not set(columns) <= set(QUANTITIES):
         known = ", ".join(QUANTITIES)
@@ -33,27 +33,30 @@ def check_columns(study: Study) -> None:
 
 
 def failure_note(results: pd.DataFrame) -> str:
-    """Return a line with the number of failed rows and the first error; empty if none failed."""
+    """Return a line with the number of failed rows and the first error.
+
+    The text is empty if no row failed.
+    """
     failed = results["error"].dropna().tolist() if "error" in results else []
     return f"\n{len(failed)} failed, the first with: {failed[0]}\n" if failed else ""
 
 
 def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
-    """Return one table for each design: for every method, reference values, then the results.
+    """Return one Markdown table for each design, with reference values and results of each method.
 
     Parameters
     ----------
     results : DataFrame
-        Results, a row for each (design, draw, method).
+        Results, with one row for each (design, draw, method).
     references : DataFrame
-        Values from other sources, a row for each (design, method, source).
+        Values from the paper or from R, with one row for each (design, method, source).
     columns : list of str
         Keys of `QUANTITIES` to show.
     """
     results, references = _add_missing_columns(results), _add_missing_columns(references)
     headings = ["method", "source", *(QUANTITIES[column][0] for column in columns)]
     parts = []
-    # In the order of the config, which is that of the results.
+    # The designs are in the order of the results, which is the order in the config.
     for design, of_design in results.groupby("design", sort=False):
         rows = []
         for method, of_method in of_design.groupby("method", sort=False):
@@ -65,7 +68,7 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
                 rows.append([str(method), reference["source"] + n_draws, *cells])
             cells = [_format_cell(*mean_and_error(of_method[q]), q) for q in columns]
             rows.append([f"**{method}**", "**mrshc**", *cells])
-            # Failed draws are missing in the means: their number is shown.
+            # Failed draws are not included in the means, so their number is shown.
             failed = of_method["error"].notna().sum() if "error" in of_method else 0
             if failed:
                 rows.append(["", f"{failed} draws failed", *[""] * len(columns)])
@@ -75,7 +78,7 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
 
 
 def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
-    """Return a table of the first design: for each method, results and values of the paper."""
+    """Return a Markdown table of the first design: results and the paper's values by method."""
     results, references = _add_missing_columns(results), _add_missing_columns(references)
     results = results[results["design"] == results["design"].iloc[0]]
     shown = references["design"] == results["design"].iloc[0]
@@ -95,34 +98,42 @@ def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: lis
 
 
 def _add_missing_columns(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with columns for every quantity and its error; NaN where it has none."""
+    """Return a table with columns for every quantity and its standard error.
+
+    Columns that the table does not have are filled with NaN, except `claimed`, which is computed.
+    """
     wanted = [name for q in QUANTITIES for name in (q, f"{q}_se")]
     table = table.reindex(columns=table.columns.union(wanted, sort=False))
-    # Only methods that choose the number of clusters can decide that there is no structure.
+    # `claimed` is whether a method found more than one cluster. It is defined only for methods that
+    # choose the number of clusters.
     n_clusters = table["n_clusters"]
     return table.assign(claimed=(n_clusters > 1).where(n_clusters.notna()))
 
 
 def markdown_table(headings: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table; `rows` hold the texts of the cells."""
+    """Return a Markdown table; `headings` and `rows` contain the texts of its cells."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
 def mean_and_error(values: pd.Series) -> tuple[float, float]:
-    """Return the mean over draws and its standard error; NaN where they are not defined."""
+    """Return the mean over draws and its standard error; NaN for a value that is not defined."""
     observed = values.dropna()
     if observed.empty:
         return np.nan, np.nan
-    # One draw has no standard error.
+    # The standard error is not defined for a single draw.
     return float(observed.mean()), float(observed.sem()) if len(observed) > 1 else np.nan
 
 
 def _format_cell(mean: float, error: float, quantity: str) -> str:
-    """Return a mean with its error in parentheses; without it if it is unknown or zero."""
+    """Return a mean as text, with its standard error in parentheses.
+
+    The error is omitted if it is NaN or zero. The text is empty if the mean is NaN.
+    """
     digits = QUANTITIES[quantity][1]
     if np.isnan(mean):
         return ""
     shown = f"{mean:.{digits}f}"
-    # The error of a quantity that is the same in every draw is not exactly zero, owing to rounding.
+    # If a quantity is the same in every draw, its computed error may not be exactly zero, owing to
+    # rounding.
     return shown if np.isnan(error) or error < 1e-12 else f"{shown} ({error:.{digits}f})"

@@ -1,6 +1,6 @@
-"""The command line: parses options, calls :mod:`mrshc.app`, and prints its messages.
+"""The command line: parse options, call :mod:`mrshc.app`, and print messages.
 
-Commands import the library when they run, so that `--help` appears without delay.
+Commands import the library only when they run, so `--help` is shown without delay.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ from mrshc.app.cli.study_command import study
 from mrshc.errors import ResourceLostError, UserError, reword
 from mrshc.utils.text_cleaning import clean_text
 
-# In the order in which the help lists them: a new user begins with the demo.
+# The help lists the commands in this order: a new user begins with the demo.
 COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, compare, report, study)
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
-    """Return the application; only commands among the arguments import the choices of options."""
+    """Return the command-line application.
+
+    The valid choices of options are imported only for commands that are among `arguments`, since
+    the import takes time.
+    """
     app = typer.Typer(
         help="""Sparse hierarchical clustering of data with few samples and many features, most of
         which are noise. Finds groups of samples, their tree, and the features that separate them.
@@ -41,7 +45,7 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
         """,
         no_args_is_help=True,
         add_completion=False,
-        # Errors of mrshc itself are shown with Python's traceback, which users can report.
+        # Errors in mrshc are shown with Python's plain traceback, which users can report.
         pretty_exceptions_enable=False,
     )
     for command in COMMANDS:
@@ -54,8 +58,8 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
 def main() -> None:
     """Run the command line.
 
-    Exit codes: 0 on success, 2 if the request or the files are at fault, 1 on an error in mrshc,
-    130 after Ctrl-C and 143 after SIGTERM.
+    The exit code is 0 on success, 2 after an error in the request or the files, 1 after an error in
+    mrshc, 130 after Ctrl-C, and 143 after SIGTERM.
     """
     _configure_output()
     handle_termination()
@@ -73,17 +77,18 @@ def main() -> None:
 
 def _configure_output() -> None:
     """Make output possible in any locale, and show warnings of mrshc as plain sentences."""
-    # matplotlib logs a warning if it cannot write to its cache, which costs a second at most.
+    # Matplotlib logs a warning if its cache is not writable. The warning is not shown, since a
+    # missing cache costs a second at most.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     for stream in (sys.stdout, sys.stderr):
-        # Streams that a caller has replaced may not have this method.
+        # A stream that was replaced by a calling program may not have the method `reconfigure`.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     warnings.formatwarning = _format_warning
 
 
 def _format_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
-    """Return a warning of mrshc as one line; others as Python formats them."""
+    """Return a warning of mrshc as one line; format other warnings as Python does."""
     if category.__module__.startswith("mrshc."):
         return f"mrshc: {message}\n"
     return _default_format_warning(message, category, *rest, **more)
@@ -93,14 +98,15 @@ _default_format_warning = warnings.formatwarning
 
 
 def _exit_with_message(sentence: str) -> None:
-    """Print an error message and end with the exit code for mistakes of the user."""
-    # File names and messages of libraries may contain control characters and line breaks.
+    """Print an error message, and end the process with the exit code for errors of the user."""
+    # File names and messages of libraries may contain control characters and line breaks, which
+    # `clean_text` replaces.
     sys.stderr.write(f"mrshc: {clean_text(sentence)}\n")
     sys.exit(2)
 
 
 def _out_of_memory_message(error: MemoryError) -> str:
-    """Return a message that says how to need less memory."""
+    """Return a message that explains how to reduce the memory that a run needs."""
     detail = f" ({clean_text(str(error)).rstrip('.')})" if str(error) else ""
     return fill_lists(
         f"Not enough memory{detail}. Keep fewer features with --top-variance, store the table as "
@@ -109,10 +115,10 @@ def _out_of_memory_message(error: MemoryError) -> str:
 
 
 def _os_error_message(error: OSError) -> str:
-    """Return a message that names the file which could not be read or written."""
+    """Return a message that names the file that could not be read or written."""
     from mrshc.core.data.data_matrix import UnreadableError
 
-    # Errors of mrshc are complete sentences already.
+    # The messages of these errors are already complete sentences.
     if isinstance(error, UnreadableError | ResourceLostError):
         return str(error)
     file = error.filename or "the output"

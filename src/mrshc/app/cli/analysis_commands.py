@@ -1,4 +1,4 @@
-"""`mrshc cluster`, `mrshc compare` and `mrshc report`: analyse a table, write a folder."""
+"""`mrshc cluster`, `mrshc compare` and `mrshc report`: analyse a table and write its results."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from mrshc.utils.text_cleaning import clean_text
 if TYPE_CHECKING:
     from mrshc.app import Plan
 
-# Options that do not change the result: the command stored with a result leaves them out, so that
-# it is the same for a run that was interrupted and resumed.
+# Options that do not change the result. The command that is stored with a result omits them, so a
+# run that was interrupted and resumed has the same command as an uninterrupted run.
 _OPTIONS_WITHOUT_EFFECT = {"--resume", "--overwrite", "--quiet", "--json"}
-# Largest table of classes by clusters that is printed, in cells: about what fits on one screen.
-# Not tuned: results do not depend on it.
+# Maximum number of cells of a printed table of classes by clusters: about as many as fit on one
+# screen. The value is not tuned: it does not affect results.
 _MAX_TABLE_CELLS = 150
 
 
@@ -58,9 +58,9 @@ def cluster(
 ) -> None:
     """Find groups of samples in a table, and the features that separate them.
 
-    Reads the table, reports how it was read, fits the method, and writes a folder with the
-    clusters, the features, the tree, pictures, and a report (report.html) to open in a browser. The
-    tables are CSV, GCT and Newick files, which other programs can open.
+    Read the table, report how it was read, fit the method, and write a folder with the clusters,
+    the features, the tree, pictures, and a report (report.html) to open in a browser. The tables
+    and the tree are CSV, GCT and Newick files, which other programs can open.
 
     Example: mrshc cluster expression.tsv --out result
 
@@ -74,7 +74,7 @@ def cluster(
 
     Example: mrshc cluster big.tsv --out result --resume (after an interruption)
 
-    Example: mrshc cluster big.h5ad --out result (also if it does not fit into memory)
+    Example: mrshc cluster big.h5ad --out result (even if the data do not fit into memory)
 
     Example: mrshc cluster big.zarr --out result --dask tcp://10.0.0.1:8786
 
@@ -84,15 +84,15 @@ def cluster(
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
 
-    # Before the table is read, which may take minutes.
+    # The output folder is checked before the table is read, since reading may take minutes.
     outputs.refuse_existing(out, overwrite=running.overwrite or resume)
     parameters = fitting.to_parameters() | running.to_parameters()
     steps = preprocessing.make_steps()
     output = TerminalOutput(quiet=running.quiet or json)
     options = {"dask": backend_options.dask, "device": backend_options.device}
     with analysis.open_backend(**options) as backend:
-        # Data that go to another backend need not be read into memory first, unless a step or a
-        # parameter needs them there.
+        # Data for a cluster or a device need not be read into memory first, unless a preprocessing
+        # step or --robust needs them in memory.
         prefers_out_of_core = backend_options.is_given and not (steps or fitting.robust)
         table = reading.read(file, output, prefers_out_of_core=prefers_out_of_core)
         plan = _make_plan(
@@ -106,7 +106,7 @@ def cluster(
         )
         run_plan(plan, out, output, resume=resume, overwrite=running.overwrite)
     if json:
-        # JSON is UTF-8 in any locale, so the bytes are written without encoding them.
+        # JSON is UTF-8 in any locale, so the bytes of the file are written unchanged.
         sys.stdout.buffer.write((out / "result.json").read_bytes())
 
 
@@ -128,8 +128,9 @@ def compare(
 
     The methods are: {compared methods}
 
-    HC-HMV takes as many features as MrSHC chose. Writes a folder with the trees of all methods in
-    one picture, a table of their scores, and a report (report.html) to open in a browser.
+    HC-HMV uses as many features as MrSHC selected. The command writes a folder with the trees of
+    all methods in one picture, a table of their scores, and a report (report.html) to open in a
+    browser.
 
     Example: mrshc compare expression.tsv --samples clinic.csv --truth subtype --out comparison
 
@@ -150,9 +151,10 @@ def compare(
         **sparse_method_parameters(selection, refine=refine, robust=robust),
         **running.to_parameters(),
     }
-    # A comparison needs the data in memory: no backend is offered.
+    # A comparison needs the data in memory, so this command has no options for other backends.
     table = reading.read(file, output)
-    # Before the plan, which would make a pass over out-of-core data.
+    # This check comes before the plan is made, since making the plan would need a pass over
+    # out-of-core data.
     analysis.refuse_out_of_core_comparison(table)
     steps, truth = preprocessing.make_steps(), reading.truth
     plan = _make_plan(output, table, parameters=parameters, steps=steps, truth=truth)
@@ -165,7 +167,7 @@ def compare(
         with output.show_status("Drawing"):
             k = analysis.comparison_n_clusters(plan, n_clusters)
             outputs.write_comparison(plan, comparison, work / "result", n_clusters=k)
-    # As objects, so that missing scores can be shown as empty cells.
+    # The scores are converted to objects, so that missing scores can be shown as empty cells.
     scores = convert_counts_to_integers(comparison.scores).reset_index().astype(object).fillna("")
     output.print_table(scores.columns, scores.map(_format_score).to_numpy())
     for sentence in analysis.comparison_notes(comparison, plan):
@@ -178,11 +180,11 @@ def report(
         Path, typer.Argument(help="Folder that mrshc cluster or mrshc compare has written.")
     ],
 ) -> None:
-    """Write the report of a finished run again, from the tables in its folder.
+    """Write the report of a finished run again, from the files in its folder.
 
     Example: mrshc report result
     """
-    # First of all, since the import below may need a temporary folder.
+    # The temporary folder is set first, since the import below may need it.
     use_temporary_folder_of(folder / "report.html")
     from mrshc.report import write_report
 
@@ -190,10 +192,14 @@ def report(
 
 
 def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:
-    """Return the plan of a run; `options` are those of `mrshc.app.plan_of`, except the command."""
+    """Return the plan of a run.
+
+    `options` are keyword arguments of `mrshc.app.make_plan`, except `command`.
+    """
     from mrshc import app as analysis
 
-    # The program may have been started under another path; the command is always mrshc.
+    # The program may have been started under another name or path, but the stored command always
+    # begins with "mrshc".
     words = ["mrshc", *(word for word in sys.argv[1:] if word not in _OPTIONS_WITHOUT_EFFECT)]
     command = clean_text(shlex.join(words))
     with output.show_status("Preparing the data"):
@@ -204,12 +210,12 @@ def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:
 
 
 def _format_score(value: Any) -> str:
-    """Return a score with three decimals; counts and texts unchanged."""
+    """Return a score as text: floats with three decimals, counts and texts unchanged."""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _print_preprocessing(plan: Plan, output: TerminalOutput) -> None:
-    """Print what preprocessing did, indented under the sentence on the table."""
+    """Print a summary of the preprocessing, indented below the sentence on the table."""
     from mrshc import app as analysis
 
     for sentence in analysis.preprocessing_summary(plan):
@@ -217,7 +223,7 @@ def _print_preprocessing(plan: Plan, output: TerminalOutput) -> None:
 
 
 def _print_location(out: Path, output: TerminalOutput) -> None:
-    """Print where the results are and which file to open first."""
+    """Print the path of the output folder and the file to open first."""
     output.print_sentence(f"Results written to {out}; open {out / 'report.html'}")
 
 
@@ -239,7 +245,7 @@ def run_plan(
     out : Path
         Output folder.
     output : TerminalOutput
-        Where sentences and progress go.
+        Object that prints sentences and progress.
     resume : bool, default=False
         Whether to continue an interrupted run.
     overwrite : bool, default=False
@@ -252,7 +258,8 @@ def run_plan(
     from mrshc.utils.progress import progress_bar
 
     _print_preprocessing(plan, output)
-    # A script may start a finished run again with --resume: it ends at once, successfully.
+    # A script may repeat a finished run with --resume. The repeated run ends at once and without an
+    # error.
     if resume and _has_complete_result(plan, out, overwrite=overwrite):
         output.print_sentence(f"{out} holds the complete result already.")
         return
@@ -268,7 +275,8 @@ def run_plan(
                 result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted))
             with progress_bar("Writing", visible=output.shows_progress) as progress:
                 outputs.write_outputs(result, work / "result", progress=progress)
-    # Only for interruptions: after an error in the request, resuming would fail again.
+    # The advice to resume is printed only after interruptions and failures of the system. After an
+    # error in the request, the resumed run would fail again.
     except (KeyboardInterrupt, SystemExit, MemoryError, OSError):
         if outputs.can_resume(out):
             resume_options = "--resume --overwrite" if overwrite else "--resume"
@@ -279,7 +287,7 @@ def run_plan(
 
 
 def _print_result(result: Any, output: TerminalOutput) -> None:
-    """Print the summary of a result, and a small table of classes by clusters."""
+    """Print the summary of a result, and the table of classes by clusters if it is small."""
     from mrshc import app as analysis
     from mrshc.report.sentences import classes_in_clusters
 
@@ -292,9 +300,9 @@ def _print_result(result: Any, output: TerminalOutput) -> None:
 
 
 def _has_complete_result(plan: Plan, out: Path, *, overwrite: bool) -> bool:
-    """Tell whether a folder holds the complete result of a plan.
+    """Return whether a folder contains the complete result of a plan.
 
-    An incomplete result is refused, unless it may be replaced.
+    Raises UserError if the result is incomplete and may not be replaced.
     """
     from mrshc.app import output_folder as outputs
     from mrshc.errors import UserError

@@ -19,10 +19,11 @@ def demo(
         int, typer.Option(min=0, max=2**32 - 1, help="Seed of the simulation and of the search.")
     ] = 1,
 ) -> None:
-    """Simulate data with three known clusters, cluster them, and write all results.
+    """Simulate data with three known clusters, cluster the data, and write all results.
 
-    The data are Simulation I of the paper: 60 samples and 500 features, of which 50 separate the
-    clusters. The number of features, the rank and the number of clusters are chosen by the method.
+    The data are those of Simulation I of the paper: 60 samples and 500 features, of which 50
+    separate the clusters. The method chooses the number of features, the rank and the number of
+    clusters.
 
     Example: mrshc demo
 
@@ -38,10 +39,11 @@ def demo(
     from mrshc.io import Table
 
     data = make_simulation_1(seed)
-    # Type object, as tables that are read from files have it.
+    # The names have dtype object, as in tables that are read from files.
     samples = np.array(data.sample_names, dtype=object)
     features = np.array(data.feature_names, dtype=object)
-    # An annotation of the features, by which the result shows how many were found.
+    # With this annotation of the features, the result shows how many of the selected features are
+    # useful.
     kinds = np.where(data.support, "useful", "noise").astype(object)
     table = Table(
         X=data.X,
@@ -61,21 +63,21 @@ def demo(
     )
     plan = make_plan(
         table,
-        # The defaults of the estimator, which are the procedure of the paper.
+        # All other parameters keep their defaults, which give the procedure of the paper.
         parameters={"random_state": seed, "n_jobs": -1},
         truth="true class",
         command=f"mrshc demo --seed {seed}",
     )
-    # An earlier demo may be replaced without asking; a result of the user may not.
+    # The result of an earlier demo is replaced; any other result is not.
     command = str(outputs.read_description(out).get("command", ""))
     is_earlier_demo = command.startswith("mrshc demo")
     _refuse_other_results(out, is_earlier_demo=is_earlier_demo)
-    # The search takes seconds, so that it need not be resumable.
+    # The search takes only seconds, so it need not be resumable.
     run_plan(plan, out, output, overwrite=is_earlier_demo, resumable=False)
 
 
 def _refuse_other_results(out: Path, *, is_earlier_demo: bool) -> None:
-    """Refuse a folder with a result, or unfinished work, that is not from the demo."""
+    """Raise UserError if a folder contains a result or unfinished work not from the demo."""
     from mrshc.app import output_folder as outputs
     from mrshc.errors import UserError
 

@@ -1,7 +1,7 @@
 """Help texts and messages of the command line that list registered formats, rules and methods.
 
-The registries are imported when a help text is shown, not before: the command line must start
-without numpy and pandas. Until then, a help text holds a placeholder for each list.
+The command line must start without numpy and pandas, so the registries are imported only when a
+help text is shown. Until then, a help text contains a placeholder for each list.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typer.core import TyperCommand
 from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.errors import reword
 
-# Placeholders in help texts. Braces cannot be mistaken for the brackets of rich's markup.
+# Placeholders in help texts. They are enclosed in braces, since Rich interprets square brackets as
+# markup.
 TABLE_FORMATS = "{table formats}"
 BLOCK_FORMATS_AND, BLOCK_FORMATS_OR = "{formats and}", "{formats or}"
 SELECTION_RULES = "{selection rules}"
@@ -25,9 +26,10 @@ class CommandWithLists(TyperCommand):
     """A command whose help texts may contain placeholders for lists."""
 
     def format_help(self, *arguments: Any, **named: Any) -> None:
-        """Write the help with the lists filled in."""
+        """Write the help text, with each placeholder replaced by its list."""
         self.help = _unwrap_paragraphs(fill_lists(self.help or ""))
-        # Typer gives arguments a help text too, which click does not know.
+        # In Typer, arguments have a help text as well; in Click, on which Typer is based, only
+        # options do.
         for parameter in self.params:
             if text := getattr(parameter, "help", None):
                 parameter.help = fill_lists(text)  # type: ignore[attr-defined]
@@ -35,8 +37,8 @@ class CommandWithLists(TyperCommand):
 
 
 def _unwrap_paragraphs(text: str) -> str:
-    """Return a text with one line for each paragraph, which is wrapped to the terminal later."""
-    # Typer keeps line breaks within paragraphs, those of the source code.
+    """Return a text with each paragraph on one line, to be wrapped to the terminal width later."""
+    # Typer would keep the line breaks of the source code within a paragraph.
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
@@ -49,14 +51,17 @@ def fill_lists(text: str) -> str:
 
 
 def _list_block_formats(conjunction: str) -> str:
-    """Return the formats that can be read in blocks, such as ".npy, .h5ad or .zarr"."""
+    """Return the file formats that can be read in blocks, such as ".npy, .h5ad or .zarr"."""
     from mrshc.io.formats import list_formats
 
     return list_formats(conjunction, in_blocks=True)
 
 
 def _list_selection_rules() -> str:
-    """Return the names of the rules, each with its summary; the first is the default."""
+    """Return the names of the selection rules, each with its summary.
+
+    The first rule is marked as the default.
+    """
     from mrshc.core.selection import RULES
 
     default = next(iter(RULES))
@@ -68,25 +73,25 @@ def _list_selection_rules() -> str:
 
 
 def _list_methods() -> str:
-    """Return the keys of the methods, each with its summary."""
+    """Return the keys of all methods, each with its summary."""
     from mrshc.methods import METHODS
 
     return "; ".join(f"{m.key}: {m.summary or m.name}" for m in METHODS.values()) + "."
 
 
 def _list_compared_methods() -> str:
-    """Return the labels of the methods that `compare` fits, each with its summary."""
+    """Return the labels of the methods that `mrshc compare` fits, each with its summary."""
     from mrshc.methods import compared_methods
 
     return "; ".join(f"{m.label}: {m.summary or m.name}" for m in compared_methods()) + "."
 
 
 def _list_table_formats() -> str:
-    """Return the table formats: those that are read as streams, then the others."""
+    """Return the file formats of tables: first those that are read as streams, then the others."""
     from mrshc.io.formats import known_formats, list_formats
     from mrshc.io.streams import COMPRESSED_SUFFIXES
 
-    # Only streams can be compressed: the others are folders or archives.
+    # Only formats that are read as streams can be compressed; the others are folders or archives.
     others = [
         f", or {', '.join(known.labels)}, {known.container}"
         for known in known_formats()

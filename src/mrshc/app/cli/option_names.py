@@ -1,4 +1,4 @@
-"""Names of parameters of the library on the command line: the options that set them."""
+"""Names of the command-line options that set parameters of the library."""
 
 from __future__ import annotations
 
@@ -15,23 +15,29 @@ from mrshc.errors import Parameter, Setting
 
 @dataclass(frozen=True, slots=True)
 class SetsParameter:
-    """Annotation of an option whose name differs from that of the parameter it sets."""
+    """Annotation of an option whose name differs from the name of its parameter.
+
+    Attributes
+    ----------
+    parameter : str
+        Name of the parameter that the option sets.
+    """
 
     parameter: str
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option as it is declared.
+    """Name and type of a command-line option.
 
     Attributes
     ----------
     name : str
-        Long name, with its dashes.
+        Long name, including the dashes.
     is_flag : bool
         Whether the option takes no value.
     off_name : str or None
-        Name of the option that sets a flag to False, if there is one.
+        Name of the option that sets a flag to False; None if there is no such option.
     """
 
     name: str
@@ -39,14 +45,17 @@ class Option:
     off_name: str | None
 
     def format_with_value(self, value: Any) -> str:
-        """Return the option as it is typed to set a value; `...` stands for any value."""
+        """Return the option as it is typed on the command line to set a value.
+
+        If `value` is `...`, the option is returned without a value.
+        """
         if self.is_flag:
             return self.off_name if value is False and self.off_name else self.name
         return self.name if value is ... else f"{self.name} {shlex.quote(str(value))}"
 
 
 def option_for_parameter(parameter: Parameter) -> str:
-    """Return the option that sets a parameter, or the parameter's own name if none does."""
+    """Return the option that sets a parameter, or the name of the parameter if no option does."""
     option = _options_by_parameter().get(parameter.name)
     if option is None:
         return str(parameter)
@@ -57,8 +66,8 @@ def option_for_parameter(parameter: Parameter) -> str:
 
 @cache
 def _options_by_parameter() -> dict[str, Option]:
-    """Return the options of all commands by the parameters that they set."""
-    from mrshc.app.cli import COMMANDS  # imported here, since that module imports this one
+    """Return the options of all commands, with the parameters that they set as keys."""
+    from mrshc.app.cli import COMMANDS  # an import at the top would be circular
 
     options: dict[str, Option] = {}
     for command in COMMANDS:
@@ -66,20 +75,22 @@ def _options_by_parameter() -> dict[str, Option]:
         for name, hint in hints.items():
             kind, *annotations = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             declared = next((a for a in annotations if isinstance(a, OptionInfo)), None)
-            if declared is None:  # an argument
+            if declared is None:  # an argument, not an option
                 continue
             parameter = next(
                 (a.parameter for a in annotations if isinstance(a, SetsParameter)), name
             )
-            # Within Annotated, typer stores the first name as a default until it makes the command.
+            # Inside Annotated, typer stores the first name as `default` until the command is
+            # created.
             names = (declared.default, *(declared.param_decls or ()))
-            # The first command wins: options of the same name mean the same in all of them.
+            # If several commands have the option, that of the first command is used, since options
+            # with the same name have the same meaning in all commands.
             options.setdefault(parameter, _parse_declaration(name, kind, names))
     return options
 
 
 def _parse_declaration(field: str, kind: Any, names: tuple[Any, ...]) -> Option:
-    """Return an option from its declaration, such as --in-memory/--out-of-core."""
+    """Return an option from its declared names, such as --in-memory/--out-of-core."""
     long_names = [name for name in names if isinstance(name, str) and name.startswith("--")]
     on, _, off = (long_names or ["--" + field.replace("_", "-")])[0].partition("/")
     return Option(name=on, is_flag=bool in (kind, *get_args(kind)), off_name=off or None)

@@ -1,7 +1,7 @@
-"""Groups of options: commands take dataclasses, which are expanded into single options for typer.
+"""Groups of options: dataclasses whose fields are expanded into individual options for typer.
 
-A group keeps together options that several commands share. Typer reads the signature of a command,
-so the expanded command gets a signature in which every field of a group is a parameter.
+A group contains options that several commands share. Typer reads the signature of a command, so the
+expanded command has a signature in which every field of a group is a parameter.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from typing import Annotated, Any, cast, get_args, get_type_hints
 
 @dataclass(frozen=True, slots=True)
 class ChoiceFrom:
-    """Annotation of an option whose values are the names in a registry or list of the library.
+    """Annotation of an option whose valid values are the names in a list of the library.
 
-    The list is imported only for the command that is called, so that the help of the other commands
-    does not wait for it.
+    The list is imported only for the command that is called, so that the help of other commands is
+    shown without delay.
 
     Attributes
     ----------
     module : str
-        Module that holds the list.
+        Module that defines the list.
     name : str
-        Name of a sequence of texts, or of a mapping with texts as keys.
+        Name of the list in the module: a sequence of strings, or a mapping with strings as keys.
     """
 
     module: str
     name: str
 
     def make_enum(self) -> Any:
-        """Return the names as an enumeration, the type by which typer knows choices."""
+        """Return the names as an enumeration, which typer needs as the type of the option."""
         names = getattr(import_module(self.module), self.name)
-        # The cast is for mypy, which takes the call for the definition of a class.
+        # Without the cast, mypy would interpret the call as the definition of a class.
         return cast(Any, StrEnum)(self.name.title(), {name: name for name in names})
 
 
@@ -47,12 +47,12 @@ def expand_options(command: Callable[..., None], *, choices: bool) -> Callable[.
     Parameters
     ----------
     command : callable
-        Its parameters are options, arguments, and dataclasses of options.
+        Function whose parameters are options, arguments and dataclasses of options.
     choices : bool
-        Whether options annotated with `ChoiceFrom` take their values from the library. Otherwise
-        they take any text, which is enough for a command that is not called.
+        Whether options annotated with `ChoiceFrom` accept only the names in their list. Otherwise
+        they accept any text, which is enough for a command that is not called.
     """
-    # Annotations are texts in modules with postponed evaluation: resolve them.
+    # With postponed evaluation, annotations are strings, which must be resolved.
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     with_choices = {o.name for o in _iterate_options(command, hints) if _find_choice(o) is not None}
@@ -60,7 +60,7 @@ def expand_options(command: Callable[..., None], *, choices: bool) -> Callable[.
 
     @wraps(command)
     def expanded(**given: Any) -> None:
-        # Typer passes members of enumerations, but the library compares with plain texts.
+        # Typer passes members of enumerations, but the library expects strings.
         given |= {name: enum_to_text(given[name]) for name in with_choices}
         grouped = {
             name: cast(Any, kind)(**{f.name: given.pop(f.name) for f in fields(kind)})
@@ -74,7 +74,7 @@ def expand_options(command: Callable[..., None], *, choices: bool) -> Callable[.
 
 
 def _iterate_options(command: Callable[..., None], hints: dict[str, Any]) -> Iterator[Parameter]:
-    """Yield the parameters of a command, with every group replaced by its fields."""
+    """Yield the parameters of a command, with every group of options replaced by its fields."""
     for name, parameter in signature(command).parameters.items():
         kind = hints[name]
         if is_dataclass(kind):
@@ -83,12 +83,16 @@ def _iterate_options(command: Callable[..., None], hints: dict[str, Any]) -> Ite
         else:
             options = {name: (kind, parameter.default)}
         for option, (annotation, default) in options.items():
-            # Keyword-only: typer passes all values by name, and defaults may come in any order.
+            # The parameters are keyword-only, since typer passes all values by name. Parameters
+            # with and without defaults may then be in any order.
             yield Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _add_choices(option: Parameter, *, choices: bool) -> Parameter:
-    """Return an option with its choices as type and default, if it has any and `choices` is set."""
+    """Return an option whose type is the enumeration of its choices.
+
+    The option is returned unchanged if it has no choices or if `choices` is False.
+    """
     choice = _find_choice(option)
     if choice is None or not choices:
         return option
@@ -103,11 +107,11 @@ def _add_choices(option: Parameter, *, choices: bool) -> Parameter:
 
 
 def _find_choice(option: Parameter) -> ChoiceFrom | None:
-    """Return the `ChoiceFrom` annotation of an option, if it has one."""
+    """Return the `ChoiceFrom` annotation of an option; None if it has no such annotation."""
     annotations = getattr(option.annotation, "__metadata__", ())
     return next((a for a in annotations if isinstance(a, ChoiceFrom)), None)
 
 
 def enum_to_text(value: Any) -> Any:
-    """Return the text of a member of an enumeration; any other value unchanged."""
+    """Return the text of an enumeration member; return any other value unchanged."""
     return value.value if isinstance(value, StrEnum) else value

@@ -1,4 +1,4 @@
-"""Options that several commands share, in groups, with their help texts."""
+"""Options and groups of options that several commands share, with their help texts."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 
 class FeatureAxis(StrEnum):
-    """Axis of a table that holds the features."""
+    """Axis of a table that contains the features."""
 
     rows = "rows"
     columns = "columns"
 
 
 class ImputationAxis(StrEnum):
-    """Axis along which nearest neighbours are searched for imputation."""
+    """Axis along which imputation searches for nearest neighbours."""
 
     features = "features"
     samples = "samples"
 
 
 class StandardizedAxis(StrEnum):
-    """Axis, or both axes one after the other, to be standardised."""
+    """Axis to be standardised; "both" stands for both axes, one after the other."""
 
     samples = "samples"
     features = "features"
@@ -49,7 +49,7 @@ class StandardizedAxis(StrEnum):
 
 
 class Centering(StrEnum):
-    """Means that are subtracted before the components are computed."""
+    """Means that are subtracted from the data before sparse components are computed."""
 
     columns = "columns"
     grand = "grand"
@@ -57,7 +57,7 @@ class Centering(StrEnum):
 
 
 def _option_factory(panel: str) -> Callable[..., Any]:
-    """Return a function that makes options of one panel of the help."""
+    """Return a function that creates options for one panel of the help text."""
 
     def make_option(*names: str, **about: Any) -> Any:
         return typer.Option(*names, rich_help_panel=panel, **about)
@@ -70,9 +70,9 @@ _preprocessing_option = _option_factory("Preparing the data")
 _method_option = _option_factory("Method")
 _run_option = _option_factory("Running")
 
-# Options of more than one command. Options that take a number or "auto" are texts, since typer has
-# no type for them; those with choices are texts too, and get the choices from the library when the
-# command is called.
+# Options that several commands have. Options that take a number or "auto" are declared as strings,
+# since typer has no type for such values. Options with choices are also declared as strings; their
+# choices are imported from the library when the command is called.
 FileArgument = Annotated[
     str,
     typer.Argument(
@@ -151,7 +151,7 @@ ResumeOption = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """Options on how the table is read."""
+    """Options for reading the table."""
 
     features: Annotated[
         FeatureAxis | None,
@@ -160,7 +160,7 @@ class ReadingOptions:
             help="Whether features are in rows or in columns; by default, the longer side.",
         ),
     ] = None
-    # Matched by name, since the order of samples in two files rarely agrees.
+    # Samples in the two tables are matched by name, since their order rarely agrees.
     samples: Annotated[
         Path | None,
         _reading_option(
@@ -193,7 +193,7 @@ class ReadingOptions:
         str | None,
         _reading_option("--decimal", help="Decimal mark, . or a comma; detected by default."),
     ] = None
-    # None: decided by the size of the data and the free memory.
+    # If None, the choice depends on the size of the data and the free memory.
     in_memory: Annotated[
         bool | None,
         _reading_option(
@@ -208,21 +208,21 @@ class ReadingOptions:
     def read(
         self, file: str, output: TerminalOutput, *, prefers_out_of_core: bool = False
     ) -> Table:
-        """Read the table, and print how it was understood.
+        """Read and return the table, and print how it was interpreted.
 
         Parameters
         ----------
         file : str
             Path of the table, or "-" for standard input.
         output : TerminalOutput
-            Where the sentences go.
+            Object that prints the sentences.
         prefers_out_of_core : bool, default=False
-            Whether values are left in the file if the user has not decided and the format allows
-            it.
+            Whether values are left in the file if the format allows it and the user gave neither
+            --in-memory nor --out-of-core.
         """
         from mrshc.io import can_read_in_blocks, read_table
 
-        # An explicit --in-memory or --out-of-core always counts.
+        # An explicit --in-memory or --out-of-core takes precedence.
         in_memory = self.in_memory
         if prefers_out_of_core and in_memory is None and can_read_in_blocks(file):
             in_memory = False
@@ -237,7 +237,8 @@ class ReadingOptions:
                 decimal=self.decimal,
                 in_memory=in_memory,
             )
-        # The library names parameters; notes on the command line name options.
+        # Notes of the library refer to parameters. On the command line, the corresponding options
+        # are named instead.
         notes = tuple(reword(note, option_for_parameter) for note in table.notes)
         table = replace(table, notes=notes)
         output.print_sentence(f"Read {table.source}: {table.notes[0]}")
@@ -248,7 +249,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PreprocessingOptions:
-    """Options on preprocessing steps; `mrshc.preprocessing.chain` decides on their order."""
+    """Options for preprocessing; `mrshc.preprocessing.chain` determines the order of the steps."""
 
     preset: Annotated[
         str | None,
@@ -268,7 +269,7 @@ class PreprocessingOptions:
             "observed values.",
         ),
     ] = None
-    # 5 is the default of scikit-learn's KNNImputer.
+    # The default of 5 is that of scikit-learn's KNNImputer.
     neighbors: Annotated[
         int,
         _preprocessing_option(
@@ -318,11 +319,14 @@ class PreprocessingOptions:
     ] = None
 
     def make_steps(self) -> list[Any]:
-        """Return the transformers; single options take precedence over those of the preset."""
+        """Return the preprocessing transformers.
+
+        Options that were given individually override those of the preset.
+        """
         from mrshc.preprocessing import PRESETS, chain
 
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "preset"}
-        # A pseudocount is of use for logarithms only, so it asks for them.
+        # A pseudocount is used only with a logarithm, so --pseudocount implies --log2.
         given["log2"] = self.log2 or self.pseudocount is not None or None
         preset = {} if self.preset is None else PRESETS[self.preset]
         return chain(**preset | {n: enum_to_text(v) for n, v in given.items() if v is not None})
@@ -330,10 +334,10 @@ class PreprocessingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
-    """Options on the method and its parameters.
+    """Options for the method and its parameters.
 
-    None stands for the default of the estimator, which the help repeats in parentheses: a default
-    given here would be passed to methods that do not have the parameter.
+    None stands for the default of the estimator, which the help text shows in parentheses. If the
+    default were given here, it would also be passed to methods that do not have the parameter.
     """
 
     method: Annotated[
@@ -355,7 +359,8 @@ class MethodOptions:
         str | None,
         _method_option("--n-clusters", "-k", help="Number of clusters, or auto (the default)."),
     ] = None
-    # Linkage and metric are the paper's, and parameters of every method.
+    # Every method has the parameters linkage and metric, so their defaults, which are those of the
+    # paper, can be given here.
     linkage: LinkageOption = "complete"
     metric: MetricOption = "sqeuclidean"
     n_references: Annotated[
@@ -410,8 +415,8 @@ class MethodOptions:
     robust: RobustOption = False
 
     def to_parameters(self) -> dict[str, Any]:
-        """Return the parameters of the estimator; None for those that were not given."""
-        # The estimator takes True, "grand" or False; words are clearer on the command line.
+        """Return the parameters of the estimator; None for options that were not given."""
+        # The estimator takes True, "grand" or False. On the command line, words are clearer.
         centers = {
             None: None,
             Centering.columns: True,
@@ -437,15 +442,15 @@ class MethodOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Options on how a run is performed."""
+    """Options that control how a run is performed."""
 
     seed: Annotated[
         int,
-        # The limits are those of numpy's RandomState.
+        # The limits of the seed are those of numpy's RandomState.
         _run_option("--seed", min=0, max=2**32 - 1, help="Seed of all random draws."),
         SetsParameter("random_state"),
     ] = 0
-    # All cores by default, unlike the estimators, which follow scikit-learn and use one.
+    # All cores are used by default. The estimators follow scikit-learn and use one core by default.
     jobs: Annotated[
         int,
         _run_option("--jobs", "--n-jobs", "-j", help="Number of workers; -1 uses all cores."),
@@ -463,7 +468,7 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BackendOptions:
-    """Options on the execution backend."""
+    """Options for the execution backend, which stores the data and computes the fit."""
 
     dask: Annotated[
         str | None,
@@ -487,15 +492,19 @@ class BackendOptions:
 
     @property
     def is_given(self) -> bool:
-        """Whether another backend than this process was asked for."""
+        """Whether a Dask cluster or a device was requested."""
         return self.dask is not None or self.device is not None
 
 
 def sparse_method_parameters(
     selection: str | None, *, refine: bool, robust: bool
 ) -> dict[str, Any]:
-    """Return parameters that only sparse methods have; None for those that were not given."""
-    # False would be refused by methods without the parameter, though the user did not give it.
+    """Return the parameters that only sparse methods have.
+
+    The value of a parameter is None if its option was not given.
+    """
+    # A flag that was not given becomes None, since methods without the parameter would reject
+    # False.
     return {
         "selection": selection,
         "refine": refine or None,
@@ -504,7 +513,10 @@ def sparse_method_parameters(
 
 
 def parse_number_or_auto(option: str, text: str | None) -> int | str | None:
-    """Return a whole number, "auto" or None from the text of an option."""
+    """Return a whole number, "auto" or None, converted from the text of an option.
+
+    Raises UserError if the text is neither a whole number nor "auto".
+    """
     if text is None or text == "auto":
         return text
     try:
@@ -514,16 +526,22 @@ def parse_number_or_auto(option: str, text: str | None) -> int | str | None:
 
 
 def parse_numbers_or_auto(option: str, text: str | None, *, kind: type = int) -> Any:
-    """Return a number, a list of numbers, "auto" or None from the text of an option.
+    """Return a number, a list of numbers, "auto" or None, converted from the text of an option.
 
     Parameters
     ----------
     option : str
         Name of the option, for the error message.
     text : str or None
-        Numbers with commas between them.
+        One number, several numbers separated by commas, or "auto"; None if the option was not
+        given.
     kind : type, default=int
         Type of the numbers.
+
+    Raises
+    ------
+    UserError
+        If a part of the text is not a number of the given type.
     """
     if text is None or text == "auto":
         return text

@@ -1,4 +1,4 @@
-"""Stop a run on Ctrl-C or SIGTERM at once, also while compiled code is running."""
+"""Stop a run at once on Ctrl-C or SIGTERM, even while compiled code is running."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-# Exit codes of a program ended by SIGINT (Ctrl-C) and by SIGTERM, by the convention of shells:
-# 128 plus the number of the signal. Schedulers of batch jobs and containers send SIGTERM.
+# Exit codes of a program that is ended by SIGINT (Ctrl-C) or by SIGTERM. By the convention of
+# shells, the code is 128 plus the number of the signal. Batch systems and container managers send
+# SIGTERM.
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
-# Seconds between two looks for a signal: short for a user, long for a computer. Not tuned: results
-# do not depend on it.
+# Seconds between two checks for a signal: too short for a user to notice, and long enough that the
+# checks take no noticeable computing time. The value is not tuned: it does not affect results.
 _POLL_INTERVAL = 0.1
 
 
 def run_interruptibly(work: Callable[[], Any]) -> Any:
     """Call a function in a thread, so that signals can interrupt it, and return its result.
 
-    Python handles signals in the main thread only, and only between two of its own instructions.
-    A main thread that ran a long compiled loop itself would not notice them.
+    Python handles signals only in the main thread, and only between two bytecode instructions. If
+    the main thread executed a long compiled loop, signals would be handled only after the loop.
     """
     outcome: dict[str, Any] = {}
 
     def run() -> None:
         try:
             outcome["result"] = work()
-        # Every exception is raised again in the main thread.
+        # Every exception of the function is raised again in the main thread.
         except BaseException as error:
             outcome["error"] = error
 
@@ -45,8 +46,8 @@ def run_interruptibly(work: Callable[[], Any]) -> Any:
 
 
 def handle_termination() -> None:
-    """Make SIGTERM raise `SystemExit`, so that the run is ended as on Ctrl-C."""
-    # Python allows only the main thread to set a handler.
+    """Make SIGTERM raise SystemExit, so that the run ends in the same way as on Ctrl-C."""
+    # Python allows only the main thread to set a signal handler.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _raise_system_exit)
 
@@ -56,10 +57,13 @@ def _raise_system_exit(*_: Any) -> None:
 
 
 def exit_process(code: Any) -> None:
-    """End the process; after a signal, without waiting for computations in other threads."""
+    """End the process with an exit code.
+
+    After a signal, the process ends without waiting for computations in other threads.
+    """
     if code in (EXIT_INTERRUPTED, EXIT_TERMINATED):
-        # `os._exit` skips the cleanup of Python, which would wait for worker threads, and with it
-        # the flushing of the streams.
+        # `os._exit` skips Python's cleanup, which would wait for worker threads. It also skips the
+        # flushing of the output streams, which is therefore done here.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -1,4 +1,4 @@
-"""`mrshc study`: reproduce tables and figures of the paper."""
+"""`mrshc study`: reproduce the tables and figures of the paper."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def study(
         bool, typer.Option("--render", help="Do not run: only make the tables from the results.")
     ] = False,
 ) -> None:
-    """Reproduce a table or figure of the paper, or one of the further simulation studies.
+    """Reproduce a table or figure from the paper, or run one of the additional simulation studies.
 
-    Prints the table, and writes it with all single results to a folder. A study that was
+    Print the table, and write the table and all individual results to a folder. A study that was
     interrupted continues when it is started again.
 
     Example: mrshc study table1
@@ -59,10 +59,12 @@ def study(
     from mrshc.study.config import CONFIGS
     from mrshc.utils.progress import progress_bar
 
-    # The options default to None, since the path of the package would fill a line of the help.
+    # --folder defaults to None: with its real default, the help text would show a long path inside
+    # the installed package.
     folder = CONFIGS if folder is None else folder
     use_temporary_folder_of(out or Path("mrshc-study"))
-    # Printed as it is, without the formatting of rich: it is Markdown to be copied.
+    # The table is written to stdout directly, since Rich would reformat the Markdown, which users
+    # copy.
     if render:
         sys.stdout.write(render_study(name, folder=folder, out=out))
         return

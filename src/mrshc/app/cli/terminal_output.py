@@ -17,7 +17,8 @@ class TerminalOutput:
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
-        # Imported here: rich takes a noticeable part of the time that a help text needs.
+        # Rich is imported here and not at the top of the file, since the import would delay help
+        # texts.
         from rich.console import Console
 
         self._quiet = quiet
@@ -26,22 +27,22 @@ class TerminalOutput:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether progress is shown: only on a terminal, and not if quiet."""
+        """Whether progress is shown: only if stderr is a terminal and `quiet` is False."""
         return self._err.is_terminal and not self._quiet
 
     def print_sentence(self, sentence: str) -> None:
-        """Print a sentence on stdout, unless quiet."""
+        """Print a sentence on stdout, unless `quiet` is True."""
         if not self._quiet:
-            # Without markup, since names of files and features may hold brackets; without hard
-            # line breaks, since programs may search the output.
+            # Markup is disabled, since names of files and features may contain brackets. Sentences
+            # are not broken into lines, since programs may search the output.
             self._out.print(sentence, markup=False, soft_wrap=True)
 
     def print_warning(self, sentence: str) -> None:
-        """Print a sentence on stderr, even if quiet."""
+        """Print a warning on stderr, even if `quiet` is True."""
         self._err.print(f"mrshc: {sentence}", markup=False, highlight=False, soft_wrap=True)
 
     def print_table(self, headings: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-        """Print a table on stdout, unless quiet."""
+        """Print a table on stdout, unless `quiet` is True."""
         if self._quiet:
             return
         from rich.markup import escape
@@ -54,7 +55,7 @@ class TerminalOutput:
 
     @contextmanager
     def show_status(self, activity: str) -> Iterator[None]:
-        """Show a spinner with the name of an activity while it is performed."""
+        """Show a spinner with the name of an activity while the context is active."""
         if not self.shows_progress:
             yield
             return

@@ -1,12 +1,12 @@
-"""Kinds of studies: each module lists the tasks of a study, runs one, and renders the results.
+"""Kinds of studies: each module lists the tasks of a study, runs a task, and renders the results.
 
-A module has these functions:
+Each module defines these functions:
 
 - `tasks(study, folders)` checks the config and returns the list of tasks;
-- `identity(study, task)` returns the columns that identify the row of a task;
+- `identity(study, task)` returns the columns that identify a task in the table of results;
 - `run_task(study, task, folders)` returns the rows of a task;
 - `render(study, results, references)` returns the results as Markdown;
-- `render_brief`, optional, with the same parameters, returns a shorter table.
+- `render_brief(study, results, references)`, which is optional, returns a shorter table.
 
-With the constant `ONE_AT_A_TIME = True`, tasks are never run in parallel.
+If a module defines the constant `ONE_AT_A_TIME = True`, its tasks are never run in parallel.
 """

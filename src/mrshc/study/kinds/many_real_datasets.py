@@ -1,8 +1,8 @@
-"""Many real data sets: agreement of every method with the known classes, and its mean.
+"""Many real data sets: agreement of each method with the known classes.
 
-Agreement is the adjusted Rand index of the tree cut into as many clusters as there are classes, and
-of the clusters that a method finds by itself. Methods without a rule for the number of clusters are
-cut where the average silhouette is largest.
+Agreement is measured by the adjusted Rand index. The index is computed for the tree cut into as
+many clusters as there are classes, and for the clusters that the method chooses itself. For methods
+without a rule for the number of clusters, the tree is cut where the average silhouette is largest.
 """
 
 from __future__ import annotations
@@ -26,27 +26,30 @@ from mrshc.study.designs_and_methods import (
 from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failure_note, markdown_table
 
-# Largest number of clusters among which the silhouette chooses, as on the command line.
+# Largest number of clusters that the average silhouette can choose, as on the command line.
 _MAX_CLUSTERS = 10
 
 
 def tasks(study: Study, folders: Folders) -> list[Task]:
-    """Return every (data set, method)."""
+    """Return one task (data set, method) for each data set and each method.
+
+    Raises StudyError if the config is invalid or a data set is missing.
+    """
     check_names(study, "set", "method")
-    # Real data are not drawn, and the fits have a fixed seed: replicates would be equal.
+    # Real data are not simulated, and the fits have a fixed seed, so all replicates would be equal.
     if study.replicates != 1:
         raise StudyError(f"{study.name} has real data: there is 1 draw, not {study.replicates}.")
     names = {method["name"] for method in study.entries("method")}
     if unknown := sorted(set(study.option("against")) - names):
         raise StudyError(f"{study.name}.toml compares with methods it does not have: {unknown}.")
     for entry in study.entries("set"):
-        _data_file(study, entry, folders)  # refuses a missing file before anything is run
+        _data_file(study, entry, folders)  # raises StudyError if the file is missing
     n_sets, n_methods = len(study.entries("set")), len(names)
     return [(s, m) for s in range(n_sets) for m in range(n_methods)]
 
 
 def identity(study: Study, task: Task) -> Row:
-    """Return the columns that identify the row of a task."""
+    """Return the columns that identify a task in the table of results."""
     entry, method = study.entries("set")[task[0]], study.entries("method")[task[1]]
     return {
         "set": entry["name"],
@@ -56,18 +59,19 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
-    """Return the adjusted Rand indices of one method on one data set."""
+    """Return a row with the adjusted Rand indices of one method on one data set."""
     X, y = _load_dataset(study, study.entries("set")[task[0]], folders)
     method = dict(study.entries("method")[task[1]])
     if method.get("n_features_to_select") == "all":
         method["n_features_to_select"] = X.shape[1]
-    # Some data sets have fewer features than a method asks for: it then takes all of them.
+    # If a data set has fewer features than a method is to select, all features are selected.
     n_features = method.get("n_features_to_select")
     if isinstance(n_features, int):
         method["n_features_to_select"] = min(n_features, X.shape[1])
     with ignore_unsupported_clusters():
         model = make_estimator(study, method, study.option("seed")).fit(X)
-    # A class of one sample is not a group that a clustering could find: it is not scored.
+    # A class with a single sample is not a group that a method could find, so its sample is not
+    # scored.
     classes, counts = np.unique(y, return_counts=True)
     scored = np.isin(y, classes[counts > 1])
     n_classes = int(np.sum(counts > 1))
@@ -87,9 +91,10 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
 
 
 def _best_cut(model: Any, X: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the labels of the cut with the largest average silhouette."""
+    """Return the cluster labels of the cut with the largest average silhouette."""
     distances = model.sample_distances(X)
-    # One cluster fewer than samples at most: the silhouette needs a cluster of two.
+    # There must be fewer clusters than samples, since the silhouette needs a cluster with at least
+    # two samples.
     cuts = [model.cut(k) for k in range(2, min(_MAX_CLUSTERS, len(X) - 1) + 1)]
     return max(cuts, key=lambda labels: average_silhouette(distances, labels))
 
@@ -97,21 +102,22 @@ def _best_cut(model: Any, X: NDArray[Any]) -> NDArray[np.intp]:
 def _load_dataset(
     study: Study, entry: dict[str, Any], folders: Folders
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return X of shape (n_samples, n_features) and the classes of the samples."""
-    # Pickles are not allowed: they could run code of an untrusted file.
+    """Return the data matrix, of shape (n_samples, n_features), and the classes of the samples."""
+    # Pickled objects are not loaded, since an untrusted file could run code in this way.
     with np.load(_data_file(study, entry, folders), allow_pickle=False) as content:
         X, y = content["X"].astype(np.float64), content["y"]
         if drop := entry.get("drop_samples"):
             keep = ~np.isin(content["sample_names"], drop)
             X, y = X[keep], y[keep]
-    # The usual preprocessing of raw Affymetrix intensities; the other sets are prepared.
+    # Raw Affymetrix intensities are preprocessed in the usual way; the other data sets are already
+    # preprocessed.
     if entry.get("raw_intensities"):
         X = prepare(X, dudoit2002()).X
     return X, y
 
 
 def _data_file(study: Study, entry: dict[str, Any], folders: Folders) -> Path:
-    """Return the file of a data set; refuse a study whose file is missing."""
+    """Return the path of the file of a data set; raise StudyError if the file is missing."""
     path = None if folders.data is None else folders.data / f"{entry['name']}.npz"
     if path is None or not path.exists():
         raise missing_data_error(study, f"{entry['name']}.npz")
@@ -119,12 +125,17 @@ def _data_file(study: Study, entry: dict[str, Any], folders: Folders) -> Path:
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
-    """Return tables of means over data sets, paired differences, and values by data set."""
+    """Return the results as two Markdown tables.
+
+    The first table contains, for each method, means over data sets and paired differences from
+    other methods. The second table contains the values of each data set.
+    """
     done = results.dropna(subset=["ari"])
     ari, ari_found = (
         done.pivot(index="set", columns="method", values=v) for v in ("ari", "ari_found")
     )
-    # Data sets of one study share samples, so the mean over studies counts each study once.
+    # Data sets of one publication (the column "study") share samples, so the mean over publications
+    # gives each publication the same weight.
     study_of = done.drop_duplicates("set").set_index("set")["study"]
     by_study = ari.groupby(study_of).mean()
     against = study.option("against")
@@ -156,7 +167,10 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
 
 
 def _table_by_dataset(study: Study, ari: pd.DataFrame) -> str:
-    """Return a table of the methods in the entry `shown`, with a row for each data set."""
+    """Return a Markdown table with a row for each data set and a column for each shown method.
+
+    The methods are listed in the entry `shown` of the config.
+    """
     shown = study.option("shown")
     rows = [
         [name, *(f"{ari.loc[name, method]:.2f}" for method in shown)]
@@ -168,10 +182,10 @@ def _table_by_dataset(study: Study, ari: pd.DataFrame) -> str:
 
 
 def _format_mean(values: pd.Series) -> str:
-    """Return a mean with its standard error in parentheses."""
+    """Return a mean as text, with its standard error in parentheses."""
     return f"{values.mean():.3f} ({values.sem():.3f})"
 
 
 def _format_difference(differences: pd.Series) -> str:
-    """Return a mean of paired differences, with its sign and its standard error."""
+    """Return the mean of paired differences as text, with its sign and its standard error."""
     return f"{differences.mean():+.3f} ({differences.sem():.3f})"

@@ -1,10 +1,11 @@
-"""One real data set: errors of all methods of a study, and their trees in one figure.
+"""One real data set: errors of all methods of a study, and figures of their trees.
 
-Errors are counted as a reader counts them in a dendrogram. A cut shows a class if more than half of
-its samples are in clusters where it is the majority. The tree is cut into the smallest number of
-clusters that shows all classes; a sample that is not of the majority class of its cluster is an
-error. If no cut into few clusters shows all classes, the tree mixes them, and errors are counted at
-the cut into as many clusters as there are classes.
+Errors are counted as a reader would count them in a dendrogram. A cut shows a class if more than
+half of the samples of the class are in clusters where this class is the most frequent one. The tree
+is cut into the smallest number of clusters that shows all classes. A sample that is not of the most
+frequent class of its cluster is an error. If no cut into at most 10 clusters shows all classes, the
+tree mixes the classes, and errors are counted at the cut into as many clusters as there are
+classes.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ from mrshc.study.designs_and_methods import (
 from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failure_note, markdown_table
 
-# Largest number of clusters in which classes are looked for: with more, small clusters of one class
-# each would show any classes.
+# Largest number of clusters of a cut that may show the classes. With more clusters, even a tree
+# that mixes the classes could show them, in many small clusters of one class each.
 _MAX_CUT = 10
 
 
 def tasks(study: Study, folders: Folders) -> list[Task]:
-    """Return a single task, since a figure needs the trees of several methods."""
+    """Return one task that runs all methods, since a figure shows the trees of several methods.
+
+    Raises StudyError if the config is invalid or the data set is missing.
+    """
     check_names(study, "method")
     if study.replicates != 1:
         raise StudyError(f"{study.name} is one data set: there is 1 draw, not {study.replicates}.")
@@ -49,28 +53,32 @@ def tasks(study: Study, folders: Folders) -> list[Task]:
     referenced += [m["as_many_as"] for m in study.entries("method") if "as_many_as" in m]
     if unknown := sorted(set(referenced) - names):
         raise StudyError(f"{study.name}.toml refers to methods it does not have: {unknown}.")
-    _data_file(study, folders)  # refuses a missing file before anything is run
+    _data_file(study, folders)  # raises StudyError if the file is missing
     return [(0,)]
 
 
 def identity(_study: Study, _task: Task) -> Row:
-    """Return the column that identifies a task which failed as a whole."""
+    """Return the column that identifies the task if it fails.
+
+    The method is "all", since one task runs all methods.
+    """
     return {"method": "all"}
 
 
 def run_task(study: Study, _task: Task, folders: Folders) -> list[Row]:
-    """Fit all methods, write the figures, and return a row for each method."""
+    """Fit all methods, write the figures, and return a row of results for each method."""
     X, y = _load_dataset(study, folders)
     methods = {m["name"]: _estimator_or_factory(study, m) for m in study.entries("method")}
     with ignore_unsupported_clusters(), warnings.catch_warnings():
-        # A method that fails has a row with its error.
+        # A warning about a failed method is not needed, since its row contains the error.
         warnings.simplefilter("ignore", MethodFailedWarning)
         result = compare(X, methods=methods, truth=y)
     for figure in study.entries("figure"):
         models = {name: result.models[name] for name in figure["methods"] if name in result.models}
         path = folders.out / f"{study.name}{figure['suffix']}.png"
         if models:
-            # 110 dots per inch are legible on a page, and keep the committed file small.
+            # A picture with 110 dots per inch is legible on a page, and the committed file is
+            # small.
             write_picture(dendrograms(models, annotations={"class": y}), path, dpi=110)
     rows = []
     for name, scores in result.scores.to_dict("index").items():
@@ -84,22 +92,22 @@ def run_task(study: Study, _task: Task, folders: Folders) -> list[Row]:
 
 
 def _load_dataset(study: Study, folders: Folders) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return X of shape (n_samples, n_features) and the classes of the samples."""
-    # Pickles are not allowed: they could run code of an untrusted file.
+    """Return the data matrix, of shape (n_samples, n_features), and the classes of the samples."""
+    # Pickled objects are not loaded, since an untrusted file could run code in this way.
     with np.load(_data_file(study, folders), allow_pickle=False) as content:
         X, y = content["X"], content["y"]
         if drop := study.options.get("drop_samples"):
             keep = ~np.isin(content["sample_names"], drop)
             X, y = X[keep], y[keep]
     if neighbors := study.options.get("impute_neighbors"):
-        # Transposed, since KNNImputer searches neighbours among rows, and a missing value is
-        # estimated from genes with similar values, as is usual for microarrays.
+        # As is usual for microarrays, a missing value is estimated from genes with similar values.
+        # The matrix is transposed, since KNNImputer searches for neighbours among the rows.
         X = KNNImputer(n_neighbors=neighbors).fit_transform(X.T).T
     return X, y
 
 
 def _data_file(study: Study, folders: Folders) -> Path:
-    """Return the file of the data set; refuse a study whose file is missing."""
+    """Return the path of the file of the data set; raise StudyError if the file is missing."""
     file = study.option("file")
     if folders.data is None or not (folders.data / file).exists():
         raise missing_data_error(study, file)
@@ -107,10 +115,10 @@ def _data_file(study: Study, folders: Folders) -> Path:
 
 
 def _estimator_or_factory(study: Study, method: dict[str, Any]) -> Any:
-    """Return an estimator, or a function that makes one from the fitted models.
+    """Return an estimator, or a function that makes an estimator from the fitted models.
 
-    A function is returned for a method with the entry `as_many_as`: it selects as many features as
-    the model named there.
+    A function is returned if the method has an entry `as_many_as`, which names another method. The
+    estimator then selects as many features as the fitted model of that method.
     """
     seed = study.option("seed")
     if "as_many_as" not in method:
@@ -124,7 +132,12 @@ def _estimator_or_factory(study: Study, method: dict[str, Any]) -> Any:
 
 
 def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
-    """Count the errors in a dendrogram, as described at the top of this module.
+    """Return the cut of a tree at which errors are counted, and the number of errors.
+
+    A cut shows a class if more than half of the samples of the class are in clusters where this
+    class is the most frequent one. The tree is cut into the smallest number of clusters, up to 10,
+    that shows all classes. If there is no such cut, the tree is cut into as many clusters as there
+    are classes.
 
     Parameters
     ----------
@@ -138,12 +151,12 @@ def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
     n_clusters : int
         Number of clusters into which the tree is cut.
     n_errors : int
-        Number of samples that are not of the majority class of their cluster.
+        Number of samples that are not of the most frequent class of their cluster.
     is_shown : bool
         Whether the cut shows all classes.
     """
     n_classes = len(np.unique(y))
-    # With fewer clusters than classes, not every class can be a majority.
+    # With fewer clusters than classes, not every class can be the most frequent one in a cluster.
     for k in range(n_classes, _MAX_CUT + 1):
         counts = contingency_matrix(y, model.cut(k))
         if _are_all_classes_shown(counts):
@@ -152,22 +165,27 @@ def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
 
 
 def _are_all_classes_shown(counts: NDArray[Any]) -> bool:
-    """Tell whether every class has most of its samples in clusters where it is the majority.
+    """Return whether each class has most of its samples in clusters where it is most frequent.
 
-    `counts` has shape (n_classes, n_clusters).
+    `counts` has shape (n_classes, n_clusters) and contains the number of samples of each class in
+    each cluster.
     """
     own = counts == counts.max(axis=0)
-    own &= own.sum(axis=0) == 1  # with a tie, no class is the majority
+    own &= own.sum(axis=0) == 1  # with a tie, no class is the most frequent one
     return bool(np.all(2 * (counts * own).sum(axis=1) > counts.sum(axis=1)))
 
 
 def _count_errors(counts: NDArray[Any]) -> int:
-    """Return the number of samples that are not of the largest class of their cluster."""
+    """Return the number of samples that are not of the most frequent class of their cluster.
+
+    `counts` has shape (n_classes, n_clusters) and contains the number of samples of each class in
+    each cluster.
+    """
     return int(counts.sum() - counts.max(axis=0).sum())
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
-    """Return a table of the results of each method, with those of the paper, and the figures."""
+    """Return a Markdown table with the results of each method and of the paper, and the figures."""
     paper = {entry["method"]: entry["says"] for entry in study.options.get("paper", [])}
     rows = []
     for row in results.to_dict("records"):
@@ -180,7 +198,7 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
 
 
 def _format_row(row: Row) -> list[str]:
-    """Return number of features, rank, errors, cut and CER of a method as texts."""
+    """Return number of features, rank, errors, cut and classification error rate as texts."""
     errors = int(row["errors"])
     return [
         str(int(row["n_features"])),

@@ -1,4 +1,4 @@
-"""The example of section 2 of the paper: features that SHC enters first, and MrSHC by rank."""
+"""The example of section 2 of the paper: features selected by SHC and, for each rank, by MrSHC."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from mrshc.study.designs_and_methods import check_names, ignore_unsupported_clus
 from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failure_note, markdown_table, mean_and_error
 
-# The clusters of the example differ in two directions: rank 2 is right, 1 too small, 3 too large.
+# The clusters of the example differ in two directions: rank 2 is correct, rank 1 is too small, and
+# rank 3 is too large.
 _RANKS = (1, 2, 3)
-# Bounds of the path of SHC: fine enough that features rarely enter two at a time, and ties are then
-# broken by weight.
+# Number of L1 bounds for which SHC is computed. The bounds are so close that two features rarely
+# enter at the same bound; such ties are broken by weight.
 _N_BOUNDS = 150
 
-# Columns of the results, and their descriptions in the table.
+# Columns of the results, each with its description in the rendered table.
 _QUANTITIES = {
     "first_is_noise": "SHC's first feature is noise",
     "noise_in_first_4": "noise among SHC's first four features",
@@ -39,7 +40,10 @@ _QUANTITIES = {
 
 
 def tasks(study: Study, _folders: Folders) -> list[Task]:
-    """Return every (design, draw)."""
+    """Return one task (design, draw) for each simulated data set of each design.
+
+    Raises StudyError if the config is invalid.
+    """
     check_names(study, "design")
     for design in study.entries("design"):
         if not isinstance(design.get("noise_sd"), int | float):
@@ -50,18 +54,22 @@ def tasks(study: Study, _folders: Folders) -> list[Task]:
 
 
 def identity(study: Study, task: Task) -> Row:
-    """Return the columns that identify the row of a task."""
+    """Return the columns that identify a task in the table of results."""
     design, draw = task
     name = study.entries("design")[design]["name"]
     return {"design": name, "draw": draw, "seed": study.option("seed") + draw}
 
 
 def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
-    """Return the results of one draw, and write the figure if this draw is the one to show."""
+    """Return a row with the results for one simulated data set.
+
+    The figure is written if the data set is the one to be shown.
+    """
     row = identity(study, task)
     seed = row["seed"]
     data = make_section2_example(seed, noise_sd=study.entries("design")[task[0]]["noise_sd"])
-    # Whether each feature is informative, in the order in which SHC selects them; four are.
+    # `useful` is a boolean array that states whether each feature is informative, in the order in
+    # which SHC selects the features. Four features are informative.
     useful = data.support[order_of_entry(data.X)]
     row |= {
         "first_is_noise": not useful[0],
@@ -75,16 +83,17 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
         model = MrSHC(4, random_state=seed).fit(data.X)
         row["chose_rank_2"] = model.rank_ == 2
         row["cer"] = classification_error_rate(data.labels, model.cut(4))
-        # A trial with few draws shows its last draw.
+        # A trial run with too few draws shows its last draw.
         if task == (0, min(study.option("draw_shown"), study.replicates - 1)):
             picture = folders.out / f"{study.name}.png"
-            # 110 dots per inch are legible on a page, and keep the committed file small.
+            # A picture with 110 dots per inch is legible on a page, and the committed file is
+            # small.
             write_picture(_draw_dendrograms(data, seed), picture, dpi=110)
     return [row]
 
 
 def order_of_entry(X: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return features in the order in which SHC selects them as its bound grows.
+    """Return the features in the order in which SHC selects them as its L1 bound increases.
 
     Parameters
     ----------
@@ -94,13 +103,16 @@ def order_of_entry(X: NDArray[np.float64]) -> NDArray[np.intp]:
     Returns
     -------
     ndarray of shape (n_features,)
-        Positions of the features; those that enter at the same bound, by decreasing weight.
+        Positions of the features. Features that enter at the same bound are sorted by decreasing
+        weight.
     """
     p = X.shape[1]
-    # Iterations and tolerance are the defaults of SHC, which are those of R's sparcl.
+    # The number of iterations and the tolerance are the defaults of SHC, which are those of the R
+    # package sparcl.
     path = WeightPath(PairDistances(ArrayMatrix(X), "sqeuclidean"), max_iter=15, tol=1e-4)
     entry, weight = np.full(p, np.inf), np.zeros(p)
-    # A bound of 1 selects one feature; beyond the square root of p the bound has no effect.
+    # A bound of 1 selects one feature. Beyond the square root of p, the number of features, the
+    # bound has no effect.
     for step, bound in enumerate(np.linspace(1.01, np.sqrt(p), _N_BOUNDS)):
         solution = path.solve(float(bound))
         new = np.isinf(entry[solution.indices])
@@ -110,7 +122,7 @@ def order_of_entry(X: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def _draw_dendrograms(data: SimulatedData, seed: int) -> Figure:
-    """Return the trees of SHC and of MrSHC, with the selected features in the titles."""
+    """Return a figure of the trees of SHC and MrSHC, with the selected features in the titles."""
     models = {
         "SHC": SHC(4).fit(data.X),
         "MrSHC, q = 4 known": MrSHC(4, random_state=seed).fit(data.X),
@@ -129,7 +141,10 @@ def _draw_dendrograms(data: SimulatedData, seed: int) -> Figure:
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
-    """Return a table with a row for each quantity: values of R and of mrshc for each design."""
+    """Return a Markdown table with a row for each quantity, and the figure.
+
+    The columns contain, for each design, the values of R and of mrshc.
+    """
     headings, rows = [""], [[text] for text in _QUANTITIES.values()]
     for design in study.entries("design"):
         of_design = results[results["design"] == design["name"]]

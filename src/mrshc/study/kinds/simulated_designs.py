@@ -1,4 +1,4 @@
-"""Simulated designs clustered by several methods: scores of each draw, means over draws."""
+"""Simulated designs clustered by several methods: scores of each draw, and means over draws."""
 
 from __future__ import annotations
 
@@ -24,16 +24,20 @@ from mrshc.study.tables import brief_table, check_columns, design_tables
 
 
 def tasks(study: Study, _folders: Folders) -> list[Task]:
-    """Return every (design, draw, method), draw by draw."""
+    """Return one task for each design, draw (simulated data set) and method, ordered by draw.
+
+    Raises StudyError if the config is invalid.
+    """
     check_names(study, "design", "method")
     check_columns(study)
-    # Draw by draw, so that the first results of a long study cover all designs and methods.
+    # The tasks are ordered by draw, so that the first results of a long study cover all designs and
+    # methods.
     designs, methods = range(len(study.entries("design"))), range(len(study.entries("method")))
     return [(d, draw, m) for draw in range(study.replicates) for d in designs for m in methods]
 
 
 def identity(study: Study, task: Task) -> Row:
-    """Return the columns that identify the row of a task."""
+    """Return the columns that identify a task in the table of results."""
     design, draw, method = task
     return {
         "design": study.entries("design")[design]["name"],
@@ -44,11 +48,11 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
-    """Return the scores of one method on one draw."""
+    """Return a row with the scores of one method on one simulated data set."""
     row = identity(study, task)
     method = study.entries("method")[task[2]]
     data = draw_dataset(study, study.entries("design")[task[0]], row["seed"])
-    # Pure noise has no true clusters to score against; only the number of clusters is of interest.
+    # Pure noise has no true clusters, so only the number of clusters is of interest.
     has_truth = data.support.any()
     with ignore_unsupported_clusters():
         X = impute_for_method(study, method, data.X)
@@ -59,7 +63,8 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
             support=data.support if has_truth else None,
             n_clusters=data.labels.max() + 1,
         )
-    # The number that the method chose, while scores are those of the true number.
+    # This is the number of clusters that the method chose, whereas the scores are those of the tree
+    # cut into the true number of clusters.
     row |= {"n_clusters": getattr(model, "n_clusters_", None)}
     if data.outlying:
         row |= _score_other_samples(data, model)
@@ -71,17 +76,20 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
 
 
 def _score_other_samples(data: SimulatedData, model: Any) -> Row:
-    """Return the classification error rate on the samples that are not outlying."""
-    # Outlying samples have no place among the clusters: their labels are arbitrary.
+    """Return the classification error rate of the samples that are not outlying."""
+    # Outlying samples belong to no cluster, so their labels are arbitrary.
     rest = np.delete(np.arange(data.labels.size), data.outlying)
     labels = model.cut(data.labels.max() + 1)
     return {"cer_others": classification_error_rate(data.labels[rest], labels[rest])}
 
 
 def _score_outlier_detection(data: SimulatedData, flagged: NDArray[np.intp]) -> Row:
-    """Return the share of outlying samples that were flagged, and the share of others."""
+    """Return the proportions of outlying samples and of other samples that were flagged.
+
+    `flagged` contains the positions of the samples that the method regards as outlying.
+    """
     hits = np.isin(data.outlying, flagged)
-    # None in place of a share where there are no outlying samples to find.
+    # The proportion of outlying samples is None if there are no outlying samples.
     others = data.labels.size - len(data.outlying)
     return {
         "found_outliers": hits.mean() if hits.size else None,
@@ -90,10 +98,11 @@ def _score_outlier_detection(data: SimulatedData, flagged: NDArray[np.intp]) -> 
 
 
 def _score_associated_features(data: SimulatedData, model: Any) -> Row:
-    """Return support, number, recall and precision of the associated features.
+    """Return scores of the features that are associated with the clusters.
 
-    They replace the scores of the features on which the tree is built: a refinement is to find all
-    features that differ between the clusters.
+    The scores are whether the data support the clusters, and the number, recall and precision of
+    the associated features. They replace the scores of the features on which the tree is built,
+    since a refinement is meant to find all features that differ between the clusters.
     """
     associated = np.isin(np.arange(data.support.size), model.associated_features_)
     row: Row = {"supported": model.supported_, "n_features": int(associated.sum())}
@@ -106,8 +115,8 @@ def _score_associated_features(data: SimulatedData, model: Any) -> Row:
 
 
 def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
-    """Return a Markdown table for each design."""
-    # Also here: a config may be changed between a run and a rendering.
+    """Return one Markdown table for each design."""
+    # The columns are checked again, since the config may have been changed after the study was run.
     check_columns(study)
     return design_tables(results, references, columns=study.option("columns"))
 

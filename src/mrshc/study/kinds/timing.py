@@ -1,4 +1,4 @@
-"""Computing times of several methods on the same draws, measured one after the other."""
+"""Computing times of several methods on the same simulated data sets, measured one at a time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from mrshc.study.designs_and_methods import (
 from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failure_note, markdown_table
 
-# A fit that is timed must not share the computer with another.
+# A fit that is timed must not share the computer with another fit.
 ONE_AT_A_TIME = True
 
-# Entries of a method that hold reported times: those of the paper, and those measured with R.
+# Entries of a method that contain times in seconds: from the paper, and measured with R.
 _SOURCES = ("paper", "in_r")
 
 
 def tasks(study: Study, _folders: Folders) -> list[Task]:
-    """Return every (design, method, draw)."""
+    """Return one task for each design, method and draw (simulated data set).
+
+    Raises StudyError if the config is invalid.
+    """
     check_names(study, "design", "method")
     n_designs, n_methods = len(study.entries("design")), len(study.entries("method"))
     for method in study.entries("method"):
@@ -39,7 +42,7 @@ def tasks(study: Study, _folders: Folders) -> list[Task]:
 
 
 def identity(study: Study, task: Task) -> Row:
-    """Return the columns that identify the row of a task."""
+    """Return the columns that identify a task in the table of results."""
     design, method, draw = task
     return {
         "design": study.entries("design")[design]["name"],
@@ -49,11 +52,11 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
-    """Return the seconds of one method on one draw."""
+    """Return a row with the computing time, in seconds, of one method on one simulated data set."""
     design, method = study.entries("design")[task[0]], study.entries("method")[task[1]]
     seed = study.option("seed") + task[2]
     X = draw_dataset(study, design, seed).X
-    # The second of two fits is timed, since the first may compile functions.
+    # Only the time of the second fit is kept, since the first fit may compile functions.
     for _ in range(2):
         estimator = make_estimator(study, method, seed)
         started = time.perf_counter()
@@ -64,9 +67,9 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
-    """Return a table of median seconds, with those of the paper and of R."""
+    """Return a Markdown table of median times in seconds, with the times of the paper and of R."""
     groups = results.dropna(subset=["seconds"]).groupby(["design", "method"])["seconds"]
-    # Medians, since single fits are slowed down by other processes of the computer.
+    # Medians are shown, since other processes of the computer may slow down individual fits.
     median, low, high = groups.median(), groups.min(), groups.max()
     headings = ["seconds"]
     rows = [[method["name"]] for method in study.entries("method")]
