@@ -38,7 +38,7 @@ class CentredBlocks(CentredMatrix):
     data : DataMatrix
         The data before centring.
     passes : Passes
-        Makes passes over the data, counts them, and reports their progress.
+        Object that makes passes over the data, counts them, and reports their progress.
     center : {"columns", "grand", "none"}
         Offset of a column: the mean of the column, the mean of all non-missing values of the data,
         or zero.

@@ -258,7 +258,7 @@ class _ChunkTask:
 
 
 class _FunctionFailure:
-    """Result of a task whose function has raised an error, which it contains."""
+    """Result of a task whose function raised an error. The attribute `error` contains the error."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
