@@ -36,9 +36,9 @@ Certification = Literal["not needed", "deferred", "immediate"]
 
 
 class UnreadableError(OSError):
-    """Error raised if some columns of the data cannot be read.
+    """Error raised if part of the data cannot be read.
 
-    The message names the columns and the cause.
+    The message names the cause and, if known, the columns.
     """
 
 

@@ -16,11 +16,11 @@ from mrshc.core.data.shape_and_dtype import check_two_dimensions, not_real_error
 
 T = TypeVar("T")
 
-# A block of columns has this number of values (256 MB in single precision), or a quarter of the
-# values of X if that is more, up to the second number (1 GB). These blocks are larger than those in
-# main memory, because a device is used efficiently only if each call has enough work. A device
-# whose memory contains X is assumed to have enough memory for the temporary arrays of a quarter of
-# X. The numbers have not been tuned.
+# A block of columns has the first number of values (256 MB in single precision), or a quarter of
+# the values of X if that is more, up to the second number (1 GB). These blocks are larger than
+# those in main memory, because a device is used efficiently only if each call has enough work. A
+# device whose memory contains X is assumed to have enough memory for the temporary arrays of a
+# quarter of X. The numbers have not been tuned.
 _BLOCK_CELLS, _LARGEST_BLOCK = 1 << 26, 1 << 28
 
 _ADVICE = "Check that the device has free memory."

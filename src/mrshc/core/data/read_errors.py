@@ -14,10 +14,10 @@ CHECK_FILE_ADVICE = "Check that the file is complete, and copy or write it again
 
 @contextmanager
 def translate_read_errors(name: str, *, start: int, stop: int, advice: str) -> Iterator[None]:
-    """Replace errors raised while columns start to stop - 1 are read by an UnreadableError.
+    """Raise UnreadableError in place of an error that occurs while columns are being read.
 
-    Only calls of the library that reads the data, such as h5py, belong inside this context. Four
-    types of errors are raised unchanged: MemoryError, OutOfRangeError, UnsafeContentError and
+    Only calls of the library that reads the data, such as h5py, should be made inside this context.
+    Four types of errors are raised unchanged: MemoryError, OutOfRangeError, UnsafeContentError and
     UnreadableError. All other errors are replaced.
 
     Parameters
@@ -34,7 +34,7 @@ def translate_read_errors(name: str, *, start: int, stop: int, advice: str) -> I
     except (MemoryError, OutOfRangeError, UnsafeContentError, UnreadableError):
         # The messages of these errors need no addition.
         raise
-    except Exception as error:  # each library raises other types of errors
+    except Exception as error:  # the type of the error depends on the library
         raise unreadable_error(name, start=start, stop=stop, advice=advice, cause=error) from error
 
 
