@@ -18,7 +18,7 @@ from mrshc.core.kernels.completion import complete_cells
 from mrshc.core.trees.tree import Metric, pairwise_distances
 
 # Number of principal components. In simulations with one fifth of the values missing, all numbers
-# from one to five gave similar results.
+# from one to five were suitable.
 _N_COMPONENTS = 3
 
 # Iterations stop when no estimated value changes by more than this fraction of the standard
@@ -174,7 +174,7 @@ def _leading_right_singular_directions(centred: Float, rank: int) -> Float:
     The vectors are the columns of an array of shape (q, rank), for a matrix of shape (n, q). Their
     lengths are arbitrary.
     """
-    # The smaller of the two matrices X'X and XX' is decomposed, since both lead to the same
+    # For the matrix X, the smaller of X'X and XX' is decomposed, since both lead to the same
     # directions.
     n, q = centred.shape
     if q <= n:

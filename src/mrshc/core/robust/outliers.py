@@ -2,9 +2,9 @@
 
 An outlying value of a feature is replaced by the nearest limit of the usual range of the feature
 (winsorised). A sample is outlying if it is isolated, that is, if its distance to its nearest
-neighbours is much larger than their distances to their own nearest neighbours. The samples of a
-small cluster are not outlying, even if the cluster is far from the other samples or widely
-dispersed.
+neighbours is much larger than their distances to their own nearest neighbours, or if most of its
+values are extreme. The samples of a small cluster are not outlying, even if the cluster is far from
+the other samples or widely dispersed.
 """
 
 from __future__ import annotations
@@ -70,14 +70,15 @@ def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
     """Return the winsorised data and the outlying samples.
 
     The limits of a feature are estimated from the samples that are not outlying, so outlying
-    samples do not affect the other samples. In samples that are not outlying, extreme values are
-    replaced by NaN if a feature has at most three of them above or at most three of them below its
-    median. They are later estimated like missing values.
+    samples do not affect the other samples. In these samples, a value that is more than 3.5
+    standard deviations above the median of its feature is replaced by NaN, unless more than three
+    samples have such a value. The same applies to values below the median. The replaced values are
+    later estimated like missing values.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        The data, NaN where missing.
+        The data, with NaN for missing values.
     metric : {"sqeuclidean", "cityblock"}
         Metric of the distances with which outlying samples are detected.
 
@@ -129,12 +130,13 @@ def _winsorise_cells(X: NDArray[Any], usual: Index, *, remove_extremes: bool) ->
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        The data, NaN where missing.
+        The data, with NaN for missing values.
     usual : ndarray of int
         Samples that are not outlying.
     remove_extremes : bool
-        Whether extreme values of usual samples are replaced by NaN. This applies to the extreme
-        values above the median if a feature has at most three of them, and likewise to those below.
+        Whether to replace by NaN the values of usual samples that are more than 3.5 standard
+        deviations above the median of their feature, unless more than three samples have such a
+        value. The same applies to values below the median.
     """
     out = X.copy(order="K")
     for block in column_blocks(*X.shape):
@@ -164,7 +166,11 @@ def _winsorise_cells(X: NDArray[Any], usual: Index, *, remove_extremes: bool) ->
 
 
 def _isolated_samples(X: NDArray[Any], metric: Metric) -> Index:
-    """Return the indices of isolated samples, based on distances over all features of X."""
+    """Return the indices of isolated samples, in increasing order.
+
+    A sample is isolated if its third nearest neighbour is unusually far away. Distances are
+    computed from all p features of X.
+    """
     p = X.shape[1]
     pairs = PairDistances(ArrayMatrix(X), metric)
     distances = pairs.weighted_distances(np.arange(p), np.ones(p))
@@ -218,9 +224,9 @@ def attach_to_nearest_neighbours(
     distances : ndarray of shape (n, n)
         Distances between all n samples, including outlying samples.
     outlying : ndarray of int
-        Outlying samples, in increasing order.
+        Indices of the outlying samples, in increasing order.
     n_clusters : int
-        Number of clusters.
+        Number of clusters into which the tree is divided.
     linkage : str
         Linkage of the tree.
 
@@ -231,9 +237,9 @@ def attach_to_nearest_neighbours(
     n = distances.shape[0]
     usual = np.setdiff1d(np.arange(n), outlying, assume_unique=True)
     tree = pruned.tree
-    # Pruning may split a branch of small height and leave a branch of larger height unsplit, so its
-    # clusters may differ from the clusters of a cut. Outlying samples are not attached above the
-    # clusters of either.
+    # Pruning may split a branch of small height and leave a branch of larger height unsplit, so the
+    # clusters of the pruned tree may differ from the clusters of a cut. Outlying samples are not
+    # attached above a cluster of the pruned tree or of the cut.
     clusters = {*pruned.leaf_nodes(n_clusters), *tree.cluster_nodes(n_clusters)}
     undone = [*pruned.splits[: n_clusters - 1], *cut_tree(tree, n_clusters).splits]
     max_height = min((tree.height(node) for node in undone), default=np.inf)
