@@ -22,14 +22,14 @@ from mrshc.validation.tables import (
     warn_of_rounding,
 )
 
-# Double precision represents numbers from about 1e-308 to 1e308. Larger values or smaller
-# differences than these limits would overflow or underflow when they are squared. The limits leave
-# a margin for sums of squares over features.
+# Double precision represents numbers from about 1e-308 to 1e308. Values above the first limit could
+# overflow, and differences below the second limit could underflow, when they are squared and summed
+# over features.
 _LARGEST, _SMALLEST = 1e150, 1e-150
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int = 1) -> DataMatrix:
-    """Return the validated data X of an estimator.
+    """Return X as a validated data matrix for an estimator.
 
     Parameters
     ----------
@@ -104,9 +104,11 @@ def _validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
 
 
 def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
-    """Raise ValueError if a row or column has only missing values, or if values are too large.
+    """Raise ValueError if a sample or feature has only missing values, or if values are extreme.
 
-    Infinite values are too large. A warning is issued if large integers are rounded.
+    Values are extreme if they are infinite, if an absolute value exceeds 1e150, or if all values
+    differ by less than 1e-150 without being equal. A warning is issued if large integers are
+    rounded.
 
     Parameters
     ----------
@@ -145,9 +147,9 @@ def check_n_features(estimator: Any, n_features: int) -> None:
 
 
 def delete_attributes(estimator: Any, *names: str) -> None:
-    """Delete the named attributes of an estimator, if they exist.
+    """Delete the attributes of an estimator called `names`, if they exist.
 
-    They may remain from an earlier fit, although they do not apply to the current fit.
+    Such attributes may remain from an earlier fit, although they do not apply to the current fit.
     """
     for name in names:
         if hasattr(estimator, name):
@@ -166,9 +168,9 @@ def _store_sample_names(estimator: Any, X: Any) -> None:
 
 
 def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
-    """Raise ValueError if the index of a DataFrame shows that its samples differ from the fit.
+    """Raise ValueError if a DataFrame does not have the samples of the fit in the same order.
 
-    The samples must be those of the fit, in the same order.
+    The samples are compared by the index of the DataFrame. Data without an index are accepted.
     """
     if not hasattr(X, "iloc"):
         return
@@ -182,7 +184,7 @@ def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
         return
     # If X has a default index (0, 1, ...), for example after `reset_index`, and the samples of the
     # fit had other names, the index contains no information about the order of the samples, and X
-    # is accepted. If the names of the fit are row numbers as well, the two are compared.
+    # is accepted. If the names of the fit are row numbers as well, the two indexes are compared.
     has_numbers = is_default_index(known) or is_permuted_index(known)
     is_reset = is_default_index(X.index) and not has_numbers
     if len(X) == len(known) and not is_reset and not are_same_names(X.index, known):
@@ -194,7 +196,7 @@ def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
 
 
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
-    """Return the validated data X of a function.
+    """Return X as a validated array, for a function that is not part of an estimator.
 
     Raise ValueError if X is not a numeric matrix, has infinite values, or has a sample or feature
     without non-missing values.
@@ -232,11 +234,10 @@ def _unobserved_error(kind: str, name: str) -> ValueError:
 
 
 def _refuse_extreme_values(low: float, high: float, where_infinite: str) -> None:
-    """Raise ValueError if data with values from `low` to `high` cannot be squared.
+    """Raise ValueError if values from `low` to `high` are too large or differ too little.
 
-    Squares of the values overflow if values are infinite or too large, and squares of the
-    differences underflow if all differences are too small. `where_infinite` describes the position
-    of an infinite value, for the message.
+    The squares of large values would overflow, and the squares of small differences would
+    underflow. `where_infinite` describes the position of an infinite value, for the message.
     """
     if np.isinf(low) or np.isinf(high):
         raise ValueError(

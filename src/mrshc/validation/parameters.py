@@ -26,7 +26,7 @@ MAX_REPETITIONS = 10**6
 
 
 def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.float64]:
-    """Return a dissimilarity matrix as an array after checking its shape, values and symmetry.
+    """Return a dissimilarity matrix as an array; raise ParameterError if it is invalid.
 
     Parameters
     ----------
@@ -105,6 +105,8 @@ def check_integer_or_keyword(
 ) -> int | None:
     """Return an integer after checking its type and range, or None if the value is a keyword.
 
+    Raise ParameterError if the value is neither the keyword nor an integer in the allowed range.
+
     Parameters
     ----------
     name : str
@@ -129,7 +131,10 @@ def check_integer_or_keyword(
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
-    """Return the number of workers after checking that it is None or a non-zero integer."""
+    """Return the number of workers.
+
+    Raise ParameterError unless the number is None or a non-zero integer.
+    """
     if n_jobs is None:
         return None
     if not _is_integer(n_jobs) or n_jobs == 0:
@@ -144,7 +149,10 @@ def check_n_jobs(n_jobs: Any) -> int | None:
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
-    """Return the random number generator for `random_state`, after checking its value."""
+    """Return the random number generator for a value of `random_state`.
+
+    Raise ParameterError if the value is not None, a valid seed or a RandomState instance.
+    """
     try:
         return check_random_state(random_state)
     except ValueError:
@@ -158,7 +166,10 @@ def check_seed(random_state: Any) -> np.random.RandomState:
 def check_increasing_integers(
     name: str, values: Any, *, low: int, high: int, advice: str
 ) -> tuple[int, ...]:
-    """Return integers as a tuple after checking that they increase strictly and are in range.
+    """Return a strictly increasing sequence of integers as a tuple.
+
+    Raise ParameterError if the sequence is empty or not strictly increasing, or if a value is not
+    an integer in the allowed range.
 
     Parameters
     ----------
@@ -194,7 +205,7 @@ def check_increasing_integers(
 
 
 def check_number(name: str, value: Any, *, low: float, high: float, advice: str) -> float:
-    """Return a number as a float after checking that it is within [low, high]; NaN is invalid.
+    """Return a number as a float; raise ParameterError if it is not within [low, high] or is NaN.
 
     Parameters
     ----------
@@ -221,7 +232,7 @@ def check_number(name: str, value: Any, *, low: float, high: float, advice: str)
 
 
 def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
-    """Return a value after checking that it is one of the options, with the same type.
+    """Return a value; raise ParameterError if it is not equal to an option of the same type.
 
     Parameters
     ----------

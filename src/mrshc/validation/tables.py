@@ -44,7 +44,9 @@ def check_numeric_columns(X: Any) -> Any:
 
 @contextmanager
 def explain_conversion_errors(X: Any) -> Iterator[None]:
-    """Raise an error that names the first invalid value in place of an error in a conversion.
+    """Replace conversion errors by a ValueError that names the first value that is not a number.
+
+    Raise OutOfRangeError if a number is too large for the type to which it is converted.
 
     Parameters
     ----------
@@ -164,7 +166,7 @@ def _refuse_wrong_dimensions(X: Any, wanted: str) -> None:
 
 
 def _dimensions_of_list(X: Sequence[Any]) -> tuple[int, str]:
-    """Return the number of dimensions (1, 2 or 3) of a list or tuple, and a description of it."""
+    """Return the number of dimensions (1, 2 or 3) of a list or tuple, and its description."""
     kind = type(X).__name__
     if not len(X):
         return 1, f"an empty {kind}"

@@ -265,7 +265,7 @@ class _FunctionFailure:
 
 
 class _ColumnSelector:
-    """Function that returns those of the given columns that are contained in a block.
+    """Function that selects from a block the columns whose indices were given.
 
     Parameters
     ----------

@@ -57,8 +57,7 @@ class DataMatrix(ABC):
     in_memory : bool
         Whether the whole matrix is a numpy array in the memory of this process.
     has_local_blocks : bool
-        Whether blocks are numpy arrays in this process, so that threads of this process can work on
-        them.
+        Whether blocks are numpy arrays in this process and can be processed by its threads.
     holds_integers : bool
         Whether the stored values are integers, which may be rounded when they are converted to
         floating point.

@@ -28,8 +28,7 @@ class BlockSource(Protocol):
     Attributes
     ----------
     has_local_blocks : bool
-        Whether blocks are numpy arrays in this process, so that threads of this process can work on
-        them.
+        Whether blocks are numpy arrays in this process and can be processed by its threads.
     """
 
     has_local_blocks: bool
