@@ -44,8 +44,8 @@ def run_in_parallel(
     arguments : iterable of dict
         Keyword arguments of each task.
     n_jobs : int or None
-        Number of workers, as in joblib. None means the number configured in joblib, or 1 if none is
-        configured.
+        Number of workers, as in joblib. If None, the number configured in joblib is used, by
+        default 1.
     share_memory : bool, default=False
         Whether tasks modify objects of this process, and must therefore run in threads.
     """
@@ -69,7 +69,7 @@ def run_in_parallel(
 def effective_n_threads(n_jobs: int | None) -> int:
     """Return the number of threads to use for `n_jobs`; at most one thread per core.
 
-    None means the number configured in joblib, or 1 if none is configured.
+    If `n_jobs` is None, the number configured in joblib is used, by default 1.
     """
     backend, configured = get_active_backend(prefer="threads")
     n_workers = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)

@@ -34,7 +34,7 @@ _COLUMNS_READ_TOGETHER = 256
 
 
 class BlockReader(DataMatrix):
-    """Base class of matrices whose columns are read from their storage.
+    """Base class of matrices whose columns are read from storage in blocks.
 
     A subclass implements `_read_columns`. During a pass over the data, a thread reads the next
     block while the current block is processed, so two blocks are in memory.
@@ -44,9 +44,9 @@ class BlockReader(DataMatrix):
     name : str
         Name of the data in messages.
     shape : tuple of int
-        Numbers of samples and features.
+        Number of samples and number of features.
     dtype : dtype
-        Type that blocks are converted to.
+        Type to which blocks are converted.
     chunk : int, default=1
         Number of adjacent columns in each stored chunk.
     """
@@ -119,7 +119,7 @@ def aligned_blocks(n: int, p: int, chunk: int) -> Sequence[slice]:
     Parameters
     ----------
     n, p : int
-        Numbers of samples and features.
+        Number of samples and number of features.
     chunk : int
         Number of adjacent columns in each stored chunk. A chunk is divided into several slices only
         if it has more than `_LARGEST_BLOCK` values.

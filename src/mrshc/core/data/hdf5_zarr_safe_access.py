@@ -69,20 +69,20 @@ def has_plain_dtype(node: Any) -> bool:
     """
     dtype = node.dtype
     if dtype.kind == "O" and not is_zarr(node):
-        # h5py represents variable-length text by the type object, with "vlen" in its metadata.
+        # h5py represents variable-length text by the dtype object, with "vlen" in its metadata.
         return (dtype.metadata or {}).get("vlen") in (str, bytes)
     return dtype.kind in "biufcSUTO"
 
 
 def has_member(group: Any, name: str) -> bool:
-    """Return whether a group has a member called `name`; links are not followed."""
+    """Return whether a group has the member `name`; links are not followed."""
     if is_zarr(group):
         return name in group
     return bool(group.id.links.exists(_encode_name(name)))
 
 
 def get_member(group: Any, name: str) -> Any:
-    """Return the member of a group called `name`.
+    """Return the member `name` of a group.
 
     Raise UnsafeContentError if the values of the member are in another file or are pickled objects.
     """
@@ -130,7 +130,7 @@ def _resolve_path(group: Any, name: str, *, n_links: int) -> Any:
     group : h5py.Group
         Group from which a relative path starts.
     name : str
-        The path.
+        The path, absolute or relative to `group`.
     n_links : int
         Number of soft links that may still be followed.
     """
@@ -144,7 +144,7 @@ def _resolve_path(group: Any, name: str, *, n_links: int) -> Any:
 
 
 def _resolve_child(node: Any, name: str, *, n_links: int) -> Any:
-    """Return the direct member of a group called `name`, following at most `n_links` soft links.
+    """Return the direct member `name` of a group, following at most `n_links` soft links.
 
     Raise UnsafeContentError for a link to another file or a cycle of links, and KeyError if there
     is no such member.

@@ -178,7 +178,7 @@ def _shift_by_first_observed(X: NDArray[Any]) -> tuple[Float, Mask, Float]:
     Returns
     -------
     part : ndarray of shape (n, p)
-        The columns after the subtraction, in double precision.
+        The columns of X after the subtraction, in double precision.
     observed : ndarray of bool of shape (n, p)
         Whether each value is non-missing.
     shift : ndarray of shape (p,)

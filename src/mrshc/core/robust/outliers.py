@@ -132,7 +132,7 @@ def _winsorise_cells(X: NDArray[Any], usual: Index, *, remove_extremes: bool) ->
     X : ndarray of shape (n, p)
         The data, with NaN for missing values.
     usual : ndarray of int
-        Samples that are not outlying.
+        Indices of the samples that are not outlying.
     remove_extremes : bool
         Whether to replace by NaN the values of usual samples that are more than 3.5 standard
         deviations above the median of their feature, unless more than three samples have such a
@@ -228,7 +228,7 @@ def attach_to_nearest_neighbours(
     n_clusters : int
         Number of clusters into which the tree is divided.
     linkage : str
-        Linkage of the tree.
+        Linkage with which the tree was built.
 
     Returns
     -------
@@ -278,7 +278,7 @@ def _find_attachment(
     tree : Tree
         The tree.
     sample : int
-        The outlying sample.
+        Index of the outlying sample.
     parents : ndarray of shape (2 n - 1,)
         Parent of each node of the tree.
     clusters : set of int
@@ -290,7 +290,7 @@ def _find_attachment(
     max_height : float
         Largest height of the merge, unless the node with which the sample is merged is higher.
     linkage : str
-        Linkage of the tree.
+        Linkage with which the tree was built.
     """
     node = int(to_tree.argmin())
     distance = _linkage_distance(to_tree, within_tree, members=tree.members(node), linkage=linkage)
@@ -324,7 +324,7 @@ def _linkage_distance(
     members : ndarray of int
         Indices of the samples of the node.
     linkage : str
-        Linkage of the tree.
+        Linkage with which the tree was built.
     """
     to_members = to_tree[members]
     if linkage == "single":
