@@ -1,4 +1,4 @@
-"""Parallel execution of independent tasks, with progress and a fixed number of BLAS threads."""
+"""Parallel execution of independent tasks, with one BLAS thread per task and progress reports."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from joblib import Parallel, cpu_count, delayed
 from joblib.parallel import ThreadingBackend, get_active_backend
 from threadpoolctl import ThreadpoolController
 
-# Called with the number of steps done and the total number of steps.
+# Function that is called with the number of finished steps and the total number of steps.
 ProgressCallback = Callable[[int, int], None]
 
-# Tasks that are submitted ahead for each thread: enough that no thread waits for the consumer of
-# the results, few enough that little memory is needed for arguments. Not tuned: results do not
-# depend on it.
+# Number of tasks per thread that are submitted before the first result is awaited. The number is
+# large enough that threads rarely wait for new tasks, and small enough that the arguments of
+# waiting tasks need little memory. It has not been tuned; it does not affect the results.
 _TASKS_PER_THREAD = 4
 
 
@@ -30,23 +30,24 @@ def run_in_parallel(
     n_jobs: int | None,
     share_memory: bool = False,
 ) -> Generator[Any, None, None]:
-    """Yield function(**kwargs) for all arguments in order, computed in parallel.
+    """Return a generator of function(**kwargs) for each kwargs in `arguments`, in order.
 
-    Tasks run in threads, since compiled code releases the global interpreter lock, unless the
-    caller has configured another backend of joblib. BLAS uses one thread in each task. Close the
-    generator (`contextlib.closing`) to make sure that no task continues after an error in the
-    calling code.
+    The calls (tasks) run in parallel. They run in threads, since compiled code releases the global
+    interpreter lock, unless the caller has configured another joblib backend. BLAS uses one thread
+    in each task. To make sure that no task continues to run after an error in the calling code,
+    close the generator, for example with `contextlib.closing`.
 
     Parameters
     ----------
     function : callable
-        Function of one task.
+        Function that is called once for each task.
     arguments : iterable of dict
         Keyword arguments of each task.
     n_jobs : int or None
-        Number of workers, as in joblib; None for the configured number or one.
+        Number of workers, as in joblib. If None, the number configured in joblib is used, by
+        default 1.
     share_memory : bool, default=False
-        Whether tasks change objects of this process, so that they must run in threads.
+        Whether tasks modify objects of this process, and must therefore run in threads.
     """
     backend, configured = get_active_backend(prefer="threads")
     n_jobs = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
@@ -55,17 +56,21 @@ def run_in_parallel(
     if isinstance(backend, ThreadingBackend):
         return _run_in_threads(function, arguments, n_jobs=n_jobs)
     if share_memory:
-        # The backend may have workers on other machines, more than this one has cores.
+        # The number of threads is limited because the backend may have workers on other machines,
+        # and then more workers than this machine has cores.
         return _run_in_threads(function, arguments, n_jobs=min(n_jobs, cpu_count()))
     tasks = (delayed(_call_on_one_blas_thread)(function, kwargs) for kwargs in arguments)
-    # Some backends, such as multiprocessing, can return only a list of all results.
+    # Some backends, such as multiprocessing, cannot return a generator, only a list of all results.
     can_generate = getattr(backend, "supports_return_generator", False)
     results = Parallel(n_jobs=n_jobs, return_as="generator" if can_generate else "list")(tasks)
     return (result for result in results)
 
 
 def effective_n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads of this process for a number of jobs, at most one per core."""
+    """Return the number of threads to use for `n_jobs`; at most one thread per core.
+
+    If `n_jobs` is None, the number configured in joblib is used, by default 1.
+    """
     backend, configured = get_active_backend(prefer="threads")
     n_workers = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
     return int(min(n_workers, cpu_count()))
@@ -74,8 +79,9 @@ def effective_n_threads(n_jobs: int | None) -> int:
 def _run_in_threads(
     function: Callable[..., Any], arguments: Iterable[dict[str, Any]], *, n_jobs: int
 ) -> Generator[Any, None, None]:
-    """Yield function(**kwargs) for all arguments in order, computed in a pool of threads."""
-    # Not joblib's threads, which take longer to start than a small search takes in all.
+    """Yield function(**kwargs) for each kwargs in `arguments`, in order, using `n_jobs` threads."""
+    # joblib is not used here, because starting its threads takes longer than a whole search on
+    # small data.
     pool = ThreadPoolExecutor(n_jobs)
     pending: deque[Future[Any]] = deque()
     try:
@@ -96,11 +102,14 @@ def _call_on_one_blas_thread(function: Callable[..., Any], kwargs: dict[str, Any
 
 @contextmanager
 def limit_blas_to_one_thread() -> Iterator[None]:
-    """Limit BLAS to one thread, because its sums, and so the results, depend on the number.
+    """Limit BLAS to one thread within this context.
 
-    The limit holds for the whole process. The first of several concurrent contexts sets it and the
-    last one restores the original number, so that fits in concurrent threads neither lift the limit
-    too early nor leave it set.
+    The order of summation in BLAS, and therefore the rounding of results, depends on the number of
+    threads.
+
+    The limit applies to the whole process. If several contexts overlap in different threads, the
+    first context sets the limit, and the last context to end restores the original number of
+    threads.
     """
     global _n_contexts, _blas_limit
     with _lock:
@@ -116,8 +125,8 @@ def limit_blas_to_one_thread() -> Iterator[None]:
                 _blas_limit.restore_original_limits()
 
 
-# State of `limit_blas_to_one_thread`: the number of active contexts, and the limit that the first
-# one has set.
+# State of `limit_blas_to_one_thread`: a lock, the number of active contexts, and the limit that the
+# first context has set.
 _lock = Lock()
 _n_contexts = 0
 _blas_limit: Any = None
@@ -125,22 +134,23 @@ _blas_limit: Any = None
 
 @cache
 def _blas_controller() -> ThreadpoolController:
-    """Return the controller of the BLAS libraries of numpy and scipy."""
-    # The controller finds only libraries that are loaded, and scipy may have a BLAS of its own.
+    """Return an object that sets the number of threads of the BLAS libraries in use."""
+    # scipy is imported because the controller detects only libraries that have been loaded, and
+    # scipy may use a different BLAS library from numpy.
     import scipy.linalg  # noqa: F401
 
     return ThreadpoolController()
 
 
 class StepCounter:
-    """Counter of finished steps that reports each change.
+    """Counter of finished steps that calls a function after each change.
 
     Parameters
     ----------
     total : int
         Total number of steps.
     report : callable
-        Called with the number of steps done and the total number.
+        Called with the number of finished steps and the total number of steps.
     """
 
     def __init__(self, *, total: int, report: ProgressCallback) -> None:
@@ -149,7 +159,7 @@ class StepCounter:
         self._report = report
 
     def advance(self, count: int) -> None:
-        """Add a number of finished steps."""
+        """Add `count` finished steps, and call `report` unless `count` is zero."""
         self._n_done += count
         if count:
             self._report(self._n_done, self._total)

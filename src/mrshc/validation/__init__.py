@@ -1,1 +1,1 @@
-"""Validation of arguments: parameters, tables of numbers, and the data of an estimator."""
+"""Validation of arguments: parameters, tables of numbers, and the data passed to an estimator."""

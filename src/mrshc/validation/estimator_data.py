@@ -1,6 +1,6 @@
 """Validation of the data to which an estimator is fitted.
 
-Each error says what is required of X, what was passed, and what to do.
+Each error message states what is required of X, what was passed, and what the user can do.
 """
 
 from __future__ import annotations
@@ -22,42 +22,47 @@ from mrshc.validation.tables import (
     warn_of_rounding,
 )
 
-# Double precision holds numbers from about 1e-308 to 1e308. Squares of values beyond 1e150 would
-# overflow or underflow; the margin leaves room for sums over features.
+# Double precision represents numbers from about 1e-308 to 1e308. Values above the first limit could
+# overflow, and differences below the second limit could underflow, when they are squared and summed
+# over features.
 _LARGEST, _SMALLEST = 1e150, 1e-150
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int = 1) -> DataMatrix:
-    """Return the validated data to which an estimator is, or was, fitted.
+    """Return X as a validated data matrix for an estimator.
 
     Parameters
     ----------
     estimator : estimator
-        With `reset`, its attributes on the names and the number of features are set.
+        The estimator. If `reset` is True, its attributes `n_features_in_`, `feature_names_in_` and
+        `sample_names_in_` are set, or deleted if they do not apply.
     X : array-like of shape (n_samples, n_features)
-        Finite numbers; NaN marks a missing value. Every sample and every feature must have at
-        least one observed value. Data that are not an array in memory are read in one pass, unless
-        their summary is known already.
+        Finite numbers, with NaN for missing values. Every sample and every feature must have at
+        least one non-missing value. Data that are not an array in memory are read once, unless
+        their statistics have already been computed.
     reset : bool, default=True
-        True for the data of a fit; False for data that must agree with those of the fit.
+        True if the estimator will be fitted to X; False if X must be the data to which the
+        estimator was fitted.
     n_threads : int, default=1
         Number of threads that read the data.
 
     Returns
     -------
     data : DataMatrix
-        Data that are not an array in memory remain in their storage, unless they have no more
-        features than samples.
+        The data. If X is not an array in memory, the data are not loaded into memory, unless X has
+        fewer than 3 samples or has no more features than samples.
 
     Raises
     ------
     ValueError
-        If X is not numeric, not finite, too small, or differs from the data of the fit.
+        If X is not numeric, is not finite, has too few samples or features, or if `reset` is False
+        and X differs from the data of the fit.
     """
     data = as_stored_matrix(X, report_absent_chunks=reset)
     if data is not None:
         n, p = data.shape
-        # Otherwise X is small or its orientation is wrong, and the checks of arrays apply.
+        # If this condition is False, X is small or probably transposed. It is then loaded into
+        # memory and checked like an array.
         if p > n >= 3:
             if not reset:
                 check_n_features(estimator, p)
@@ -76,7 +81,11 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
 
 
 def _validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
-    """Return X as an array validated by scikit-learn; infinity is refused later."""
+    """Return X as an array that scikit-learn has validated.
+
+    Raise ValueError if X is not a valid table of numbers. Infinite values are not detected here but
+    in `_check_content`.
+    """
     X = check_numeric_table(X)
     _refuse_duplicate_names(X)
     if not reset:
@@ -87,22 +96,27 @@ def _validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
             X,
             reset=reset,
             dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # `_check_content` names the first infinite value
-            ensure_min_samples=3,  # with two samples there is only one tree
+            ensure_all_finite=False,  # checked by `_check_content`, with a more detailed message
+            ensure_min_samples=3,  # with two samples, only one tree is possible
             ensure_min_features=2,
         )
     return array
 
 
 def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
-    """Refuse unobserved features and samples, and infinite or extreme values.
+    """Raise ValueError if a sample or feature has only missing values, or if values are extreme.
+
+    Values are extreme if they are infinite, if an absolute value exceeds 1e150, or if all values
+    differ by less than 1e-150 without being equal. A warning is issued if large integers are
+    rounded.
 
     Parameters
     ----------
     data : DataMatrix
         The data.
     X : object
-        The data as the user passed them, for the names of features; None if there are none.
+        The data as passed by the user, from which feature names are taken; None if there are no
+        feature names.
     n_threads : int, default=1
         Number of threads that read the data.
     """
@@ -112,18 +126,19 @@ def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
             position = int(counts.argmin())
             name = feature_name(X, position) if kind == "feature" else str(position)
             raise _unobserved_error(kind, name)
-    # The position is known only for data in memory: a second pass for a message is not worth it.
+    # The position of an infinite value is reported only for data in memory, because other data
+    # would have to be read a second time.
     infinite = "at an unknown position"
     if data.in_memory and (np.isinf(summary.lowest) or np.isinf(summary.highest)):
         infinite = f"first at {_first_true_cell(np.isinf(data.values), X)}"
     _refuse_extreme_values(summary.lowest, summary.highest, infinite)
-    # Computations are in floating point, whatever the storage.
+    # Integers are converted to floating point for all computations, which may round them.
     if data.holds_integers:
         warn_of_rounding(max(summary.highest, -summary.lowest))
 
 
 def check_n_features(estimator: Any, n_features: int) -> None:
-    """Refuse data whose number of features differs from that of the fit."""
+    """Raise ValueError if `n_features` differs from the number of features of the fit."""
     if n_features != estimator.n_features_in_:
         raise ValueError(
             f"X must have the {estimator.n_features_in_} features of the fit, but has "
@@ -132,22 +147,31 @@ def check_n_features(estimator: Any, n_features: int) -> None:
 
 
 def delete_attributes(estimator: Any, *names: str) -> None:
-    """Delete fitted attributes, if they exist, that the present fit does not set."""
+    """Delete the attributes of an estimator called `names`, if they exist.
+
+    Such attributes may remain from an earlier fit, although they do not apply to the current fit.
+    """
     for name in names:
         if hasattr(estimator, name):
             delattr(estimator, name)
 
 
 def _store_sample_names(estimator: Any, X: Any) -> None:
-    """Set `sample_names_in_`, by which annotations and later data are matched."""
-    if hasattr(X, "iloc"):  # a DataFrame of pandas; other tables have no index
+    """Set the attribute `sample_names_in_` if X is a DataFrame, otherwise delete it.
+
+    The names are used to match annotations and later data with the samples of the fit.
+    """
+    if hasattr(X, "iloc"):  # only a pandas DataFrame has an index
         estimator.sample_names_in_ = np.asarray(X.index)
     else:
         delete_attributes(estimator, "sample_names_in_")
 
 
 def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
-    """Refuse a DataFrame whose samples are not those of the fit, in the same order."""
+    """Raise ValueError if a DataFrame does not have the samples of the fit in the same order.
+
+    The samples are compared by the index of the DataFrame. Data without an index are accepted.
+    """
     if not hasattr(X, "iloc"):
         return
     known = getattr(estimator, "sample_names_in_", None)
@@ -158,8 +182,9 @@ def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
                 "is not sorted. Pass X.sort_index(), or the values without an index."
             )
         return
-    # A default index in place of names, as after reset_index, holds no information on the order. If
-    # the names of the fit are row numbers themselves, it can be compared with them.
+    # If X has a default index (0, 1, ...), for example after `reset_index`, and the samples of the
+    # fit had other names, the index contains no information about the order of the samples, and X
+    # is accepted. If the names of the fit are row numbers as well, the two indexes are compared.
     has_numbers = is_default_index(known) or is_permuted_index(known)
     is_reset = is_default_index(X.index) and not has_numbers
     if len(X) == len(known) and not is_reset and not are_same_names(X.index, known):
@@ -171,17 +196,20 @@ def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
 
 
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
-    """Return the validated data of a function that is no estimator.
+    """Return X as a validated array, for a function that is not part of an estimator.
+
+    Raise ValueError if X is not a numeric matrix, has infinite values, or has a sample or feature
+    without non-missing values.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        At least 2 samples and 2 features; NaN marks a missing value.
+        The data, with NaN for missing values. At least 2 samples and 2 features are required.
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
-        In single precision if X is, otherwise in double precision.
+        The data, in single precision if X is in single precision, otherwise in double precision.
     """
     warn_of_absent_chunks(X)
     X = check_numeric_table(X)
@@ -199,14 +227,18 @@ def check_matrix_with_missing(X: Any) -> NDArray[Any]:
 
 
 def _unobserved_error(kind: str, name: str) -> ValueError:
-    """Return the error of a feature or sample without any observed value."""
+    """Return the error for a feature or sample (`kind`) in which all values are missing."""
     return ValueError(
         f"Every {kind} needs at least one observed value, but {kind} {name} of X has none. Drop it."
     )
 
 
 def _refuse_extreme_values(low: float, high: float, where_infinite: str) -> None:
-    """Refuse data with a given smallest and largest value that cannot be squared."""
+    """Raise ValueError if values from `low` to `high` are too large or differ too little.
+
+    The squares of large values would overflow, and the squares of small differences would
+    underflow. `where_infinite` describes the position of an infinite value, for the message.
+    """
     if np.isinf(low) or np.isinf(high):
         raise ValueError(
             f"X must be finite, but holds inf ({where_infinite}). Replace it, or correct the "
@@ -221,7 +253,10 @@ def _refuse_extreme_values(low: float, high: float, where_infinite: str) -> None
 
 
 def _refuse_duplicate_names(X: Any) -> None:
-    """Refuse a table in which two features have the same name: features are matched by name."""
+    """Raise ValueError if two features of a table have the same name.
+
+    Names must be unique because features are matched by name.
+    """
     names, counts = np.unique([str(c) for c in getattr(X, "columns", ())], return_counts=True)
     if np.any(counts > 1):
         raise ValueError(
@@ -231,6 +266,9 @@ def _refuse_duplicate_names(X: Any) -> None:
 
 
 def _first_true_cell(mask: NDArray[np.bool_], X: Any) -> str:
-    """Return the position of the first True of a mask, for a message."""
+    """Return a description of the position of the first True in a mask, for a message.
+
+    X is the data as passed by the user, from which feature names are taken.
+    """
     i, j = np.unravel_index(int(mask.argmax()), mask.shape)
     return f"sample {i}, feature {feature_name(X, int(j))}"

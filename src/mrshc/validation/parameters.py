@@ -1,6 +1,7 @@
-"""Validate the values of parameters.
+"""Validation of the values of parameters.
 
-Each error says which values are allowed, which one was passed, and what to do.
+All functions raise ParameterError if a value is not allowed. Each message states which values are
+allowed, which value was passed and, in most cases, what the user can do.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from sklearn.utils import check_random_state
 
 from mrshc.errors import Parameter, ParameterError, PythonOnly, invalid_parameter_error
 
-# Largest integer of type int64, to which numpy and compiled functions convert.
+# Largest integer of type int64, to which numpy and compiled functions convert integers.
 _LARGEST_INTEGER = 2**63 - 1
-# Largest number of repetitions, such as reference samples or permutations. Arrays hold a number for
-# each of them, and at this number the relative error of a standard error is below 0.1 %.
+# Largest number of repetitions, such as simulated reference data sets or permutations. The number
+# is limited because arrays have one entry for each repetition. More repetitions are not useful:
+# with this number, the relative error of a standard error is already below 0.1 %.
 MAX_REPETITIONS = 10**6
 
 
 def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.float64]:
-    """Return a dissimilarity matrix after checking its shape and symmetry.
+    """Return a dissimilarity matrix as an array; raise ParameterError if it is invalid.
 
     Parameters
     ----------
     name : str
-        Name of the parameter.
+        Name of the parameter in the error message.
     value : array-like
         Value of the parameter.
     n_samples : int
@@ -38,15 +40,17 @@ def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.
     Returns
     -------
     dissimilarity : ndarray of shape (n_samples, n_samples)
-        Symmetric, finite, zero on the diagonal and not zero everywhere.
+        The matrix, which is symmetric and finite, has a zero diagonal, and has at least one
+        non-zero entry.
     """
     shape = (n_samples, n_samples)
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        array = np.empty(0)  # has not the required shape, and is refused below
+        array = np.empty(0)  # has the wrong shape, so an error is raised below
     is_valid = array.shape == shape and np.isfinite(array).all() and array.any()
-    # Symmetric up to rounding: the matrix may have been written to a text file in between.
+    # Symmetry is checked only up to rounding, since the matrix may have been saved to a text file
+    # and read again.
     if not is_valid or np.diag(array).any() or not np.allclose(array, array.T):
         shown = f"shape {array.shape}" if array.size else repr(value)
         raise ParameterError(
@@ -61,20 +65,20 @@ def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.
 
 
 def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: str) -> int:
-    """Return an integer after checking its range.
+    """Return an integer after checking its type and range.
 
     Parameters
     ----------
     name : str
-        Name of the parameter.
+        Name of the parameter in the error message.
     value : object
         Value of the parameter.
     low : int
         Smallest value allowed.
     high : int or None
-        Largest value allowed; None for no limit other than that of int64.
+        Largest value allowed; None if the only limit is that of int64.
     advice : str
-        Sentence that tells the user what to do.
+        Sentence in the message that says what the user can do.
 
     Returns
     -------
@@ -83,11 +87,11 @@ def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: 
     Raises
     ------
     ParameterError
-        If the value is no integer, or out of range.
+        If the value is not an integer, or is out of range.
     """
     largest = _LARGEST_INTEGER if high is None else high
     if not _is_integer(value) or not low <= value <= largest:
-        # The limit of int64 is mentioned only where it is the reason.
+        # The limit of int64 is mentioned only if the value exceeds it.
         high = largest if _is_integer(value) and value > largest else high
         wanted = f"at least {low}" if high is None else f"in [{low}, {high}]"
         raise invalid_parameter_error(
@@ -99,16 +103,19 @@ def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: 
 def check_integer_or_keyword(
     name: str, value: Any, keyword: str | None, **limits: Any
 ) -> int | None:
-    """Return an integer after checking its range, or None for a keyword such as "auto".
+    """Return an integer after checking its type and range, or None if the value is a keyword.
+
+    Raise ParameterError if the value is neither the keyword nor an integer in the allowed range.
 
     Parameters
     ----------
     name : str
-        Name of the parameter.
+        Name of the parameter in the error message.
     value : object
         Value of the parameter.
     keyword : str or None
-        Value that requests an automatic choice; None if None itself does.
+        Value that requests an automatic choice, such as "auto". If `keyword` is None, the value
+        None requests an automatic choice.
     **limits
         Arguments `low`, `high` and `advice` of :func:`check_integer`.
 
@@ -116,14 +123,18 @@ def check_integer_or_keyword(
     -------
     value : int or None
     """
-    # Types first: comparing an array with a string would compare each of its elements.
+    # The type is checked first, because comparing an array with a string would compare each element
+    # of the array.
     if value is None if keyword is None else isinstance(value, str) and value == keyword:
         return None
     return check_integer(name, value, **limits)
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
-    """Return the number of workers after checking that joblib accepts it."""
+    """Return the number of workers.
+
+    Raise ParameterError unless the number is None or a non-zero integer.
+    """
     if n_jobs is None:
         return None
     if not _is_integer(n_jobs) or n_jobs == 0:
@@ -138,7 +149,10 @@ def check_n_jobs(n_jobs: Any) -> int | None:
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
-    """Return the random number generator for a value of `random_state`."""
+    """Return the random number generator for a value of `random_state`.
+
+    Raise ParameterError if the value is not None, a valid seed or a RandomState instance.
+    """
     try:
         return check_random_state(random_state)
     except ValueError:
@@ -152,24 +166,28 @@ def check_seed(random_state: Any) -> np.random.RandomState:
 def check_increasing_integers(
     name: str, values: Any, *, low: int, high: int, advice: str
 ) -> tuple[int, ...]:
-    """Return a strictly increasing sequence of integers after checking their range.
+    """Return a strictly increasing sequence of integers as a tuple.
+
+    Raise ParameterError if the sequence is empty or not strictly increasing, or if a value is not
+    an integer in the allowed range.
 
     Parameters
     ----------
     name : str
-        Name of the parameter.
+        Name of the parameter in the error message.
     values : iterable of int
         Value of the parameter.
     low, high : int
         Smallest and largest value allowed.
     advice : str
-        Sentence that tells the user what to do if a value is out of range.
+        Sentence in the message that says what the user can do if a value is out of range.
 
     Returns
     -------
     values : tuple of int
     """
-    # A string is iterable too, and is refused as a whole rather than letter by letter.
+    # A string is iterable, but the error message must name the whole string rather than its first
+    # letter.
     candidates = None if isinstance(values, str) or not np.iterable(values) else list(values)
     if not candidates:
         raise invalid_parameter_error(
@@ -187,24 +205,24 @@ def check_increasing_integers(
 
 
 def check_number(name: str, value: Any, *, low: float, high: float, advice: str) -> float:
-    """Return a number after checking that it is within [low, high]; NaN is refused.
+    """Return a number as a float; raise ParameterError if it is not within [low, high] or is NaN.
 
     Parameters
     ----------
     name : str
-        Name of the parameter.
+        Name of the parameter in the error message.
     value : object
         Value of the parameter.
     low, high : float
         Smallest and largest value allowed.
     advice : str
-        Sentence that tells the user what to do.
+        Sentence in the message that says what the user can do.
 
     Returns
     -------
     value : float
     """
-    # bool is a subclass of int, but True is hardly meant as a number.
+    # bool is a subclass of int, but a bool is probably not intended as a number.
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_number or not low <= value <= high:
         raise invalid_parameter_error(
@@ -214,23 +232,23 @@ def check_number(name: str, value: Any, *, low: float, high: float, advice: str)
 
 
 def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
-    """Return the value after checking that it is one of the options.
+    """Return a value; raise ParameterError if it is not equal to an option of the same type.
 
     Parameters
     ----------
     name : str
-        Name of the parameter.
+        Name of the parameter in the error message.
     value : object
-        Value of the parameter; numpy scalars are converted to Python objects.
+        Value of the parameter. A numpy scalar is converted to a Python object.
     options : sequence
-        Values allowed.
+        Allowed values.
 
     Returns
     -------
     value : object
     """
     value = value.item() if isinstance(value, np.generic) else value
-    # True == 1 in Python, so the types must agree too.
+    # The types are compared as well, because True == 1 in Python.
     if not any(type(value) is type(option) and value == option for option in options):
         known = ", ".join(repr(option) for option in options)
         raise invalid_parameter_error(name, value, allowed=f"be one of {known}")

@@ -1,7 +1,8 @@
-"""Validation of arrays, lists and tables: real numbers in two dimensions.
+"""Validation of arrays, lists and tables, which must be matrices of real numbers.
 
-Text, dates, complex numbers and other objects are refused with the position of the first such cell.
-numpy and scikit-learn convert some of these silently, such as text that looks like a number.
+An error is raised if X contains text, dates, complex numbers or other objects. If possible, the
+message names the position of the first such value. numpy and scikit-learn would convert some of
+these values without a warning, such as text that looks like a number.
 """
 
 from __future__ import annotations
@@ -17,16 +18,24 @@ import numpy as np
 from mrshc.core.data.shape_and_dtype import OutOfRangeError, refuse_overflow
 from mrshc.errors import UserError
 
-# Double precision has 53 bits of precision: it represents every integer up to this one exactly.
+# Double precision has 53 bits of precision, so every integer up to this number is represented
+# exactly.
 _LARGEST_EXACT_INTEGER = 2**53
 
 
 class NotNumericError(UserError, TypeError):
-    """A cell of X is not a number. It is a TypeError too, as scikit-learn's conventions require."""
+    """Error raised if a value of X is not a number.
+
+    The class is derived from TypeError, as the conventions of scikit-learn require.
+    """
 
 
 def check_numeric_columns(X: Any) -> Any:
-    """Return a table or an array, unconverted, after checking that it holds numbers only."""
+    """Return a table or an array after checking that it contains only numbers.
+
+    Raise ValueError if X is not a matrix of real numbers, and NotNumericError if a value is an
+    object that cannot be converted to a number.
+    """
     X = check_numeric_table(X, rounded=False)
     if "O" in _dtype_kinds(X) and (error := _object_error(X)):
         raise error
@@ -35,17 +44,19 @@ def check_numeric_columns(X: Any) -> Any:
 
 @contextmanager
 def explain_conversion_errors(X: Any) -> Iterator[None]:
-    """Replace errors of a conversion to numbers by an error that names the first such cell.
+    """Replace conversion errors by a ValueError that names the first value that is not a number.
+
+    Raise OutOfRangeError if a number is too large for the type to which it is converted.
 
     Parameters
     ----------
     X : array-like
-        The data that are converted within the block.
+        The data that are converted to numbers inside this context.
     """
     try:
         with refuse_overflow():
             yield
-    except OutOfRangeError:  # its message is complete
+    except OutOfRangeError:  # its message needs no addition
         raise
     except TypeError as error:
         raise _object_error(X, reason=f" ({error})") or error from None
@@ -56,21 +67,24 @@ def explain_conversion_errors(X: Any) -> Iterator[None]:
 def check_numeric_table(X: Any, *, rounded: bool = True) -> Any:
     """Return a table or an array after checking that it is a matrix of real numbers.
 
+    Raise ValueError if X is not a matrix or contains text, dates or complex numbers.
+
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Array, DataFrame or list of lists. Text and dates are refused, even if they could be
+        Array, DataFrame or list of lists. Text and dates are invalid, even if they could be
         converted to numbers.
     rounded : bool, default=True
-        Whether X will be converted to double precision, and integers that this rounds give a
-        warning.
+        Whether X will be converted to double precision. If True, a warning is issued if integers
+        are too large to be represented exactly.
 
     Returns
     -------
     X : array-like
-        X itself; masked arrays as arrays with NaN, sparse columns of a DataFrame as dense ones.
+        X itself, with two exceptions: a masked array is converted to an array with NaN for masked
+        values, and sparse columns of a DataFrame are converted to dense columns.
     """
-    # numpy would ignore the mask and use the values below it.
+    # numpy would ignore the mask and use the masked values.
     if isinstance(X, np.ma.MaskedArray):
         with explain_conversion_errors(X):
             return np.ma.filled(X.astype(np.float64), np.nan)
@@ -91,15 +105,18 @@ def check_numeric_table(X: Any, *, rounded: bool = True) -> Any:
 
 
 def _densify_sparse_columns(X: Any) -> Any:
-    """Return a DataFrame with its sparse columns made dense; other objects unchanged."""
-    # Only sparse dtypes of pandas have a fill value.
+    """Return a DataFrame with dense columns in place of sparse columns; other objects unchanged."""
+    # Among pandas dtypes, only sparse dtypes have a fill value.
     if not hasattr(X, "iloc") or not any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
         return X
     return X.astype({j: d.subtype for j, d in X.dtypes.items() if hasattr(d, "fill_value")})
 
 
 def _dtype_kinds(X: Any) -> list[str]:
-    """Return numpy's kind letters of the columns of a table, the rows of a list, or an array."""
+    """Return numpy's one-letter codes for the kinds of values in X.
+
+    There is one code for each column of a table, for each row of a list, or for a whole array.
+    """
     if isinstance(X, list | tuple):
         return [_dtype_kind(dtype) for dtype in _row_dtypes(X)]
     dtypes = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
@@ -107,9 +124,9 @@ def _dtype_kinds(X: Any) -> list[str]:
 
 
 def _refuse_non_matrix(X: Any) -> None:
-    """Refuse objects that are not a matrix, and tables that have not been computed yet."""
+    """Raise ValueError if X is not a matrix, or is a LazyFrame that has not been computed."""
     wanted = "X must be a matrix of numbers with samples in rows"
-    # Recognised by their methods: polars need not be installed.
+    # A LazyFrame is recognised by its methods, since polars may not be installed.
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
         raise ValueError(f"{wanted}, got a LazyFrame. Call X.collect() first.")
     is_table = isinstance(X, list | tuple) or any(
@@ -131,7 +148,10 @@ def _refuse_non_matrix(X: Any) -> None:
 
 
 def _refuse_wrong_dimensions(X: Any, wanted: str) -> None:
-    """Refuse arrays and lists that do not have two dimensions; records are refused later."""
+    """Raise ValueError if an array or a list does not have two dimensions.
+
+    `wanted` is the beginning of the message. Structured arrays are checked separately.
+    """
     n_dimensions, what = (
         _dimensions_of_list(X)
         if isinstance(X, list | tuple)
@@ -146,7 +166,7 @@ def _refuse_wrong_dimensions(X: Any, wanted: str) -> None:
 
 
 def _dimensions_of_list(X: Sequence[Any]) -> tuple[int, str]:
-    """Return the number of dimensions of a list or tuple, and a description for a message."""
+    """Return the number of dimensions (1, 2 or 3) of a list or tuple, and its description."""
     kind = type(X).__name__
     if not len(X):
         return 1, f"an empty {kind}"
@@ -159,7 +179,7 @@ def _dimensions_of_list(X: Sequence[Any]) -> tuple[int, str]:
 
 
 def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
-    """Return the dtype of each row of a list of lists, which must have equal lengths."""
+    """Return the dtype of each row of a list of lists; raise ValueError if their lengths differ."""
     lengths = [len(row) if hasattr(row, "__len__") else 1 for row in rows]
     if len(set(lengths)) > 1:
         raise ValueError(
@@ -171,7 +191,7 @@ def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
 
 
 def _row_dtype(row: Any) -> np.dtype[Any]:
-    """Return the dtype of a row, object if its values have none in common."""
+    """Return the dtype of a row; the dtype is object if the values have no common dtype."""
     try:
         return np.asarray(row).dtype
     except (TypeError, ValueError):  # values without a common dtype, such as times and numbers
@@ -179,24 +199,28 @@ def _row_dtype(row: Any) -> np.dtype[Any]:
 
 
 def _largest_integer(X: Any, positions: list[int]) -> int:
-    """Return the largest absolute value in the integer columns of a table, 0 if there are none.
+    """Return the largest absolute value in the integer columns of X; 0 if there are none.
 
     Parameters
     ----------
     X : array-like
         The data.
     positions : list of int
-        Positions of the integer columns of a table, or rows of a list. For an array, which has one
-        dtype, any entry stands for all of its columns.
+        Positions of the integer columns of a table, or of the integer rows of a list. For an array,
+        which has only one dtype, the list is empty if the dtype is not an integer type.
     """
     if not positions:
         return 0
-    # As Python integers: in numpy, the absolute value of the smallest int64 overflows.
+    # The values are converted to Python integers, because the absolute value of the smallest int64
+    # overflows in numpy.
     return max((abs(int(value)) for value in _integer_extremes(X, positions)), default=0)
 
 
 def warn_of_rounding(largest: float) -> None:
-    """Warn if integers up to `largest` are rounded in double precision."""
+    """Issue a warning if integers with absolute values up to `largest` are rounded.
+
+    Double precision rounds integers above 2**53.
+    """
     if largest > _LARGEST_EXACT_INTEGER:
         warnings.warn(
             f"X holds whole numbers up to {largest:.3g}; above 2^53 they are rounded to 16 "
@@ -207,8 +231,8 @@ def warn_of_rounding(largest: float) -> None:
 
 
 def _integer_extremes(X: Any, positions: list[int]) -> list[Any]:
-    """Return the largest and smallest values of columns or rows of integers."""
-    if hasattr(X, "iloc"):  # pandas, whose extension types hold missing values
+    """Return the largest and smallest values of the integer columns or rows at `positions`."""
+    if hasattr(X, "iloc"):  # pandas, whose extension types may have missing values
         part = X.iloc[:, positions]
         return [*part.max().dropna(), *part.min().dropna()]
     if hasattr(X, "columns"):  # polars
@@ -222,12 +246,16 @@ def _integer_extremes(X: Any, positions: list[int]) -> list[Any]:
 
 
 def _dtype_kind(dtype: Any) -> str:
-    """Return numpy's kind letter of a dtype; "O" for anything that may hold text."""
+    """Return numpy's one-letter code for the kind of a dtype.
+
+    The code is "O" for dtypes that may contain text.
+    """
     if hasattr(dtype, "is_numeric"):  # polars
         if dtype.is_integer():
             return "i"
         return "f" if dtype.is_numeric() else "M" if dtype.is_temporal() else "O"
-    # Objects without a dtype are converted by numpy later, which reports what it cannot convert.
+    # An object without a dtype is treated as floating point; numpy converts it later and raises an
+    # error if this fails.
     return getattr(dtype, "kind", "f")
 
 
@@ -236,7 +264,7 @@ def _date_error() -> ValueError:
 
 
 def _enumerate_cells(X: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Return an iterator over positions and values of the cells; empty if X is not a matrix."""
+    """Return an iterator over positions and values of X; it is empty if X is not a matrix."""
     try:
         cells = np.asarray(X, dtype=object)
     except ValueError:  # rows of different length
@@ -245,9 +273,9 @@ def _enumerate_cells(X: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
 
 
 def _text_error(X: Any) -> ValueError | None:
-    """Return the error of the first cell that holds text or a date, or None."""
+    """Return the error for the first value that is text or a date; None if there is none."""
     for (i, j), value in _enumerate_cells(X):
-        # numpy would convert a date to a number.
+        # Dates must be detected here, because numpy would convert a date to a number.
         if isinstance(value, np.datetime64 | np.timedelta64):
             return _date_error()
         if isinstance(value, str | bytes):
@@ -259,7 +287,10 @@ def _text_error(X: Any) -> ValueError | None:
 
 
 def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
-    """Return the error of the first cell that cannot be converted to a number, or None."""
+    """Return the error for the first value that is not a number; None if all values are numbers.
+
+    `reason` is added to the message.
+    """
     for (i, j), value in _enumerate_cells(X):
         is_number = isinstance(value, SupportsFloat) and getattr(value, "ndim", 0) == 0
         if value is not None and not is_number:  # None is a missing value in object columns
@@ -271,6 +302,6 @@ def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
 
 
 def feature_name(X: Any, j: int) -> str:
-    """Return the quoted name of a feature for a message, or its position if it has no name."""
+    """Return the quoted name of feature j, for a message; if X has no names, its position."""
     names = getattr(X, "columns", None)
     return str(j) if names is None else repr(str(names[j]))

@@ -1,1 +1,1 @@
-"""The interface to the data, `DataMatrix`, and one implementation for each storage backend."""
+"""The interface to the data, `DataMatrix`, and one implementation for each type of storage."""

@@ -1,4 +1,8 @@
-"""Numbers of chunks of HDF5 and Zarr arrays that are present in their files."""
+"""Detection of chunks of HDF5 and Zarr arrays that are absent from their files.
+
+A chunk is absent if it was never written. HDF5 and Zarr then return the fill value of the array for
+all values of the chunk.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +22,17 @@ from mrshc.core.data.hdf5_zarr_safe_access import is_zarr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkStorage:
-    """Size and number of the chunks of an array that its file contains."""
+    """Size and number of the chunks of an HDF5 or Zarr array that are present in its file."""
 
-    n_bytes: int
-    n_chunks: int  # of the array; shards, if it has them
-    n_present: int  # of these, in the file
+    n_bytes: int  # size of the chunks that are present, in bytes, as stored
+    n_chunks: int  # number of chunks of the array, or of shards if the array is sharded
+    n_present: int  # number of these chunks or shards that are present in the file
 
 
 def absent_chunk_warnings(node: Any, name: str) -> list[str]:
-    """Return a warning if the file of an array lacks some of its chunks, else an empty list.
+    """Return a list with one warning if chunks of the array are absent, else an empty list.
+
+    A chunk is absent if the file does not contain it. It is then read as the fill value.
 
     Parameters
     ----------
@@ -35,7 +41,7 @@ def absent_chunk_warnings(node: Any, name: str) -> list[str]:
     name : str
         Name of the array in the warning.
     """
-    # An array without cells has no chunks to look for.
+    # An array of size zero has no chunks.
     storage = chunk_storage(node) if math.prod(node.shape) else None
     if storage is None or storage.n_present >= storage.n_chunks:
         return []
@@ -48,13 +54,14 @@ def absent_chunk_warnings(node: Any, name: str) -> list[str]:
 
 
 def chunk_storage(node: Any) -> ChunkStorage | None:
-    """Return the storage of an array; None if its store cannot list its content."""
+    """Return the size and number of the chunks of an array; None if they cannot be listed."""
     if not is_zarr(node):
         return _hdf5_chunk_storage(node)
     files = _list_zarr_files(node.store_path)
     if files is None:
         return _memory_store_chunk_storage(node)
-    # A file holds a shard; the chunks within it are known only after it has been read.
+    # With sharding, each file contains a shard of several chunks. The chunks in a shard cannot be
+    # listed without reading the file, so whole shards are counted.
     grid = [
         -(-n // step)
         for n, step in zip(node.shape, getattr(node, "shards", None) or node.chunks, strict=True)
@@ -69,7 +76,8 @@ def chunk_storage(node: Any) -> ChunkStorage | None:
 
 def _hdf5_chunk_storage(dataset: Any) -> ChunkStorage:
     n_bytes = int(dataset.id.get_storage_size())
-    # A contiguous dataset is allocated as a whole or, before the first write, not at all.
+    # A contiguous dataset counts as one chunk. HDF5 allocates all of its storage at the first
+    # write.
     if dataset.chunks is None:
         return ChunkStorage(n_bytes=n_bytes, n_chunks=1, n_present=int(n_bytes > 0))
     grid = (-(-n // step) for n, step in zip(dataset.shape, dataset.chunks, strict=True))
@@ -78,8 +86,9 @@ def _hdf5_chunk_storage(dataset: Any) -> ChunkStorage:
 
 
 def _memory_store_chunk_storage(node: Any) -> ChunkStorage | None:
-    """Return the storage of an array in a Zarr store in memory; None for any other store."""
-    # Remote stores may be unable to list their keys, and would appear to be empty.
+    """Return the chunk storage of a Zarr array in a MemoryStore; None for any other store."""
+    # Only a MemoryStore is trusted: a remote store that cannot list its keys would appear to be
+    # empty.
     kind = getattr(sys.modules.get("zarr.storage"), "MemoryStore", ())
     if not isinstance(node.store_path.store, kind):
         return None
@@ -91,7 +100,10 @@ def _memory_store_chunk_storage(node: Any) -> ChunkStorage | None:
 
 
 def _list_zarr_files(store_path: Any) -> list[tuple[str, int]] | None:
-    """Return relative name and size of each file of an array; None if they cannot be listed."""
+    """Return the relative name and size of each file of a Zarr array.
+
+    Return None if the files cannot be listed.
+    """
     store, prefix = store_path.store, store_path.path
     if isinstance(folder := getattr(store, "root", None), Path):
         base = folder / prefix
@@ -101,7 +113,8 @@ def _list_zarr_files(store_path: Any) -> list[tuple[str, int]] | None:
             for entry in (walk_directory(base) if base.is_dir() else ())
             if not entry.is_dir()
         ]
-    # Other stores have a path too, and a ZIP archive has no directory while it is being written.
+    # The attribute `path` is not sufficient: other types of store have it as well. A ZIP archive
+    # that is still being written has no central directory and cannot be listed.
     if not zipfile.is_zipfile(getattr(store, "path", "")):
         return None
     start = f"{prefix}/" if prefix else ""
@@ -114,28 +127,29 @@ def _list_zarr_files(store_path: Any) -> list[tuple[str, int]] | None:
 
 
 def walk_directory(folder: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
-    """Yield the entries of a folder and of its subfolders, recursively."""
+    """Yield all files and folders in a folder and, recursively, in its subfolders."""
     with os.scandir(folder) as entries:
         for entry in entries:
             yield entry
-            # A symbolic link to a parent folder would lead to an endless recursion.
+            # Symbolic links are not followed, since a link to a parent folder would cause infinite
+            # recursion.
             if entry.is_dir(follow_symlinks=False):
                 yield from walk_directory(entry.path)
 
 
 def _chunk_coordinates(key: str, grid: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the position in the grid of the chunk in a file; None if the file holds no chunk.
+    """Return the grid position of the chunk in a file; None if the file is not a chunk of the grid.
 
     Parameters
     ----------
     key : str
         Name of the file relative to the folder of its array, such as ``c/0/3`` or ``0.3``.
     grid : sequence of int
-        Number of chunks along each axis. Files outside of it remain after an array has been
-        resized.
+        Number of chunks along each axis. After an array has been made smaller, files of chunks
+        outside the grid may remain.
     """
     numbers = key.replace(os.sep, "/").replace("/", ".").split(".")
-    # Version 3 of the Zarr format puts "c" before the coordinates, version 2 nothing.
+    # File names in version 3 of the Zarr format begin with "c"; those in version 2 have no prefix.
     numbers = numbers[1:] if numbers[0] == "c" else numbers
     if len(numbers) != len(grid) or not all(n.isascii() and n.isdigit() for n in numbers):
         return None

@@ -1,4 +1,4 @@
-"""Dense matrices in files: memory maps of numpy, HDF5 datasets and Zarr arrays."""
+"""Dense matrices in files: numpy memory maps, HDF5 datasets and Zarr arrays."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from mrshc.core.data.shape_and_dtype import (
 
 
 class MappedMatrix(BlockReader):
-    """A memory map of numpy, in C or Fortran order.
+    """Data matrix in a numpy memory map, in C or Fortran order.
 
-    Blocks are copied out of the map, so that the system may drop its pages at any time.
+    Each block of columns is copied from the memory map, so the operating system may release the
+    pages of the map at any time.
 
     Parameters
     ----------
     array : memmap of shape (n, p)
-        The memory map.
+        The memory map, with n samples in rows and p features in columns.
     """
 
     def __init__(self, array: np.memmap[Any, Any]) -> None:
@@ -40,11 +41,15 @@ class MappedMatrix(BlockReader):
         self.holds_integers = is_integer_dtype(array.dtype)
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return the columns at m indices, (n, m)."""
+        """Return the m columns at `indices` as an array of shape (n, m), for n samples.
+
+        An UnreadableError is raised if the file has become shorter than the map.
+        """
         first, last = int(np.min(indices, initial=0)), int(np.max(indices, initial=0))
         with self._translate_errors(first, last + 1), refuse_overflow():
             self._check_length()
-            # numpy picks them row by row, so that each page of a map in C order is loaded once.
+            # numpy selects the values row by row, so each page of a memory map in C order is loaded
+            # only once.
             return np.asarray(self._array[:, indices], dtype=self.dtype)
 
     def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
@@ -52,26 +57,27 @@ class MappedMatrix(BlockReader):
         return np.array(self._array[:, start:stop], dtype=self.dtype)
 
     def _check_length(self) -> None:
-        """Refuse a file that has been truncated since it was mapped."""
-        # Access beyond the end of the file would end the process with a bus error.
+        """Raise EOFError if the file has been truncated since the memory map was created."""
+        # Without this check, reading beyond the end of the file would terminate the process (bus
+        # error).
         mapped = getattr(self._array, "_mmap", None)
         if mapped is not None and mapped.size() < len(mapped):
             raise EOFError(f"the file has {mapped.size()} bytes, but {len(mapped)} are expected")
 
 
 class FileMatrix(BlockReader):
-    """A dataset of h5py or an array of Zarr.
+    """Data matrix in an h5py dataset or a Zarr array.
 
-    Blocks end at the ends of chunks, so that a pass reads each chunk once. Only a chunk with so
-    many columns that all samples of them would take a large part of the memory is read for several
-    blocks.
+    Blocks of columns are aligned with the chunks of the file, so a pass over the data reads each
+    chunk once. The exception is a file with very wide chunks: if a block of whole chunks would
+    exceed a memory limit, it is divided, and a chunk is then read once for each part.
 
     Parameters
     ----------
     dataset : h5py.Dataset or zarr.Array
-        The array in the file, of shape (n, p).
+        The array in the file, of shape (n, p), for n samples and p features.
     transposed : bool, default=False
-        Whether the array has features in rows, that is, shape (p, n).
+        Whether the array in the file has features in rows, and therefore shape (p, n).
     """
 
     def __init__(self, dataset: Any, *, transposed: bool = False) -> None:
@@ -79,7 +85,7 @@ class FileMatrix(BlockReader):
         with refuse_unsafe_content(name):
             refuse_external_storage(dataset)
         shape = check_two_dimensions(dataset.shape, name)
-        # A contiguous dataset has no chunks: blocks may end at any column.
+        # A contiguous dataset has no chunks, so its blocks may end at any column.
         chunks = dataset.chunks or (1, 1)
         super().__init__(
             name=name,
@@ -98,17 +104,23 @@ class FileMatrix(BlockReader):
 
 
 def open_array(node: Any, *, transposed: bool = False) -> BlockReader:
-    """Return a memory map, a dataset of h5py or an array of Zarr as a matrix."""
+    """Return the data matrix for a numpy memory map, an h5py dataset or a Zarr array.
+
+    If `transposed`, the array has features in rows.
+    """
     if isinstance(node, np.memmap):
         return MappedMatrix(node.T if transposed else node)
     return FileMatrix(node, transposed=transposed)
 
 
 def describe_location(dataset: Any) -> str:
-    """Return the file and the path inside it of a dataset or a group, for messages."""
+    """Return the file name and internal path of an HDF5 or Zarr array or group, for messages.
+
+    Raise ValueError if the HDF5 file has been closed.
+    """
     if hasattr(dataset, "store_path"):  # Zarr
         return str(dataset.store_path)
-    # An object of h5py is false if its file has been closed.
+    # The truth value of an h5py object is False if its file has been closed.
     if not dataset:
         raise ValueError(
             "X must be in an open file, but its HDF5 file is closed. Keep the file open while X is "

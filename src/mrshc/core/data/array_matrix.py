@@ -1,4 +1,4 @@
-"""Data in memory, as an array of numpy."""
+"""Data matrix in memory, stored as a numpy array."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from mrshc.core.data.statistics import (
 
 T = TypeVar("T")
 
-# Approximate number of cells of a block: 32 MB in single precision, enough that the cost of a call
-# does not count, and little compared with the data for which blocks are used. Not tuned.
+# Approximate number of values in a block: 32 MB in single precision. With this size, the overhead
+# of a function call per block is negligible, and a block is small compared with the data. The
+# number has not been tuned.
 _BLOCK_CELLS = 1 << 23
 
-# Rows that are hashed at a time. An array in Fortran order is copied in pieces of this size. Not
-# tuned: the hash does not depend on it.
+# Number of rows that are hashed at a time. An array in Fortran order is copied in parts of this
+# many rows. The number has not been tuned; it does not affect the hash.
 _HASHED_ROWS = 64
 
 
 class ArrayMatrix(DataMatrix):
-    """An array of numpy with finite values and NaN for missing cells.
+    """Data matrix in a numpy array, with NaN for missing values.
 
     Parameters
     ----------
     array : ndarray of shape (n, p)
-        The data, float32 or float64. They are not copied.
+        The data, float32 or float64, for n samples and p features. The array is not copied.
     """
 
     in_memory = True
@@ -50,28 +51,33 @@ class ArrayMatrix(DataMatrix):
 
     @property
     def values(self) -> NDArray[Any]:
-        """The array itself."""
+        """The numpy array that contains the data."""
         return self._array
 
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, numpy) for all blocks of columns in order."""
+        """Yield function(block, start, numpy) for each block of columns, in order.
+
+        `start` is the index of the first column of the block.
+        """
         n, p = self.shape
         step = max(1, _BLOCK_CELLS // n)
         for start in range(0, p, step):
             yield function(self._array[:, start : start + step], start, np)
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return the columns at m indices, (n, m)."""
+        """Return the m columns at `indices` as an array of shape (n, m), for n samples."""
         return self._array[:, indices]
 
     def summary(self, *, n_threads: int = 1) -> MatrixSummary:
-        """Return the statistics of all columns, computed at the first call."""
+        """Return statistics of all columns and rows, which are computed at the first call."""
         n, p = self.shape
-        # Only arrays of more than one block have work to share between threads.
+        # Threads are used only if the array has more than one block, since each thread processes
+        # blocks.
         if n * p > _BLOCK_CELLS and n_threads > 1:
             return super().summary(n_threads=n_threads)
         if self._summary is None:
-            # Smaller blocks than those of a pass, since temporaries take several times their size.
+            # These blocks are smaller than those of `map_blocks`, since the temporary arrays take
+            # several times the memory of a block.
             blocks = column_blocks(n, p)
             self._summary = combine_summaries(
                 summarise_block(self._array[:, block], block.start, np) for block in blocks
@@ -79,15 +85,21 @@ class ArrayMatrix(DataMatrix):
         return self._summary
 
     def variances(self) -> Float:
-        """Return the variance of the observed cells of each column, zero for a constant one."""
+        """Return the variance of the non-missing values of each column.
+
+        The variance of a constant column is exactly zero.
+        """
         return column_variances(self._array)
 
     def select_samples(self, rows: Index) -> DataMatrix:
-        """Return the matrix of the samples at `rows`: a copy, unless these are all samples."""
+        """Return the matrix of the samples at `rows`.
+
+        The result is a copy unless `rows` contains all samples.
+        """
         return self if rows.size == self.shape[0] else ArrayMatrix(self._array[rows])
 
     def fingerprint(self) -> str:
-        """Return a hash of dtype, shape and values that does not depend on the memory order."""
+        """Return a hash of dtype, shape and values; it does not depend on the memory layout."""
         digest = sha256(f"{self.dtype.str} {self.shape}".encode())
         for start in range(0, self.shape[0], _HASHED_ROWS):
             digest.update(np.ascontiguousarray(self._array[start : start + _HASHED_ROWS]).data)

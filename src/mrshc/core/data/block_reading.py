@@ -1,4 +1,4 @@
-"""Matrices that are read into this process one block of columns at a time."""
+"""Base class of matrices that are read from storage one block of columns at a time."""
 
 from __future__ import annotations
 
@@ -19,35 +19,36 @@ from mrshc.core.data.shape_and_dtype import refuse_overflow
 
 T = TypeVar("T")
 
-# Approximate number of cells of a block: 32 MB in single precision, large enough for sequential
-# reading, small enough that several blocks fit into memory. Not tuned.
+# Approximate number of values in a block: 32 MB in single precision. A block of this size is large
+# enough for efficient sequential reading, and several blocks fit into memory. The number has not
+# been tuned.
 _BLOCK_CELLS = 1 << 23
 
-# Blocks of files with wide chunks may grow to 128 MB in single precision before a chunk is read
-# more than once. Not tuned.
+# Largest number of values in a block: 128 MB in single precision. Blocks may reach this size if the
+# file has wide chunks; a larger chunk is read several times. The number has not been tuned.
 _LARGEST_BLOCK = 4 * _BLOCK_CELLS
 
-# Requested columns within a range of this width are read together, since one request for a range
-# costs less than several small ones. Not tuned: results do not depend on it.
+# Requested columns that lie within a range of this width are read in one operation, which is faster
+# than several small read operations. The width has not been tuned; it does not affect the results.
 _COLUMNS_READ_TOGETHER = 256
 
 
 class BlockReader(DataMatrix):
-    """Base class of matrices whose columns are read from their storage.
+    """Base class of matrices whose columns are read from storage in blocks.
 
-    A subclass implements `_read_columns`. A thread reads the next block while the function works on
-    the present one, so that two blocks are in memory.
+    A subclass implements `_read_columns`. During a pass over the data, a thread reads the next
+    block while the current block is processed, so two blocks are in memory.
 
     Parameters
     ----------
     name : str
         Name of the data in messages.
     shape : tuple of int
-        Numbers of samples and features.
+        Number of samples and number of features.
     dtype : dtype
-        Type that blocks are converted to.
+        Type to which blocks are converted.
     chunk : int, default=1
-        Number of adjacent columns that are stored together.
+        Number of adjacent columns in each stored chunk.
     """
 
     _advice = CHECK_FILE_ADVICE
@@ -61,23 +62,31 @@ class BlockReader(DataMatrix):
         self.chunk_width = chunk
 
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, numpy) for all blocks of columns in order."""
+        """Yield function(block, start, numpy) for each block of columns, in order.
+
+        `start` is the index of the first column of the block.
+        """
         blocks = aligned_blocks(*self.shape, self.chunk_width)
         with ThreadPoolExecutor(max_workers=1) as thread:
             pending = [thread.submit(self.read_block, block) for block in blocks[:1]]
             for i, block in enumerate(blocks, start=1):
                 values = pending.pop().result()
-                # The next block is requested before the function starts, to overlap the two.
+                # The next block is requested before `function` is called, so reading and computing
+                # overlap.
                 pending += [
                     thread.submit(self.read_block, upcoming) for upcoming in blocks[i : i + 1]
                 ]
                 yield function(values, block.start, np)
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return the columns at m indices, (n, m); adjacent ones are read together."""
+        """Return the m columns at `indices` as an array of shape (n, m), for n samples.
+
+        Columns that are close to each other are read in one operation.
+        """
         order = np.argsort(indices, kind="stable")
         max_width = max(_LARGEST_BLOCK // max(self.shape[0], 1), 1)
-        # A multiple of the chunk width, so that no chunk is split between two requests.
+        # The width is a multiple of the chunk width, so no chunk is split between two read
+        # operations.
         whole_chunks = self.chunk_width * max(_COLUMNS_READ_TOGETHER // self.chunk_width, 1)
         groups = indices[order] // min(whole_chunks, max_width)
         out = np.empty((self.shape[0], order.size), dtype=self.dtype)
@@ -89,7 +98,10 @@ class BlockReader(DataMatrix):
         return out
 
     def read_block(self, block: slice) -> NDArray[Any]:
-        """Return a range of columns, converted to the type of the blocks."""
+        """Return the columns in a slice, converted to `dtype`.
+
+        Raise UnreadableError if they cannot be read, and OutOfRangeError if a value is too large.
+        """
         with self._translate_errors(block.start, block.stop), refuse_overflow():
             return self._read_columns(block.start, block.stop).astype(self.dtype, copy=False)
 
@@ -98,19 +110,19 @@ class BlockReader(DataMatrix):
 
     @abstractmethod
     def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
-        """Return columns start to stop - 1 as an array in memory of any numeric type."""
+        """Return columns start to stop - 1 as a numpy array of any numeric type."""
 
 
 def aligned_blocks(n: int, p: int, chunk: int) -> Sequence[slice]:
-    """Return slices of p columns that are as large as a block and end at the ends of chunks.
+    """Return slices that divide p columns into blocks aligned with the chunks of the file.
 
     Parameters
     ----------
     n, p : int
-        Numbers of samples and features.
+        Number of samples and number of features.
     chunk : int
-        Number of adjacent columns that are stored together. Only a chunk of more than
-        `_LARGEST_BLOCK` cells is divided into several slices.
+        Number of adjacent columns in each stored chunk. A chunk is divided into several slices only
+        if it has more than `_LARGEST_BLOCK` values.
     """
     n = max(n, 1)
     step = max(_BLOCK_CELLS // n // chunk, 1) * chunk

@@ -1,4 +1,4 @@
-"""Choice of the centred matrix for given data: an array in memory, or blocks of columns."""
+"""Choice of the class for centred data: an array in memory, or blocks of columns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from mrshc.core.data.centring import Center
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.passes import BlockCallback, Passes, ignore_progress
 
-# From this number of columns on, components of data in memory are computed on working sets and
-# certified, as for data in a file, because using all columns in each step takes longer. Measured at
-# p = 1,000,000: half the time.
+# Data in memory with at least this many columns are treated like data in a file: sparse components
+# are computed on a small set of columns (the working set), and then checked against all columns. At
+# 1,000,000 columns, this took half the time of computing with all columns in each iteration.
 _MANY_FEATURES = 200_000
 
 
@@ -23,21 +23,24 @@ def centre(
     n_threads: int = 1,
     on_block: BlockCallback = ignore_progress,
 ) -> CentredMatrix:
-    """Return the data minus one offset per column, in the form that the algorithms use.
+    """Return a centred version of the data, that is, the data minus one offset per column.
 
     Parameters
     ----------
     data : DataMatrix
-        The data as given.
+        The data before centring.
     center : {"columns", "grand", "none"}
-        Offset of a column: its mean, the mean of all observed cells, or zero.
+        Offset of a column: the mean of the column, the mean of all non-missing values of the data,
+        or zero.
     drop_constant : bool
-        Whether the offset of a constant column is its value for every `center`. Its centred values
-        are then exactly zero, and no component can load on it.
+        If True, the offset of a constant column is its constant value, whatever the value of
+        `center`. Its centred values are then exactly zero, and its loading is zero in every
+        component.
     n_threads : int, default=1
-        Threads that share the work of a pass over the data.
+        Number of threads that process blocks of columns.
     on_block : callable, default=ignore_progress
-        Called after each block of a pass with the number of the pass and of the columns done.
+        Called after each block of columns with two integers: the number of the pass over the data,
+        and the number of columns processed so far in this pass.
 
     Returns
     -------
@@ -49,6 +52,6 @@ def centre(
         return centre_array(
             data.values, center=center, drop_constant=drop_constant, statistics=summary.columns
         )
-    # The pass that computed the summary is the first one.
+    # Counting starts at one, since the summary was computed in the first pass over the data.
     passes = Passes(data, n_threads=n_threads, on_block=on_block, n_passes=1)
     return CentredBlocks(data, passes, center=center, drop_constant=drop_constant)

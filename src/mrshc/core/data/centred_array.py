@@ -1,7 +1,8 @@
-"""Centred data in memory: products for the sparse components, Gram matrix, selected columns.
+"""Centred data in memory: matrix products, the Gram matrix, and selected columns.
 
-The array is neither centred in place nor copied. Products subtract the offsets on the fly and add
-up in double precision, so that float32 data remain float32 without a loss of accuracy by centring.
+The array is neither centred in place nor copied: matrix products subtract the column offsets as
+they are computed. Offsets are subtracted, and products summed, in double precision, so float32 data
+can remain float32 without loss of accuracy.
 """
 
 from __future__ import annotations
@@ -22,26 +23,31 @@ from mrshc.core.kernels.products import column_norms, multiply, multiply_transpo
 
 T = TypeVar("T")
 
-# X'X is added up over this many cells at a time, so that the centred copy of a block takes 4 MB in
-# double precision. Not tuned.
+# Number of values of X in each block of rows over which X'X is summed. The centred copy of a block
+# takes 4 MB in double precision. The number has not been tuned.
 _BLOCK_CELLS = 1 << 19
 
 
 class CentredArray(CentredMatrix):
-    """A centred array in memory.
+    """A data matrix in memory with one offset per column, which defines the centred matrix X.
+
+    The centred matrix is not stored. In the descriptions of the methods, X has n rows (samples) and
+    p columns (features), and its missing values are filled.
 
     Parameters
     ----------
     values : ndarray of shape (n, p)
-        float32 or float64, C- or F-contiguous, without NaN.
+        The data before centring: float32 or float64, C- or F-contiguous, without NaN.
     offsets : ndarray of shape (p,)
-        Subtracted from every row.
+        Offset of each column, which centring subtracts.
     missing : sparse array of shape (n, p) or None
-        The missing cells, which are filled in `values`; None if no cell is missing.
+        Positions of the missing values, which are already filled in `values`; None if no value is
+        missing.
     fill : float
-        Value of missing cells after centring.
+        Value that replaces missing values in the centred matrix.
     n_observed : int
-        Number of cells that are not missing, in all columns of the data.
+        Total number of non-missing values in the whole data set, even if `values` contains only
+        some of its columns.
     """
 
     certification = "not needed"
@@ -65,15 +71,18 @@ class CentredArray(CentredMatrix):
 
     @property
     def n_passes(self) -> None:
-        """None: data in memory need no passes."""
+        """Always None, since passes are counted only for data that are read in blocks."""
         return None
 
     def multiply(self, indices: Index, weights: Float) -> Float:
-        """Return X v, (n,), for the vector v with `weights` at `indices` and zeros elsewhere."""
+        """Return X v, of shape (n,).
+
+        The vector v has the entries `weights` at `indices` and is zero elsewhere.
+        """
         return multiply(*self.kernel_arguments, indices, weights)
 
     def multiply_transposed(self, u: Float) -> Float:
-        """Return X'u, (p,), for a vector u of shape (n,)."""
+        """Return X'u, of shape (p,), for a vector u of shape (n,)."""
         out = multiply_transposed(*self.kernel_arguments, u)
         if self.fill_error is not None:
             rows, columns = self.missing_cells
@@ -82,25 +91,29 @@ class CentredArray(CentredMatrix):
 
     @property
     def kernel_arguments(self) -> tuple[NDArray[Any], bool, Float]:
-        """The first three arguments of the compiled products.
+        """The first three arguments of the compiled functions for matrix products.
 
-        They are the array or its transpose, whichever is C-contiguous; whether it is the transpose;
-        and the offsets.
+        The arguments are the C-contiguous form of the uncentred data (the array or its transpose),
+        a flag that is True if this form is the transpose, and the column offsets.
         """
         by_columns = not self.values.flags.c_contiguous
         values = self.values.T if by_columns else self.values.view()
-        # numba distinguishes writeable from read-only arrays. If all are read-only, the loops are
-        # compiled once, also for data that the user has protected.
+        # numba compiles separate versions for writeable and read-only arrays. Because every array
+        # is passed as read-only, one compiled version serves all data, including arrays that the
+        # user has made read-only.
         values.flags.writeable = False
         return values, by_columns, self.offsets
 
     @cached_property
     def column_norms(self) -> Float:
-        """Euclidean norm of each centred column, (p,)."""
+        """Euclidean norm of each centred column, an array of shape (p,)."""
         return column_norms(*self.kernel_arguments)
 
     def columns(self, indices: Index) -> Float:
-        """Return the columns at m indices as given, (n, m), in float64, NaN where missing."""
+        """Return the m columns at `indices` before centring, of shape (n, m), in float64.
+
+        Missing values are NaN.
+        """
         out = np.ascontiguousarray(self.values[:, indices], dtype=np.float64)
         if self.missing is not None:
             cells = self._missing_by_column[:, indices].tocoo()
@@ -110,29 +123,37 @@ class CentredArray(CentredMatrix):
     def map_columns(
         self, indices: Index, function: Callable[[Float], T]
     ) -> Iterator[tuple[slice | Index, T]]:
-        """Yield positions in `indices` and function(columns) for blocks of columns as given."""
+        """Apply a function to the columns at `indices`, before centring, in blocks.
+
+        For each block, yield the positions in `indices` of its columns, and function(columns).
+        """
         for block in column_blocks(self.shape[0], indices.size):
             yield block, function(self.columns(indices[block]))
 
     @cached_property
     def missing_cells(self) -> tuple[Index, Index]:
-        """Row and column of each missing cell; only for data with missing cells."""
+        """Row indices and column indices of the missing values.
+
+        The property may be used only if there are missing values.
+        """
         assert self.missing is not None
         rows, columns = (axis.astype(np.intp) for axis in self.missing.coords)
         return rows, columns
 
     @cached_property
     def _missing_by_column(self) -> sparse.csc_array:
-        # Columns of a CSC array are selected in time proportional to their missing cells.
+        # In CSC format, the time to select columns is proportional to their number of missing
+        # values.
         assert self.missing is not None
         return self.missing.tocsc()
 
     @cached_property
     def fill_error(self) -> Float | None:
-        """Rounding error of the filled value of each missing cell; None if there is none.
+        """Rounding error of each filled missing value; None if the filled values are not rounded.
 
-        Single precision rounds offset + fill. At a large offset the error is large compared with
-        the centred value, so that products have to be corrected for it.
+        In float32 data, the filled value `offset + fill` is rounded. If the offset is large, this
+        rounding error is large compared with the centred value, so matrix products must be
+        corrected for it.
         """
         if self.missing is None or self.values.dtype == np.float64:
             return None
@@ -142,7 +163,7 @@ class CentredArray(CentredMatrix):
 
     @cached_property
     def gram(self) -> Float:
-        """The Gram matrix X X' of the samples, (n, n)."""
+        """The Gram matrix XX' of the samples, of shape (n, n)."""
         n = self.shape[0]
         total = np.zeros((n, n))
         for block in column_blocks(*self.shape):
@@ -151,7 +172,8 @@ class CentredArray(CentredMatrix):
         return total
 
     def _centred_columns(self, indices: slice | Index) -> Float:
-        # Offsets are float64, so that single-precision values are subtracted in double precision.
+        # The offsets are float64, so they are subtracted in double precision even if the values are
+        # float32.
         part: Float = self.values[:, indices] - self.offsets[indices]
         if self.fill_error is not None:
             part[self._missing_by_column[:, indices].tocoo().coords] = self.fill
@@ -166,7 +188,10 @@ class CentredArray(CentredMatrix):
         return total
 
     def cross_product(self) -> Float:
-        """Return X'X, (p, p); only for p <= n, where it is the smaller of the two products."""
+        """Return X'X, of shape (p, p).
+
+        The method is intended for p <= n, where X'X is not larger than the Gram matrix XX'.
+        """
         n, p = self.shape
         total = np.zeros((p, p))
         step = max(1, _BLOCK_CELLS // p)
@@ -183,28 +208,30 @@ def centre_array(
     drop_constant: bool,
     statistics: ColumnSummary | None = None,
 ) -> CentredArray:
-    """Return a view of an array whose products are those of the centred data.
+    """Return an object that represents the centred array without storing it.
 
-    X is copied only if it has missing cells or is not contiguous. Missing cells (NaN) are filled
-    with the mean of all observed cells after centring, as in the R package PMA.
+    X is copied only if it has missing values or is not contiguous. After centring, missing values
+    (NaN) are replaced by the mean of all non-missing centred values, as in the R package PMA.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        float32 or float64, NaN where missing.
+        The data, float32 or float64, with NaN for missing values.
     center : {"columns", "grand", "none"}
-        Offset of a column: its mean, the mean of all observed cells, or zero.
+        Offset of a column: the mean of the column, the mean of all non-missing values of X, or
+        zero.
     drop_constant : bool
-        Whether the offset of a constant column is its value for every `center`. Its centred values
-        are then exactly zero, and no component can load on it.
+        If True, the offset of a constant column is its constant value, whatever the value of
+        `center`. Its centred values are then exactly zero, and its loading is zero in every
+        component.
     statistics : ColumnSummary or None, default=None
-        Statistics of the columns; None to compute them.
+        Statistics of the columns of X; they are computed if None.
 
     Returns
     -------
     CentredArray
     """
-    # The compiled products need rows or columns that are contiguous.
+    # The compiled functions for matrix products require contiguous rows or columns.
     if not (X.flags.c_contiguous or X.flags.f_contiguous):
         X = np.ascontiguousarray(X)
     summary = column_summary(X) if statistics is None else statistics

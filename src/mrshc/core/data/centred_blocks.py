@@ -1,4 +1,4 @@
-"""Centred data that are read in blocks of columns; selected columns can be kept in memory."""
+"""Centred data that are read in blocks of columns; selected columns can be stored in memory."""
 
 from __future__ import annotations
 
@@ -22,24 +22,29 @@ from mrshc.core.data.statistics import column_blocks
 
 T = TypeVar("T")
 
-# A larger share of the columns is read in a pass over all of them, since reading selected columns
-# costs more per column. Not tuned: results do not depend on it.
+# Selected columns are read individually only if they are less than this share of all columns. A
+# larger share is read in a pass over all columns, because reading individual columns takes more
+# time per column. The share has not been tuned; it does not affect the results.
 _MAX_SHARE_OF_SELECTED_COLUMNS = 1 / 8
 
 
 class CentredBlocks(CentredMatrix):
-    """A centred matrix that is read in blocks of columns.
+    """A centred matrix whose data are read in blocks of columns.
+
+    In the descriptions of the methods, n is the number of samples and p the number of features.
 
     Parameters
     ----------
     data : DataMatrix
-        The data as given.
+        The data before centring.
     passes : Passes
-        Passes over the data, with their number of threads and their progress.
+        Object that makes passes over the data, counts them, and reports their progress.
     center : {"columns", "grand", "none"}
-        Offset of a column: its mean, the mean of all observed cells, or zero.
+        Offset of a column: the mean of the column, the mean of all non-missing values of the data,
+        or zero.
     drop_constant : bool
-        Whether the offset of a constant column is its value for every `center`.
+        If True, the offset of a constant column is its constant value, whatever the value of
+        `center`.
     """
 
     def __init__(
@@ -59,32 +64,40 @@ class CentredBlocks(CentredMatrix):
 
     @property
     def n_passes(self) -> int:
-        """Passes over all columns so far."""
+        """Number of passes over all columns so far."""
         return self._passes.n_passes
 
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, xp) for all blocks of columns as given: one pass."""
+        """Make one pass over the data: yield function(block, start, xp) for each block, in order.
+
+        The blocks contain columns before centring; `start` is the index of the first column of the
+        block, and xp the namespace of its array.
+        """
         return self._passes.map(function)
 
     @property
     def centring(self) -> Centring:
-        """Function that centres a block of columns as given and fills its missing cells."""
-        # Without missing cells, blocks need not be searched for them.
+        """Function that centres a block of columns and fills its missing values."""
+        # If the data have no missing values, fill=None avoids searching the blocks for them.
         return Centring(offsets=self.offsets, fill=self.fill if self._has_missing else None)
 
     @property
     def is_stored(self) -> Mask:
-        """Whether each column is kept in memory, (p,)."""
+        """Whether each column is stored in memory, an array of shape (p,)."""
         return self._cache.is_stored
 
     def store(self, indices: Index, columns: NDArray[Any]) -> None:
-        """Keep the columns, (n, m), at m indices that are not kept yet."""
+        """Store m columns in memory.
+
+        `columns` has shape (n, m) and contains the columns at `indices` before centring. None of
+        them may already be stored.
+        """
         self._cache.add(indices, columns)
 
     def stored_columns(self, indices: Index) -> CentredArray:
-        """Return the centred array of columns that are kept in memory."""
+        """Return the centred array of the columns at `indices`, which must be stored in memory."""
         offsets, missing = self.offsets[indices], None
-        # Products take a third of the time if the rows are contiguous.
+        # With contiguous rows, matrix products take a third of the time.
         values = np.ascontiguousarray(self._cache.take(indices).T)
         if self._has_missing:
             rows, columns = np.nonzero(np.isnan(values))
@@ -99,7 +112,10 @@ class CentredBlocks(CentredMatrix):
         )
 
     def columns(self, indices: Index) -> Float:
-        """Return the columns at m indices as given, (n, m), in float64, NaN where missing."""
+        """Return the m columns at `indices` before centring, of shape (n, m), in float64.
+
+        Missing values are NaN.
+        """
         out = np.empty((self.shape[0], indices.size))
         stored = self.is_stored[indices]
         out[:, stored] = self._cache.take(indices[stored]).T
@@ -110,14 +126,18 @@ class CentredBlocks(CentredMatrix):
     def map_columns(
         self, indices: Index, function: Callable[[Float], T]
     ) -> Iterator[tuple[slice | Index, T]]:
-        """Yield positions in `indices` and function(columns) for blocks of columns as given."""
+        """Apply a function to the columns at `indices`, before centring, in blocks.
+
+        For each block, yield the positions in `indices` of its columns, and function(columns).
+        """
         if indices.size < _MAX_SHARE_OF_SELECTED_COLUMNS * self.shape[1]:
             for block in column_blocks(self.shape[0], indices.size):
                 yield block, function(self.columns(indices[block]))
             return
         selected = np.zeros(self.shape[1], dtype=bool)
         selected[indices] = True
-        # A pass yields the columns in increasing order; `order` maps them to their positions.
+        # A pass yields the columns in increasing order of their indices. `order` contains their
+        # positions in `indices`.
         order = np.argsort(indices, kind="stable")
         n_done = 0
         map_block = partial(_map_selected_columns, selected=selected, function=function)
@@ -128,12 +148,12 @@ class CentredBlocks(CentredMatrix):
 
     @cached_property
     def gram(self) -> Float:
-        """The Gram matrix X X' of the samples, (n, n)."""
+        """The Gram matrix XX' of the samples, of shape (n, n), where X is the centred matrix."""
         return self._sum_gram(np.ones(self.shape[1], dtype=bool))
 
     @cached_property
     def rms_column_norm(self) -> float:
-        """Root mean square of the Euclidean norms of the columns; one if all are zero."""
+        """Root mean square of the norms of the centred columns; 1 if all norms are zero."""
         return float(np.sqrt(np.trace(self.gram) / self.shape[1])) or 1.0
 
     def _centred_columns(self, indices: Index) -> Float:
@@ -145,7 +165,7 @@ class CentredBlocks(CentredMatrix):
         return self._sum_gram(others)
 
     def _sum_gram(self, selected: Mask) -> Float:
-        """Return the Gram matrix of the selected columns, summed over the blocks of a pass."""
+        """Return the Gram matrix of the selected columns, of shape (n, n), computed in one pass."""
         block_gram = partial(_block_gram, centring=self.centring, selected=selected)
         total = np.zeros((self.shape[0], self.shape[0]))
         for part in self.map_blocks(block_gram):
@@ -154,11 +174,16 @@ class CentredBlocks(CentredMatrix):
 
 
 def _block_gram(block: Any, start: int, xp: Any, *, centring: Centring, selected: Mask) -> Float:
-    """Return the Gram matrix of the selected columns of a block, (n, n)."""
+    """Return the Gram matrix, of shape (n, n), of the selected columns of a block.
+
+    `start` is the index of the first column of the block, `selected` a mask over all columns of the
+    data.
+    """
     part = centring(block, start, xp)
     mask = selected[start : start + block.shape[1]]
     if not mask.all():
-        # Multiplied by zeros, since the array API standard has no boolean index for one axis.
+        # Columns that are not selected are multiplied by zero, since the array API standard does
+        # not support boolean indexing along one axis.
         part = part * to_device_of(block, mask.astype(np.float64), xp)
     return to_host(part @ part.T)
 
@@ -166,11 +191,16 @@ def _block_gram(block: Any, start: int, xp: Any, *, centring: Centring, selected
 def _map_selected_columns(
     block: Any, start: int, _: Any, *, selected: Mask, function: Callable[[Float], T]
 ) -> list[tuple[int, T]]:
-    """Return numbers of columns and function(columns) for the selected columns of a block."""
+    """Return pairs (number of columns, function(columns)), one pair for each part of a block.
+
+    The parts contain only the selected columns. `start` is the index of the first column of the
+    block, `selected` a mask over all columns of the data.
+    """
     columns = np.flatnonzero(selected[start : start + block.shape[1]])
     values = to_host(block)
     results = []
-    # In small parts, since the function makes temporaries in double precision.
+    # The block is processed in small parts, since `function` creates temporary arrays in double
+    # precision.
     for part in column_blocks(block.shape[0], columns.size):
         chosen = columns[part]
         results.append((chosen.size, function(values[:, chosen].astype(np.float64))))

@@ -1,4 +1,4 @@
-"""Centring of columns: the offset of each column, and the value of missing cells after it."""
+"""Centring of columns: the offset of each column, and the value that replaces missing values."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ Center = Literal["columns", "grand", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Centring:
-    """Function that centres a block of columns and fills its missing cells."""
+    """Function that centres a block of columns and fills its missing values."""
 
-    offsets: Float  # (p,), subtracted from the columns
-    fill: float | None  # value of missing cells after that; None if no cell is missing
+    offsets: Float  # (p,), offsets of all p columns of the data
+    fill: float | None  # replaces missing values after centring; None if no value is missing
 
     def __call__(self, block: Any, start: int, xp: Any) -> Any:
-        """Return a block whose first column is column `start`, centred, in double precision."""
+        """Return a block of columns, centred, in double precision.
+
+        `start` is the index in the data of the first column of the block, and xp the namespace of
+        the block, such as numpy.
+        """
         offsets = to_device_of(block, self.offsets[start : start + block.shape[1]], xp)
-        # Converted before the subtraction: single precision would lose the digits of values that
-        # are small compared with their offset.
+        # The block is converted to double precision before the subtraction: in single precision,
+        # centred values that are small compared with their offset would lose significant digits.
         part = xp.astype(block, xp.float64) - offsets
         return part if self.fill is None else xp.where(xp.isnan(part), self.fill, part)
 
@@ -33,23 +37,26 @@ class Centring:
 def offsets_and_fill(
     summary: ColumnSummary, *, center: Center, drop_constant: bool
 ) -> tuple[Float, float]:
-    """Return the offset of each column and the mean of all observed cells after centring.
+    """Return the offset of each column, and the mean of all non-missing values after centring.
 
     Parameters
     ----------
     summary : ColumnSummary
         Statistics of the columns.
     center : {"columns", "grand", "none"}
-        Offset of a column: its mean, the mean of all observed cells, or zero.
+        Offset of a column: the mean of the column, the mean of all non-missing values of the data,
+        or zero.
     drop_constant : bool
-        Whether the offset of a constant column is its value for every `center`.
+        If True, the offset of a constant column is its constant value, whatever the value of
+        `center`.
 
     Returns
     -------
-    offsets : ndarray of shape (p,)
+    offsets : ndarray of shape (n_features,)
         Offset of each column.
     fill : float
-        Value of missing cells after centring. PMA fills them with the mean of the others, too.
+        Value that replaces missing values after centring: the mean of all non-missing centred
+        values, as in the R package PMA.
     """
     means, counts, constant = summary
     n_observed = counts.sum()

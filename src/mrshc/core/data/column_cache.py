@@ -1,4 +1,4 @@
-"""Cache in memory for columns of a matrix that have been read."""
+"""Cache in memory for columns of a matrix that is read from storage."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from mrshc.core.array_types import Index, Mask
 
 
 class ColumnCache:
-    """Selected columns of a matrix, to which further columns can be added.
+    """Store of selected columns of a matrix, to which further columns can be added.
 
-    One thread may add columns while others read stored ones: an array that is too small is replaced
-    rather than resized, and a column is marked as stored only after it has been written.
+    One thread may add columns while other threads read stored columns. To allow this, the internal
+    array is replaced rather than resized when it is full, and a column is marked as stored only
+    after it has been written.
 
     Parameters
     ----------
     shape : tuple of int
-        Shape (n, p) of the matrix.
+        Shape (n, p) of the matrix: n samples and p features.
     dtype : dtype
         Type of the stored columns.
     """
@@ -27,21 +28,26 @@ class ColumnCache:
     def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
         n, p = shape
         self._n_stored = 0
-        # One row for each column of the matrix, so that columns can be appended contiguously.
+        # The array has one row for each stored column of the matrix, so new columns are appended
+        # contiguously.
         self._columns = np.empty((0, n), dtype)
-        self._position = np.full(p, -1)  # row of each column of the matrix; -1 if not stored
+        self._position = np.full(p, -1)  # row of each matrix column; -1 if not stored
 
     @property
     def is_stored(self) -> Mask:
-        """Whether each column of the matrix is stored, (p,)."""
+        """Whether each column of the matrix is stored, an array of shape (p,)."""
         return self._position >= 0
 
     def add(self, indices: Index, columns: NDArray[Any]) -> None:
-        """Store the columns, (n, m), at m indices that are not stored yet."""
+        """Store m columns, given as an array of shape (n, m).
+
+        `indices` contains their indices in the matrix. None of the columns may already be stored.
+        """
         size, n_added = self._n_stored, indices.size
         if size + n_added > self._columns.shape[0]:
             n = self._columns.shape[1]
-            # Doubling keeps the total cost of copies proportional to the number of columns.
+            # The size is doubled, so the total cost of copying is proportional to the number of
+            # stored columns.
             larger = np.empty((max(2 * size, size + n_added), n), self._columns.dtype)
             larger[:size] = self._columns[:size]
             self._columns = larger
@@ -50,5 +56,5 @@ class ColumnCache:
         self._n_stored += n_added
 
     def take(self, indices: Index) -> NDArray[Any]:
-        """Return the stored columns at m indices, (m, n): one row for each column."""
+        """Return the m stored columns at `indices` as the rows of an array of shape (m, n)."""
         return self._columns.take(self._position[indices], axis=0)

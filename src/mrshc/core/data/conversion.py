@@ -1,7 +1,7 @@
-"""Conversion of the X that a user passes into a `DataMatrix`.
+"""Conversion of the argument X that a user passes to an estimator into a `DataMatrix`.
 
-Optional packages that define array types are never imported here: an X of such a type exists only
-if its package has been imported already.
+This module never imports the optional packages that define array types, such as h5py: X can be of
+such a type only if its package has already been imported.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ from mrshc.core.data.sparse_matrix import SparseMatrix, open_sparse_group
 
 
 def _make_type_test(*type_names: str) -> Callable[[Any], bool]:
-    """Return a function that tells whether X is of one of the types, without importing them."""
+    """Return a function that returns whether X is an instance of one of the named types.
+
+    The function does not import the modules of the types.
+    """
     names = [name.rpartition(".") for name in type_names]
 
     def is_instance(X: Any) -> bool:
-        # A type whose module is not loaded becomes the empty tuple, which has no instances.
+        # If the module of a type has not been imported, the type is replaced by the empty tuple,
+        # and `isinstance` returns False.
         types = [getattr(sys.modules.get(module), name, ()) for module, _, name in names]
         return any(isinstance(X, kind) for kind in types)
 
@@ -41,19 +45,23 @@ _is_file_group = _make_type_test("h5py.Group", "zarr.Group")
 
 
 def _is_anndata(X: Any) -> bool:
-    # The attribute is specific to AnnData and, unlike its class, needs no import.
+    # Only AnnData objects have this attribute. Testing for it does not require importing anndata.
     return hasattr(X, "isbacked")
 
 
 def _anndata_matrix_node(X: Any) -> Any:
-    """Return the matrix of an AnnData object: an array, a sparse matrix, or a node of its file."""
-    # AnnData wraps a sparse X in a file by an object with the HDF5 group as its attribute.
+    """Return the matrix X of an AnnData object.
+
+    The matrix is an array or sparse matrix in memory, or an HDF5 or Zarr array or group.
+    """
+    # If X is a sparse matrix in a file, AnnData returns a wrapper whose attribute `group` is the
+    # HDF5 or Zarr group.
     return getattr(X.X, "group", X.X)
 
 
-# Pairs of a type test and the conversion to a matrix that reads X from its storage. The first test
-# that holds decides, so that general tests (`is_device_array`) come after specific ones. The result
-# None stands for an array or a sequence in memory.
+# Each entry is a test of the type of X and a function that converts X to a matrix that is read from
+# its storage. The first entry whose test returns True is used, so general tests (`is_device_array`)
+# come after specific tests. A conversion returns None if X is an array or a sequence in memory.
 _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Callable[[Any], DataMatrix | None]], ...] = (
     (lambda X: isinstance(X, DataMatrix), lambda X: X),
     (lambda X: isinstance(X, np.memmap), MappedMatrix),
@@ -68,16 +76,17 @@ _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Callable[[Any], DataMatrix | No
 
 
 def as_stored_matrix(X: Any, *, report_absent_chunks: bool = False) -> DataMatrix | None:
-    """Return X as a matrix that is read from its storage; None if X is an array or a table.
+    """Return X as a matrix that is read from its storage; None if X is an array or table in memory.
 
     Parameters
     ----------
     X : object
-        Recognised are memory maps of numpy, HDF5 and Zarr arrays, sparse groups of AnnData files,
-        AnnData objects, sparse matrices of scipy, Dask arrays, and arrays of the array API (torch,
-        CuPy, JAX and others).
+        Supported are numpy memory maps, HDF5 and Zarr arrays, groups of AnnData files that contain
+        a sparse matrix, AnnData objects, scipy sparse matrices, Dask arrays, and arrays that follow
+        the array API standard (torch, CuPy, JAX and others).
     report_absent_chunks : bool, default=False
-        Whether to warn about chunks of HDF5 and Zarr arrays that their file does not contain.
+        Whether to issue a warning if the file of an HDF5 or Zarr array does not contain all chunks
+        of the array.
 
     Returns
     -------
@@ -89,10 +98,10 @@ def as_stored_matrix(X: Any, *, report_absent_chunks: bool = False) -> DataMatri
 
 
 def warn_of_absent_chunks(X: Any) -> None:
-    """Warn about each HDF5 or Zarr array of X with chunks that its file does not contain.
+    """Issue a warning for each HDF5 or Zarr array of X that has chunks missing from its file.
 
-    Absent chunks are read as if they held the fill value. A matrix that `as_stored_matrix` has
-    converted before is not examined.
+    Missing chunks are read as if they contained the fill value. If X is already a `DataMatrix`, no
+    warning is issued.
     """
     node = _anndata_matrix_node(X) if _is_anndata(X) else X
     arrays = [node] if _is_file_array(node) else []
@@ -107,11 +116,11 @@ def warn_of_absent_chunks(X: Any) -> None:
 
 
 def as_data_matrix(X: Any) -> DataMatrix:
-    """Return X, an array or any type that `as_stored_matrix` recognises, as a matrix."""
+    """Return X, an array or any type that `as_stored_matrix` supports, as a `DataMatrix`."""
     stored = as_stored_matrix(X)
     return ArrayMatrix(np.asarray(X)) if stored is None else stored
 
 
 def unwrap_anndata(X: Any) -> Any:
-    """Return the matrix of an AnnData object in memory; any other X unchanged."""
+    """Return the matrix of an AnnData object in memory, and any other X unchanged."""
     return X.X if _is_anndata(X) else X

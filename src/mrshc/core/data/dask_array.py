@@ -1,4 +1,4 @@
-"""Dask arrays: functions run where the chunks are, and only their results are transferred."""
+"""Dask arrays: functions run on the workers that store the chunks; only results are transferred."""
 
 from __future__ import annotations
 
@@ -26,32 +26,34 @@ T = TypeVar("T")
 _NAME = "the dask array"
 _ADVICE = "Check the source of its chunks, and that the workers are running and have free memory."
 
-# Number of further attempts to compute a chunk, since failures of files and networks are often
-# temporary. Not tuned: results do not depend on it.
+# Number of times that a failed computation of a chunk is repeated, since file and network errors
+# are often temporary. The number has not been tuned; it does not affect the results.
 _RETRIES = 3
 
-# Type of the chunks of an array, for Dask, which would otherwise call the function to find it out.
+# Example of a chunk, which is passed to Dask as `meta`. Without it, Dask would call the function in
+# order to determine the type of its result.
 _EMPTY_ARRAY = np.empty((0, 0))
 
-# Smallest number of tasks in a batch: with fewer, submitting them takes longer than the tasks. Not
-# tuned: results do not depend on it.
+# Smallest number of tasks in a batch. Submitting a smaller batch would take longer than running its
+# tasks. The number has not been tuned; it does not affect the results.
 _MIN_BATCH_SIZE = 8
 
 
 class DaskMatrix(DataMatrix):
-    """A Dask array, whose chunks are the blocks; a block may be read-only.
+    """Data matrix in a Dask array; each chunk of the array is one block of columns.
 
-    With a client of `distributed`, tasks run on its workers, and those of a lost worker are run
-    again by others. Without a client, Dask's local scheduler runs them. X is not persisted here; if
-    it has been persisted, its chunks are used in the memory of the workers.
+    If there is a client of `dask.distributed`, tasks run on its workers, and the tasks of a lost
+    worker are run again on other workers. Without a client, Dask's local scheduler runs the tasks.
+    This class does not persist the array. If the user has persisted it, its chunks are used
+    directly from the memory of the workers. A block may be read-only.
 
-    Blocks contain all samples. If X is chunked along the samples, it is rechunked in every pass;
-    rechunking and persisting it before the fit is faster.
+    Each block contains all samples. If the array is chunked along the samples, it is rechunked in
+    every pass over the data; it is faster to rechunk and persist the array before the fit.
 
     Parameters
     ----------
     array : dask.array.Array of shape (n, p)
-        The data, with known chunk sizes.
+        The data, with known chunk sizes, for n samples and p features.
     """
 
     has_local_blocks = False
@@ -66,28 +68,34 @@ class DaskMatrix(DataMatrix):
         self.dtype = block_dtype(array.dtype, _NAME)
         self.holds_integers = is_integer_dtype(array.dtype)
         if len(array.chunks[0]) > 1:
-            # Sparse chunks are checked and made dense first: rechunking would use their indices
-            # unchecked.
+            # Sparse chunks are checked and converted to dense arrays before rechunking, which would
+            # use their indices without checking them.
             array = array.map_blocks(
                 _to_dense_array, self.dtype, dtype=self.dtype, meta=_EMPTY_ARRAY
             )
-            # With the method "tasks" only the tasks of a lost worker are repeated, with the method
-            # "p2p" all of them.
+            # If a worker is lost, the method "tasks" repeats only the tasks of this worker, whereas
+            # the method "p2p" repeats all tasks.
             array = array.rechunk({0: -1, 1: "auto"}, method="tasks")
-        # Persisted chunks remain in memory as long as an array refers to them.
+        # The reference to the array keeps persisted chunks in memory.
         self._array = array
         self._chunk_bounds = np.cumsum([0, *array.chunks[1]])
         self._chunks, self._has_separate_graphs = _separate_graphs(array.to_delayed().ravel())
 
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(chunk, start, numpy) for all chunks in order, computed where they are."""
+        """Yield function(chunk, start, numpy) for each chunk, in order, computed by Dask.
+
+        `start` is the index of the first column of the chunk.
+        """
         return self._map_chunks(function, np.flatnonzero(np.diff(self._chunk_bounds)).tolist())
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return the columns at m indices, (n, m), selected where their chunks are."""
+        """Return the m columns at `indices` as an array of shape (n, m), for n samples.
+
+        The columns are selected by Dask tasks, so whole chunks are not transferred.
+        """
         order = np.argsort(indices, kind="stable")
         sorted_indices = indices[order]
-        # Only the chunks with at least one of the columns are computed.
+        # Only chunks that contain at least one of the columns are computed.
         chunks = np.unique(np.searchsorted(self._chunk_bounds, sorted_indices, side="right") - 1)
         out = np.empty((self.shape[0], order.size), dtype=self.dtype)
         n_done = 0
@@ -97,7 +105,11 @@ class DaskMatrix(DataMatrix):
         return out
 
     def _map_chunks(self, function: BlockFunction[T], chunks: Sequence[int]) -> Iterator[T]:
-        """Yield the results of a function for the chunks at some positions, in order."""
+        """Yield the result of a function for each chunk in `chunks`, a list of chunk numbers.
+
+        Raise the error of the function if it fails, or UnreadableError if a chunk cannot be
+        computed.
+        """
         client, task = _default_client(), _ChunkTask(function, self.shape[0], dtype=self.dtype)
         if client is None:
             results = self._run_locally(task, chunks)
@@ -109,22 +121,24 @@ class DaskMatrix(DataMatrix):
             yield result
 
     def _run_locally(self, task: _ChunkTask, chunks: Sequence[int]) -> Iterator[Any]:
-        """Yield the results of Dask's local scheduler, computed in batches."""
+        """Yield the result of a task for each chunk, computed in batches by the local scheduler."""
         import dask
 
-        # Two tasks per core keep the cores busy; more would hold more chunks in memory.
+        # Two tasks per core keep all cores busy. A larger batch would need more memory for its
+        # chunks.
         size = max(_MIN_BATCH_SIZE, 2 * (os.cpu_count() or 1))
         for batch in _split_into_batches(chunks, size):
             calls = self._delayed_calls(task, batch)
             try:
                 results = dask.compute(*calls)
             except Exception:
-                # One by one, to find the chunk that fails, or because a second attempt succeeds.
+                # The calls are repeated one at a time: either the second attempt succeeds, or the
+                # error names the chunk that failed.
                 results = tuple(map(self._compute_call, batch, calls))
             yield from results
 
     def _compute_call(self, j: int, call: Any) -> Any:
-        """Return the result of a delayed call for chunk j."""
+        """Return the result of a delayed call for chunk j; raise UnreadableError if it fails."""
         start, stop = self._chunk_bounds[j], self._chunk_bounds[j + 1]
         with translate_read_errors(_NAME, start=start, stop=stop, advice=_ADVICE):
             return call.compute()
@@ -132,8 +146,12 @@ class DaskMatrix(DataMatrix):
     def _run_on_cluster(
         self, client: Any, task: _ChunkTask, *, chunks: Sequence[int]
     ) -> Iterator[Any]:
-        """Yield the results of a cluster, which computes the next batch during this one."""
-        # Chunks with common tasks are submitted at once, since each batch would repeat these tasks.
+        """Yield the result of a task for each chunk, computed in batches by a cluster.
+
+        The next batch is submitted before the results of the current batch are collected.
+        """
+        # If the chunks depend on common tasks, all chunks are submitted in one batch, since several
+        # batches would repeat the common tasks.
         are_separate = self._has_separate_graphs
         size = sum(client.nthreads().values()) if are_separate else len(chunks)
         batches = _split_into_batches(chunks, max(_MIN_BATCH_SIZE, size))
@@ -158,18 +176,20 @@ class DaskMatrix(DataMatrix):
     def _check_futures(
         self, error: Exception, submitted: Any, *, batch: Sequence[int], futures: Sequence[Any]
     ) -> None:
-        """Raise an error that names the failed chunk or the task that cannot be loaded.
+        """Raise UnreadableError if a chunk failed or the workers cannot load the task.
+
+        If no future of the batch has failed, nothing is raised.
 
         Parameters
         ----------
         error : Exception
-            Error of the cluster.
+            Error that was raised when the results were collected.
         submitted : distributed.Future
-            The task.
+            Future of the task object that all chunks use.
         batch : sequence of int
-            Positions of the chunks of the batch.
+            Numbers of the chunks in the batch.
         futures : sequence of distributed.Future
-            Results for these chunks.
+            Futures of the results for these chunks.
         """
         if submitted.status == "error":
             raise UnreadableError(
@@ -180,7 +200,7 @@ class DaskMatrix(DataMatrix):
         for j, future in zip(batch, futures, strict=True):
             if future.status not in ("finished", "pending"):
                 cause = future.exception() if future.status == "error" else error
-                if isinstance(cause, UnreadableError):  # its message names the columns already
+                if isinstance(cause, UnreadableError):  # its message already names the columns
                     raise cause
                 start, stop = int(self._chunk_bounds[j]), int(self._chunk_bounds[j + 1])
                 raise unreadable_error(
@@ -188,26 +208,32 @@ class DaskMatrix(DataMatrix):
                 ) from cause
 
     def _delayed_calls(self, task: Any, chunks: Sequence[int]) -> list[Any]:
-        """Return a delayed call of the task, or of the future of a task, for each chunk."""
+        """Return one delayed call per chunk.
+
+        `task` is a `_ChunkTask` or a Dask future of one. `chunks` contains chunk numbers.
+        """
         from dask import delayed
 
-        # For functions that are declared pure, Dask would hash the whole task for each call.
+        # With pure=True, Dask would hash the whole task for each call.
         call = delayed(_call_task, pure=False)
         bounds = self._chunk_bounds
         return [call(task, self._chunks[j], int(bounds[j]), int(bounds[j + 1])) for j in chunks]
 
 
 class _ChunkTask:
-    """Function of a chunk that converts and checks it, then calls the function of a block.
+    """Function that converts a chunk to a dense block, checks its shape, and calls `function`.
+
+    If `function` raises an error, the result is a `_FunctionFailure` that contains the error.
 
     Parameters
     ----------
     function : callable
-        Function of a block.
+        Function of (block, start, numpy), where `start` is the index of the first column of the
+        block.
     n_samples : int
-        Number of rows that a chunk must have.
+        Number of rows that each chunk must have.
     dtype : dtype
-        Type that chunks are converted to.
+        Type to which chunks are converted.
     """
 
     def __init__(
@@ -224,26 +250,27 @@ class _ChunkTask:
         try:
             return self._function(block, start, np)
         except Exception as error:
-            # Returned instead of raised, to distinguish it from errors of the chunk, which are
-            # retried and reported as unreadable columns. The traceback would not be transferred.
+            # The error is returned rather than raised, since Dask would retry the task and the
+            # error would be reported as unreadable columns. The traceback is added as text, because
+            # it is lost when the error is sent to another process.
             error.add_note(traceback.format_exc())
             return _FunctionFailure(error)
 
 
 class _FunctionFailure:
-    """Result of a task whose function has raised an error."""
+    """Result of a task whose function raised an error. The attribute `error` contains the error."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
 
 class _ColumnSelector:
-    """Function of a block that returns those of the given columns that are in the block.
+    """Function that selects from a block the columns whose indices were given.
 
     Parameters
     ----------
     indices : ndarray of shape (m,)
-        Columns of the matrix, in increasing order.
+        Indices of columns of the matrix, in increasing order.
     """
 
     def __init__(self, indices: Index) -> None:
@@ -255,14 +282,18 @@ class _ColumnSelector:
 
 
 def _to_dense_array(chunk: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a chunk, which may be sparse or masked, as an array of numpy; NaN where masked."""
+    """Return a chunk, which may be sparse or masked, as a numpy array with NaN for masked values.
+
+    Raise ValueError if the values are not real numbers or a sparse chunk is inconsistent.
+    """
     if sparse.issparse(chunk):
         check_sparse_structure(chunk)
     if hasattr(chunk, "toarray"):
         chunk = chunk.toarray()
     if not isinstance(chunk, np.ma.MaskedArray):
         chunk = np.asarray(chunk)
-    # The type of a chunk may differ from the type that the Dask array declares.
+    # The type is checked here because the type of a chunk may differ from the type that the Dask
+    # array declares.
     block_dtype(chunk.dtype, "a chunk")
     if isinstance(chunk, np.ma.MaskedArray):
         return np.ma.filled(chunk.astype(dtype), np.nan)
@@ -274,8 +305,8 @@ def _call_task(task: _ChunkTask, chunk: Any, start: int, stop: int) -> Any:
 
 
 def _default_client() -> Any | None:
-    """Return the client of `distributed` that is in use, or None."""
-    # A client exists only if the user has imported the package.
+    """Return the current client of `dask.distributed`; None if there is no client."""
+    # A client can exist only if the user has imported the package `distributed`.
     distributed = sys.modules.get("distributed")
     try:
         return None if distributed is None else distributed.default_client()
@@ -284,13 +315,13 @@ def _default_client() -> Any | None:
 
 
 def _submit_task(client: Any, task: _ChunkTask) -> Any:
-    """Return a future of the task, which is pickled once for all chunks."""
+    """Return a Dask future of the task, which is pickled only once rather than for each chunk."""
     import cloudpickle
     import dask
 
-    # Dask warns of large objects in a graph, which are often there by mistake; the arrays of a task
-    # are needed. Submitted instead of scattered, so that the scheduler can restore the task if all
-    # workers that hold it are lost.
+    # Dask warns about large objects in a graph, which are often included by mistake. The warning is
+    # disabled here because the large arrays of a task are needed. The task is submitted rather than
+    # scattered, so the scheduler can recreate it if all workers that store it are lost.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
         return client.submit(pickle.loads, cloudpickle.dumps(task), pure=False)
 
@@ -300,24 +331,25 @@ def _split_into_batches(chunks: Sequence[int], size: int) -> list[Sequence[int]]
 
 
 def _separate_graphs(chunks: Sequence[Any]) -> tuple[Sequence[Any], bool]:
-    """Give each chunk a graph of its own tasks, if the chunks have few tasks in common.
+    """Return chunks whose graphs contain only the tasks that they need, if this is efficient.
 
-    A chunk of an array has the graph of the whole array, which Dask processes whenever the chunk is
-    submitted.
+    By default, the graph of a chunk is the graph of the whole array, and Dask processes this large
+    graph whenever the chunk is submitted.
 
     Returns
     -------
     chunks : sequence of Delayed
-        The chunks with graphs of their own, or unchanged if most tasks are needed by many chunks.
+        The chunks with separate graphs; the original chunks if many tasks are needed by several
+        chunks.
     is_separated : bool
-        Whether the chunks have graphs of their own.
+        Whether the returned chunks have separate graphs.
     """
     from dask.delayed import Delayed
 
     graph = chunks[0].dask
     tasks, dependencies = graph.to_dict(), graph.get_all_dependencies()
-    # On average, a task may be in two graphs: the task that opens the file that all chunks are read
-    # from is in the graph of every chunk.
+    # Separate graphs are used only if each task is in at most two graphs on average. The limit is
+    # above one because some tasks, such as opening a file, are needed by all chunks.
     separated, n_left = [], 2 * len(tasks)
     for chunk in chunks:
         own_tasks, keys = {}, [chunk.key]

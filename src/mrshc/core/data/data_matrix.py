@@ -1,8 +1,9 @@
-"""The interface to the data: a matrix of samples and features in any storage backend.
+"""The interface to the data: a matrix of samples and features, whatever its storage.
 
-Algorithms ask for statistics of the columns, for selected columns, or for a function of every block
-of columns (a pass over the data). An array in memory is one implementation; memory maps, HDF5,
-Zarr, sparse matrices, Dask arrays and arrays on a device are others.
+Algorithms access the data in three ways: they use statistics of the columns, they read selected
+columns, or they apply a function to every block of columns (a pass over the data). There is one
+implementation for each type of storage: arrays in memory, memory maps, HDF5 and Zarr files, sparse
+matrices, Dask arrays, and arrays on a device such as a GPU.
 """
 
 from __future__ import annotations
@@ -27,39 +28,48 @@ from mrshc.core.data.statistics import (
 
 T = TypeVar("T")
 
-# When sparse components that were computed on a working set are certified for all columns:
-# "not needed" where all columns take part, "deferred" to one common pass where a pass is
-# expensive, "immediate" where a pass is cheap.
+# Certification is the check, against all columns, of a sparse component that was computed on a
+# subset of the columns (the working set). It is "not needed" if components are computed on all
+# columns, "deferred" to one common pass if a pass over the data is expensive, and "immediate" if a
+# pass is cheap.
 Certification = Literal["not needed", "deferred", "immediate"]
 
 
 class UnreadableError(OSError):
-    """Part of the data cannot be read; the message names the columns and the cause."""
+    """Error raised if part of the data cannot be read.
+
+    The message names the cause and, if known, the columns.
+    """
 
 
 class DataMatrix(ABC):
-    """A matrix with samples in rows and features in columns; NaN marks a missing cell.
+    """A matrix with samples in rows and features in columns; missing values are NaN.
+
+    In the descriptions of the methods, n is the number of samples and p the number of features. A
+    block is a set of adjacent columns.
 
     Attributes
     ----------
     shape : tuple of int
-        Numbers of samples and features.
+        Number of samples n and number of features p.
     dtype : dtype
         Type of the blocks: float32 or float64.
     in_memory : bool
-        Whether the whole matrix is a numpy array of this process.
+        Whether the whole matrix is a numpy array in the memory of this process.
     has_local_blocks : bool
-        Whether blocks are numpy arrays of this process, so that its threads can share the work
-        on them.
+        Whether blocks are numpy arrays in this process and can be processed by its threads.
     holds_integers : bool
-        Whether the stored values are integers, which a conversion to floats may round.
+        Whether the stored values are integers, which may be rounded when they are converted to
+        floating point.
     certification : {"not needed", "deferred", "immediate"}
-        When sparse components that were computed on a working set are certified for all columns.
+        When a sparse component that was computed on a subset of the columns is checked against all
+        columns: never ("not needed": all columns are used from the start), together with other
+        components in one pass ("deferred"), or at once ("immediate").
     nbytes : int
-        Size of the matrix as an array in memory.
+        Size in bytes that the matrix has, or would have, as an array in memory.
     chunk_widths : tuple of int or None
-        Numbers of columns of consecutive chunks that another process can read with
-        `matrix[:, start:stop]` after unpickling the matrix; None if it cannot.
+        Number of columns of each chunk, in order, if another process can unpickle the matrix and
+        read chunks with `matrix[:, start:stop]`; otherwise None.
     """
 
     shape: tuple[int, int]
@@ -72,46 +82,56 @@ class DataMatrix(ABC):
 
     @abstractmethod
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, xp) for all blocks of columns in order: one pass.
+        """Make one pass over the data: yield function(block, start, xp) for each block, in order.
 
-        A block is an (n, b) array of the namespace xp (numpy, or another one of the array API).
-        Its first column is column `start` of the matrix. The function may run in another process:
-        it must support pickling and must return numpy arrays.
+        A block is an array of shape (n, b) that contains b adjacent columns. It belongs to the
+        namespace xp: numpy, or another namespace that follows the array API standard. The first
+        column of the block is column `start` of the matrix. Because the function may run in another
+        process, it must support pickling and must return numpy arrays.
         """
 
     @abstractmethod
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return the columns at m indices, (n, m), in the order of the indices."""
+        """Return the m columns at `indices`, in this order, as a numpy array of shape (n, m)."""
 
     @property
     def nbytes(self) -> int:
-        """Size of the matrix as an array in memory."""
+        """Size in bytes that the matrix has, or would have, as an array in memory."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @property
     def chunk_widths(self) -> tuple[int, ...] | None:
-        """Numbers of columns of the chunks that another process can read; None if it cannot."""
+        """Number of columns of each chunk; None if other processes cannot read the matrix."""
         return None
 
     @property
     def values(self) -> Any:
-        """The array of a matrix in memory, otherwise the matrix itself; estimators take both."""
+        """The numpy array of a matrix in memory; for other storage, this object.
+
+        Both can be passed to an estimator.
+        """
         return self
 
     def summary(self, *, n_threads: int = 1) -> MatrixSummary:
-        """Return the statistics of all columns, computed in one pass at the first call."""
+        """Return statistics of all columns and rows.
+
+        The statistics are computed at the first call, in one pass over the data.
+        """
         if self._summary is None:
             summaries = Passes(self, n_threads=n_threads).map(summarise_block)
             self._summary = combine_summaries(summaries)
         return self._summary
 
     def variances(self) -> Float:
-        """Return the variance of the observed cells of each column, zero for a constant one."""
+        """Return the variance of the non-missing values of each column, an array of shape (p,)."""
         return np.concatenate(list(self.map_blocks(_block_variances)))
 
     def select_samples(self, rows: Index) -> DataMatrix:
-        """Return the matrix of the samples at `rows`, which must be in increasing order."""
-        # As many distinct rows as samples are all samples, so nothing has to be selected.
+        """Return the matrix of the samples at `rows`, which must be in increasing order.
+
+        Raise ValueError if the storage does not support the selection of samples.
+        """
+        # The rows are distinct, so n rows are all samples, and no selection is necessary.
         if rows.size == self.shape[0]:
             return self
         raise ValueError(
@@ -122,8 +142,8 @@ class DataMatrix(ABC):
     def fingerprint(self) -> str:
         """Return a hash of dtype, shape, column means and row sums.
 
-        These stand for the content, since the summary is available after the first pass, whereas a
-        hash of every cell would need another one.
+        Means and sums are hashed in place of the values because they are available after the first
+        pass over the data, whereas a hash of all values would require another pass.
         """
         digest = sha256(f"{self.dtype.str} {self.shape}".encode())
         summary = self.summary()

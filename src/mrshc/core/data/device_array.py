@@ -1,4 +1,4 @@
-"""Matrices on a device, as arrays of the array API: torch, CuPy, JAX and others."""
+"""Arrays that follow the array API standard (torch, CuPy, JAX and others), often on a GPU."""
 
 from __future__ import annotations
 
@@ -16,31 +16,38 @@ from mrshc.core.data.shape_and_dtype import check_two_dimensions, not_real_error
 
 T = TypeVar("T")
 
-# A block has 256 MB in single precision, or a quarter of X up to 1 GB: larger than in main memory,
-# because a device needs more work per call to be busy. A device that holds four times as much in X
-# has room for the temporaries of a block. Not tuned.
+# A block of columns has the first number of values (256 MB in single precision), or a quarter of
+# the values of X if that is more, up to the second number (1 GB). These blocks are larger than
+# those in main memory, because a device is used efficiently only if each call has enough work. A
+# device whose memory contains X is assumed to have enough memory for the temporary arrays of a
+# quarter of X. The numbers have not been tuned.
 _BLOCK_CELLS, _LARGEST_BLOCK = 1 << 26, 1 << 28
 
 _ADVICE = "Check that the device has free memory."
 
 
 def is_device_array(X: Any) -> bool:
-    """Tell whether X is an array of the array API."""
+    """Return whether X is an array of a package that follows the array API standard.
+
+    Raise ImportError if X may be such an array but the package array_api_compat is not installed.
+    """
     package = _package_name(X)
-    # The cheap test comes first: array_api_compat, which decides, is an optional package.
+    # This simple test comes first because array_api_compat, which makes the final decision, is an
+    # optional package.
     may_be_array = package in ("torch", "cupy") or hasattr(X, "__array_namespace__")
     return may_be_array and bool(_import_array_api_compat(package).is_array_api_obj(X))
 
 
 class DeviceMatrix(DataMatrix):
-    """An array of the array API, on a device or in main memory.
+    """Data matrix in an array that follows the array API standard, on a device or in main memory.
 
-    Blocks are slices of the array; only requested columns are copied to the host.
+    A block is a slice of the array and stays on its device. Only the columns that `columns` returns
+    are copied to main memory.
 
     Parameters
     ----------
     array : array of shape (n, p)
-        The data, of any real type.
+        The data, of any real type, for n samples and p features.
     """
 
     has_local_blocks = False
@@ -57,12 +64,16 @@ class DeviceMatrix(DataMatrix):
         is_single = xp.isdtype(array.dtype, "real floating") and xp.finfo(array.dtype).bits <= 32
         self.dtype = np.dtype(np.float32 if is_single else np.float64)
         self.holds_integers = bool(xp.isdtype(array.dtype, "integral"))
-        # Operations on a tensor that requires gradients would be recorded.
+        # torch would record all operations on a tensor that requires gradients, so the tensor is
+        # detached.
         self._array = array.detach() if compat.is_torch_array(array) else array
         self._xp = xp
 
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, xp) for all blocks of columns in order."""
+        """Yield function(block, start, xp) for each block of columns, in order.
+
+        `start` is the index of the first column of the block, and xp the namespace of the array.
+        """
         n, p = self.shape
         n_cells = max(_BLOCK_CELLS, min(n * p // 4, _LARGEST_BLOCK))
         step = max(n_cells // max(n, 1), 1)
@@ -70,11 +81,14 @@ class DeviceMatrix(DataMatrix):
             stop = min(start + step, p)
             with translate_read_errors(self._name, start=start, stop=stop, advice=_ADVICE):
                 block = self._to_float(self._array[:, start:stop])
-            # Outside of the context, since errors of the function must not be translated.
+            # The function is called outside the context manager, so its errors are not translated.
             yield function(block, start, self._xp)
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return the columns at m indices, (n, m), selected on the device."""
+        """Return the m columns at `indices` as a numpy array of shape (n, m), for n samples.
+
+        The columns are selected on the device.
+        """
         compat = _import_array_api_compat(self._name)
         low, high = int(np.min(indices, initial=0)), int(np.max(indices, initial=0))
         with translate_read_errors(self._name, start=low, stop=high + 1, advice=_ADVICE):
@@ -82,7 +96,7 @@ class DeviceMatrix(DataMatrix):
                 np.asarray(indices, dtype=np.int64), device=compat.device(self._array)
             )
             selected = self._to_float(self._xp.take(self._array, device_indices, axis=1))
-            # torch and CuPy do not copy from a device to the host implicitly.
+            # torch and CuPy copy from a device to main memory only if requested explicitly.
             if compat.is_torch_array(selected):
                 selected = selected.cpu()
             elif compat.is_cupy_array(selected):
@@ -98,7 +112,10 @@ def _package_name(array: Any) -> str:
 
 
 def _import_array_api_compat(package: str) -> Any:
-    """Return the module array_api_compat; refuse arrays of a package if it is not installed."""
+    """Return the module array_api_compat; raise ImportError if it is not installed.
+
+    `package` is the package of the array, which the error message names.
+    """
     try:
         import array_api_compat
     except ImportError:

@@ -1,9 +1,10 @@
-"""Safe access to members of HDF5 and Zarr groups: only values of the file that the user named.
+"""Safe access to HDF5 and Zarr groups: values are read only from the file that the user named.
 
-HDF5 can refer to other files by external links, external storage and virtual datasets. A
-manipulated file could thus copy values of any file that its reader may open into the results, which
-are often passed on; and HDF5 reads values of a file that does not exist as zeros. All such
-references are refused.
+An HDF5 file can refer to other files by external links, external storage and virtual datasets. A
+manipulated file could thus copy the content of any file that the user is allowed to read into the
+results, which are often shared. Moreover, HDF5 returns zeros if the other file does not exist.
+Therefore an UnsafeContentError is raised for all such references, and for pickled objects in Zarr
+arrays.
 """
 
 from __future__ import annotations
@@ -12,24 +13,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# HDF5's own limit for nested soft links, beyond which it assumes a cycle.
+# Largest number of nested soft links that are followed. HDF5 uses the same limit, and treats a
+# longer chain of links as a cycle.
 _MAX_LINKS = 16
 
 _ADVICE = "Read it with the library that wrote it, and write all values into one file"
 
 
 class UnsafeContentError(ValueError):
-    """A file refers to other files or contains code; the message continues its name."""
+    """Error raised if a file refers to other files or contains pickled objects.
+
+    The message is the second part of a sentence that begins with the name of the file.
+    """
 
 
 def is_zarr(node: Any) -> bool:
-    """Tell whether an array or a group belongs to Zarr and not to HDF5."""
+    """Return whether an array or a group is a Zarr object rather than an HDF5 object."""
     return hasattr(node, "store_path")
 
 
 @contextmanager
 def refuse_unsafe_content(name: str) -> Iterator[None]:
-    """Turn an UnsafeContentError into a ValueError about X with the name of the file."""
+    """Replace an UnsafeContentError by a ValueError that contains `name`, the file name."""
     try:
         yield
     except UnsafeContentError as error:
@@ -37,15 +42,19 @@ def refuse_unsafe_content(name: str) -> Iterator[None]:
 
 
 def encoding_type(node: Any) -> str:
-    """Return AnnData's type of an array or a group; an empty string if AnnData did not write it."""
+    """Return the AnnData encoding type of an array or a group; "" if it has none."""
     return str(read_attribute(node, "encoding-type") or "")
 
 
 def read_attribute(node: Any, name: str) -> Any:
-    """Return an attribute of an array or a group; bytes as text, None if it does not exist."""
+    """Return an attribute of an array or a group; None if the attribute does not exist.
+
+    Bytes are decoded to a string. Raise ValueError if the attribute is neither numeric nor text.
+    """
     if name not in node.attrs:
         return None
-    # The type is checked before the value is read, because HDF5 may crash on a damaged value.
+    # The type is checked before the value is read, because HDF5 may crash when it reads a damaged
+    # value of another type.
     if not is_zarr(node) and not has_plain_dtype(node.attrs.get_id(name)):
         raise ValueError(f"the attribute {name!r} of {node.name} is neither numbers nor text")
     value = node.attrs[name]
@@ -53,33 +62,37 @@ def read_attribute(node: Any, name: str) -> Any:
 
 
 def has_plain_dtype(node: Any) -> bool:
-    """Tell whether the type of an array is numeric or text.
+    """Return whether the type of an array is numeric or text.
 
-    HDF5 has variable-length vectors and references, too, and ends the process if those are damaged.
+    Other HDF5 types, such as variable-length vectors and references, are not safe to read: HDF5 may
+    terminate the process if their values are damaged.
     """
     dtype = node.dtype
     if dtype.kind == "O" and not is_zarr(node):
-        # h5py represents variable-length text by objects with this entry.
+        # h5py represents variable-length text by the dtype object, with "vlen" in its metadata.
         return (dtype.metadata or {}).get("vlen") in (str, bytes)
     return dtype.kind in "biufcSUTO"
 
 
 def has_member(group: Any, name: str) -> bool:
-    """Tell whether a group has a member of a name; links are not followed."""
+    """Return whether a group has the member `name`; links are not followed."""
     if is_zarr(group):
         return name in group
     return bool(group.id.links.exists(_encode_name(name)))
 
 
 def get_member(group: Any, name: str) -> Any:
-    """Return a member of a group; refuse one whose values are in another file."""
+    """Return the member `name` of a group.
+
+    Raise UnsafeContentError if the values of the member are in another file or are pickled objects.
+    """
     node = group[name] if is_zarr(group) else _resolve_path(group, name, n_links=_MAX_LINKS)
     refuse_external_storage(node)
     return node
 
 
 def refuse_external_storage(node: Any) -> None:
-    """Refuse an array whose values are in another file or are pickled objects."""
+    """Raise UnsafeContentError if an array has its values in another file or as pickled objects."""
     if is_zarr(node):
         _refuse_pickled_objects(node)
     elif files := getattr(node, "external", None):
@@ -94,7 +107,10 @@ def refuse_external_storage(node: Any) -> None:
 
 
 def _refuse_pickled_objects(node: Any) -> None:
-    """Refuse an array of Zarr whose values are pickled, since unpickling can run any code."""
+    """Raise UnsafeContentError if the values of a Zarr array are pickled objects.
+
+    Unpickling can run arbitrary code.
+    """
     codecs = (*getattr(node, "filters", ()), *getattr(node, "compressors", ()))
     if any("pickle" in str(getattr(codec, "codec_id", "")) for codec in codecs):
         raise UnsafeContentError(
@@ -104,19 +120,22 @@ def _refuse_pickled_objects(node: Any) -> None:
 
 
 def _resolve_path(group: Any, name: str, *, n_links: int) -> Any:
-    """Return the object at a path in an HDF5 file; refuse links to other files.
+    """Return the object at a path in an HDF5 file.
+
+    Raise UnsafeContentError if the path contains a link to another file or a cycle of links, and
+    KeyError if the path does not exist.
 
     Parameters
     ----------
     group : h5py.Group
-        Group that a relative path starts from.
+        Group from which a relative path starts.
     name : str
-        The path.
+        The path, absolute or relative to `group`.
     n_links : int
         Number of soft links that may still be followed.
     """
-    # h5py would follow all links of a path at once, external ones included, so that the path is
-    # resolved part by part.
+    # The path is resolved part by part, since h5py would follow all links in a path, including
+    # external links.
     node = group.file["/"] if name.startswith("/") else group
     for part in name.split("/"):
         if part not in ("", "."):
@@ -125,7 +144,11 @@ def _resolve_path(group: Any, name: str, *, n_links: int) -> Any:
 
 
 def _resolve_child(node: Any, name: str, *, n_links: int) -> Any:
-    """Return a direct member of a group, following soft links; refuse links to other files."""
+    """Return the direct member `name` of a group, following at most `n_links` soft links.
+
+    Raise UnsafeContentError for a link to another file or a cycle of links, and KeyError if there
+    is no such member.
+    """
     from h5py import h5l
 
     links, key = getattr(node.id, "links", None), _encode_name(name)
@@ -139,7 +162,7 @@ def _resolve_child(node: Any, name: str, *, n_links: int) -> Any:
         return _resolve_path(node, target, n_links=n_links - 1)
     if kind == h5l.TYPE_SOFT:
         raise UnsafeContentError(f"holds {name!r} as a link that leads to itself. {_ADVICE}")
-    # The remaining types are external links and those that an application has defined.
+    # The remaining types are external links and link types defined by an application.
     target = ""
     if kind == h5l.TYPE_EXTERNAL:
         target = f" to {links.get_val(key)[0].decode('utf-8', 'replace')!r}"
@@ -149,5 +172,5 @@ def _resolve_child(node: Any, name: str, *, n_links: int) -> Any:
 
 
 def _encode_name(name: str) -> bytes:
-    # h5py decodes names that are not UTF-8 in the same way.
+    # h5py decodes names that are not valid UTF-8 with the same error handler.
     return name.encode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Transfer of arrays of the array API from a device to the host and back."""
+"""Transfer of arrays between a device, such as a GPU, and main memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 
 def to_host(array: Any) -> NDArray[Any]:
-    """Return an array of any namespace as an array of numpy."""
+    """Return an array of any package that follows the array API standard as a numpy array."""
     if isinstance(array, np.ndarray):
         return array
-    # CuPy and torch copy to the host only by these methods of their own.
+    # CuPy (method `get`) and torch (method `cpu`) copy to main memory only by these methods.
     if hasattr(array, "get"):
         array = array.get()
     elif hasattr(array, "cpu"):
@@ -21,5 +21,5 @@ def to_host(array: Any) -> NDArray[Any]:
 
 
 def to_device_of(block: Any, array: NDArray[Any], xp: Any) -> Any:
-    """Return an array of numpy as one of the namespace `xp` on the device of the block."""
+    """Return a numpy array as an array of the namespace `xp`, on the same device as `block`."""
     return array if xp is np else xp.asarray(array, device=block.device)

@@ -1,4 +1,4 @@
-"""Passes over the data: counted, shared by threads, with progress."""
+"""Passes over the data, with a count of passes, several threads, and progress reports."""
 
 from __future__ import annotations
 
@@ -10,52 +10,57 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
-# Called with a block, the index of its first column, and the namespace of its array.
+# Function that is called with a block of columns, the index of its first column, and the namespace
+# of its array.
 BlockFunction = Callable[[Any, int, Any], T]
-# Called during a pass with the number of the pass and the number of columns done.
+# Function that is called during a pass with the number of the pass and the number of columns
+# processed so far.
 BlockCallback = Callable[[int, int], None]
 
 
 def ignore_progress(_: int, __: int) -> None:
-    """Report nothing."""
+    """Do nothing; used as a progress callback if no progress is reported."""
 
 
 class BlockSource(Protocol):
-    """The part of the interface of a matrix that a pass needs.
+    """The part of the interface of a matrix that is needed for a pass.
 
     Attributes
     ----------
     has_local_blocks : bool
-        Whether blocks are numpy arrays of this process, so that its threads can share the work
-        on them.
+        Whether blocks are numpy arrays in this process and can be processed by its threads.
     """
 
     has_local_blocks: bool
 
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, xp) for all blocks of columns in order."""
+        """Yield function(block, start, xp) for each block of columns, in order.
+
+        `start` is the index of the first column of the block, and xp the namespace of its array.
+        """
         ...
 
 
 class Passes:
-    """Counted passes over one matrix.
+    """Makes passes over one matrix and counts them.
 
     Parameters
     ----------
     data : DataMatrix or another BlockSource
         The matrix.
     n_threads : int, default=1
-        Threads that work on blocks of this process. Blocks of other processes or of a device are
-        processed there, whatever the number of threads.
+        Number of threads that process blocks in this process. Blocks in other processes or on a
+        device are processed there, whatever the number of threads.
     n_passes : int, default=0
-        Number of passes that have been made before.
+        Number of passes that were made before this object was created.
     on_block : callable, default=ignore_progress
-        Called after each block with the number of the pass and the number of columns done.
+        Called after each block with the number of the pass and the number of columns processed so
+        far.
 
     Attributes
     ----------
     n_passes : int
-        Number of passes so far.
+        Number of passes so far, including earlier passes.
     """
 
     def __init__(
@@ -72,17 +77,21 @@ class Passes:
         self._on_block = on_block
 
     def map(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, xp) for all blocks of columns in order: one pass."""
+        """Make one pass over the data: yield function(block, start, xp) for each block, in order.
+
+        `start` is the index of the first column of the block, and xp the namespace of its array.
+        """
         self.n_passes += 1
         n_done = 0
-        # Results carry the width of their block, which may be in another process by then.
+        # The number of columns of a block is returned with the result, because the block itself may
+        # be in another process.
         for width, result in self._map_blocks(partial(_call_with_width, function)):
             n_done += width
             self._on_block(self.n_passes, n_done)
             yield result
 
     def _map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(block, start, xp) for all blocks in order, computed in threads."""
+        """Yield function(block, start, xp) for each block, in order, using threads if possible."""
         if self._n_threads == 1 or not self._data.has_local_blocks:
             yield from self._data.map_blocks(function)
             return
@@ -90,7 +99,8 @@ class Passes:
         with ThreadPoolExecutor(self._n_threads) as pool:
             for arguments in self._data.map_blocks(_return_arguments):
                 pending.append(pool.submit(function, *arguments))
-                # One result is awaited for each further block, to hold few blocks in memory.
+                # A result is awaited before another block is read, to limit the number of blocks in
+                # memory.
                 if len(pending) > self._n_threads:
                     yield pending.popleft().result()
             while pending:
@@ -98,7 +108,7 @@ class Passes:
 
 
 def _call_with_width(function: BlockFunction[T], block: Any, start: int, xp: Any) -> tuple[int, T]:
-    """Return the number of columns of a block and the result of the function."""
+    """Return the number of columns of a block, and function(block, start, xp)."""
     return block.shape[1], function(block, start, xp)
 
 

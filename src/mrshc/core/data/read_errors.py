@@ -1,4 +1,4 @@
-"""Errors of reading X, with messages that name the columns, the cause and the remedy."""
+"""Errors in reading X, with messages that name the columns, the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -14,35 +14,45 @@ CHECK_FILE_ADVICE = "Check that the file is complete, and copy or write it again
 
 @contextmanager
 def translate_read_errors(name: str, *, start: int, stop: int, advice: str) -> Iterator[None]:
-    """Turn any error of a library that reads columns start to stop - 1 into an UnreadableError.
+    """Raise UnreadableError in place of an error that occurs while columns are being read.
 
-    Only calls of the library belong inside the context: errors of this package that are not listed
-    below would be translated, too.
+    Only calls of the library that reads the data, such as h5py, should be made inside this context.
+    Four types of errors are raised unchanged: MemoryError, OutOfRangeError, UnsafeContentError and
+    UnreadableError. All other errors are replaced.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data in the message.
+    start, stop : int
+        Range of the columns; `stop` is not included.
+    advice : str
+        Sentence in the message that says what the user can do.
     """
     try:
         yield
     except (MemoryError, OutOfRangeError, UnsafeContentError, UnreadableError):
-        # Their messages are complete already.
+        # The messages of these errors need no addition.
         raise
-    except Exception as error:  # each library raises types of its own
+    except Exception as error:  # the type of the error depends on the library
         raise unreadable_error(name, start=start, stop=stop, advice=advice, cause=error) from error
 
 
 def unreadable_error(
     name: str, *, start: int, stop: int, advice: str, cause: BaseException
 ) -> UnreadableError:
-    """Return the error that columns start to stop - 1 cannot be read.
+    """Return the error for columns start to stop - 1, which cannot be read.
 
     Parameters
     ----------
     name : str
-        Name of the data.
+        Name of the data in the message.
     start, stop : int
-        Range of the columns, without `stop`.
+        Range of the columns; `stop` is not included.
     advice : str
-        Sentence that tells the user what to do.
+        Sentence in the message that says what the user can do.
     cause : BaseException
-        Error of the library.
+        Error that the library raised, whose first sentence is included in the message.
     """
     columns = f"Column {start}" if stop - start == 1 else f"Columns {start} to {stop - 1}"
     return UnreadableError(
@@ -51,7 +61,7 @@ def unreadable_error(
 
 
 def _first_sentence(error: BaseException) -> str:
-    """Return the first sentence of the message of an error, or the name of its type."""
-    # Messages of HDF5 continue over many lines with its internal call stack.
+    """Return the first sentence of an error message; if the message is empty, the error type."""
+    # The remaining lines are left out: in messages of HDF5, they contain its internal call stack.
     lines = str(error).strip().splitlines()
     return lines[0].split(". ")[0].rstrip(".") if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""Shapes and numeric types that X may have, and the type that its blocks are converted to."""
+"""Shapes and types of values that X may have, and the type to which its blocks are converted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-# Description and advice for the kinds of values that are refused, by numpy's code for the kind.
+# Description and advice for kinds of values that raise an error. The keys are numpy's one-letter
+# codes for the kinds of types.
 _REFUSED_KINDS = {
     "c": "complex numbers. Take their real parts or their absolute values",
     "m": "times. Drop or encode them",
@@ -21,7 +22,7 @@ _REFUSED_KINDS = {
 
 
 class OutOfRangeError(ValueError):
-    """A number of extended precision is too large for double precision."""
+    """Error raised if a number in X is too large for the type to which it is converted."""
 
     def __init__(self) -> None:
         super().__init__("X holds a number that is too large for double precision. Rescale it.")
@@ -29,19 +30,20 @@ class OutOfRangeError(ValueError):
 
 @contextmanager
 def refuse_overflow() -> Iterator[None]:
-    """Refuse numbers that a conversion to double precision would make infinite."""
+    """Raise OutOfRangeError if a number is too large for the type to which it is converted."""
     try:
         with np.errstate(over="raise"):
             yield
-    # numpy raises the first for arrays, Python the second for its integers.
+    # FloatingPointError is raised by numpy for arrays, OverflowError by Python for integers.
     except (FloatingPointError, OverflowError):
         raise OutOfRangeError from None
 
 
 def block_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
-    """Return the type that blocks are converted to; refuse values that are not real numbers.
+    """Return the type to which blocks are converted; raise ValueError if `dtype` is not real.
 
-    It is float32 for floats of at most 32 bits, float64 for other numbers.
+    The result is float32 for floating-point types of at most 32 bits, and float64 for other
+    floating-point types, integers and booleans.
 
     Parameters
     ----------
@@ -50,7 +52,8 @@ def block_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     name : str
         Name of the data in messages.
     """
-    # Integers become float64: float32 represents them exactly only up to 2**24.
+    # Integers are converted to float64, because float32 represents integers exactly only up to
+    # 2**24.
     if dtype.kind in "biu":
         return np.dtype(np.float64)
     if dtype.kind == "f":
@@ -59,19 +62,30 @@ def block_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
 
 
 def is_integer_dtype(dtype: np.dtype[Any]) -> bool:
-    """Tell whether the values of a type are integers, signed or unsigned."""
+    """Return whether a type is a signed or unsigned integer type."""
     return dtype.kind in "iu"
 
 
 def not_real_error(name: str, kind: str) -> ValueError:
-    """Return the error that data hold values of a kind, given by numpy's code, that is refused."""
-    # The remaining kind of numpy is "V", the records of structured arrays.
+    """Return the error for data whose values are not real numbers.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data in the message.
+    kind : str
+        numpy's one-letter code for the kind of the type of the values, such as "U" for text.
+    """
+    # The only other kind in numpy is "V", the records of structured arrays.
     description = _REFUSED_KINDS.get(kind, "records. Pass one field of them")
     return ValueError(f"X must hold real numbers, but {name} holds {description}.")
 
 
 def check_two_dimensions(shape: tuple[Any, ...], name: str) -> tuple[int, int]:
-    """Return the shape of a matrix as integers of Python; refuse other numbers of dimensions."""
+    """Return a shape as two Python integers; raise ValueError if it is not two-dimensional.
+
+    `name` is the name of the data in the message.
+    """
     if len(shape) != 2:
         raise ValueError(
             "X must be a matrix with samples in rows and features in columns, but "

@@ -1,4 +1,4 @@
-"""Sparse matrices in memory or in a file, of which one block at a time is made dense."""
+"""Sparse matrices in memory or in a file; one block of columns at a time is converted to dense."""
 
 from __future__ import annotations
 
@@ -41,19 +41,24 @@ from mrshc.core.data.sparse_structure import (
     check_sparse_structure,
 )
 
-# AnnData's sparse encodings, and whether each compresses rows or columns.
+# The compressed axis (rows or columns) of each of AnnData's encodings of sparse matrices.
 SPARSE_ENCODINGS = {"csr_matrix": "rows", "csc_matrix": "columns"}
 
 
 class SparseMatrix(BlockReader):
-    """A sparse matrix of scipy. A matrix of another format than CSC is converted once.
+    """Data matrix in a scipy sparse matrix.
 
-    Values of the same cell are summed as floats, as scikit-learn does.
+    A matrix in a format other than CSC is converted to CSC once. If a sparse matrix contains
+    several values for the same row and column, they are summed in floating point, as in
+    scikit-learn.
+
+    Raise ValueError if the values are not real numbers, or if the indices and pointers of the
+    matrix are inconsistent.
 
     Parameters
     ----------
-    matrix : sparse matrix or array of scipy, of shape (n, p)
-        The data, in any format.
+    matrix : scipy sparse matrix or array of shape (n, p)
+        The data, in any sparse format, for n samples and p features.
     name : str, default="the sparse matrix"
         Name of the data in messages.
     """
@@ -74,18 +79,22 @@ class SparseMatrix(BlockReader):
         self.holds_integers = is_integer_dtype(matrix.dtype)
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return the columns at m indices, (n, m)."""
+        """Return the m columns at `indices` as a dense array of shape (n, m), for n samples."""
         with refuse_overflow():
             return self._matrix[:, indices].astype(self.dtype).toarray()
 
     def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
-        # Converted before toarray() sums values of the same cell, which could overflow as integers.
+        # The values are converted to floating point before toarray() sums values at the same
+        # position: the sum of integers could overflow.
         return self._matrix[:, start:stop].astype(self.dtype).toarray()
 
 
 @contextmanager
 def _refuse_inconsistent_parts(name: str) -> Iterator[None]:
-    """Turn errors about the parts of a sparse matrix into a ValueError about X."""
+    """Raise ValueError in place of an error about the parts of a sparse matrix.
+
+    `name` is the name of the data in the message. An OutOfRangeError is raised unchanged.
+    """
     try:
         yield
     except OutOfRangeError:
@@ -98,9 +107,11 @@ def _refuse_inconsistent_parts(name: str) -> Iterator[None]:
 
 
 def _to_csc(matrix: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a sparse matrix in CSC format; the given one is not changed.
+    """Return a sparse matrix in CSC format; the given matrix is not changed.
 
-    A CSR matrix keeps its type, which may need less memory: its conversion sums no values.
+    A CSR or CSC matrix keeps the type of its values, which may need less memory than `dtype`. This
+    is safe because the conversion does not sum values at the same position. Other formats are first
+    converted to `dtype`.
     """
     if matrix.format not in ("csr", "csc"):
         return matrix.tocoo(copy=False).astype(dtype).tocsc()
@@ -109,29 +120,32 @@ def _to_csc(matrix: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _compressed_array(parts: tuple[Any, Any, Any], shape: tuple[int, int], *, by_rows: bool) -> Any:
-    """Return the CSR or CSC array of data, indices and pointers."""
+    """Return a CSR array (if `by_rows`) or CSC array with given data, indices and pointers."""
     return (sparse.csr_array if by_rows else sparse.csc_array)(parts, shape=shape)
 
 
 def _to_supported_dtype(data: NDArray[Any]) -> NDArray[Any]:
-    """Return values in a type that scipy's sparse arrays support."""
-    # The compiled loops of scipy support neither float16 nor a byte order other than the native.
+    """Return the values, converted to a type that scipy's sparse arrays support."""
+    # The compiled functions of scipy support neither float16 nor a non-native byte order.
     native = np.float32 if data.dtype == np.float16 else data.dtype.newbyteorder("=")
     return data.astype(native, copy=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CompressedParts:
-    """The parts of a sparse matrix in a file, with consistent sizes and types, not read yet.
+    """The arrays that form a sparse matrix in a file.
+
+    The sizes and types of the arrays have been checked, but their values have not been read.
 
     Attributes
     ----------
     shape : tuple of int
         Shape of the matrix.
-    by : {"rows", "columns"}
-        The compressed axis.
+    compressed_axis : {"rows", "columns"}
+        The compressed axis: "rows" for CSR, "columns" for CSC.
     data, indices, indptr : h5py.Dataset or zarr.Array
-        Values, indices along the other axis, and pointers of the CSR or CSC format.
+        The values, their indices along the other axis, and the pointers to the start of each row
+        (CSR) or column (CSC).
     """
 
     shape: tuple[int, int]
@@ -142,7 +156,7 @@ class CompressedParts:
 
     @classmethod
     def from_group(cls, group: Any) -> CompressedParts:
-        """Return the parts in a group; raise a StructureError if they are inconsistent."""
+        """Return the arrays in a group; raise StructureError if they are inconsistent."""
         by = SPARSE_ENCODINGS[encoding_type(group)]
         shape = check_shape(read_attribute(group, "shape"))
         parts = {}
@@ -158,18 +172,25 @@ class CompressedParts:
         return cls(shape=shape, compressed_axis=by, **parts)
 
     def read_pointers(self) -> NDArray[np.int64]:
-        """Read the positions in `data` at which rows or columns start and end."""
+        """Return the positions in `data` at which the compressed rows or columns start and end.
+
+        Raise StructureError if the positions are inconsistent.
+        """
         indptr = self.indptr[:]
         check_pointers(indptr, self.data.shape[0])
         return indptr.astype(np.int64)
 
     def read_part(self, pointers: NDArray[np.int64]) -> Any:
-        """Read consecutive rows or columns, given their pointers, as a sparse array of scipy."""
+        """Return consecutive compressed rows or columns as a scipy sparse array.
+
+        `pointers` contains the positions in `data` at which these rows or columns start and end.
+        Raise StructureError if an index is out of range.
+        """
         cells = slice(int(pointers[0]), int(pointers[-1]))
         n_major, n_minor = len(pointers) - 1, self.shape[1 if self.compressed_axis == "rows" else 0]
         data, indices = self.data[cells], self.indices[cells]
         check_indices(indices, n_minor)
-        # The pointers of a part are relative to its first cell.
+        # The pointers of the result are relative to its first value.
         parts = (_to_supported_dtype(data), indices, pointers - pointers[0])
         if self.compressed_axis == "rows":
             return _compressed_array(parts, (n_major, n_minor), by_rows=True)
@@ -177,12 +198,14 @@ class CompressedParts:
 
 
 class CompressedColumnsMatrix(BlockReader):
-    """A group of AnnData's encoding csc_matrix, of which the columns of a block are read.
+    """Data matrix in a group that AnnData has written with the encoding csc_matrix.
+
+    The columns of one block at a time are read from the file.
 
     Parameters
     ----------
-    parts : Compressed
-        The parts of the matrix.
+    parts : CompressedParts
+        The arrays that form the matrix.
     name : str
         Name of the data in messages.
     """
@@ -191,7 +214,8 @@ class CompressedColumnsMatrix(BlockReader):
         super().__init__(name=name, shape=parts.shape, dtype=block_dtype(parts.data.dtype, name))
         self.holds_integers = is_integer_dtype(parts.data.dtype)
         self._parts = parts
-        # All pointers are read once: they are few compared with the values.
+        # All pointers are read once and kept in memory, since they are few compared with the
+        # values.
         with self._translate_errors(0, self.shape[1]):
             self._pointers = parts.read_pointers()
 
@@ -200,10 +224,14 @@ class CompressedColumnsMatrix(BlockReader):
 
 
 def open_sparse_group(group: Any) -> BlockReader:
-    """Return the matrix of a sparse group that AnnData has written to HDF5 or Zarr.
+    """Return the sparse matrix that AnnData has written to a group of an HDF5 or Zarr file.
 
-    Passes read columns. A matrix of compressed rows (csr_matrix) is therefore read once as a whole
-    and kept in memory as compressed columns, which take as much memory as the uncompressed file.
+    The algorithms read the matrix by columns. A matrix with compressed rows (csr_matrix) is
+    therefore read completely and kept in memory with compressed columns, which takes as much memory
+    as the uncompressed file.
+
+    Raise ValueError if the group does not contain a sparse matrix, if its values are not real
+    numbers, or if the file refers to other files. Raise UnreadableError if the matrix is damaged.
     """
     name = describe_location(group)
     if encoding_type(group) not in SPARSE_ENCODINGS:
@@ -219,7 +247,7 @@ def open_sparse_group(group: Any) -> BlockReader:
         parts = CompressedParts.from_group(group)
     if parts.compressed_axis == "columns":
         return CompressedColumnsMatrix(parts, name=name)
-    # Refuse values that are not numbers before all of them are read.
+    # Raise ValueError before all values are read if they are not real numbers.
     block_dtype(parts.data.dtype, name)
     with translate_read_errors(name, start=0, stop=parts.shape[1], advice=CHECK_FILE_ADVICE):
         matrix = parts.read_part(parts.read_pointers())
@@ -227,7 +255,7 @@ def open_sparse_group(group: Any) -> BlockReader:
 
 
 def _read_shape(group: Any, name: str) -> tuple[int, int]:
-    """Return the shape of the sparse matrix in a group; refuse an invalid one."""
+    """Return the shape of the sparse matrix in a group; raise UnreadableError if it is invalid."""
     try:
         return check_shape(read_attribute(group, "shape"))
     except StructureError as error:

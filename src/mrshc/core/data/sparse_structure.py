@@ -1,8 +1,8 @@
-"""Checks that the parts of a sparse matrix are consistent.
+"""Checks that the arrays that form a sparse matrix (its parts) are consistent.
 
-The compiled loops of scipy write to any address that an index points to, so that all indices are
-checked before the first one is used. Unlike scipy's `check_format`, the checks neither copy nor
-change the matrix.
+The compiled functions of scipy do not check indices: an invalid index would overwrite other memory.
+Therefore all indices are checked before any of them is used. Unlike scipy's `check_format`, the
+checks neither copy nor change the matrix.
 """
 
 from __future__ import annotations
@@ -12,20 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Largest number of rows or columns for each value: real data have less than one, so that 1000 is
-# reached only by a wrong shape. Not tuned.
+# Largest number of rows or columns per stored value. Real data have fewer rows and columns than
+# values, so a ratio above 1000 indicates a wrong shape. The number has not been tuned.
 _MAX_EXTENT_PER_VALUE = 1000
 
-# Number of rows or columns that needs so little memory (8 MB for one double each) that it is
-# accepted for any number of values. Not tuned.
+# Up to this number of rows or columns, a shape is accepted for any number of values, since arrays
+# of this length need little memory (8 MB in double precision). The number has not been tuned.
 _HARMLESS_EXTENT = 10**6
 
 
 class StructureError(ValueError):
-    """The parts of a sparse matrix are inconsistent; the message is a clause for after a colon."""
+    """Error raised if the parts of a sparse matrix are inconsistent.
+
+    The message is a clause that the caller appends to its own message after a colon.
+    """
 
 
-# The parts of each format of scipy that must be arrays; its other attributes derive from them.
+# Names of the attributes that must be numpy arrays, for each sparse format of scipy. The other
+# attributes of a sparse matrix are derived from these arrays.
 _ARRAY_PARTS = {
     "bsr": ("data", "indices", "indptr"),
     "coo": ("data", "row", "col"),
@@ -37,9 +41,10 @@ _ARRAY_PARTS = {
 
 
 def check_part_types(matrix: Any) -> None:
-    """Refuse a sparse matrix of scipy with a part that is not an array.
+    """Raise StructureError if a part of a scipy sparse matrix is not a numpy array.
 
-    This comes before all other checks, since even `matrix.dtype` and `matrix.nnz` use the parts.
+    Call this function before all other checks, since even `matrix.dtype` and `matrix.nnz` use the
+    parts.
     """
     for name in _ARRAY_PARTS.get(matrix.format, ()):
         part = getattr(matrix, name, None)
@@ -48,7 +53,7 @@ def check_part_types(matrix: Any) -> None:
 
 
 def check_sparse_structure(matrix: Any) -> None:
-    """Refuse a sparse matrix of scipy, of any format, whose parts are inconsistent."""
+    """Raise StructureError if a scipy sparse matrix, of any format, has inconsistent parts."""
     check = _CHECKS.get(matrix.format)
     if check is not None:
         check(matrix)
@@ -57,9 +62,13 @@ def check_sparse_structure(matrix: Any) -> None:
 
 
 def check_shape(shape: Any) -> tuple[int, int]:
-    """Return the shape that a file declares as two integers of Python; refuse anything else."""
+    """Return a shape that was read from a file as two Python integers.
+
+    Raise StructureError if the shape does not consist of two non-negative integers.
+    """
     sizes = np.asarray(shape if isinstance(shape, list | tuple | np.ndarray) else ())
-    # numpy keeps integers of more than 64 bits as objects, so that the dtype cannot be tested.
+    # The values are tested instead of the dtype, because numpy stores integers of more than 64 bits
+    # as objects.
     are_two_integers = sizes.shape == (2,) and all(isinstance(n, int) for n in sizes.tolist())
     if not are_two_integers or min(sizes.tolist()) < 0 or sizes.dtype.kind == "b":
         given = "is missing" if shape is None else f"is {str(shape)[:60]!r}"
@@ -69,7 +78,9 @@ def check_shape(shape: Any) -> tuple[int, int]:
 
 
 def check_extent(shape: tuple[int, int], *, n_cells: int, n_listed: int) -> None:
-    """Refuse a shape with far more rows or columns than values, for which no memory may suffice.
+    """Raise StructureError if a shape has far more rows or columns than values.
+
+    Arrays with one entry per row or column might not fit into memory for such a shape.
 
     Parameters
     ----------
@@ -78,8 +89,8 @@ def check_extent(shape: tuple[int, int], *, n_cells: int, n_listed: int) -> None
     n_cells : int
         Number of stored values.
     n_listed : int
-        Number of rows or columns with a pointer or a list of their own, which are in memory or in
-        the file already.
+        Length of the array of pointers (or of lists of column indices) in the matrix; zero if the
+        format has no such array.
     """
     if max(shape) > max(_MAX_EXTENT_PER_VALUE * (n_cells + n_listed), _HARMLESS_EXTENT):
         raise StructureError(
@@ -88,14 +99,16 @@ def check_extent(shape: tuple[int, int], *, n_cells: int, n_listed: int) -> None
 
 
 def check_sizes(data: Any, indices: Any, indptr: Any, *, n_major: int) -> None:
-    """Refuse parts of a compressed matrix with inconsistent sizes or types, without reading them.
+    """Raise StructureError if parts of a compressed matrix have inconsistent sizes or types.
+
+    The values of the parts are not read.
 
     Parameters
     ----------
     data, indices, indptr : array, h5py.Dataset or zarr.Array
-        The parts of the CSR or CSC format.
+        Values, indices and pointers of a matrix in CSR or CSC format.
     n_major : int
-        Size of the compressed axis: number of rows of CSR, number of columns of CSC.
+        Size of the compressed axis: the number of rows for CSR, the number of columns for CSC.
     """
     for name, part in (("data", data), ("indices", indices), ("indptr", indptr)):
         if len(part.shape) != 1:
@@ -114,8 +127,12 @@ def check_sizes(data: Any, indices: Any, indptr: Any, *, n_major: int) -> None:
 
 
 def check_pointers(indptr: NDArray[Any], n_cells: int) -> None:
-    """Refuse pointers that do not divide `n_cells` values into consecutive rows or columns."""
-    # Compared instead of subtracted: differences of unsigned integers are never negative.
+    """Raise StructureError if pointers do not divide `n_cells` values into rows or columns.
+
+    Valid pointers do not decrease; the first is 0 and the last is `n_cells`.
+    """
+    # The pointers are compared rather than subtracted, since differences of unsigned integers are
+    # never negative.
     if np.any(indptr[1:] < indptr[:-1]):
         raise StructureError("its indptr must not decrease, but it does")
     if indptr[0] != 0 or indptr[-1] != n_cells:
@@ -125,7 +142,10 @@ def check_pointers(indptr: NDArray[Any], n_cells: int) -> None:
 
 
 def check_indices(indices: NDArray[Any], size: int, *, name: str = "indices") -> None:
-    """Refuse indices outside of an axis of a given size; `name` stands for them in the message."""
+    """Raise StructureError if indices are not integers from 0 to `size` - 1.
+
+    `name` is the name of the indices in the message.
+    """
     if indices.size == 0:
         return
     if indices.dtype.kind not in "iu":
@@ -139,7 +159,7 @@ def check_indices(indices: NDArray[Any], size: int, *, name: str = "indices") ->
 
 
 def _check_compressed(matrix: Any) -> None:
-    """Check a matrix in CSR or CSC format."""
+    """Raise StructureError if a matrix in CSR or CSC format is inconsistent."""
     n_major, n_minor = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
     check_sizes(matrix.data, matrix.indices, matrix.indptr, n_major=n_major)
     check_pointers(matrix.indptr, matrix.data.size)
@@ -147,7 +167,10 @@ def _check_compressed(matrix: Any) -> None:
 
 
 def _check_blocks(matrix: Any) -> None:
-    """Check a matrix in BSR format, whose values are dense blocks of equal size."""
+    """Raise StructureError if a matrix in BSR format is inconsistent.
+
+    The values of a BSR matrix are dense blocks of equal size.
+    """
     blocks, sizes = matrix.data, matrix.blocksize
     if blocks.ndim != 3 or min(sizes) < 1 or any(np.remainder(matrix.shape, sizes)):
         raise StructureError(
@@ -155,14 +178,15 @@ def _check_blocks(matrix: Any) -> None:
             f"{blocks.shape}"
         )
     n_major, n_minor = (size // step for size, step in zip(matrix.shape, sizes, strict=True))
-    # One value of each block stands for the block: BSR is CSR on blocks.
+    # The indices and pointers of BSR are those of CSR with blocks in place of values. The first
+    # value of each block represents the block in the check of sizes.
     check_sizes(blocks[:, 0, 0], matrix.indices, matrix.indptr, n_major=n_major)
     check_pointers(matrix.indptr, len(blocks))
     check_indices(matrix.indices, n_minor)
 
 
 def _check_coordinates(matrix: Any) -> None:
-    """Check a matrix in COO format."""
+    """Raise StructureError if a matrix in COO format is inconsistent."""
     coordinates = (matrix.row, matrix.col)
     for name, part, size in zip(("rows", "columns"), coordinates, matrix.shape, strict=True):
         if part.shape != matrix.data.shape or part.ndim != 1:
@@ -174,7 +198,10 @@ def _check_coordinates(matrix: Any) -> None:
 
 
 def _check_diagonals(matrix: Any) -> None:
-    """Check a matrix in DIA format; offsets of diagonals outside of the matrix are valid there."""
+    """Raise StructureError if a matrix in DIA format is inconsistent.
+
+    Offsets of diagonals that lie outside the matrix are valid in this format.
+    """
     data, offsets = matrix.data, matrix.offsets
     if data.ndim != 2 or offsets.shape != (len(data),):
         raise StructureError(
@@ -188,7 +215,10 @@ def _check_diagonals(matrix: Any) -> None:
 
 
 def _check_lists(matrix: Any) -> None:
-    """Check a matrix in LIL format, which has a list of columns and of values for each row."""
+    """Raise StructureError if a matrix in LIL format is inconsistent.
+
+    The format has, for each row, a list of column indices and a list of values.
+    """
     n, p = matrix.shape
     if matrix.rows.shape != (n,) or matrix.data.shape != (n,):
         raise StructureError(
@@ -205,14 +235,18 @@ def _check_lists(matrix: Any) -> None:
 
 
 def _check_keys(matrix: Any) -> None:
-    """Check a matrix in DOK format, a dictionary with pairs of row and column as keys."""
-    # Without keys, the list would become an array of one dimension.
+    """Raise StructureError if a matrix in DOK format is inconsistent.
+
+    The format is a dictionary whose keys are pairs of a row index and a column index.
+    """
+    # The array is reshaped because an empty list of keys would become a one-dimensional array.
     keys = np.array(list(matrix.keys())).reshape(-1, 2)
     for name, size, part in zip(("rows", "columns"), matrix.shape, keys.T, strict=True):
         check_indices(part, size, name=name)
 
 
-# All formats of scipy. Another one, of a future version, is checked by its extent only.
+# The check for each sparse format of scipy. For a format that a future version may add, only the
+# shape is checked.
 _CHECKS = {
     "bsr": _check_blocks,
     "coo": _check_coordinates,

@@ -1,4 +1,7 @@
-"""Statistics of columns, for arrays of numpy and of other namespaces of the array API."""
+"""Statistics of columns, for arrays of numpy and of other packages with the array API.
+
+In the comments, n is the number of rows (samples) and p the number of columns (features).
+"""
 
 from __future__ import annotations
 
@@ -12,38 +15,39 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Mask
 from mrshc.core.data.host_transfer import to_host
 
-# The square of a smaller difference underflows in double precision, so that a column without larger
-# differences counts as constant.
+# A column is considered constant if no difference between its values exceeds this number, because
+# the square of a smaller difference underflows in double precision.
 _SMALLEST_DIFFERENCE = 1e-150
 
-# Temporaries are made for this many cells at a time: 4 MB in double precision, about the size of a
-# processor's cache. Not tuned: results do not depend on it.
+# Number of values for which temporary arrays are created at a time. An array of this size takes 4
+# MB in double precision, about the size of a processor cache. The number has not been tuned; it
+# does not affect the results.
 _BLOCK_CELLS = 1 << 19
 
 
 class ColumnSummary(NamedTuple):
-    """Statistics of the observed cells of each column, (p,) each."""
+    """Statistics of the non-missing values of each column; each field has shape (p,)."""
 
     means: Float
-    counts: Float
-    constant: Mask  # whether all observed cells are equal
+    counts: Float  # number of non-missing values of the column
+    constant: Mask  # whether all non-missing values of the column are equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MatrixSummary:
-    """Statistics of the observed cells of a matrix, computed in one pass."""
+    """Statistics of the non-missing values of a matrix, for each column, each row, and overall."""
 
-    means: Float  # (p,), of each column
-    counts: Float  # (p,), observed cells of each column
-    constant: Mask  # (p,), whether all observed cells of the column are equal
-    row_counts: Float  # (n,), observed cells of each sample
-    row_sums: Float  # (n,), of each sample
-    lowest: float  # smallest observed cell
-    highest: float  # largest observed cell
+    means: Float  # (p,), mean of each column
+    counts: Float  # (p,), number of non-missing values of each column
+    constant: Mask  # (p,), whether all non-missing values of the column are equal
+    row_counts: Float  # (n,), number of non-missing values of each row
+    row_sums: Float  # (n,), sum of the non-missing values of each row
+    lowest: float  # smallest non-missing value
+    highest: float  # largest non-missing value
 
     @property
     def columns(self) -> ColumnSummary:
-        """The statistics of the columns, without those of the rows."""
+        """The statistics of the columns, without the statistics of the rows."""
         return ColumnSummary(self.means, self.counts, self.constant)
 
     @property
@@ -53,17 +57,17 @@ class MatrixSummary:
 
     @property
     def n_observed(self) -> int:
-        """Number of cells that are not missing."""
+        """Number of non-missing values in the matrix."""
         return int(self.counts.sum())
 
     @property
     def has_missing(self) -> bool:
-        """Whether any cell is missing."""
+        """Whether the matrix has missing values."""
         return self.n_observed < self.row_counts.size * self.counts.size
 
 
 class BlockSummary(NamedTuple):
-    """Statistics of the observed cells of a block of columns; see `MatrixSummary`."""
+    """Statistics of the non-missing values of a block of columns; see `MatrixSummary`."""
 
     columns: ColumnSummary
     row_counts: Float  # (n,)
@@ -73,12 +77,23 @@ class BlockSummary(NamedTuple):
 
 
 def summarise_block(block: Any, _: int, xp: Any) -> BlockSummary:
-    """Return the statistics of a block of columns."""
+    """Return the statistics of a block of columns.
+
+    Parameters
+    ----------
+    block : array of shape (n, b)
+        The columns, with NaN for missing values.
+    _ : int
+        Index of the first column, which is not used.
+    xp : module
+        Namespace of the block, such as numpy.
+    """
     missing = xp.isnan(block)
     rows = block.shape[1] - to_host(xp.sum(xp.astype(missing, xp.float64), axis=1))
     lowest = float(xp.min(xp.where(missing, xp.inf, block)))
     highest = float(xp.max(xp.where(missing, -xp.inf, block)))
-    # Infinite values are refused by the caller, with a message that names their column.
+    # Floating-point warnings are ignored here, since the caller raises an error for infinite
+    # values.
     with np.errstate(over="ignore", invalid="ignore"):
         columns = column_summary(block) if xp is np else _device_column_summary(block, missing, xp)
         observed = xp.where(missing, 0.0, xp.astype(block, xp.float64))
@@ -87,7 +102,7 @@ def summarise_block(block: Any, _: int, xp: Any) -> BlockSummary:
 
 
 def combine_summaries(parts: Iterable[BlockSummary]) -> MatrixSummary:
-    """Return the summary of a matrix, given those of its blocks in order."""
+    """Return the statistics of a matrix, given the statistics of its blocks in order."""
     columns, rows, sums, lowest, highest = zip(*parts, strict=True)
     means, counts, constant = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     return MatrixSummary(
@@ -102,11 +117,12 @@ def combine_summaries(parts: Iterable[BlockSummary]) -> MatrixSummary:
 
 
 def column_summary(X: NDArray[Any]) -> ColumnSummary:
-    """Return the statistics of the columns of an array of numpy, (n, p)."""
+    """Return the statistics of the columns of a numpy array of shape (n, p)."""
     p = X.shape[1]
     means, counts, constant = np.empty(p), np.empty(p), np.empty(p, dtype=bool)
     for block in column_blocks(*X.shape):
-        # Shifted by an observed cell, so that the mean of a constant column is exactly its value.
+        # A non-missing value is subtracted from each column first, so the mean of a constant column
+        # is exactly its value.
         part, observed, shift = _shift_by_first_observed(X[:, block])
         counts[block] = observed.sum(axis=0)
         means[block] = shift + np.nansum(part, axis=0) / np.maximum(counts[block], 1)
@@ -115,22 +131,23 @@ def column_summary(X: NDArray[Any]) -> ColumnSummary:
 
 
 def _device_column_summary(block: Any, missing: Any, xp: Any) -> ColumnSummary:
-    """Return the statistics of the columns of an array of another namespace.
+    """Return the statistics of the columns of an array that is not a numpy array.
 
     Parameters
     ----------
     block : array of shape (n, b)
-        The columns.
+        The columns, with NaN for missing values.
     missing : array of bool of shape (n, b)
-        Whether each cell is missing.
+        Whether each value is missing.
     xp : module
-        Namespace of the array.
+        Namespace of the array, which follows the array API standard.
     """
     part = xp.astype(block, xp.float64)
     counts = xp.sum(xp.astype(~missing, xp.float64), axis=0)
     smallest = xp.min(xp.where(missing, xp.inf, part), axis=0)
-    # The first cell or, if it is missing, the smallest observed one: the array API standard has no
-    # index for the first observed cell of each column.
+    # The shift of a column is its first value or, if that is missing, its smallest non-missing
+    # value. The first non-missing value cannot be selected with the functions of the array API
+    # standard.
     shift = xp.where(missing[0, :], xp.where(counts > 0, smallest, 0.0), part[0, :])
     part = xp.where(missing, 0.0, part - shift)
     means = shift + xp.sum(part, axis=0) / xp.where(counts > 0, counts, 1.0)
@@ -139,14 +156,15 @@ def _device_column_summary(block: Any, missing: Any, xp: Any) -> ColumnSummary:
 
 
 def column_variances(X: NDArray[Any]) -> Float:
-    """Return the variance of the observed cells of each column of an (n, p) array, (p,).
+    """Return the variance of each column of an array of shape (n, p), an array of shape (p,).
 
-    The divisor is the number of observed cells minus one. The variance of a constant column, or of
-    a column with a single observed cell, is exactly zero.
+    Missing values (NaN) are ignored. The divisor is the number of non-missing values minus one. The
+    variance of a constant column, or of a column with only one non-missing value, is exactly zero.
     """
     variances = np.empty(X.shape[1])
     for block in column_blocks(*X.shape):
-        # The shift makes constant columns exact and avoids cancellation at large offsets.
+        # Subtracting a value of the column first makes the variance of constant columns exactly
+        # zero, and avoids cancellation if the values are large compared with their differences.
         part, observed = _shift_by_first_observed(X[:, block])[:2]
         counts = observed.sum(axis=0)
         part -= np.nansum(part, axis=0) / np.maximum(counts, 1)
@@ -155,27 +173,31 @@ def column_variances(X: NDArray[Any]) -> Float:
 
 
 def _shift_by_first_observed(X: NDArray[Any]) -> tuple[Float, Mask, Float]:
-    """Subtract from each column its first observed cell.
+    """Return the columns of X after subtracting from each column its first non-missing value.
 
     Returns
     -------
     part : ndarray of shape (n, p)
-        The columns after the subtraction, in double precision.
+        The columns of X after the subtraction, in double precision.
     observed : ndarray of bool of shape (n, p)
-        Whether each cell is observed.
+        Whether each value is non-missing.
     shift : ndarray of shape (p,)
-        The first observed cell of each column; zero for a column without observed cells.
+        The first non-missing value of each column; zero for a column without non-missing values.
     """
     part = X.astype(np.float64)
     observed = ~np.isnan(part)
-    # argmax is zero for a column without observed cells, where the shift becomes NaN, then zero.
+    # If all values of a column are missing, argmax returns 0, the selected value is NaN, and
+    # nan_to_num replaces it by zero.
     shift = np.nan_to_num(part[observed.argmax(axis=0), np.arange(part.shape[1])])
     part -= shift
     return part, observed, shift
 
 
 def column_blocks(n: int, p: int) -> Iterator[slice]:
-    """Yield slices of p columns of n rows that limit the size of temporaries in float64."""
+    """Yield slices that divide p columns of n rows into blocks of limited size.
+
+    Temporary arrays in float64 then fit into the cache of a processor.
+    """
     step = max(1, _BLOCK_CELLS // n)
     for start in range(0, p, step):
         yield slice(start, min(start + step, p))

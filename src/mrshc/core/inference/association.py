@@ -1,7 +1,8 @@
 """Rank tests of the association between features and partitions of the samples.
 
-Ranks make the test independent of the distribution of a feature: for heavy tails, the F test on the
-values themselves would have too many false positives.
+Because the values are replaced by ranks, the null distribution of the test does not depend on the
+distribution of the feature, apart from ties. An F test on the values of a heavy-tailed feature
+would give too many false positives.
 """
 
 from __future__ import annotations
@@ -17,32 +18,34 @@ from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.kernels.association import write_explained_rank_variance
 
-# Larger p-values are set to this one before they are combined. The quantile of a p-value near one
-# tends to minus infinity and would cancel all others; that of 0.999 is -318 and cancels a single
-# p-value of 0.001.
+# Larger p-values are replaced by this value before p-values are combined. The Cauchy quantile of a
+# p-value tends to minus infinity as the p-value approaches 1, and could cancel the quantiles of all
+# other p-values. The quantile of 0.999 is -318; it cancels the quantile of one p-value of 0.001.
 _LARGEST_COMBINED = 0.999
 
 
 def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indices: Index) -> Float:
-    """Return the p-values of some features against each partition, (m, n_partitions).
+    """Return p-values for the association of features with each partition of the samples.
 
-    The test is a one-way analysis of variance on ranks. The variance of the ranks is that without
-    ties: if most samples have the same value, the actual variance would be small, and small
-    clusters of the other samples would be significant.
+    The test is a one-way analysis of variance on ranks. The total variance of the ranks is computed
+    as if there were no ties. With ties, the variance is smaller; if most samples had the same
+    value, small clusters of the remaining samples would appear to be significant.
 
     Parameters
     ----------
     matrix : CentredMatrix
         The data.
     partitions : sequence of ndarray of shape (n,)
-        Labels of the samples. Samples with a negative label are left out, as are missing cells.
+        Cluster labels of the samples, one array for each partition. Samples with a negative label
+        and missing values are excluded from the test.
     indices : ndarray of shape (m,)
-        The features to test.
+        Indices of the features to test.
 
     Returns
     -------
     ndarray of shape (m, n_partitions)
-        The p-values; one for a feature without two groups or two different values to compare.
+        The p-values. A p-value is 1 if the feature has non-missing values in fewer than two
+        clusters, has fewer than two different values, or has too few non-missing values.
     """
     shares = np.zeros((indices.size, len(partitions)))
     freedom = np.zeros((indices.size, len(partitions), 2), dtype=np.intp)
@@ -51,29 +54,31 @@ def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indice
         indices, partial(_explained_shares, groups=groups)
     ):
         shares[positions], freedom[positions] = block_shares, block_freedom
-    # At least one degree of freedom avoids a division by zero; the share is zero there.
+    # Degrees of freedom of zero are replaced by one, because the incomplete beta function is not
+    # defined for zero. The share is zero in these cases, so the p-value is 1.
     between, within = np.maximum(freedom[..., 0], 1), np.maximum(freedom[..., 1], 1)
-    # The upper tail of the F distribution, as an incomplete beta function of the share.
+    # The p-value is the upper tail probability of the F distribution, written as an incomplete beta
+    # function of the share of explained variance.
     p_values: Float = betainc(within / 2, between / 2, 1.0 - shares)
     return p_values
 
 
 def _explained_shares(columns: Float, groups: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
-    """Return the shares of the rank variance that partitions explain, and degrees of freedom.
+    """Return the share of the rank variance that each partition explains, and degrees of freedom.
 
     Parameters
     ----------
     columns : ndarray of shape (n, m)
-        Features, NaN where missing.
+        Features, with NaN for missing values.
     groups : ndarray of int of shape (n_partitions, n)
-        Labels of the samples.
+        Cluster labels of the n samples, one row for each partition.
 
     Returns
     -------
     shares : ndarray of shape (m, n_partitions)
-        Sum of squares between groups divided by the total sum of squares.
+        Sum of squares of the ranks between clusters, divided by the total sum of squares.
     freedom : ndarray of int of shape (m, n_partitions, 2)
-        Degrees of freedom between and within groups.
+        Degrees of freedom between and within clusters.
     """
     shares = np.zeros((columns.shape[1], groups.shape[0]))
     freedom = np.zeros((*shares.shape, 2), dtype=np.intp)
@@ -82,20 +87,21 @@ def _explained_shares(columns: Float, groups: NDArray[np.intp]) -> tuple[Float, 
 
 
 def cauchy_combination(p_values: Float) -> Float:
-    """Combine the p-values of each row by the Cauchy combination test [1]_.
+    """Return one p-value for each row, combined by the Cauchy combination test [1]_.
 
-    The mean of the Cauchy quantiles of the p-values has approximately a Cauchy distribution in the
-    upper tail, whatever the dependence between the p-values.
+    The test statistic is the mean of the Cauchy quantiles of the p-values. Under the null
+    hypothesis, its upper tail is approximately that of a Cauchy distribution, whatever the
+    dependence between the p-values.
 
     Parameters
     ----------
     p_values : ndarray of shape (m, k)
-        P-values. Those equal to one, for which no comparison was possible, are ignored.
+        P-values. Values equal to 1 are ignored, since they indicate that no test was possible.
 
     Returns
     -------
     ndarray of shape (m,)
-        The combined p-values; one for a row without comparisons.
+        The combined p-values; 1 for a row in which all p-values are 1.
 
     References
     ----------
@@ -104,21 +110,32 @@ def cauchy_combination(p_values: Float) -> Float:
        Statistical Association 115(529), 393-402. doi:10.1080/01621459.2018.1554485
     """
     is_used = p_values < 1.0
-    # The tangent is zero at a p-value of zero, whose quantile is infinite.
+    # At a p-value of zero, the tangent is zero and the quantile is infinite, which is correct.
     with np.errstate(divide="ignore"):
         quantiles = np.where(
             is_used, 1.0 / np.tan(np.pi * np.minimum(p_values, _LARGEST_COMBINED)), 0.0
         )
     mean = quantiles.sum(axis=1) / np.maximum(is_used.sum(axis=1), 1)
-    # arctan2(1, x) keeps the digits of small p-values, which 1/2 - arctan(x) / pi would lose.
+    # arctan2(1, x) / pi equals 1/2 - arctan(x) / pi, but without cancellation for small p-values.
     combined: Float = np.where(is_used.any(axis=1), np.arctan2(1.0, mean) / np.pi, 1.0)
     return combined
 
 
 def benjamini_hochberg(p_values: Float) -> Float:
-    """Return the q-values of p-values, (m,), by the procedure of Benjamini and Hochberg [1]_.
+    """Return q-values, computed by the procedure of Benjamini and Hochberg [1]_.
 
-    The q-value of a hypothesis is the smallest false discovery rate at which it is rejected.
+    The q-value of a hypothesis is the smallest false discovery rate at which the hypothesis is
+    rejected.
+
+    Parameters
+    ----------
+    p_values : ndarray of shape (m,)
+        P-values of m hypotheses.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Q-values in the order of the p-values.
 
     References
     ----------
@@ -126,9 +143,9 @@ def benjamini_hochberg(p_values: Float) -> Float:
        and powerful approach to multiple testing. Journal of the Royal Statistical Society B 57(1),
        289-300. doi:10.1111/j.2517-6161.1995.tb02031.x
     """
-    # scipy.stats.false_discovery_control multiplies by m / rank where this divides p * m by the
-    # rank: about a third of its results differ in the last bit, so that stored results would not
-    # be reproduced exactly.
+    # scipy.stats.false_discovery_control is not used: it multiplies p by m / rank, whereas this
+    # function divides p * m by the rank. About a third of its results differ in the last bit, so
+    # stored results would not be reproduced exactly.
     order = np.argsort(p_values, kind="stable")
     m = p_values.size
     scaled = p_values[order] * m / np.arange(1, m + 1)

@@ -1,8 +1,8 @@
-"""Marker features of clusters and of the two sides of a split.
+"""Marker features: features that differ between a cluster and the other samples, or at a split.
 
-A feature that contributed to a cluster always seems to be a marker of it. A feature of the tree is
-therefore tested against the cluster in a tree without the feature: the branch that has most samples
-in common with the cluster.
+A feature from which a tree was built tends to differ between the clusters of this tree, even if it
+is noise. Such a feature is therefore tested with another tree, which is built without the feature.
+In that tree, the cluster is replaced by the most similar branch.
 """
 
 from __future__ import annotations
@@ -21,33 +21,36 @@ from mrshc.core.inference.refinement import split_into_folds
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import Linkage, Metric, Tree, agglomerate
 
-# A branch represents a cluster only if its Jaccard index with the cluster is at least one half: two
-# disjoint branches cannot both reach more than that.
+# Smallest Jaccard index (samples in common divided by samples in either set) at which a branch of
+# another tree represents a cluster. Two disjoint branches cannot both have an index above one half
+# with the same cluster.
 _MIN_JACCARD = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contrast:
-    """Two disjoint groups of samples that are compared."""
+    """Two disjoint groups of samples that are compared to find markers."""
 
-    inside: Index  # samples of the first group
-    outside: Index  # samples of the second group
+    inside: Index  # indices of the samples of the first group
+    outside: Index  # indices of the samples of the second group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MarkerStatistics:
-    """Differences of each feature between the two groups of a contrast.
+    """Statistics of each of p features for the comparison of two groups of samples.
 
     Attributes
     ----------
     mean_inside, mean_outside : ndarray of shape (p,)
-        Means of the observed cells of the two groups; NaN if there are none.
+        Means of the non-missing values in the first and in the second group; NaN if all values are
+        missing.
     effect_size : ndarray of shape (p,)
-        Difference of the means divided by the pooled standard deviation; NaN if that is zero.
+        Difference of the means divided by the pooled standard deviation; NaN if the pooled standard
+        deviation is zero.
     p_values : ndarray of shape (p,)
-        P-values of the rank test.
+        P-values of the rank test for a difference between the groups.
     q_values : ndarray of shape (p,)
-        The p-values after the correction of Benjamini and Hochberg.
+        The p-values, adjusted by the procedure of Benjamini and Hochberg.
     """
 
     mean_inside: Float
@@ -66,28 +69,29 @@ def marker_statistics(
     metric: Metric,
     weights: Float | None = None,
 ) -> list[MarkerStatistics]:
-    """Return the statistics of all features for each contrast of a tree.
+    """Return the statistics of all features for each contrast between groups of a tree.
 
-    Features of the tree are tested against trees on nine tenths of its features that exclude them,
-    all others against the tree itself.
+    Features from which the tree was not built are tested with the groups of the contrast. Features
+    from which the tree was built are tested with the most similar branches of another tree, which
+    is built from about nine tenths of the features and excludes the tested feature.
 
     Parameters
     ----------
     matrix : CentredMatrix
-        The data, (n, p).
+        The data, with n samples and p features.
     features : ndarray of shape (q,)
-        Features of the tree.
+        Indices of the q features from which the tree was built.
     contrasts : sequence of Contrast
-        Groups of samples to compare.
+        Pairs of groups of samples to compare.
     linkage, metric : str
-        Linkage and metric of the tree.
+        Linkage and metric with which the tree was built.
     weights : ndarray of shape (q,) or None, default=None
-        Weights of the features in the distances; None if they are equal.
+        Weights of the q features in the distances; None if all weights are equal.
 
     Returns
     -------
     list of MarkerStatistics
-        One for each contrast.
+        The statistics, one object for each contrast.
     """
     if not contrasts:
         return []
@@ -115,16 +119,21 @@ def _cross_fitted_p_values(
     metric: Metric,
     weights: Float | None,
 ) -> Float:
-    """Return the p-value of each feature for each contrast, (p, n_contrasts)."""
+    """Return the p-value of each feature for each contrast, an array of shape (p, n_contrasts).
+
+    The parameters are those of `marker_statistics`.
+    """
     n, p = matrix.shape
-    # A feature stays at one if no tree remains without it.
+    # The p-value of a feature remains 1 if it is the only feature of the tree.
     p_values = np.ones((p, len(contrasts)))
     outside = np.setdiff1d(np.arange(p), features, assume_unique=True)
     given = [_contrast_labels(n, inside=c.inside, outside=c.outside) for c in contrasts]
     p_values[outside] = rank_p_values(matrix, given, indices=outside)
     X = matrix.columns(features)
     if weights is not None:
-        # Squared differences are weighted, so that values are scaled by the root of the weight.
+        # A weight multiplies the squared difference of a feature for "sqeuclidean", and the
+        # absolute difference for "cityblock". The values are therefore multiplied by the square
+        # root of the weight or by the weight, respectively.
         X = X * (np.sqrt(weights) if metric == "sqeuclidean" else weights)
     for fold in split_into_folds(column_variances(X)):
         others = np.delete(np.arange(features.size), fold)
@@ -136,16 +145,18 @@ def _cross_fitted_p_values(
 
 
 def _matching_partitions(tree: Tree, contrasts: Sequence[Contrast]) -> list[Labels]:
-    """Return the partition into those branches of a tree that are most similar to each contrast.
+    """Return, for each contrast, labels of the branches of a tree most similar to its groups.
 
-    Labels are 1 for the first group, 0 for the second and -1 for other samples. All are -1 if the
-    tree has no such branches, so that nothing is compared.
+    Labels are 1 for the branch of the first group, 0 for the branch of the second group, and -1 for
+    other samples. All labels are -1 if the tree has no two disjoint branches that are similar
+    enough; the rank test then returns a p-value of 1.
     """
     n = tree.n_samples
     partitions = []
     for contrast in contrasts:
         inside = tree.most_similar_branch(contrast.inside, at_least=_MIN_JACCARD)
-        # The complement of a cluster is in general not a branch.
+        # If the contrast is a cluster against all other samples, the second group is the complement
+        # of the first branch, since the complement of a cluster is not a branch in general.
         if contrast.inside.size + contrast.outside.size == n:
             outside = np.setdiff1d(np.arange(n), inside, assume_unique=True)
         else:
@@ -159,7 +170,7 @@ def _matching_partitions(tree: Tree, contrasts: Sequence[Contrast]) -> list[Labe
 
 
 def _contrast_labels(n: int, *, inside: Index, outside: Index) -> Labels:
-    """Return labels of n samples: 1 inside, 0 outside, -1 in neither group."""
+    """Return labels of n samples: 1 in `inside`, 0 in `outside`, -1 for all other samples."""
     labels = np.full(n, -1, dtype=np.intp)
     labels[inside] = 1
     labels[outside] = 0
@@ -167,12 +178,13 @@ def _contrast_labels(n: int, *, inside: Index, outside: Index) -> Labels:
 
 
 def _group_moments(X: Float, contrasts: Sequence[Contrast]) -> tuple[Float, Float, Float]:
-    """Return statistics of the columns of X, (n, m), for both groups of each contrast.
+    """Return statistics of the m columns of X for both groups of each contrast.
 
     Returns
     -------
     means, squares, counts : ndarray of shape (n_contrasts, 2, m)
-        Means, sums of squares about the means, and numbers of observed cells.
+        For each contrast, group and column: the mean, the sum of squared deviations from the mean,
+        and the number of non-missing values.
     """
     means, squares, counts = (np.empty((len(contrasts), 2, X.shape[1])) for _ in range(3))
     for i, contrast in enumerate(contrasts):
@@ -188,16 +200,17 @@ def _group_moments(X: Float, contrasts: Sequence[Contrast]) -> tuple[Float, Floa
 def _make_statistics(
     means: Float, squares: Float, *, counts: Float, p_values: Float
 ) -> MarkerStatistics:
-    """Return the statistics of a contrast.
+    """Return the statistics of p features for one contrast.
 
     Parameters
     ----------
     means, squares, counts : ndarray of shape (2, p)
-        Means, sums of squares about them and numbers of observed cells of the two groups.
+        For each of the two groups and each feature: the mean, the sum of squared deviations from
+        the mean, and the number of non-missing values.
     p_values : ndarray of shape (p,)
-        P-values of the features.
+        P-values of the features in the rank test.
     """
-    # Two degrees of freedom are used by the two means.
+    # Two degrees of freedom are subtracted because two means are estimated.
     pooled_sd = np.sqrt(squares.sum(axis=0) / np.maximum(counts.sum(axis=0) - 2, 1))
     difference = means[0] - means[1]
     effect = np.full(difference.size, np.nan)

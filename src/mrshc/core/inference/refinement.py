@@ -1,8 +1,9 @@
-"""Refinement of a feature set: all features that are associated with trees built without them.
+"""Refinement of a feature set: selection of all features that are associated with a tree.
 
-The features that a search selects agree with each other because they were selected for that, so
-that a test against the clusters that they form is biased. Here, a feature is tested only against
-trees that were built without it, which in pure noise predict nothing about it.
+The features of a set that was found by a search are correlated because they were selected for their
+correlation, so a test of these features against the clusters that they form would be biased. Here,
+a feature is tested only against trees that were built without it. In data of independent noise,
+such a tree is independent of the feature.
 """
 
 from __future__ import annotations
@@ -24,22 +25,24 @@ from mrshc.core.kernels.k_means import run_lloyd_iterations
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import Linkage, Metric, agglomerate
 
-# A tree is cut into each of these numbers of clusters and the p-values are combined, since the
-# right number is unknown; more clusters are rarely found.
+# A tree is cut into each of these numbers of clusters, and the p-values for all cuts are combined,
+# since the true number of clusters is unknown. Data rarely have more than six clusters.
 _N_CLUSTERS = (2, 3, 4, 5, 6)
 
-# Members of the set are tested against trees on the other nine tenths of it, which are nearly as
-# good as the tree on the whole set.
+# Number of folds into which a feature set is divided. The features of a fold are tested against a
+# tree that is built from the other folds. With ten folds, this tree is nearly as good as the tree
+# that is built from the whole set.
 _N_FOLDS = 10
 
-# Limit in case the sets neither settle nor repeat.
+# Largest number of rounds, in case the feature sets neither converge nor repeat.
 _MAX_ROUNDS = 10
 
-# Limit for the iterations of k-means, which usually converge after fewer from the cut of a tree.
+# Largest number of iterations of k-means. Starting from the cut of a tree, k-means usually
+# converges after fewer iterations.
 _MAX_LLOYD_ITERATIONS = 20
 
-# A round is the last one if the old and the new set have this share of features in common: smaller
-# changes of a set have little effect on its tree.
+# Rounds end when the old and the new feature set have at least this share of their features in
+# common, since a smaller change of the set has little effect on its tree.
 _SETTLED_SHARE = 0.95
 
 
@@ -50,14 +53,15 @@ class RefinementSettings:
     Attributes
     ----------
     linkage, metric : str
-        Linkage and metric of the trees.
+        Linkage and metric with which trees are built.
     alpha : float
-        False discovery rate of the associated features.
+        Largest q-value at which a feature is considered to be associated with the clusters.
     max_features : int
-        Largest number of features that a tree is built on. In real data half of all genes may be
-        associated.
-    fewest : int
-        Smallest number of associated features that support a clustering.
+        Largest number of features from which a tree is built. The limit is needed because half of
+        all features can be associated in real data.
+    min_features : int
+        Smallest number of associated features for which the clusters are considered to be
+        supported.
     """
 
     linkage: Linkage = "complete"
@@ -69,21 +73,22 @@ class RefinementSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RefinementResult:
-    """The features that are associated with a clustering, and those that the tree is built on.
+    """Result of a refinement: the features that are associated with the clusters of a tree.
 
     Attributes
     ----------
     supported : bool or None
-        Whether enough features are associated. If not, the tree is built on the start set; the
-        value is None if the start set has fewer features than are needed as support.
+        Whether enough features are associated with the clusters. The value is None, rather than
+        False, if the start set itself has fewer than `min_features` features.
     features : ndarray of int
-        Features of the tree, in increasing order.
+        Features from which the final tree is built, in increasing order. These are the features of
+        the start set if the clusters are not supported.
     associated : ndarray of int
-        All associated features, in increasing order; empty if the clustering is not supported.
+        All associated features, in increasing order; empty if the clusters are not supported.
     q_values : ndarray of shape (p,)
-        Q-values of all features in the last round.
+        Q-values of all p features in the last round.
     n_rounds : int
-        Number of rounds.
+        Number of rounds that were carried out.
     """
 
     supported: bool | None
@@ -96,25 +101,27 @@ class RefinementResult:
 def refine_feature_set(
     matrix: CentredMatrix, start: Index, settings: RefinementSettings
 ) -> RefinementResult:
-    """Replace a start set by the features that are associated with its clusters, repeatedly.
+    """Return the feature set that results from iterative tests of association with a tree.
 
-    In each round, every feature is tested against trees on the present set, the members of the set
-    against trees on the nine tenths of it that exclude them. The associated features, or the
-    strongest of them if they are many, form the next set. Rounds end when the set hardly changes,
-    or when it has occurred before.
+    In each round, every feature is tested against the clusters of a tree that is built from the
+    current set. A feature of the set is tested against a tree that is built from the nine tenths of
+    the set that do not include the feature. The associated features form the next set; if there are
+    more than `max_features`, those with the smallest p-values are used. Rounds end when 95 % of the
+    features stay the same, when the set is equal to an earlier set, when fewer than `min_features`
+    features are associated, or after ten rounds.
 
     Parameters
     ----------
     matrix : CentredMatrix
-        The data, (n, p).
+        The data, with n samples and p features.
     start : ndarray of int
-        Features of the start set.
+        Indices of the features of the first set.
     settings : RefinementSettings
-        Settings of the trees and the tests.
+        Settings of the trees and of the tests.
 
     Returns
     -------
-    Refined
+    RefinementResult
     """
     present, previous = np.sort(start), set[bytes]()
     for n_rounds in range(1, _MAX_ROUNDS + 1):
@@ -135,7 +142,7 @@ def refine_feature_set(
         n_common = np.intersect1d(present, following, assume_unique=True).size
         is_settled = n_common >= _SETTLED_SHARE * max(present.size, following.size)
         present = following
-        # A set that occurred before would repeat the same rounds.
+        # If a set has occurred before, the same rounds would be repeated.
         if is_settled or present.tobytes() in previous:
             break
     return RefinementResult(
@@ -150,19 +157,19 @@ def refine_feature_set(
 def association_p_values(
     matrix: CentredMatrix, present: Index, *, settings: RefinementSettings
 ) -> Float:
-    """Return the p-value of each feature, (p,), against trees on the present set without it.
+    """Return the p-value of each feature for association with trees built without the feature.
 
     Parameters
     ----------
     matrix : CentredMatrix
-        The data, (n, p).
+        The data, with n samples and p features.
     present : ndarray of int
-        Features of the present set, in increasing order.
+        Indices of the features of the current set, in increasing order.
     settings : RefinementSettings
         Settings of the trees.
     """
     p = matrix.shape[1]
-    # A member stays at one if no other features remain to build a tree on.
+    # The p-value of a feature remains 1 if it is the only feature of the set.
     p_values = np.ones(p)
     outside = np.setdiff1d(np.arange(p), present, assume_unique=True)
     X = matrix.columns(present)
@@ -177,10 +184,11 @@ def association_p_values(
 
 
 def split_into_folds(variances: Float) -> list[Index]:
-    """Return at most ten folds of features, dealt in turn by decreasing variance.
+    """Return a list of at most ten folds; each fold is an array of positions in `variances`.
 
-    Each fold has features of large and of small variance, so that the trees without one of the
-    folds are alike. Fewer than ten features form as many folds.
+    The features are assigned to the folds in turn, in order of decreasing variance. Each fold thus
+    contains features of large and of small variance, so trees that are built without one of the
+    folds are similar. If there are fewer than ten features, each feature is one fold.
     """
     order = np.argsort(-variances, kind="stable")
     return [order[i::_N_FOLDS] for i in range(min(_N_FOLDS, order.size))]
@@ -189,18 +197,23 @@ def split_into_folds(variances: Float) -> list[Index]:
 def _tree_p_values(
     matrix: CentredMatrix, X: Float, *, indices: Index, settings: RefinementSettings
 ) -> Float:
-    """Return the p-values of m features, (m,), against the tree on the columns of X.
+    """Return the p-values of m features for association with the tree built from X.
 
     Parameters
     ----------
     matrix : CentredMatrix
         The data.
     X : ndarray of shape (n, q)
-        Columns that the tree is built on, NaN where missing.
+        The q columns from which the tree is built, with NaN for missing values.
     indices : ndarray of shape (m,)
-        The features to test, none of which is in X.
+        Indices of the features to test, none of which is contained in X.
     settings : RefinementSettings
         Settings of the tree.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        The p-values, combined over cuts of the tree into several numbers of clusters.
     """
     if not indices.size:
         return np.empty(0)
@@ -211,14 +224,15 @@ def _tree_p_values(
 
 
 def _tree_partitions(X: Float, settings: RefinementSettings) -> Sequence[Labels]:
-    """Return a partition of the samples for each number of clusters.
+    """Return cluster labels of the samples for several numbers of clusters.
 
-    Each is a cut of the tree on the columns of X, (n, q), improved by k-means, which can correct
-    early merges of the tree.
+    A tree is built from the columns of X and cut into each number of clusters. Each cut is the
+    starting point of k-means, which can correct unfavourable early merges of the tree.
     """
     distances = complete_missing_cells(X).distances(settings.metric)
     tree = agglomerate(distances, settings.linkage)
     cuts = (tree.cut(k) for k in _N_CLUSTERS if k < tree.n_samples)
     partitions = [run_lloyd_iterations(distances, cut, _MAX_LLOYD_ITERATIONS) for cut in cuts]
-    # k-means may empty clusters until a single one is left, which nothing can be compared with.
+    # k-means may leave clusters empty. A partition with only one cluster left is excluded, since
+    # there is nothing to compare.
     return [labels for labels in partitions if np.unique(labels).size > 1]

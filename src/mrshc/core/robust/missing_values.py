@@ -1,8 +1,9 @@
-"""Distances between samples with missing cells.
+"""Distances between samples with missing values.
 
-The few columns that a tree is built on are completed from their leading principal components, that
-is, from the other cells of the same sample and of the same feature. The expected distance between
-two samples includes the variance of the completed cells.
+A tree is built from a few selected columns. Missing values in these columns are estimated from the
+leading principal components of the columns, that is, from other values of the same sample and of
+the same feature. The expected distance between two samples takes the variance of the estimated
+values into account.
 """
 
 from __future__ import annotations
@@ -16,59 +17,64 @@ from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.kernels.completion import complete_cells
 from mrshc.core.trees.tree import Metric, pairwise_distances
 
-# Measured on the simulations with a fifth of the cells missing: any number from one to five is
-# suitable.
+# Number of principal components. In simulations with one fifth of the values missing, all numbers
+# from one to five were suitable.
 _N_COMPONENTS = 3
 
-# Iterations stop when no completed cell moves by more than this fraction of the standard deviation
-# of the columns, which is small compared with the uncertainty of a completed cell.
+# Iterations stop when no estimated value changes by more than this fraction of the standard
+# deviation of the columns. Such a change is small compared with the standard error of an estimated
+# value.
 _TOL = 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CompletedSamples:
-    """Some columns of the data without missing cells, and the variances of completed cells.
+    """Columns of the data with estimated missing values, and the variances of the estimates.
 
     Attributes
     ----------
     values : ndarray of shape (n, q)
-        The columns, with missing cells completed.
+        The columns, with estimates in place of missing values.
     variances : ndarray of shape (n, q) or None
-        Expected squared error of each cell, zero for observed ones; None if all are observed.
+        Expected squared error of each value, which is zero for values that were not missing; None
+        if no value was missing.
     """
 
     values: Float
     variances: Float | None
 
     def distances(self, metric: Metric) -> Float:
-        """Return the expected distances between all samples, (n, n)."""
+        """Return the expected distances between all samples, an array of shape (n, n)."""
         if self.variances is None:
             return pairwise_distances(self.values, metric)
         if metric == "sqeuclidean":
-            # E(x - y)^2 = (Ex - Ey)^2 + var x + var y. These are the squared distances of points
-            # with one further coordinate per sample, so that they remain Euclidean.
+            # For independent x and y, E(x - y)^2 = (Ex - Ey)^2 + var x + var y. The result is still
+            # a matrix of squared Euclidean distances, since it can be obtained by adding one
+            # coordinate for each sample.
             extra = self.variances.sum(axis=1)
             distances = pairwise_distances(self.values, metric) + extra[:, None] + extra
         else:
             distances = _expected_cityblock_distances(self.values, self.variances)
-        # A sample has no distance to itself, however uncertain its cells are.
+        # The distance of a sample to itself is zero, even if its values are uncertain.
         np.fill_diagonal(distances, 0.0)
         return distances
 
 
 def complete_missing_cells(X: Float, *, excluded: Index | None = None) -> CompletedSamples:
-    """Complete the missing cells of a few columns by regularised iterative PCA.
+    """Return a few columns with missing values estimated by regularised iterative PCA [1]_.
 
-    Principal components are computed, shrunk by the variance of the noise, used to complete the
-    missing cells, and computed again until the cells converge [1]_.
+    Principal components are computed, shrunk according to the variance of the noise, and used to
+    estimate the missing values. These steps are repeated with the estimates until the estimates
+    converge.
 
     Parameters
     ----------
     X : ndarray of shape (n, q)
-        The columns, NaN where missing.
+        The columns, with NaN for missing values.
     excluded : ndarray of int or None, default=None
-        Samples that are excluded from the principal components, such as outliers. Their own missing
-        cells are set to the means of the other samples.
+        Samples that are excluded from the computation of the principal components, such as
+        outliers. The missing values of these samples are replaced by the column means of the other
+        samples.
 
     Returns
     -------
@@ -95,17 +101,18 @@ def complete_missing_cells(X: Float, *, excluded: Index | None = None) -> Comple
 
 
 def _complete_by_components(X: Float) -> CompletedSamples:
-    """Complete the missing cells of the columns of X, (n, q), by principal components."""
+    """Return the columns of X with missing values estimated from principal components."""
     missing = np.isnan(X)
     n, q = X.shape
-    # At a higher rank the components would leave no degree of freedom to estimate the noise.
+    # With more components, no degree of freedom would remain to estimate the variance of the noise.
     rank = min(_N_COMPONENTS, n - 2, q - 1)
     counts = (~missing).sum(axis=0)
     means = np.nansum(X, axis=0) / np.maximum(counts, 1)
     values = np.where(missing, means, X)
     spread = np.square(values - means).sum(axis=0) / np.maximum(counts, 1)
     scale = float(np.sqrt(spread.mean()))
-    # Without components, a missing cell is only known to follow the distribution of its column.
+    # If there are no components, a missing value is estimated by the mean of its column, with the
+    # variance of the column.
     if rank < 1 or scale == 0.0:
         return CompletedSamples(values=values, variances=missing * spread)
     rows, columns = np.nonzero(missing)
@@ -115,8 +122,9 @@ def _complete_by_components(X: Float) -> CompletedSamples:
         values, rows, columns, loadings, noise_freedom, _TOL * scale
     )
     residuals = np.where(missing, 0.0, X - means - scores @ loadings.T)
-    # The variance of a completed cell is that of the residuals of its column, corrected for the
-    # fitted parameters, plus that of the scores of its sample.
+    # The variance of an estimated value has two parts: the residual variance of its column,
+    # corrected for the number of fitted parameters, and the variance due to the uncertain scores of
+    # its sample.
     residual_variances = (
         np.square(residuals).sum(axis=0) / np.maximum(counts, 1) * ((n - 1) * q / noise_freedom)
     )
@@ -130,40 +138,44 @@ def _complete_by_components(X: Float) -> CompletedSamples:
 def _score_variances(
     observed: Mask, loadings: Float, *, component_variances: Float, noise: float
 ) -> Float:
-    """Return the variance of each cell, (n, q), due to the uncertain scores of its sample.
+    """Return the variance of each value, (n, q), due to the uncertain scores of its sample.
 
-    The posterior covariance of the scores of a sample is (V'V / s + D^-1)^-1, with V the loadings
-    of its observed cells, s the variance of the noise and D the variances of the components.
-    Without observed cells it equals the prior covariance D.
+    The posterior covariance of the scores of a sample is (V'V / s + D^-1)^-1. Here, V contains the
+    loadings of the columns in which the sample has non-missing values, s is the variance of the
+    noise, and D is the diagonal matrix of the variances of the components. If all values of the
+    sample are missing, the posterior covariance equals the prior covariance D.
 
     Parameters
     ----------
     observed : ndarray of bool of shape (n, q)
-        Whether each cell is observed.
+        Whether each value is non-missing.
     loadings : ndarray of shape (q, rank)
-        Loadings of the components.
+        Loadings of the principal components.
     component_variances : ndarray of shape (rank,)
-        Variances of the scores over the samples.
+        Variances of the scores of each component over the samples.
     noise : float
-        Variance of the residuals.
+        Variance of the residuals, that is, of the noise.
     """
     q, rank = loadings.shape
     if noise <= 0.0:
         return np.zeros(observed.shape)
     products = (loadings[:, :, None] * loadings[:, None, :]).reshape(q, -1)
     precision = (observed.astype(np.float64) @ products).reshape(-1, rank, rank) / noise
-    # A component without variance would have an infinite prior precision.
+    # The variances are replaced by the smallest positive number if they are zero, since the prior
+    # precision would be infinite.
     prior = np.diag(1.0 / np.maximum(component_variances, np.finfo(np.float64).tiny))
     variances: Float = (np.linalg.inv(precision + prior).reshape(-1, rank * rank)) @ products.T
     return variances
 
 
 def _leading_right_singular_directions(centred: Float, rank: int) -> Float:
-    """Return vectors along the leading right singular vectors of an (n, q) matrix, (q, rank).
+    """Return vectors in the directions of the leading right singular vectors of a matrix.
 
-    Their lengths are arbitrary.
+    The vectors are the columns of an array of shape (q, rank), for a matrix of shape (n, q). Their
+    lengths are arbitrary.
     """
-    # The smaller of the two Gram matrices has the same nonzero eigenvalues at a lower cost.
+    # For the matrix X, the smaller of X'X and XX' is decomposed, since both lead to the same
+    # directions.
     n, q = centred.shape
     if q <= n:
         return np.linalg.eigh(centred.T @ centred)[1][:, -rank:]
@@ -172,20 +184,22 @@ def _leading_right_singular_directions(centred: Float, rank: int) -> Float:
 
 
 def _expected_cityblock_distances(values: Float, variances: Float) -> Float:
-    """Return the sum over columns of E|x - y| for independent normal cells x and y, (n, n).
+    """Return the expected city-block distances between n samples with uncertain values, (n, n).
 
-    For a difference with mean d and standard deviation s, the folded normal distribution has the
-    mean s sqrt(2 / pi) exp(-d^2 / (2 s^2)) + d erf(d / (s sqrt(2))).
+    The expected distance is the sum over columns of E|x - y|, where x and y are independent and
+    normally distributed. If x - y has mean d and standard deviation s, |x - y| has a folded normal
+    distribution with mean s sqrt(2 / pi) exp(-d^2 / (2 s^2)) + d erf(d / (s sqrt(2))).
 
     Parameters
     ----------
     values, variances : ndarray of shape (n, q)
-        Means and variances of the cells.
+        Means and variances of the values; the variance is zero for a value that was not missing.
     """
     n, q = values.shape
     total = pairwise_distances(values, "cityblock")
     for j in range(q):
-        # Only pairs with an uncertain cell differ from the city-block distance of the means.
+        # The expected distance differs from the distance of the means only for pairs in which at
+        # least one value is uncertain.
         uncertain = np.flatnonzero(variances[:, j])
         difference = np.abs(values[uncertain, j][:, None] - values[:, j])
         sd = np.sqrt(variances[uncertain, j][:, None] + variances[:, j])

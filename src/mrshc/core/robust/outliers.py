@@ -1,8 +1,10 @@
-"""Outlying cells, which are winsorised, and outlying samples, which are excluded from the fit.
+"""Outlying values, which are winsorised, and outlying samples, which are excluded from the fit.
 
-An outlying cell is moved to the nearest value that is not unusual for its feature. A sample is
-outlying if it is isolated: farther from its neighbours than they are from theirs. A small cluster
-is not outlying, however far from the other samples and however dispersed it is.
+An outlying value of a feature is replaced by the nearest limit of the usual range of the feature
+(winsorised). A sample is outlying if it is isolated, that is, if its distance to its nearest
+neighbours is much larger than their distances to their own nearest neighbours, or if most of its
+values are extreme. The samples of a small cluster are not outlying, even if the cluster is far from
+the other samples or widely dispersed.
 """
 
 from __future__ import annotations
@@ -21,40 +23,43 @@ from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 from mrshc.core.trees.tree import Linkage, Metric, Tree
 
-# The median absolute deviation of a normal distribution times this factor, one over the upper
-# quartile of the standard normal distribution, is its standard deviation.
+# For a normal distribution, the median absolute deviation multiplied by this factor equals the
+# standard deviation. The factor is the reciprocal of the upper quartile of the standard normal
+# distribution.
 _MAD_TO_SD = 1.4826
 
-# Cells are winsorised at this number of standard deviations from the median: 1.2 % of the values of
-# a normal distribution are farther away.
+# Values are winsorised at this number of standard deviations from the median. In a normal
+# distribution, 1.2 % of the values are farther from the median.
 _WINSORISE_SDS = 2.5
 
-# Cells beyond this number of standard deviations are removed if they are few: 0.05 % of the values
-# of a normal distribution are farther away, so that such a cell is an error rather than a tail.
+# Values farther than this number of standard deviations from the median are removed if they are
+# few. In a normal distribution, only 0.05 % of the values are farther from the median, so such a
+# value is more likely to be an error than part of the tail of the distribution.
 _REMOVE_SDS = 3.5
 
-# A sample is isolated if its third nearest neighbour is unusually far away: four samples count as a
-# cluster.
+# A sample is isolated if its third nearest neighbour is unusually far away. With three neighbours,
+# four samples that are close to each other are considered a cluster.
 _N_NEIGHBOURS = 3
 
-# An isolated sample exceeds the median of the logarithm of that distance by this number of standard
-# deviations. In normal data, at most 15 of 10,000 samples do.
+# A sample is isolated if the logarithm of the distance to its third nearest neighbour exceeds the
+# median of these logarithms by this number of standard deviations. In normal data, at most 15 of
+# 10,000 samples exceed this limit.
 _ISOLATION_SDS = 4.0
 
-# Below this number of samples, the median and the median absolute deviation of the distances are
-# too uncertain to call a sample outlying.
+# With fewer samples, no sample is considered outlying, because the median and the median absolute
+# deviation of the distances would be too uncertain.
 _MIN_SAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RobustData:
-    """Winsorised data, and the samples that are outlying as a whole."""
+    """Winsorised data, and the indices of outlying samples."""
 
-    data: DataMatrix  # (n, p)
-    outlying_samples: Index  # outlying samples, in increasing order
+    data: DataMatrix  # (n, p), winsorised data of all samples
+    outlying_samples: Index  # indices of the outlying samples, in increasing order
 
     def usual_samples(self) -> DataMatrix:
-        """Return the data of the samples that are not outlying."""
+        """Return the winsorised data of the samples that are not outlying."""
         samples = np.arange(self.data.shape[0])
         return self.data.select_samples(
             np.setdiff1d(samples, self.outlying_samples, assume_unique=True)
@@ -62,18 +67,20 @@ class RobustData:
 
 
 def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
-    """Winsorise outlying cells and detect outlying samples.
+    """Return the winsorised data and the outlying samples.
 
-    In samples that are not outlying, extreme cells that at most two others accompany on their side
-    of a feature are removed, to be completed like missing cells. Limits are estimated from these
-    samples only, so that an outlying sample has no influence on the others.
+    The limits of a feature are estimated from the samples that are not outlying, so outlying
+    samples do not affect the other samples. In these samples, a value that is more than 3.5
+    standard deviations above the median of its feature is replaced by NaN, unless more than three
+    samples have such a value. The same applies to values below the median. The replaced values are
+    later estimated like missing values.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        The data, NaN where missing.
+        The data, with NaN for missing values.
     metric : {"sqeuclidean", "cityblock"}
-        Metric of the distances between samples.
+        Metric of the distances with which outlying samples are detected.
 
     Returns
     -------
@@ -84,11 +91,12 @@ def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
         X = _winsorise_cells(X, samples, remove_extremes=False)
         return RobustData(data=ArrayMatrix(X), outlying_samples=np.empty(0, np.intp))
     outlying = _isolated_samples(_winsorise_cells(X, samples, remove_extremes=False), metric)
-    # Each iteration adds outlying samples or ends, so that there are at most n of them.
+    # Each iteration either adds at least one outlying sample or is the last, so the loop ends.
     while True:
         usual = np.setdiff1d(samples, outlying, assume_unique=True)
         winsorised = _winsorise_cells(X, usual, remove_extremes=True)
-        # With few features a sample may not be isolated, although most of its cells are extreme.
+        # If there are few features, a sample may not be isolated although most of its values are
+        # extreme. A sample is therefore also outlying if more than half of its values are removed.
         n_removed = np.isnan(winsorised[usual]).sum(axis=1) - np.isnan(X[usual]).sum(axis=1)
         mostly_removed = usual[2 * n_removed > (~np.isnan(X[usual])).sum(axis=1)]
         if not mostly_removed.size:
@@ -97,54 +105,59 @@ def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
 
 
 def winsorise(X: NDArray[Any], outlying: Index) -> NDArray[Any]:
-    """Winsorise features as in a robust fit with given outlying samples.
+    """Return features that are winsorised as in a robust fit with given outlying samples.
 
     Parameters
     ----------
     X : ndarray of shape (n, m)
-        Some or all features of the data: limits are estimated for each feature separately.
+        Some or all features of the data. The limits are estimated separately for each feature, so
+        the result does not depend on the other features.
     outlying : ndarray of int
-        Samples that the robust fit has found to be outlying.
+        Indices of the samples that are outlying in the robust fit.
 
     Returns
     -------
     ndarray of shape (n, m)
-        A copy of X with winsorised cells, NaN for removed cells.
+        A copy of X with winsorised values, and NaN for extreme values that are removed.
     """
     usual = np.setdiff1d(np.arange(X.shape[0]), outlying)
     return _winsorise_cells(X, usual, remove_extremes=X.shape[0] >= _MIN_SAMPLES)
 
 
 def _winsorise_cells(X: NDArray[Any], usual: Index, *, remove_extremes: bool) -> NDArray[Any]:
-    """Return a copy of X with all cells within limits that are estimated from usual samples.
+    """Return a copy of X, winsorised at limits that are estimated from usual samples.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        The data, NaN where missing.
+        The data, with NaN for missing values.
     usual : ndarray of int
-        Samples that are not outlying.
+        Indices of the samples that are not outlying.
     remove_extremes : bool
-        Whether extreme cells of usual samples become NaN if there are at most three of them on
-        their side of the feature.
+        Whether to replace by NaN the values of usual samples that are more than 3.5 standard
+        deviations above the median of their feature, unless more than three samples have such a
+        value. The same applies to values below the median.
     """
     out = X.copy(order="K")
     for block in column_blocks(*X.shape):
         part = X[:, block].astype(np.float64)
         reference = part[usual]
-        # A feature that is observed only in outlying samples has no median.
+        # If all values of a feature in usual samples are missing, its median is undefined; zeros
+        # avoid a warning.
         reference[:, np.isnan(reference).all(axis=0)] = 0.0
         median = np.nanmedian(reference, axis=0)
         deviation = _MAD_TO_SD * np.nanmedian(np.abs(reference - median), axis=0)
-        # The deviation is zero if more than half of the samples have the same value. It is then no
-        # estimate of the spread, and the feature is not winsorised.
+        # The median absolute deviation is zero if more than half of the samples have the same
+        # value. In this case, it does not estimate the spread of the feature, and the feature is
+        # not winsorised.
         unit = np.where(deviation > 0, deviation, np.inf)
         np.clip(part, median - _WINSORISE_SDS * unit, median + _WINSORISE_SDS * unit, out=part)
         if remove_extremes:
             above = reference > median + _REMOVE_SDS * unit
             below = reference < median - _REMOVE_SDS * unit
             for extreme in (above, below):
-                # More extreme cells on one side may be those of a small cluster.
+                # If there are more extreme values on one side, they may belong to a small cluster,
+                # and are kept.
                 is_removed = extreme & (extreme.sum(axis=0) <= _N_NEIGHBOURS)
                 rows, columns = np.nonzero(is_removed)
                 part[usual[rows], columns] = np.nan
@@ -153,25 +166,31 @@ def _winsorise_cells(X: NDArray[Any], usual: Index, *, remove_extremes: bool) ->
 
 
 def _isolated_samples(X: NDArray[Any], metric: Metric) -> Index:
-    """Return the samples that are isolated, by their distances in all features of X, (n, p)."""
+    """Return the indices of isolated samples, in increasing order.
+
+    A sample is isolated if its third nearest neighbour is unusually far away. Distances are
+    computed from all p features of X.
+    """
     p = X.shape[1]
     pairs = PairDistances(ArrayMatrix(X), metric)
     distances = pairs.weighted_distances(np.arange(p), np.ones(p))
     np.fill_diagonal(distances, np.inf)
-    # The distance between samples without a common observed feature is unknown.
+    # The distance between two samples is unknown if no feature is non-missing in both samples.
     if pairs.n_shared_features is not None:
         distances[pairs.n_shared_features == 0] = np.inf
     neighbours = np.argsort(distances, axis=1, kind="stable")[:, :_N_NEIGHBOURS]
     third = np.take_along_axis(distances, neighbours[:, -1:], axis=1)[:, 0]
     if not third.any() or np.isinf(np.median(third)):
         return np.empty(0, np.intp)
-    # The distance between copies is zero and has no logarithm: the smallest positive one replaces
-    # it.
+    # Distances between identical samples are zero and are replaced by the smallest positive
+    # distance, since the logarithm of zero is not defined.
     logs = np.log(np.maximum(third, third[third > 0].min()))
     median = np.median(logs)
     spread = _MAD_TO_SD * np.median(np.abs(logs - median))
-    # The distance must be large compared with all samples and with one of the neighbours: within a
-    # dispersed cluster, the neighbours are isolated to the same degree.
+    # The distance of an isolated sample must be large compared with the median over all samples,
+    # and compared with the smallest of the corresponding distances of its neighbours. Samples of a
+    # dispersed cluster are not isolated, since the distances of their neighbours are similarly
+    # large.
     expected = np.maximum(median, logs[neighbours].min(axis=1))
     if spread > 0:
         return np.flatnonzero(logs - expected > _ISOLATION_SDS * spread)
@@ -180,35 +199,36 @@ def _isolated_samples(X: NDArray[Any], metric: Metric) -> Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Attachment:
-    """A merge that adds an outlying sample to a tree."""
+    """A merge of an outlying sample with a node of a tree, which adds the sample to the tree."""
 
     sample: int
-    node: int  # of the old tree, which becomes the sibling of the sample
+    node: int  # node of the original tree with which the sample is merged
     height: float
-    position: int  # index of the merge of the old tree before which this one is inserted
+    position: int  # the new merge is inserted before the merge of the original tree with this index
 
 
 def attach_to_nearest_neighbours(
     pruned: PrunedTree, distances: Float, outlying: Index, *, n_clusters: int, linkage: Linkage
 ) -> PrunedTree:
-    """Return the tree of all samples, with outlying ones attached to their nearest neighbours.
+    """Return the tree of all samples, with outlying samples attached to their nearest neighbours.
 
-    An outlying sample joins the branch of its nearest neighbour at the height that its distance to
-    the branch demands, at most at the top of the cluster of the branch. No cut into `n_clusters` or
-    fewer clusters thus separates an outlying sample.
+    An outlying sample is merged with a branch that contains its nearest neighbour. The height of
+    the merge is the distance between the sample and the branch, but the sample is not merged above
+    the cluster that contains the branch. Therefore no outlying sample forms a cluster of its own
+    when the tree is cut into `n_clusters` or fewer clusters.
 
     Parameters
     ----------
     pruned : PrunedTree
         Tree of the samples that are not outlying.
     distances : ndarray of shape (n, n)
-        Distances between all samples.
+        Distances between all n samples, including outlying samples.
     outlying : ndarray of int
-        Outlying samples, in increasing order.
+        Indices of the outlying samples, in increasing order.
     n_clusters : int
-        Number of clusters.
+        Number of clusters into which the tree is divided.
     linkage : str
-        Linkage of the tree.
+        Linkage with which the tree was built.
 
     Returns
     -------
@@ -217,8 +237,9 @@ def attach_to_nearest_neighbours(
     n = distances.shape[0]
     usual = np.setdiff1d(np.arange(n), outlying, assume_unique=True)
     tree = pruned.tree
-    # Pruning may split a low branch and leave a higher one whole, so that its clusters differ from
-    # those of a cut. No sample is attached above either of them.
+    # Pruning may split a branch of small height and leave a branch of larger height unsplit, so the
+    # clusters of the pruned tree may differ from the clusters of a cut. Outlying samples are not
+    # attached above a cluster of the pruned tree or of the cut.
     clusters = {*pruned.leaf_nodes(n_clusters), *tree.cluster_nodes(n_clusters)}
     undone = [*pruned.splits[: n_clusters - 1], *cut_tree(tree, n_clusters).splits]
     max_height = min((tree.height(node) for node in undone), default=np.inf)
@@ -250,26 +271,26 @@ def _find_attachment(
     max_height: float,
     linkage: Linkage,
 ) -> _Attachment:
-    """Return the merge that attaches an outlying sample to a tree of n samples.
+    """Return the merge that attaches an outlying sample to a tree of n other samples.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     sample : int
-        The outlying sample.
+        Index of the outlying sample.
     parents : ndarray of shape (2 n - 1,)
-        Parent of each node.
+        Parent of each node of the tree.
     clusters : set of int
-        Nodes above which the sample must not be attached.
+        Nodes of clusters, above which the sample must not be attached.
     to_tree : ndarray of shape (n,)
-        Distances between the outlying sample and those of the tree.
+        Distances between the outlying sample and the samples of the tree.
     within_tree : ndarray of shape (n, n)
         Distances between the samples of the tree.
     max_height : float
-        Largest height of the merge.
+        Largest height of the merge, unless the node with which the sample is merged is higher.
     linkage : str
-        Linkage of the tree.
+        Linkage with which the tree was built.
     """
     node = int(to_tree.argmin())
     distance = _linkage_distance(to_tree, within_tree, members=tree.members(node), linkage=linkage)
@@ -279,8 +300,8 @@ def _find_attachment(
             to_tree, within_tree, members=tree.members(node), linkage=linkage
         )
     height = max(tree.height(node), min(distance, max_height))
-    # A cut undoes merges from the last to the first, so that this merge is inserted by its height,
-    # after the merge of the node and before the merge of its parent.
+    # A cut undoes merges in reverse order. The new merge is therefore inserted in the order of
+    # heights, but after the merge that forms the node and before the merge that forms its parent.
     first = max(node - tree.n_samples + 1, 0)
     last = parents[node] - tree.n_samples if node != tree.root else tree.n_samples - 1
     heights = tree.linkage_matrix[first:last, 2]
@@ -292,18 +313,18 @@ def _find_attachment(
 def _linkage_distance(
     to_tree: Float, within_tree: Float, *, members: Index, linkage: Linkage
 ) -> float:
-    """Return the height at which a sample would be merged with the samples of a node.
+    """Return the linkage distance between a sample and a node of a tree of n other samples.
 
     Parameters
     ----------
     to_tree : ndarray of shape (n,)
-        Distances between the sample and those of the tree.
+        Distances between the sample and the samples of the tree.
     within_tree : ndarray of shape (n, n)
         Distances between the samples of the tree.
     members : ndarray of int
-        Samples of the node.
+        Indices of the samples of the node.
     linkage : str
-        Linkage of the tree.
+        Linkage with which the tree was built.
     """
     to_members = to_tree[members]
     if linkage == "single":
@@ -313,15 +334,16 @@ def _linkage_distance(
     if linkage in ("average", "weighted"):
         return float(to_members.mean())
     m = members.size
-    # The squared distance to the centroid of m points is the mean squared distance to them minus
-    # half of their mean squared distance from each other.
+    # The squared distance from a sample to the centroid of m points equals the mean squared
+    # distance from the sample to the points, minus half of the mean squared distance between the
+    # points (over all m^2 ordered pairs).
     mean_within = within_tree[np.ix_(members, members)].mean()
     squared = max(float(to_members.mean() - mean_within / 2), 0.0)
     return float(np.sqrt(squared * 2 * m / (m + 1) if linkage == "ward" else squared))
 
 
 def _parent_nodes(tree: Tree) -> Index:
-    """Return the parent of each node of a tree of n samples, (2 n - 1,); -1 for the root."""
+    """Return the parent of each of the 2 n - 1 nodes of a tree of n samples; -1 for the root."""
     parents = np.full(2 * tree.n_samples - 1, -1)
     parents[tree.linkage_matrix[:, :2].astype(np.intp)] = (
         tree.n_samples + np.arange(tree.n_samples - 1)
@@ -332,24 +354,25 @@ def _parent_nodes(tree: Tree) -> Index:
 def _insert_attachments(
     pruned: PrunedTree, attachments: list[_Attachment], *, usual: Index
 ) -> PrunedTree:
-    """Return the tree with additional merges; all merges are numbered again.
+    """Return the tree with additional merges for outlying samples, and with nodes renumbered.
 
     Parameters
     ----------
     pruned : PrunedTree
         Tree of the samples that are not outlying.
     attachments : list of _Attachment
-        Merges of the outlying samples.
+        Merges that attach the outlying samples.
     usual : ndarray of int
-        The samples of the tree, as indices among all samples.
+        Indices of the samples of the tree in the data of all samples.
     """
     old = pruned.tree.linkage_matrix
     n = usual.size + len(attachments)
     merges = list[tuple[int, int, float, int]]()
-    # Node of the new tree that a later merge with a node of the old tree refers to. It changes
-    # whenever a sample is attached to the node.
+    # For each node of the original tree: the node of the new tree that replaces it in later merges.
+    # The entry changes whenever an outlying sample is attached to the node.
     current = {i: int(sample) for i, sample in enumerate(usual)}
-    # Node of the new tree for each merge of the old one, without attached samples.
+    # For each merge of the original tree: the node of the new tree that this merge forms, before
+    # outlying samples are attached to the node.
     renumbered = dict[int, int]()
 
     def node_size(node: int) -> int:
@@ -363,7 +386,8 @@ def _insert_attachments(
     for attachment in attachments:
         by_position.setdefault(attachment.position, []).append(attachment)
     for position in range(usual.size):
-        # Lower merges come first; the sample decides ties, so that the result is unique.
+        # Merges at the same position are sorted by height, and by sample if heights are equal, so
+        # the result is unique.
         for new in sorted(by_position.get(position, ()), key=lambda a: (a.height, a.sample)):
             current[new.node] = append_merge(current[new.node], new.sample, new.height)
         if position < old.shape[0]:
