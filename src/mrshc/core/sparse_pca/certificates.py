@@ -291,11 +291,12 @@ class CertificateBatch:
             yield Violations(to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j]))
 
     def _padded_vectors_and_shifts(self) -> tuple[Float, Float]:
-        """Return the vectors and shifts, padded such that all certificates have as many vectors.
+        """Return the vectors and shifts with the same number of vectors for each certificate.
 
-        The vectors that are added are zero and have the shift zero. Their inner product with every
-        column is zero, so they do not affect the outcome. The vectors of the result are divided by
-        `unit`, since the columns of blocks on a device are not divided by it.
+        Zero vectors with a shift of zero are added to certificates that have fewer vectors than
+        others. Their inner product with every column is zero, so they do not affect the outcome.
+        The returned vectors are divided by `unit`, since the columns of blocks on a device are not
+        divided by `unit`.
         """
         counts = np.bincount(self.owners)
         n_steps = int(counts.max())

@@ -153,9 +153,10 @@ class ComponentPath:
 
     @cached_property
     def _n_unbounded_features(self) -> int:
-        """Number of features with a non-zero loading if the L1 bound is inactive.
+        """Number of features with a non-zero loading on the first component without an L1 bound.
 
-        The first component is then the first singular vector, so its non-zero entries are counted.
+        This component is the first singular vector, so the non-zero entries of this vector are
+        counted.
         """
         loadings = np.abs(self._solver.starts.vectors[0])
         return int(np.count_nonzero(loadings > _ZERO_LOADING * loadings.max()))
