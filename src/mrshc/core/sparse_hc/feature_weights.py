@@ -46,10 +46,11 @@ class SparseWeights:
     indices : ndarray of shape (q,)
         Indices of the q features with a non-zero weight, in increasing order.
     weights : ndarray of shape (q,)
-        Weights of these features. They are positive, and the vector has unit L2 norm.
+        Weights of these features. They are positive, and the L2 norm of the vector is one, or less
+        if several features are exactly tied.
     criterion : float
-        Maximum of the criterion u'Dw, where D contains the distance of each pair of samples in
-        each feature, and each pair is counted once.
+        Value of the criterion u'Dw, where D contains the distance of each pair of samples in each
+        feature, and each pair is counted once.
     l1_bound : float
         Upper bound on the L1 norm of the weights.
     n_iter : int
@@ -144,7 +145,7 @@ class WeightPath:
         """Return the feature weights under an L1 bound, computed by the alternating algorithm.
 
         The algorithm alternates between u = Dw / |Dw|_2 and w = s / |s|_2, where s is the positive
-        part of D'u - delta, and delta is the smallest threshold for which w meets the L1 bound.
+        part of D'u - delta, and delta >= 0 is the smallest threshold for which w meets the bound.
         """
         u, slopes = self._first_u, self._first_slopes
         n_iter, converged = 0, False
@@ -310,8 +311,8 @@ def permuted_criteria(
 
     The matrix D contains the distance of each pair of samples (rows) in each feature (columns).
     The entries of each column are permuted independently of the other columns. All L1 bounds are
-    processed in the same iterations, so the permuted distances are computed only once in each
-    step, not once for each bound.
+    processed in the same iterations, so the permuted distances are read once in each step rather
+    than once for each bound.
 
     Parameters
     ----------
@@ -332,7 +333,7 @@ def permuted_criteria(
     Returns
     -------
     criteria : ndarray of shape (n_bounds,)
-        Maximum of the criterion for each L1 bound.
+        Value of the criterion for each L1 bound.
     """
     permuted = _PermutedPairs(pairs, entropy, permutation)
     p = pairs.shape[1]
