@@ -1,1 +1,1 @@
-"""The mathematics of multi-rank sparse hierarchical clustering, on arrays and data matrices."""
+"""Algorithms of multi-rank sparse hierarchical clustering, for arrays and other data matrices."""

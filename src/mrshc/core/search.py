@@ -1,4 +1,7 @@
-"""The search of Cases 1 to 3: feature set and tree for each (q, rank), then the choice by a rule.
+"""The search for the number of features q and the rank: Cases 1 to 3 of Zhang and Zamar (2014).
+
+For each pair (q, rank), the search selects a feature set and builds a tree of the samples on these
+features. A selection rule then chooses one of the pairs.
 
 References
 ----------
@@ -37,38 +40,40 @@ from mrshc.core.sparse_pca.solvers import AlternationLimits
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 
-# Results of finished steps by name, so that an interrupted search can be resumed.
+# Maps the name of each finished step to its result, so that an interrupted search can be resumed.
 StepMemory = MutableMapping[str, "FeatureSet | Evaluation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPlan:
-    """The candidates of a search, and how they are compared.
+    """Settings of a search: the candidates (q, rank) to try, and how one of them is chosen.
 
-    One q and one rank are Case 1 of the paper, one q and several ranks Case 2, several q Case 3.
+    A search with one q and one rank is Case 1 of the paper (Zhang and Zamar 2014). A search with
+    one q and several ranks is Case 2, and a search with several q is Case 3.
 
     Attributes
     ----------
     targets : tuple of int
-        Numbers of features q, increasing.
+        Target numbers of features q, in increasing order.
     ranks : tuple of int
-        Ranks, increasing.
+        Ranks (numbers of sparse components), in increasing order.
     n_clusters : int or None
-        Reference number of clusters K; None for the default of the selection rule.
+        Reference number of clusters K. If None, the selection rule determines K.
     tolerance : int
-        Accepted deviation from a number of features.
+        Largest accepted difference between the number of selected features and q.
     gap : GapSettings
-        Linkage and metric of the trees, and how nodes are tested.
+        Linkage and metric of the trees, and settings of the gap statistic.
     entropy : int
-        Seed of all reference samples.
+        Seed of the random numbers for the gap statistic.
     max_iter : int, default=20
-        Largest number of iterations for a sparse component.
+        Largest number of iterations for each sparse component.
     tol : float, default=1e-7
-        L1 norm of the change of v at which the alternation has converged.
+        The iterations for a sparse component end when the L1 norm of the change of its loading
+        vector is at most `tol`.
     selection : str, default="silhouette"
         Name of a registered selection rule.
     refine : RefinementSettings or None, default=None
-        How the chosen feature set is refined; None for no refinement.
+        Settings for the refinement of the chosen feature set. If None, the set is not refined.
     """
 
     targets: tuple[int, ...]
@@ -77,61 +82,67 @@ class SearchPlan:
     tolerance: int
     gap: GapSettings
     entropy: int
-    # The default of R's PMA, which the paper uses. With iteration to convergence, the number of
-    # features has larger jumps as a function of the bound: on the paper's simulations q is missed
-    # more often, and recall is lower.
+    # 20 is the default of the R package PMA, which the paper uses. If the iterations run to
+    # convergence, the number of selected features has larger jumps as a function of the L1 bound.
+    # In the simulations of the paper, q is then missed more often, and recall is lower.
     max_iter: int = 20
-    # The default of `sparse_components`.
+    # 1e-7 is also the default of the function `sparse_components`.
     tol: float = 1e-7
     selection: str = "silhouette"
     refine: RefinementSettings | None = None
 
     @property
     def grid(self) -> list[tuple[int, int]]:
-        """Every (q, rank) to try."""
+        """All pairs (q, rank) that the search tries."""
         # Ranks above q are not tried, since q features span at most q dimensions. The smallest rank
-        # is tried in any case: it may be the only one.
+        # is tried with every q, because it may be the only rank.
         return [(q, r) for q in self.targets for r in self.ranks if r <= q or r == self.ranks[0]]
 
     @property
     def n_steps(self) -> int:
-        """Number of steps of the search: feature set and tree of each (q, rank), refinement."""
+        """Number of steps of the search: two for each (q, rank), and one for the refinement."""
         return 2 * len(self.grid) + (self.refine is not None)
 
     @property
     def rule(self) -> SelectionRule:
-        """The rule that chooses among the candidates."""
+        """The selection rule that chooses one candidate."""
         return RULES[self.selection]
 
     def n_cuts(self, n_samples: int) -> int | None:
-        """Return the number of clusters that trees are cut into; None if pruning decides."""
+        """Return the largest number of clusters that each tree is cut into.
+
+        Return None if the selection rule prunes the trees instead of cutting them.
+        """
         return self.rule.n_cuts(n_clusters=self.n_clusters, n_samples=n_samples)
 
     def rule_settings(self, n_clusters: int | None) -> RuleSettings:
-        """Return the settings of evaluations for a reference number of clusters."""
+        """Return the settings for evaluating feature sets.
+
+        `n_clusters` is the reference number of clusters K; None if K is not yet known.
+        """
         return RuleSettings(gap=self.gap, entropy=self.entropy, n_clusters=n_clusters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchResult:
-    """The candidates of a search, one of them chosen, and the final tree.
+    """The result of a search: all candidates (q, rank), the chosen one, and the final tree.
 
     Attributes
     ----------
     candidates : tuple of Candidate
-        All candidates, in increasing order of q, then of rank.
+        All candidates, in increasing order of q, and of rank for the same q.
     n_clusters : int
         Reference number of clusters K.
     components : tuple of Component
-        Sparse components that select the chosen features.
-    refined : Refined or None
-        Result of the refinement; None if there was none.
-    features : ndarray of shape (q,)
-        Features on which the final tree is built, increasing.
+        Sparse components that select the features of the chosen candidate.
+    refined : RefinementResult or None
+        Result of the refinement; None if the feature set was not refined.
+    features : ndarray of shape (n_selected,)
+        Indices of the features on which the final tree is built, in increasing order.
     pruned : PrunedTree
         The final tree and its splits.
     n_leaves : int
-        Number of clusters that were found; fewer than K if so many are not supported.
+        Number of clusters found. It is less than K if the data do not support K clusters.
     """
 
     candidates: tuple[Candidate, ...]
@@ -144,12 +155,12 @@ class SearchResult:
 
     @property
     def chosen(self) -> Candidate:
-        """The chosen candidate."""
+        """The candidate that the selection rule chose."""
         return next(c for c in self.candidates if c.chosen)
 
     @property
     def labels(self) -> Labels:
-        """The cluster of each sample, (n_samples,)."""
+        """Cluster label of each sample, an array of shape (n_samples,)."""
         return self.pruned.labels(self.n_leaves)
 
 
@@ -161,25 +172,27 @@ def search(
     progress: ProgressCallback,
     memory: StepMemory | None = None,
 ) -> SearchResult:
-    """Evaluate every number of features with every rank, and choose one candidate.
+    """Evaluate all pairs (q, rank) of a plan, and return the result of the search.
 
     Parameters
     ----------
     matrix : CentredMatrix
         The data.
     plan : SearchPlan
-        Candidates, and how they are compared.
+        The pairs (q, rank) to try, and how one of them is chosen.
     n_jobs : int or None
-        Number of workers.
+        Number of parallel workers.
     progress : callable
-        Called with the numbers of finished and of all steps.
+        Function that is called as ``progress(n_finished, n_steps)`` when steps are finished.
     memory : mutable mapping or None, default=None
-        Results of finished steps by name. Steps that it contains are not repeated; the results of
-        others are added. None for an empty one.
+        Maps the names of finished steps to their results. Steps in the mapping are not computed
+        again, and the results of all other steps are added to it. None is the same as an empty
+        mapping.
 
     Returns
     -------
     result : SearchResult
+        All candidates, the chosen one, and the final tree.
     """
     with limit_blas_to_one_thread():
         return _run_search(
@@ -199,7 +212,7 @@ def _run_search(
     progress: ProgressCallback,
     memory: StepMemory,
 ) -> SearchResult:
-    """Run the three parts of a search: feature sets, choice, refinement."""
+    """Select the feature sets, choose a candidate, refine its set, and return the result."""
     steps = StepCounter(total=plan.n_steps, report=progress)
     path = component_path(
         matrix,
@@ -229,9 +242,14 @@ def _run_search(
 def _refine_result(
     matrix: CentredMatrix, plan: SearchPlan, settings: RefinementSettings, result: SearchResult
 ) -> SearchResult:
-    """Return the result with a new tree on the features associated with the chosen ones."""
+    """Return the result of a search after refinement of its feature set.
+
+    If the refinement supports the clusters, the new tree is built on the features that are
+    associated with them. If it does not, the result has a single cluster. If the set has too few
+    features for a test, features and tree do not change.
+    """
     refined = refine_feature_set(matrix, result.features, settings)
-    # None: too few features were chosen to test the structure, so the result is kept.
+    # None means that the set has too few features for a test of the clusters.
     if refined.supported is None:
         return replace(result, refined=refined)
     if not refined.supported:
@@ -241,8 +259,8 @@ def _refine_result(
         columns, settings=plan.gap, entropy=plan.entropy, max_leaves=plan.n_clusters
     ).pruned
     if pruned.n_leaves == 1:
-        # Features that were tested against trees without them support the structure, even where
-        # the gap statistic prefers a single cluster.
+        # The gap statistic prefers a single cluster, but the associated features support at least
+        # two: each feature was tested against trees that were built without it.
         pruned = replace(cut_tree(pruned.tree, 2), tests=pruned.tests)
     return replace(
         result,
@@ -262,10 +280,14 @@ def _search_feature_sets(
     steps: StepCounter,
     memory: StepMemory,
 ) -> dict[tuple[int, int], FeatureSet]:
-    """Return the feature set of every (q, rank); those in the memory are not computed again."""
+    """Return the feature set of every pair (q, rank).
+
+    Feature sets that are already in `memory` are not computed again.
+    """
     names = {(q, rank): f"features {q} {rank}" for q, rank in plan.grid}
-    # Neighbours in the grid need the same L1 bounds. Workers alternate between the first and the
-    # second half of the grid, so that they seldom wait for each other.
+    # Neighbouring pairs of the grid need the same L1 bounds, and two workers at the same bound
+    # would wait for each other. The order therefore alternates between the first and the second
+    # half of the grid.
     half = (len(plan.grid) + 1) // 2
     interleaved = sorted(range(len(plan.grid)), key=lambda i: i % half)
     order = [plan.grid[i] for i in interleaved if names[plan.grid[i]] not in memory]
@@ -278,21 +300,25 @@ def _search_feature_sets(
     return {key: cast(FeatureSet, memory[name]) for key, name in names.items()}
 
 
-FeatureSets = Mapping[tuple[int, int], FeatureSet]  # by (q, rank)
+FeatureSets = Mapping[tuple[int, int], FeatureSet]  # maps each pair (q, rank) to its feature set
 
 
 def _choose_candidate(
     matrix: CentredMatrix, plan: SearchPlan, *, sets: FeatureSets, evaluator: _Evaluator
 ) -> tuple[list[Candidate], int]:
-    """Return the candidates, one of them chosen by the rule, and K."""
+    """Return all candidates and the reference number of clusters K.
+
+    The candidate that the selection rule chooses has the attribute `chosen` set to True.
+    """
     rule, n_clusters = plan.rule, plan.n_clusters
 
     def evaluate(subset: FeatureSets, K: int | None) -> dict[tuple[int, int], Evaluation]:
-        """Return the evaluations of some feature sets for a given K."""
+        """Return the evaluation of each feature set in `subset`; K is None if not yet known."""
         settings = plan.rule_settings(K)
         return evaluator.evaluate(subset, lambda features: rule.task(matrix, features, settings))
 
-    # Reference cells are pruned without a limit, which serves the later evaluation with any K too.
+    # While K is unknown, trees are pruned without a limit. The stored evaluations are used again
+    # below, since pruning to K clusters consists of the first K - 1 splits of unlimited pruning.
     if n_clusters is None and (cells := rule.reference_cells(plan.grid, plan.ranks)):
         evaluated = evaluate({key: sets[key] for key in cells}, None)
         n_clusters = rule.reference_number_of_clusters(evaluated)
@@ -311,21 +337,21 @@ def _choose_candidate(
         )
         for i, candidate in enumerate(candidates)
     ]
-    # K is at least two, so that a single cluster is reported as fewer than K.
+    # K is at least two, so a result with a single cluster is reported as having fewer than K.
     return marked, n_clusters or max(2, marked[decision.chosen].n_leaves)
 
 
 class _Evaluator:
-    """Evaluates feature sets in parallel, equal ones once.
+    """Evaluates feature sets in parallel. Equal feature sets are evaluated only once.
 
     Parameters
     ----------
     n_jobs : int or None
-        Number of workers.
-    steps : Steps
-        Counts finished evaluations.
+        Number of parallel workers.
+    steps : StepCounter
+        Counter of finished evaluations.
     memory : mutable mapping
-        Evaluations by name.
+        Maps names of evaluations to evaluations. New evaluations are added to it.
     """
 
     def __init__(self, *, n_jobs: int | None, steps: StepCounter, memory: StepMemory) -> None:
@@ -337,17 +363,24 @@ class _Evaluator:
     def evaluate(
         self, sets: FeatureSets, make_task: Callable[[FeatureSet], Callable[[], Evaluation]]
     ) -> dict[tuple[int, int], Evaluation]:
-        """Return the evaluations of feature sets; those in the memory are not computed again.
+        """Return the evaluation of each feature set.
+
+        Evaluations that were stored by an earlier call or an earlier fit are not computed again.
 
         Parameters
         ----------
         sets : mapping of (int, int) to FeatureSet
-            Feature sets by (q, rank).
+            Maps each pair (q, rank) to its feature set.
         make_task : callable
-            Returns a function that evaluates a feature set.
+            Function that takes a feature set and returns a function that evaluates this set.
+
+        Returns
+        -------
+        evaluations : dict of (int, int) to Evaluation
+            Maps each pair (q, rank) to the evaluation of its feature set.
         """
-        # Each cell of the grid counts as one step, once, although equal sets share an evaluation
-        # and reference cells are passed twice.
+        # Each pair (q, rank) counts as exactly one step, although equal feature sets share an
+        # evaluation and the pairs from which K is derived are passed to this method twice.
         new_cells = (cell for cell in sets if cell not in self._counted_cells)
         n_cells = Counter(_evaluation_name(sets[cell]) for cell in new_cells)
         self._counted_cells.update(sets)
@@ -357,7 +390,7 @@ class _Evaluator:
             if (name := _evaluation_name(features)) not in self._memory
         }
         self._steps.advance(sum(n for name, n in n_cells.items() if name in self._memory))
-        # A generator, so that columns of the data are held for a few tasks at a time.
+        # With a generator, only the tasks that run next keep copies of their columns in memory.
         arguments = ({"task": make_task(features)} for features in missing.values())
         with closing(run_in_parallel(_call_task, arguments, n_jobs=self._n_jobs)) as evaluations:
             for name, evaluation in zip(missing, evaluations, strict=True):
@@ -370,10 +403,14 @@ class _Evaluator:
 
 
 def _call_task(task: Callable[[], Evaluation]) -> Evaluation:
-    """Return the result of a task. At module level, so that it can be sent to other processes."""
+    """Return the result of a task."""
+    # The function is defined at module level so that it can be pickled for other processes.
     return task()
 
 
 def _evaluation_name(features: FeatureSet) -> str:
-    """Return the name under which an evaluation is stored; equal feature sets share it."""
+    """Return the name under which the evaluation of a feature set is stored.
+
+    The name depends only on the selected features, so equal feature sets have the same name.
+    """
     return f"evaluation {sha256(features.indices.tobytes()).hexdigest()}"

@@ -1,7 +1,8 @@
-"""Selection rules, which choose the rank and the number of features, and their registry.
+"""Selection rules, which choose the rank and the number of features, and the registry of rules.
 
-A rule is one class in one module, registered below. Estimators, checkpoints, tables of candidates,
-plots, the report, the command line and its help take names, columns, scores and texts from it.
+Each selection rule is a class in its own module, and is registered below. The other parts of the
+package (estimators, checkpoints, plots, reports and the command line) obtain the name, the scores
+and the texts of a rule from its class, so a new rule requires no changes elsewhere.
 """
 
 from __future__ import annotations
@@ -31,18 +32,21 @@ __all__ = [
 
 _RuleClass = TypeVar("_RuleClass", bound=type[SelectionRule])
 
-# Rules by name, in the order in which help and error messages list them.
+# Maps the name of each registered rule to the rule. Help texts and error messages list the rules in
+# this order.
 RULES: dict[str, SelectionRule] = {}
 
 
 def register(rule: _RuleClass) -> _RuleClass:
-    """Register a selection rule under its name; usable as a class decorator.
+    """Register a selection rule under its name, and return its class.
+
+    This function can be used as a class decorator.
 
     Parameters
     ----------
     rule : subclass of SelectionRule
-        Its name, and the set of columns that it adds to the table of candidates, must differ from
-        those of every registered rule.
+        Class of the rule. The attributes `name` and `columns` must differ from those of every
+        registered rule; the order of `columns` does not matter.
 
     Returns
     -------
@@ -52,18 +56,19 @@ def register(rule: _RuleClass) -> _RuleClass:
     Raises
     ------
     ValueError
-        If a rule with the same name or the same columns is registered already.
+        If a registered rule has the same name or the same columns.
 
     See Also
     --------
-    mrshc.core.selection.rule_interface.SelectionRule : Interface of a rule.
+    mrshc.core.selection.rule_interface.SelectionRule : Base class of all selection rules.
     """
     if rule.name in RULES:
         raise ValueError(
             f"A selection rule with the name {rule.name!r} is registered already. Give the new "
             "rule another name."
         )
-    # The rule that produced a saved table is recognised by its columns.
+    # `find_rule` identifies the rule of a saved table by the columns of the table, so two rules
+    # must not have the same columns.
     for other in RULES.values():
         if set(other.columns) == set(rule.columns):
             raise ValueError(
@@ -75,7 +80,7 @@ def register(rule: _RuleClass) -> _RuleClass:
 
 
 def find_rule(columns: Iterable[str]) -> SelectionRule | None:
-    """Return the rule that produced a table of candidates.
+    """Return the selection rule that produced a table of candidates.
 
     Parameters
     ----------
@@ -85,14 +90,16 @@ def find_rule(columns: Iterable[str]) -> SelectionRule | None:
     Returns
     -------
     rule : SelectionRule or None
-        None if the table is not that of a search over numbers of features and ranks.
+        The rule; None if the table has no column "rank", so it is not from a search over numbers
+        of features and ranks.
     """
     names = set(columns)
-    # Tables of other methods, such as the permutation gap of SHC, have no rank.
+    # Tables of other methods have no column "rank", for example the permutation gap of SHC.
     if "rank" not in names:
         return None
     matching = [rule for rule in RULES.values() if names.issuperset(rule.columns)]
-    # The silhouette rule adds no columns and matches every table: the most specific rule is taken.
+    # The silhouette rule adds no columns, so it matches every table. Of all matching rules, the one
+    # with the most columns is returned.
     return max(matching, key=lambda rule: len(rule.columns))
 
 

@@ -1,4 +1,4 @@
-"""Candidates of the search: their evaluation, and the table of all of them."""
+"""Candidates of a search: their evaluation, and the table of all candidates."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from mrshc.core.trees.pruning import PrunedTree, cut_tree, prune
 from mrshc.core.trees.silhouette import average_silhouette
 from mrshc.core.trees.tree import agglomerate
 
-# Columns of the table of candidates by name; a row for each (q, rank).
+# The table of candidates. It maps the name of each column to an array with one value for each
+# candidate, that is, for each pair of a number of features q and a rank.
 CandidateTable = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
-    """The tree of a feature set, and the scores of its clusters.
+    """The tree of the samples on a feature set, and scores of its partitions into clusters.
 
     Attributes
     ----------
     pruned : PrunedTree
         The tree and its splits.
     silhouettes : ndarray of shape (n_leaves,)
-        Average silhouette when pruned to 1, 2, ... leaves.
+        Average silhouette of the partitions into 1, 2, ..., n_leaves clusters.
     scores : mapping of str to ndarray of shape (n_leaves - 1,)
-        Further scores that a selection rule gives to 2, 3, ... leaves, by name.
+        Additional scores of a selection rule. The mapping contains, for each score, its name and
+        its values for the partitions into 2, 3, ..., n_leaves clusters.
     """
 
     pruned: PrunedTree
@@ -42,30 +44,31 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidate:
-    """A candidate (q, rank) with its features, tree and clusters.
+    """A candidate of the search: a number of features q and a rank, with the resulting clusters.
 
     Attributes
     ----------
     target : int
-        Wanted number of features q.
+        Target number of features q.
     features : FeatureSet
-        Selected features.
+        Selected features, and the rank.
     pruned : PrunedTree
-        Tree on these features.
+        Tree of the samples on the selected features.
     n_leaves : int
-        Number of clusters, at most K.
+        Number of clusters of the candidate.
     silhouette : float
-        Average silhouette of these clusters; zero for a single one.
+        Average silhouette of these clusters; zero if there is a single cluster.
     scores : mapping of str to float
         Values of the columns that the selection rule adds to the table of candidates.
     screened_out : bool
-        Whether the rule excludes the candidate, for example because it has fewer than K clusters.
+        Whether the rule excludes the candidate from the comparison, for example because it has too
+        few clusters.
     best_rank : bool
-        Whether this rank was chosen for its q.
+        Whether the rule chose this rank among all candidates with the same q.
     removed : bool
         Whether Algorithm 3 or 4 removed the candidate as a local minimum.
     chosen : bool
-        Whether this candidate was chosen.
+        Whether this candidate was chosen among all candidates.
     """
 
     target: int
@@ -81,19 +84,20 @@ class Candidate:
 
 
 def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:
-    """Return the table of candidates, which becomes `search_results_` of the estimator.
+    """Return the table of candidates, which is the attribute `search_results_` of estimators.
 
     Parameters
     ----------
     candidates : sequence of Candidate
-        In increasing order of q, then of rank.
+        All candidates, in increasing order of q, and of rank for the same q.
 
     Returns
     -------
     table : dict of str to ndarray of shape (n_candidates,)
-        A column for each property. The scores of the rule follow the silhouette.
+        Names and values of the columns. The columns that the selection rule adds come after the
+        column "silhouette".
     """
-    # All candidates have the scores of the same rule, so the first one names the columns.
+    # All candidates have scores with the same names, so the names are taken from the first one.
     return {
         "n_features_target": np.array([c.target for c in candidates]),
         "n_features": np.array([c.features.indices.size for c in candidates]),
@@ -113,21 +117,21 @@ def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:
 def evaluate_pruned(
     X: Float, *, settings: GapSettings, entropy: int, max_leaves: int | None
 ) -> Evaluation:
-    """Return the pruned tree of samples, and its silhouettes.
+    """Return the tree of the samples, pruned with the gap statistic, and its silhouettes.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, q)
-        Selected columns of the data; NaN marks a missing cell.
+        Columns of the q selected features. Missing values are NaN.
     settings : GapSettings
-        Linkage and metric of the tree, and how nodes are tested.
+        Linkage and metric of the tree, and settings of the gap statistic.
     entropy : int
-        Seed of all reference samples.
+        Seed of the random numbers for the gap statistic.
     max_leaves : int or None
-        Largest number of leaves; None for no limit.
+        Largest number of leaves (clusters); None for no limit.
     """
-    # Distances account for the uncertainty of missing cells; reference samples are drawn from the
-    # completed values.
+    # The distances take into account the uncertainty of the estimates that replace missing values.
+    # The gap statistic simulates data sets that have the range of the completed data.
     samples = complete_missing_cells(X)
     distances = samples.distances(settings.metric)
     pruned = prune(
@@ -142,14 +146,16 @@ def evaluate_pruned(
 
 
 def evaluate_cuts(X: Float, *, settings: GapSettings, k: int) -> Evaluation:
-    """Return the tree of samples cut into 1, ..., k clusters without tests, and its silhouettes.
+    """Return the tree of the samples, cut into k clusters, and its silhouettes.
+
+    The gap statistic is not used. The silhouettes are those of the cuts into 1, ..., k clusters.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, q)
-        Selected columns of the data; NaN marks a missing cell.
+        Columns of the q selected features. Missing values are NaN.
     settings : GapSettings
-        Linkage and metric of the tree.
+        Settings of which only the linkage and the metric are used.
     k : int
         Largest number of clusters.
     """
@@ -159,6 +165,6 @@ def evaluate_cuts(X: Float, *, settings: GapSettings, k: int) -> Evaluation:
 
 
 def _silhouettes_by_n_leaves(distances: Float, pruned: PrunedTree) -> Float:
-    """Return the average silhouette of a tree pruned to 1, 2, ... leaves, (n_leaves,)."""
+    """Return the average silhouettes of a tree that is pruned to 1, 2, ..., n_leaves clusters."""
     leaf_counts = range(1, pruned.n_leaves + 1)
     return np.array([average_silhouette(distances, pruned.labels(k)) for k in leaf_counts])

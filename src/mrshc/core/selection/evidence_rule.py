@@ -1,9 +1,10 @@
-"""Choose by held-out features: the variation that a tree explains in features not selected.
+"""The evidence rule: choose a tree by the variation that it explains in features not selected.
 
-Clusters that reflect only the selected features explain no variation in others, while clusters of
-the samples themselves also differ in other features. The sum of squares that a cut of the tree
-explains in the features that were not selected is compared with its distribution over permutations
-of the samples, whose mean and variance have a closed form.
+True clusters of the samples usually differ in many features, including features that were not
+selected. Clusters that result only from the selection of features explain no variation in the
+other features. The rule therefore computes the sum of squares between clusters in the features that
+were not selected. The sum is compared with its distribution over random permutations of the
+samples. The mean and variance of this distribution have a closed form.
 """
 
 from __future__ import annotations
@@ -33,14 +34,16 @@ from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.errors import Parameter, Sentence
 
-# A tree is scored by the mean over its cuts into 2 to 7 clusters, since the right number of
-# clusters is unknown. On real data, the mean chose much better trees than the evidence of the
+# The evidence of a tree is the mean over its cuts into 2 to 7 clusters, since the right number of
+# clusters is unknown. On real data, this mean chose much better trees than the evidence of the
 # clusters found by pruning.
 _MAX_CLUSTERS_SCORED = 7
-# Largest number of clusters that the rule chooses by itself: more are hard to interpret.
+# Largest number of clusters that the rule chooses if the user does not give a number. More clusters
+# are difficult to interpret.
 _MAX_CLUSTERS = 10
-# Evidence below which no clusters are reported. A standard normal variable exceeds 4 with a
-# probability of 1 in 30,000: small even after the largest of many cuts and trees is taken.
+# If no cut has at least this evidence, no clusters are reported. A standard normal variable exceeds
+# 4 with a probability of about 1 in 30,000. This is small even though the largest evidence of many
+# cuts and trees is used.
 _MIN_EVIDENCE = 4.0
 
 _EVIDENCE_AXIS = "evidence, in standard deviations"
@@ -48,18 +51,18 @@ _EVIDENCE_AXIS = "evidence, in standard deviations"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RankMeans:
-    """The mean evidence of each rank, by which the rank is chosen.
+    """The mean evidence of each rank; the rank with the largest mean is chosen.
 
     Attributes
     ----------
     ranks : ndarray of shape (n_ranks,)
-        Ranks, increasing.
+        Ranks, in increasing order.
     means : ndarray of shape (n_ranks,)
         Mean evidence of each rank.
-    targets : ndarray
-        Numbers of features over which the means are taken, increasing.
+    targets : ndarray of shape (n_targets,)
+        Numbers of features q over which the means are taken, in increasing order.
     has_all_targets : bool
-        Whether these are all numbers of features that were tried.
+        Whether `targets` contains all numbers of features that were tried.
     """
 
     ranks: Index
@@ -69,21 +72,21 @@ class RankMeans:
 
 
 def rank_means(table: CandidateTable) -> RankMeans:
-    """Return the mean evidence of each rank over the numbers of features common to all ranks.
+    """Return the mean evidence of each rank over the numbers of features tried with every rank.
 
-    Ranks above q are not tried with q features. Means over all q would therefore compare high
-    ranks, tried with many features only, with low ranks, tried with few features too.
+    A search does not try ranks above the number of features q, so high ranks are tried only with
+    large q. Means over all q of each rank would not be comparable.
 
     Parameters
     ----------
     table : mapping of str to ndarray
-        Table of candidates, of a search or of a saved result.
+        Table of candidates, from a search or from a saved result.
     """
     ranks, targets = np.unique(table["rank"]), table["n_features_target"]
     evidence = np.asarray(table["evidence"], dtype=np.float64)
-    # The largest rank is tried with the fewest numbers of features.
+    # Every rank has been tried with all q that are not smaller than the largest rank.
     shared: Mask = targets >= ranks[-1]
-    # A single rank that the user gave is tried with every q, even with smaller ones.
+    # If there is only one rank, it has been tried with every q, even if q is smaller than the rank.
     if ranks.size == 1:
         shared = np.ones(targets.size, dtype=bool)
     return RankMeans(
@@ -95,24 +98,26 @@ def rank_means(table: CandidateTable) -> RankMeans:
 
 
 class EvidenceRule(SelectionRule):
-    r"""Choose the tree that explains most variation in the features that were not selected.
+    r"""Selection rule that uses the variation explained in the features that were not selected.
 
-    Every tree is cut into 2, 3, ..., 10 clusters, without gap statistics. First the rank with the
-    largest mean evidence is chosen, then the number of features with the largest evidence, then
-    the cut with the largest evidence.
+    Every tree is cut into 2, 3, ..., 10 clusters; the gap statistic is not used. The evidence of a
+    cut is a standardised sum of squares between its clusters in the features that were not
+    selected. The rule first chooses the rank with the largest mean evidence, then the number of
+    features whose tree has the largest evidence, and then the cut of this tree with the largest
+    evidence.
 
     Notes
     -----
     Let :math:`G` be the centred Gram matrix of the samples in the features that were not selected,
-    and :math:`P` the centred projection onto the indicators of k clusters. The sum of squares
-    between clusters is :math:`T = \mathrm{tr}(PG)`. The evidence of the cut is
-    :math:`(T - \mathrm{E}\,T) / \mathrm{sd}(T)`, with mean and standard deviation over all
-    permutations of the samples, which have a closed form [1]_. The evidence of a tree is the mean
-    over its cuts into 2 to 7 clusters.
+    and let :math:`P` be the projection onto the space spanned by the centred indicator vectors of
+    the clusters. The sum of squares between clusters is :math:`T = \mathrm{tr}(PG)`. The evidence
+    of the cut is :math:`(T - \mathrm{E}\,T) / \mathrm{sd}(T)`. The mean and the standard deviation
+    are taken over all permutations of the samples and have a closed form [1]_. The evidence of a
+    tree is the mean evidence of its cuts into 2 to 7 clusters.
 
-    Ranks are compared by their mean evidence over the numbers of features with which all of them
-    were tried. If the user gives no K and no cut reaches an evidence of 4, the result is a single
-    cluster.
+    The mean evidence of a rank is taken over the numbers of features that were tried with every
+    rank. If the user does not give the number of clusters and no cut of the chosen tree has an
+    evidence of at least 4, the result is a single cluster.
 
     References
     ----------
@@ -140,14 +145,20 @@ class EvidenceRule(SelectionRule):
     no_clusters_reason = "the features that were not selected do not support any"
 
     def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int:
-        """Return the number of clusters that each tree is cut into."""
-        # A larger K of the user must be among the cuts.
+        """Return the largest number of clusters that each tree is cut into.
+
+        `n_clusters` is the number of clusters that the user gave, or None.
+        """
+        # If the user gave a number of clusters above 10, the cuts must include this number.
         return min(max(_MAX_CLUSTERS, n_clusters or 0), n_samples)
 
     def task(
         self, matrix: CentredMatrix, features: FeatureSet, settings: RuleSettings
     ) -> Callable[[], Evaluation]:
-        """Return a function that scores all cuts on the features that were not selected."""
+        """Return a function that builds the tree of a feature set and scores its cuts.
+
+        The score of a cut is its evidence in the features that were not selected.
+        """
         return partial(
             score_cuts,
             matrix.columns(features.indices),
@@ -159,10 +170,15 @@ class EvidenceRule(SelectionRule):
     def candidate(
         self, target: int, features: FeatureSet, evaluation: Evaluation, n_clusters: int | None
     ) -> Candidate:
-        """Return a candidate with the cut of largest evidence, or with K clusters if K is given."""
-        # Scores begin with the cut into two clusters.
+        """Return the candidate of a feature set.
+
+        The candidate has `n_clusters` clusters. If `n_clusters` is None, the cut with the largest
+        evidence is used, or a single cluster if no cut has an evidence of at least 4.
+        """
+        # The first score is that of the cut into two clusters.
         scores = evaluation.scores["evidence"]
-        # A larger K of the user adds cuts, among which the rule does not choose by itself.
+        # Cuts into more than 10 clusters exist only if the user gave such a number of clusters. The
+        # rule does not choose among them.
         best = int(scores[: _MAX_CLUSTERS - 1].argmax())
         n_leaves = n_clusters or (best + 2 if scores[best] >= _MIN_EVIDENCE else 1)
         return Candidate(
@@ -175,22 +191,29 @@ class EvidenceRule(SelectionRule):
         )
 
     def choose(self, table: CandidateTable) -> Decision:
-        """Choose the rank with the largest mean evidence, then q with the largest evidence."""
+        """Return the decision: the rank with the largest mean evidence, and the best q for it.
+
+        For the chosen rank, the best number of features q is the one with the largest evidence.
+        """
         means_by_rank = rank_means(table)
         is_best = table["rank"] == means_by_rank.ranks[means_by_rank.means.argmax()]
-        # Only rows of this rank can be chosen; the evidence itself may be negative.
+        # Minus infinity excludes the rows of other ranks, even if all evidence is negative.
         chosen = int(np.where(is_best, table["evidence"], -np.inf).argmax())
         return Decision(
             chosen=chosen, best_rank=is_best, removed=np.zeros(is_best.size, dtype=bool)
         )
 
     def explain(self, table: CandidateTable) -> SearchStory:
-        """Return the mean evidence of each rank, and the evidence over q of the chosen rank."""
+        """Return an explanation of the choice, with up to two curves.
+
+        The first curve shows the mean evidence of each rank. The second curve shows the evidence of
+        each number of features q with the chosen rank.
+        """
         means_by_rank, chosen = rank_means(table), chosen_row(table)
         evidence = np.asarray(table["evidence"], dtype=np.float64)
         rows_of_rank = np.flatnonzero(table["rank"] == table["rank"][chosen])
         curves = list[Curve]()
-        # A curve with a single point would show nothing to choose from.
+        # A curve is omitted if it would have a single point, since there was nothing to choose.
         if means_by_rank.ranks.size > 1:
             curves.append(
                 _rank_curve(means_by_rank, int(table["rank"][chosen]), n_tried=rows_of_rank.size)
@@ -217,25 +240,38 @@ class EvidenceRule(SelectionRule):
         )
 
     def shortfall_message(self, found: int, asked_for: int | None) -> tuple[str, str]:
-        """Return the two parts of the warning of a fit with fewer clusters than K."""
+        """Return the two parts of the warning that fewer clusters were found than expected.
+
+        `found` is the number of clusters found. `asked_for` is the number of clusters that the user
+        gave, or None. The first part is a sentence; the second part describes `labels_`.
+        """
         if found > 1:
             return super().shortfall_message(found, asked_for)
         finding = "The features that were not selected support no clusters."
         return finding, "labels_ holds a single cluster"
 
     def score_sentence(self, row: Mapping[str, Any]) -> str:
-        """Return a sentence on the evidence of the chosen candidate."""
+        """Return a sentence that gives the evidence of the chosen candidate.
+
+        `row` is the row of the candidate in the table of candidates.
+        """
         return (
             f"Evidence of the features that were not selected: {row['evidence']:.1f} standard "
             "deviations of shuffled samples."
         )
 
     def facts(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the name and the value of the evidence of the chosen candidate."""
+        """Return a list with one pair: the label and the value of the evidence, for the report.
+
+        `row` is the row of the chosen candidate in the table of candidates.
+        """
         return [("evidence (sd)", f"{row['evidence']:.1f}")]
 
     def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
-        """Return a sentence on the candidate with most evidence among those not chosen."""
+        """Return a sentence about the candidate with the largest evidence that was not chosen.
+
+        If there is only one candidate, return an empty string. `n_clusters` is not used.
+        """
         others = np.flatnonzero(~table["chosen"])
         if not others.size:
             return ""
@@ -248,7 +284,7 @@ class EvidenceRule(SelectionRule):
 
 
 def _rank_curve(means_by_rank: RankMeans, rank: int, *, n_tried: int) -> Curve:
-    """Return the curve of the mean evidence over ranks.
+    """Return a curve that shows the mean evidence of each rank.
 
     Parameters
     ----------
@@ -257,7 +293,7 @@ def _rank_curve(means_by_rank: RankMeans, rank: int, *, n_tried: int) -> Curve:
     rank : int
         The chosen rank.
     n_tried : int
-        Number of numbers of features that were tried with this rank.
+        How many different numbers of features were tried with the chosen rank.
     """
     heading = "Which rank?"
     if not means_by_rank.has_all_targets:
@@ -275,13 +311,13 @@ def _rank_curve(means_by_rank: RankMeans, rank: int, *, n_tried: int) -> Curve:
 
 
 def _describe_targets(means_by_rank: RankMeans) -> str:
-    """Return the numbers of features over which the means are taken, as text."""
+    """Return a text that describes the numbers of features over which the means are taken."""
     lowest, *others = means_by_rank.targets.tolist()
     return f"q from {lowest} up" if others else f"q = {format_count(lowest, 'feature')} only"
 
 
 def _describe_rule(means_by_rank: RankMeans) -> str:
-    """Return the text that explains how the rank and the number of features are chosen."""
+    """Return a text that explains how the rank and the number of features are chosen."""
     targets = "all numbers of features"
     if not means_by_rank.has_all_targets:
         targets = (
@@ -297,16 +333,18 @@ def _describe_rule(means_by_rank: RankMeans) -> str:
 
 
 def score_cuts(X: Float, *, held_out_gram: Float, settings: GapSettings, k: int) -> Evaluation:
-    """Return the tree on the columns of X, with the evidence of its cuts in held-out features.
+    """Return the tree of the samples on the columns of X, and the evidence of its cuts.
+
+    The evidence is computed from the features that were not selected.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, q)
-        Selected columns of the data; NaN marks a missing cell.
+        Columns of the q selected features. Missing values are NaN.
     held_out_gram : ndarray of shape (n_samples, n_samples)
         Inner products of the samples in the features that were not selected.
     settings : GapSettings
-        Linkage and metric of the tree.
+        Settings of which only the linkage and the metric are used.
     k : int
         Largest number of clusters that the tree is cut into.
     """
@@ -322,33 +360,34 @@ def permutation_scores(partitions: Sequence[Labels], gram: Float) -> Float:
     Parameters
     ----------
     partitions : sequence of ndarray of shape (n_samples,)
-        Labels of each partition.
+        Cluster labels of the samples for each partition.
     gram : ndarray of shape (n_samples, n_samples)
-        Inner products of the samples in the features to be explained.
+        Inner products of the samples in the features from which the sum of squares is computed.
 
     Returns
     -------
     scores : ndarray of shape (n_partitions,)
-        Sum of squares between clusters minus its mean over all permutations of the samples, in
-        standard deviations over these permutations; zero if the features do not vary or every
-        permutation gives the same sum.
+        (T - mean) / sd, where T is the sum of squares between clusters, and mean and sd are the
+        mean and the standard deviation of T over all permutations of the samples. The score is
+        zero if sd is zero up to rounding errors or if there are fewer than four samples.
 
     Notes
     -----
     See :class:`EvidenceRule` for the formula and its reference.
     """
     n = gram.shape[0]
-    # Centring the Gram matrix in both directions centres the features.
+    # Centring the rows and columns of the Gram matrix is equivalent to centring the features.
     centred = gram - gram.mean(axis=0)
     centred -= centred.mean(axis=1)[:, None]
     trace = float(np.trace(centred))
     scores = np.zeros(len(partitions))
     rounding = np.finfo(np.float64).eps
-    # The variance has a factor n - 3 in a denominator. Features that are constant up to rounding
-    # have nothing to explain.
+    # The formula for the variance divides by n - 3, so at least four samples are needed. A trace
+    # of the size of rounding errors means that all features are constant; the scores are then zero.
     if n < 4 or trace <= rounding * n * float(np.trace(gram)):
         return scores
-    # Scores do not depend on the unit, but products of four values must not overflow.
+    # Scores do not depend on the scale of the data. Scaling avoids overflow, since the variance
+    # contains products of four data values.
     centred /= trace
     squares, squared_diagonal = float(np.sum(centred**2)), float(np.sum(np.diag(centred) ** 2))
     for i, labels in enumerate(partitions):
@@ -356,7 +395,8 @@ def permutation_scores(partitions: Sequence[Labels], gram: Float) -> Float:
         k = sizes.size
         membership = np.zeros((n, k))
         membership[np.arange(n), labels] = 1.0
-        # tr(PG): the sum of G within each cluster, divided by its size, over all clusters.
+        # The trace of PG is the sum over all clusters of the entries of G within the cluster,
+        # divided by the size of the cluster.
         between = float(np.sum((membership * (centred @ membership)).sum(axis=0) / sizes))
         mean, variance = _permutation_moments(
             n,
@@ -365,7 +405,8 @@ def permutation_scores(partitions: Sequence[Labels], gram: Float) -> Float:
             squares=squares,
             squared_diagonal=squared_diagonal,
         )
-        # The terms may cancel: a variance of the size of rounding errors counts as zero.
+        # The terms of the variance may cancel, so a variance of the size of rounding errors counts
+        # as zero.
         if variance > rounding:
             scores[i] = (between - mean) / np.sqrt(variance)
     return scores
@@ -374,7 +415,11 @@ def permutation_scores(partitions: Sequence[Labels], gram: Float) -> Float:
 def _permutation_moments(
     n: int, *, freedom: int, projection_diagonal: float, squares: float, squared_diagonal: float
 ) -> tuple[float, float]:
-    r"""Return mean and variance of the sum of squares between clusters over all permutations.
+    r"""Return the mean and the variance of :math:`\mathrm{tr}(PG)` over permutations of samples.
+
+    :math:`\mathrm{tr}(PG)` is the sum of squares between clusters. The centred Gram matrix
+    :math:`G` of the samples is scaled such that :math:`\mathrm{tr}(G) = 1`, and :math:`P` is the
+    projection onto the space spanned by the centred indicator vectors of the k clusters.
 
     Parameters
     ----------
@@ -383,16 +428,15 @@ def _permutation_moments(
     freedom : int
         Degrees of freedom between clusters, :math:`\mathrm{tr}(P) = \mathrm{tr}(P^2) = k - 1`.
     projection_diagonal : float
-        :math:`\sum_i P_{ii}^2`.
+        The sum :math:`\sum_i P_{ii}^2`.
     squares : float
-        :math:`\mathrm{tr}(G^2)`, where :math:`\mathrm{tr}(G) = 1`.
+        The trace :math:`\mathrm{tr}(G^2)`.
     squared_diagonal : float
-        :math:`\sum_i G_{ii}^2`.
+        The sum :math:`\sum_i G_{ii}^2`.
 
     Notes
     -----
-    Moments of :math:`\mathrm{tr}(PG)` of Kazi-Aoual et al. (1995); P and G as in
-    :class:`EvidenceRule`.
+    The formulas are those of Kazi-Aoual et al. (1995); see :class:`EvidenceRule` for the reference.
     """
     total = 1.0  # tr(G)
     mean = freedom * total / (n - 1)

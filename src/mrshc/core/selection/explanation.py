@@ -1,4 +1,4 @@
-"""Explanation of a choice: the verdict, the rule as text, and the curves of compared scores."""
+"""Explanation of the choice of a search: texts, and curves of the scores that were compared."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mrshc.core.selection.candidates import CandidateTable
 
 CandidateState = Literal["kept", "removed", "screened out"]
 
-# Titles of the horizontal axes of a search over (q, rank).
+# Titles of the horizontal axes for curves of a search over numbers of features q and ranks.
 RANK_AXIS, N_FEATURES_AXIS = "rank (number of sparse components)", "number of features q"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curve:
-    """Scores of candidates, to be plotted at the positions 0, 1, ... from left to right.
+    """Scores of m candidates of a search, to be plotted as a curve.
 
     Attributes
     ----------
@@ -28,22 +28,24 @@ class Curve:
     x_name, y_name : str
         Titles of the axes.
     ticks : tuple of str of length m
-        Tick labels: the value of each candidate, such as its rank.
+        Tick label of each candidate, for example its rank. Candidates are plotted at the
+        positions 0, ..., m - 1.
     values : ndarray of shape (m,)
         Score of each candidate.
     errors : ndarray of shape (m,) or None
-        Lengths of the error bars; None for no error bars.
+        Length of the error bar of each candidate; None for no error bars.
     states : tuple of {"kept", "removed", "screened out"} of length m
-        Whether each candidate took part in the choice.
+        State of each candidate: "screened out" if it was excluded before the comparison,
+        "removed" if it was excluded during the comparison, and "kept" otherwise.
     notes : tuple of str of length m
-        Texts next to the points; may be empty.
+        Text next to the point of each candidate; an empty string for no text.
     chosen : int
         Position of the chosen candidate.
 
     See Also
     --------
-    SearchStory : All curves of a search, with texts.
-    mrshc.plotting.search_curves : Draws them.
+    SearchStory : All curves of a search, with explanatory texts.
+    mrshc.plotting.search_curves : Plot the curves of a search.
     """
 
     heading: str
@@ -59,23 +61,24 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchStory:
-    """Explanation of the choice of a search: the choice, the candidates and the rule.
+    """Explanation of the choice of a search: texts and curves.
 
     Attributes
     ----------
     verdict : str
-        The choice.
+        Text that describes the chosen candidate.
     rule : str
-        Text that explains the rule; empty if there are no curves.
+        Text that describes how the candidate is chosen; an empty string if there are no curves.
     curves : tuple of Curve
-        Compared scores; empty if there was only one candidate.
+        Scores that were compared; an empty tuple if there was only one candidate.
     screened_out : str
-        Legend of the candidates that were screened out: the condition that they meet.
+        Text for the legend that says why candidates were screened out, for example "fewer than
+        3 clusters".
 
     See Also
     --------
-    mrshc.plotting.search_story : The explanation of a fitted estimator or a result.
-    mrshc.plotting.search_curves : Draws it.
+    mrshc.plotting.search_story : Return the explanation for a table of candidates.
+    mrshc.plotting.search_curves : Plot the curves of a search.
     """
 
     verdict: str
@@ -87,16 +90,16 @@ class SearchStory:
 def make_curve(
     values: Float, *, heading: str, x_name: str, y_name: str, ticks: Iterable[Any], chosen: int
 ) -> Curve:
-    """Return a curve of candidates all of which took part in the choice.
+    """Return a curve of candidates of which none was excluded from the comparison.
 
     Parameters
     ----------
     values : ndarray of shape (m,)
-        Score of each candidate.
+        Score of each of the m candidates.
     heading, x_name, y_name : str
         Titles of the plot and of its axes.
     ticks : iterable of length m
-        Value of each candidate, such as its rank.
+        Values that are converted to tick labels, for example the rank of each candidate.
     chosen : int
         Position of the chosen candidate.
     """
@@ -114,28 +117,28 @@ def make_curve(
 
 
 def kept_states(n: int) -> tuple[CandidateState, ...]:
-    """Return the states of n candidates all of which took part in the choice."""
+    """Return the state "kept" for each of n candidates."""
     return tuple("kept" for _ in range(n))
 
 
 def chosen_row(table: CandidateTable) -> int:
-    """Return the number of the row of the chosen candidate."""
+    """Return the row number of the chosen candidate in a table of candidates."""
     return int(np.flatnonzero(table["chosen"])[0])
 
 
 def describe_choice(table: CandidateTable, score: str) -> str:
-    """Return the verdict of a search over (q, rank).
+    """Return a text that describes the chosen candidate of a search.
 
     Parameters
     ----------
     table : mapping of str to ndarray
-        Table of candidates.
+        Table of candidates, with a row for each number of features q and each rank.
     score : str
         Name and value of the score of the chosen candidate.
     """
     row = chosen_row(table)
     q, n_features = int(table["n_features_target"][row]), int(table["n_features"][row])
-    # Algorithm 1 cannot reach every number of features.
+    # The number of selected features may differ from q, since Algorithm 1 cannot reach every q.
     wanted = "" if n_features == q else f" ({q} were wanted)"
     clusters = format_count(int(table["n_leaves"][row]), "cluster")
     return (
@@ -145,5 +148,5 @@ def describe_choice(table: CandidateTable, score: str) -> str:
 
 
 def format_count(number: int, thing: str) -> str:
-    """Return a count with its noun in the singular or plural: 1 sample, 2 samples."""
+    """Return a number followed by a noun in the singular or plural, as in "2 samples"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

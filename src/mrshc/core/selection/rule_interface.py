@@ -1,4 +1,7 @@
-"""The interface of a selection rule: evaluation, scores, choice, explanation."""
+"""The base class of selection rules, which evaluate candidates, choose one, and explain the choice.
+
+A candidate is a pair of a number of features q and a rank (number of sparse components).
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,22 @@ from mrshc.core.selection.explanation import SearchStory
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapSettings
 
-# A cell of the grid of the search: number of features q, rank.
+# A pair (q, rank) of the grid of the search, where q is a number of features.
 GridCell = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSettings:
-    """Settings of the evaluation of a feature set.
+    """Settings for the evaluation of a feature set by a selection rule.
 
     Attributes
     ----------
     gap : GapSettings
-        Linkage and metric of the tree, and how nodes are tested.
+        Linkage and metric of the tree, and settings of the gap statistic.
     entropy : int
-        Seed of all reference samples.
+        Seed of the random numbers for the gap statistic.
     n_clusters : int or None
-        Reference number of clusters K; None while it is not known.
+        Reference number of clusters K; None if it is not yet known.
     """
 
     gap: GapSettings
@@ -39,16 +42,16 @@ class RuleSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision:
-    """The decision of a rule, in terms of rows of the table of candidates.
+    """The decision of a selection rule about the rows of a table of candidates.
 
     Attributes
     ----------
     chosen : int
-        Row of the chosen candidate.
+        Row number of the chosen candidate.
     best_rank : ndarray of bool of shape (n_candidates,)
-        Whether the rank of each candidate was chosen for its q.
+        For each candidate, whether its rank was chosen for its number of features q.
     removed : ndarray of bool of shape (n_candidates,)
-        Whether each candidate was removed before the final choice.
+        For each candidate, whether the rule removed it before the final choice.
     """
 
     chosen: int
@@ -57,16 +60,19 @@ class Decision:
 
 
 class SelectionRule(ABC):
-    """Rule by which the search chooses the rank, the number of features and of clusters.
+    """Base class of rules that choose the rank, the number of features and the number of clusters.
 
-    For each (q, rank) of the grid the search computes a feature set. It then
+    For each pair (q, rank) of a grid, where q is a number of features, the search selects a feature
+    set. It then uses the rule as follows.
 
-    1. derives K, if the user gave none: the feature sets of `reference_cells` are evaluated and
-       passed to `reference_number_of_clusters`;
-    2. evaluates every distinct feature set with `task`, in parallel, and stores the results in the
-       checkpoint;
-    3. adds scores that need all of the data at once (`score_together`);
-    4. turns each feature set into a `candidate`, and calls `choose` on their table.
+    1. If the user did not give the reference number of clusters K, the search evaluates the feature
+       sets of the pairs that `reference_cells` returns. It passes these evaluations to
+       `reference_number_of_clusters`, which returns K.
+    2. For each distinct feature set, `task` returns a function that evaluates the set. The search
+       calls these functions in parallel and stores the results in the checkpoint.
+    3. `score_together` adds scores that need the whole data matrix.
+    4. `candidate` turns each evaluated feature set into a candidate.
+    5. `choose` chooses one row of the table of all candidates.
 
     To add a rule, write a subclass, set the class attributes, implement the abstract methods, and
     register the class with :func:`mrshc.core.selection.register`.
@@ -74,28 +80,31 @@ class SelectionRule(ABC):
     Attributes
     ----------
     name : str
-        Value of the parameter `selection`.
+        Name of the rule, which users pass as the parameter `selection` of an estimator.
     summary : str
-        One or two sentences for the help of the command line; a :class:`mrshc.errors.Sentence` if
-        they name parameters.
+        One or two sentences for the help text of the command line. If the text contains names of
+        parameters, it is a :class:`mrshc.errors.Sentence`.
     description : str
-        A paragraph for the documentation: how the rule chooses, and for which data it is meant.
+        A paragraph for the documentation that says how the rule chooses, and for which data it is
+        suitable.
     columns : tuple of str
-        Columns that the rule adds to the table of candidates: the keys of `Candidate.scores`.
-        Their values are finite numbers.
+        Names of the columns that the rule adds to the table of candidates. These are the keys of
+        `Candidate.scores`. All values of the columns must be finite numbers.
     cut_scores : tuple of str
-        Names of the scores of cuts that `task` computes: the keys of `Evaluation.scores`, which
-        the checkpoint stores.
+        Names of the scores that the rule computes for each cut of a tree. These are the keys of
+        `Evaluation.scores`. Checkpoints store these scores.
     no_clusters_reason : str
-        The reason why a result has a single cluster; completes "No groups were found: ...".
+        Reason why a result has a single cluster. The text completes the sentence
+        "No groups were found: ...".
 
     See Also
     --------
-    mrshc.core.selection.silhouette_rule.SilhouetteRule : The rule of the paper.
-    mrshc.core.selection.evidence_rule.EvidenceRule : Uses features that were not selected.
+    mrshc.core.selection.silhouette_rule.SilhouetteRule : The rule of Zhang and Zamar (2014).
+    mrshc.core.selection.evidence_rule.EvidenceRule : A rule that uses features not selected.
     """
 
-    # The defaults below suit rules that prune trees with the gap statistic and add no scores.
+    # The default values are suitable for rules that prune trees with the gap statistic and do not
+    # compute additional scores.
     name: ClassVar[str]
     summary: ClassVar[str]
     description: ClassVar[str]
@@ -104,43 +113,46 @@ class SelectionRule(ABC):
     no_clusters_reason: ClassVar[str] = "no split of the tree is larger than expected by chance"
 
     def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int | None:
-        """Return the number of clusters that each tree is cut into; None if pruning decides.
+        """Return the largest number of clusters that each tree is cut into.
+
+        Return None if the rule prunes the trees with the gap statistic instead of cutting them.
 
         Parameters
         ----------
         n_clusters : int or None
-            K, if the user gave it.
+            Number of clusters that the user gave, or None.
         n_samples : int
             Number of samples.
         """
         return None
 
     def reference_cells(self, grid: Sequence[GridCell], ranks: Sequence[int]) -> list[GridCell]:
-        """Return the cells of the grid from whose trees K is derived.
+        """Return the pairs (q, rank) whose trees determine the reference number of clusters K.
 
         Parameters
         ----------
         grid : sequence of (int, int)
-            All cells.
+            All pairs of a number of features q and a rank.
         ranks : sequence of int
-            Ranks of the grid, increasing.
+            Ranks of the grid, in increasing order.
 
         Returns
         -------
         cells : list of (int, int)
-            Empty if K follows from the choice.
+            Pairs of the grid. The list is empty if K is not needed before the choice.
         """
         return []
 
     def reference_number_of_clusters(
         self, evaluations: Mapping[GridCell, Evaluation]
     ) -> int | None:
-        """Return K from the evaluations of the reference cells; None if it follows from the choice.
+        """Return the reference number of clusters K; None if K is not needed before the choice.
 
         Parameters
         ----------
         evaluations : mapping of (int, int) to Evaluation
-            Evaluations by cell of the grid.
+            Maps each pair (q, rank) that `reference_cells` returned to the evaluation of its
+            feature set.
         """
         return None
 
@@ -150,9 +162,9 @@ class SelectionRule(ABC):
     ) -> Callable[[], Evaluation]:
         """Return a function without arguments that evaluates a feature set.
 
-        It is called later, in parallel, and perhaps in another process. It must therefore refer to
-        arrays derived from the matrix, such as `matrix.columns(features.indices)`, and not to the
-        matrix itself.
+        The function is called later, in parallel, and possibly in another process. It must
+        therefore not refer to the matrix itself, but only to arrays derived from the matrix, such
+        as `matrix.columns(features.indices)`.
 
         Parameters
         ----------
@@ -161,7 +173,7 @@ class SelectionRule(ABC):
         features : FeatureSet
             The feature set to evaluate.
         settings : RuleSettings
-            Settings of the evaluation.
+            Settings for the evaluation.
         """
 
     def score_together(
@@ -170,20 +182,20 @@ class SelectionRule(ABC):
         sets: Mapping[GridCell, FeatureSet],
         evaluations: Mapping[GridCell, Evaluation],
     ) -> Mapping[GridCell, Evaluation]:
-        """Return the evaluations with additional scores that need the whole matrix.
+        """Return the evaluations, with additional scores that need the whole data matrix.
 
-        It is called once, for all cells of the grid, so that held-out features can be tested
-        against the cuts of all trees in a single pass over the data. Checkpoints do not store
-        these scores.
+        This method is called once for all feature sets. The scores of all trees, for example tests
+        of features that were not selected, can therefore be computed in a single pass over the
+        data. Checkpoints do not store these additional scores.
 
         Parameters
         ----------
         matrix : CentredMatrix
             The data.
         sets : mapping of (int, int) to FeatureSet
-            Feature sets by cell of the grid.
+            Maps each pair (q, rank) to its feature set.
         evaluations : mapping of (int, int) to Evaluation
-            Their evaluations.
+            Maps each pair (q, rank) to the evaluation of its feature set.
         """
         return evaluations
 
@@ -196,43 +208,49 @@ class SelectionRule(ABC):
         Parameters
         ----------
         target : int
-            Wanted number of features q.
+            Target number of features q.
         features : FeatureSet
             The feature set.
         evaluation : Evaluation
-            Its evaluation.
+            Evaluation of the feature set.
         n_clusters : int or None
-            K; None if it follows from the choice.
+            Reference number of clusters K. None means that the user did not give K and that the
+            rule does not need it before the choice.
         """
 
     @abstractmethod
     def choose(self, table: CandidateTable) -> Decision:
-        """Choose a row of the table of candidates.
+        """Return the decision of the rule: which row of a table of candidates is chosen.
 
-        The columns `best_rank`, `removed` and `chosen` must not be used, so that a table loaded
-        from a saved result gives the same decision as the search.
+        The method must not use the columns `best_rank`, `removed` and `chosen`, which contain the
+        decision itself and are filled in after the choice.
         """
 
     @abstractmethod
     def explain(self, table: CandidateTable) -> SearchStory:
-        """Return the verdict, the rule as text, and curves of the scores that `choose` compared."""
+        """Return an explanation of the choice: texts, and curves of the scores that were compared.
+
+        The table of candidates contains the decision in the columns `best_rank`, `removed` and
+        `chosen`.
+        """
 
     def shortfall_message(self, found: int, asked_for: int | None) -> tuple[str, str]:
-        """Return the two parts of the warning of a fit with fewer clusters than K.
+        """Return the two parts of the warning that fewer clusters were found than expected.
 
         Parameters
         ----------
         found : int
             Number of clusters that were found.
         asked_for : int or None
-            Number of clusters that the user gave; None if the user gave none.
+            Number of clusters that the user gave, or None.
 
         Returns
         -------
         finding : str
-            A sentence.
+            A sentence about the number of clusters that the data support.
         labels : str
-            The content of `labels_`, without a full stop: the caller adds how to cut the tree.
+            Beginning of a sentence about the attribute `labels_`. The caller completes the sentence
+            with advice on how to cut the tree.
         """
         supported = "a single cluster" if found == 1 else f"only {found} clusters"
         wanted = "" if asked_for is None else f" of the {asked_for} asked for"
@@ -240,13 +258,22 @@ class SelectionRule(ABC):
         return finding, "labels_ holds no more"
 
     def score_sentence(self, row: Mapping[str, Any]) -> str | None:
-        """Return a sentence on the scores of the chosen candidate; None if there is none."""
+        """Return a sentence about the scores of the chosen candidate; None for no sentence.
+
+        `row` is the row of the chosen candidate in the table of candidates.
+        """
         return None
 
     def facts(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return names and values of the scores of the chosen candidate for the report."""
+        """Return the labels and values of the scores of the chosen candidate, for the report.
+
+        `row` is the row of the chosen candidate in the table of candidates.
+        """
         return []
 
     def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
-        """Return a sentence on the second best candidate, or an empty string."""
+        """Return a sentence about the best candidate that was not chosen; may be empty.
+
+        `n_clusters` is the number of clusters of the result.
+        """
         return ""

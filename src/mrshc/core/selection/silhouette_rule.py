@@ -1,4 +1,8 @@
-"""The rule of the paper: compare candidates by their average silhouette (Algorithms 3 and 4)."""
+"""The selection rule of Zhang and Zamar (2014): compare candidates by their average silhouette.
+
+A candidate is a pair of a number of features q and a rank. Algorithm 3 of the paper chooses the
+rank for each q, and Algorithm 4 chooses q.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +29,8 @@ from mrshc.core.selection.explanation import (
 from mrshc.core.selection.rule_interface import Decision, GridCell, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 
-# Number of lowest ranks from which the default K is derived: the paper finds that ranks 1 to 3
-# usually give a reliable K.
+# The default number of clusters K is derived from this number of lowest ranks. The paper finds that
+# ranks 1 to 3 usually give a reliable K.
 _N_RANKS_FOR_K = 3
 
 _RULE_TEXT = (
@@ -40,25 +44,32 @@ _FALLBACK_TEXT = (
 
 
 class SilhouetteRule(SelectionRule):
-    """Choose by the average silhouette, as in the paper.
+    """Selection rule that chooses a candidate by the average silhouette, as in the paper [1]_.
 
-    Every tree is pruned to at most K clusters with the gap statistic; feature sets with fewer are
-    screened out. Among the others Algorithm 3 chooses the rank for each number of features q, and
-    Algorithm 4 chooses q.
+    A candidate is a pair of a number of features q and a rank, with a feature set and a tree of the
+    samples. Every tree is pruned to at most K clusters with the gap statistic, where K is the
+    reference number of clusters. Candidates with fewer than K clusters are screened out. Among the
+    other candidates, Algorithm 3 of the paper chooses the rank for each q, and Algorithm 4 chooses
+    q.
 
     Notes
     -----
-    The score of a feature set is the mean silhouette width [2]_ of the K clusters, in the distance
-    on the selected features. Both algorithms repeat, on the scores :math:`S` in increasing order of
-    rank (or q): if :math:`S` never rises, take the first candidate; if it never falls, take the one
-    just after the largest rise; otherwise remove the last local minimum, end points included.
+    The score of a candidate is the mean silhouette width [2]_ of its K clusters. It is computed
+    from the distances between samples on the selected features.
 
-    If K is not given, it is the largest number of clusters that unlimited pruning finds over ranks
-    1 to 3 for at least two numbers of features, and at least two. The paper [1]_ defines K for one
-    number of features; candidates with different q must be compared at the same K.
+    Both algorithms use the same procedure. Let :math:`S` be the sequence of scores, in increasing
+    order of rank (Algorithm 3) or of q (Algorithm 4). If :math:`S` never rises, the first candidate
+    is chosen. If :math:`S` never falls, the candidate just after the largest rise is chosen.
+    Otherwise the last local minimum is removed from :math:`S`, and the procedure is repeated. An
+    end point counts as a local minimum if its neighbour is not smaller.
 
-    If no feature set has K clusters, the one with most clusters is taken, and among these the one
-    with the largest silhouette.
+    If the user does not give K, the trees of the three lowest ranks are pruned without a limit.
+    Then K is the largest number of clusters that is found for at least two values of q, but not
+    less than two. If there is only one q, it is the largest number found. The paper defines K for a
+    single q; here, the same K is needed for all q, so that their candidates can be compared.
+
+    If no candidate has K clusters, the candidates with the largest number of clusters are compared,
+    and the one with the largest silhouette is chosen.
 
     References
     ----------
@@ -80,12 +91,16 @@ class SilhouetteRule(SelectionRule):
     )
 
     def reference_cells(self, grid: Sequence[GridCell], ranks: Sequence[int]) -> list[GridCell]:
-        """Return the cells of the lowest ranks."""
+        """Return the pairs (q, rank) of the grid with one of the three lowest ranks."""
         return [key for key in grid if key[1] in ranks[:_N_RANKS_FOR_K]]
 
     def reference_number_of_clusters(self, evaluations: Mapping[GridCell, Evaluation]) -> int:
-        """Return the default K from the numbers of leaves of the reference cells."""
-        # Cells are ordered by q, so that `groupby` yields the ranks of one q together.
+        """Return the default number of clusters K.
+
+        K is derived from the numbers of leaves of the given trees. `evaluations` maps pairs
+        (q, rank) to the trees.
+        """
+        # The pairs are in increasing order of q, so `groupby` yields all ranks of a q together.
         largest = [
             max(evaluations[key].pruned.n_leaves for key in row)
             for _, row in groupby(evaluations, key=lambda key: key[0])
@@ -95,7 +110,11 @@ class SilhouetteRule(SelectionRule):
     def task(
         self, matrix: CentredMatrix, features: FeatureSet, settings: RuleSettings
     ) -> Callable[[], Evaluation]:
-        """Return a function that prunes the tree to at most K clusters."""
+        """Return a function that builds the tree of a feature set and prunes it.
+
+        The tree has at most K clusters, where K is `settings.n_clusters`, or any number of clusters
+        if K is None.
+        """
         return partial(
             evaluate_pruned,
             matrix.columns(features.indices),
@@ -107,9 +126,13 @@ class SilhouetteRule(SelectionRule):
     def candidate(
         self, target: int, features: FeatureSet, evaluation: Evaluation, n_clusters: int | None
     ) -> Candidate:
-        """Return a candidate, screened out if it has fewer than K clusters."""
-        assert n_clusters is not None  # given by the user or derived from the reference cells
-        # Reference cells were pruned without a limit; the first K - 1 splits are those for K.
+        """Return the candidate of a feature set.
+
+        The candidate is marked as screened out if it has fewer than `n_clusters` clusters.
+        """
+        assert n_clusters is not None  # K is given by the user or derived from some of the trees
+        # The trees from which K was derived have been pruned without a limit and may have more than
+        # K clusters. Their first K - 1 splits give K clusters.
         n_leaves = min(evaluation.pruned.n_leaves, n_clusters)
         return Candidate(
             target=target,
@@ -121,22 +144,23 @@ class SilhouetteRule(SelectionRule):
         )
 
     def choose(self, table: CandidateTable) -> Decision:
-        """Choose the rank for each q by Algorithm 3, then q by Algorithm 4."""
+        """Return the decision: the rank for each q by Algorithm 3, and then q by Algorithm 4."""
         silhouettes, targets = table["silhouette"], table["n_features_target"]
         best_rank, removed = (np.zeros(silhouettes.size, dtype=bool) for _ in range(2))
 
         def choose_among(rows: Index) -> int:
-            """Return the chosen one of some rows, and mark those that were removed."""
+            """Return the row that is chosen among `rows`; record the removed rows in `removed`."""
             choice = iterative_choice(silhouettes[rows].tolist())
             removed[rows[list(choice.removed)]] = True
             return int(rows[choice.position])
 
         survivors = np.flatnonzero(~table["screened_out"])
         if not survivors.size:
-            # Most leaves first, then the largest silhouette, then the first row.
+            # Sort by decreasing number of leaves, then by decreasing silhouette, then by row.
             order = np.lexsort((np.arange(silhouettes.size), -silhouettes, -table["n_leaves"]))
             return Decision(chosen=int(order[0]), best_rank=best_rank, removed=removed)
-        # Algorithm 3 for each q that has candidates left, then Algorithm 4 on its choices.
+        # Algorithm 3 is applied to each q with at least one candidate that is not screened out.
+        # Algorithm 4 is then applied to the candidates that Algorithm 3 chose.
         best = [
             choose_among(survivors[targets[survivors] == q]) for q in np.unique(targets[survivors])
         ]
@@ -145,14 +169,18 @@ class SilhouetteRule(SelectionRule):
         return Decision(chosen=chosen, best_rank=best_rank, removed=removed)
 
     def explain(self, table: CandidateTable) -> SearchStory:
-        """Return the silhouettes over q, each with its best rank, and over the ranks at q."""
+        """Return an explanation of the choice, with up to two curves.
+
+        The first curve shows the silhouette of each q at its best rank. The second curve shows the
+        silhouette of each rank at the chosen q.
+        """
         chosen = chosen_row(table)
         q = int(table["n_features_target"][chosen])
         rows_of_q = np.flatnonzero(table["n_features_target"] == q)
         best_rows = _best_row_of_each_target(table)
         has_several_ranks = np.unique(table["rank"]).size > 1
         curves = []
-        # A curve with a single point would show nothing to choose from.
+        # A curve is omitted if it would have a single point, since there was nothing to choose.
         if best_rows.size > 1:
             heading = "Which number of features?"
             if has_several_ranks:
@@ -174,7 +202,11 @@ class SilhouetteRule(SelectionRule):
         )
 
     def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
-        """Return a sentence on the best of the other candidates with as many clusters."""
+        """Return a sentence about the best of the candidates that were not chosen.
+
+        Only candidates with `n_clusters` clusters are compared. The best of them is the one with
+        the largest silhouette. If the table has only one row, return an empty string.
+        """
         others = np.flatnonzero(~table["chosen"] & (table["n_leaves"] == n_clusters))
         if not others.size:
             is_only_candidate = table["chosen"].size == 1
@@ -188,36 +220,37 @@ class SilhouetteRule(SelectionRule):
 
 
 def _best_row_of_each_target(table: CandidateTable) -> Index:
-    """Return the row that represents each q, in increasing order of q.
+    """Return the row of the best rank for each number of features q, in increasing order of q.
 
-    It is that of Algorithm 3 or, where all ranks are screened out, the one with most leaves and the
-    largest silhouette.
+    The best rank is the one that Algorithm 3 chose. If all candidates of a q are screened out, it
+    is the rank with the largest number of leaves, and in a tie the one with the largest silhouette.
     """
     targets = table["n_features_target"]
-    # In increasing order of importance, as `lexsort` takes its keys.
+    # `lexsort` expects its keys in increasing order of importance.
     keys = ("silhouette", "n_leaves", "screened_out", "best_rank", "chosen")
     order = np.lexsort([~table[key] if key == "screened_out" else table[key] for key in keys])
-    # Rows come from the worst to the best: of each q, the last one is kept.
+    # The rows are sorted from the worst to the best, so the dict keeps the best row of each q.
     best = {int(targets[i]): int(i) for i in order}
     return np.array([best[q] for q in sorted(best)], dtype=np.intp)
 
 
 def _silhouette_curve(table: CandidateTable, rows: Index, *, over: str, heading: str) -> Curve:
-    """Return the silhouettes of some rows of the table as a curve.
+    """Return the silhouettes of selected candidates as a curve.
 
     Parameters
     ----------
     table : mapping of str to ndarray
         Table of candidates.
     rows : ndarray of shape (m,)
-        Rows to show.
+        Row numbers of the candidates to show.
     over : {"rank", "n_features_target"}
-        Column of the tick labels.
+        Column of the table that provides the tick labels.
     heading : str
         Title of the plot.
     """
     by_rank = over == "rank"
-    # Notes give the rank of each point, which is redundant if it is on the axis or always the same.
+    # The note next to a point gives its rank. Notes are omitted if the rank is shown on the axis or
+    # is the same for all candidates.
     has_notes = not by_rank and np.unique(table["rank"]).size > 1
     return Curve(
         heading=heading,
@@ -236,7 +269,10 @@ def _silhouette_curve(table: CandidateTable, rows: Index, *, over: str, heading:
 
 
 def _candidate_state(table: CandidateTable, row: int) -> CandidateState:
-    """Return whether a candidate was screened out, removed as a local minimum, or kept."""
+    """Return the state of a candidate.
+
+    The state is "screened out", "removed" (by Algorithm 3 or 4, as a local minimum) or "kept".
+    """
     if table["screened_out"][row]:
         return "screened out"
     return "removed" if table["removed"][row] else "kept"
@@ -244,14 +280,14 @@ def _candidate_state(table: CandidateTable, row: int) -> CandidateState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The chosen one of a sequence of candidates, and those that were removed before.
+    """The choice of Algorithm 3 or 4 from a sequence of candidates.
 
     Attributes
     ----------
     position : int
-        Position of the chosen candidate.
+        Position of the chosen candidate in the sequence.
     removed : tuple of int
-        Positions of the local minima, in the order of their removal.
+        Positions of the candidates that were removed as local minima, in the order of removal.
     """
 
     position: int
@@ -259,23 +295,23 @@ class Choice:
 
 
 def iterative_choice(silhouettes: Sequence[float]) -> Choice:
-    """Choose a candidate by its silhouette (Algorithm 3 for ranks, Algorithm 4 for q).
+    """Return the candidate that Algorithm 3 (for ranks) or Algorithm 4 (for q) chooses.
 
-    As long as the silhouettes both rise and fall, their last local minimum is removed: of two
-    minima, the one with the smaller rank (or q) is kept. End points count as local minima;
-    otherwise a sequence with a single peak would never become monotone. If the remaining
-    silhouettes never rise, the first candidate is chosen; if they never fall, the one just after
-    the largest rise.
+    As long as the sequence of silhouettes is not monotone, its last local minimum is removed. End
+    points can be local minima too; otherwise a sequence with a single peak would never become
+    monotone. If the remaining silhouettes never rise, the first candidate is chosen. If they never
+    fall, the candidate just after the largest rise is chosen.
 
     Parameters
     ----------
     silhouettes : sequence of float
-        Average silhouettes in increasing order of rank (or q).
+        Average silhouettes of the candidates, in increasing order of rank (or q).
     """
     remaining, removed = list(range(len(silhouettes))), list[int]()
     while True:
         rises = np.diff([silhouettes[i] for i in remaining])
-        # First, so that equal values choose the smallest rank; `all` is also true of no rises.
+        # This condition is tested first, so that the smallest rank (or q) is chosen if all values
+        # are equal. It is also true for a single candidate.
         if np.all(rises <= 0):
             return Choice(position=remaining[0], removed=tuple(removed))
         if np.all(rises >= 0):
@@ -284,23 +320,26 @@ def iterative_choice(silhouettes: Sequence[float]) -> Choice:
 
 
 def _last_local_minimum(rises: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
-    """Return the position of the last local minimum of values with the given differences."""
-    # End points have no neighbour on one side, where the condition counts as met.
+    """Return the position of the last local minimum of a sequence, given its differences.
+
+    `rises` contains the differences between successive values.
+    """
+    # A value is a local minimum if neither neighbour is smaller. End points have one neighbour.
     falls_into = np.append(True, rises <= 0)
     rises_from = np.append(rises >= 0, True)
     return int(np.flatnonzero(falls_into & rises_from)[-1])
 
 
 def reference_number_of_clusters(leaf_counts: Sequence[int]) -> int:
-    """Return the default K, at least two.
+    """Return the default reference number of clusters K, which is at least two.
 
-    All candidates are compared at the same K. With several candidate q, it is therefore the largest
-    number of leaves that at least two of them reach.
+    The same K is used for all numbers of features q. It is the largest number of leaves that is
+    reached for at least two values of q, or for the only value if there is one.
 
     Parameters
     ----------
     leaf_counts : sequence of int
-        Largest number of leaves for each candidate q.
+        For each q, the largest number of leaves (clusters) of its pruned trees.
     """
     largest_first = sorted(leaf_counts, reverse=True)
     second_largest = largest_first[min(1, len(largest_first) - 1)]

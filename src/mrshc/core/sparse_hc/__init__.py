@@ -1,1 +1,1 @@
-"""Sparse hierarchical clustering of Witten and Tibshirani (2010): weights of features."""
+"""Feature weights of the sparse hierarchical clustering of Witten and Tibshirani (2010)."""

@@ -1,8 +1,9 @@
 """Sparse hierarchical clustering of Witten and Tibshirani (2010), and its permutation gap.
 
-Let D hold the distance of each pair of samples in each feature (`pair_distances`). The method
-maximises u'Dw subject to |u|_2 <= 1, |w|_2 <= 1, |w|_1 <= bound and w >= 0, and clusters the
-samples on the dissimilarity u.
+Let D be the matrix of the distance of each pair of samples (rows) in each feature (columns); see
+the module `pair_distances`. The method maximises u'Dw subject to |u|_2 <= 1, |w|_2 <= 1,
+|w|_1 <= bound and w >= 0. The vector w contains the weights of the features. The vector u has one
+entry for each pair of samples and is used as the dissimilarity for hierarchical clustering.
 
 References
 ----------
@@ -25,35 +26,37 @@ from mrshc.core.parallel import ProgressCallback, StepCounter, run_in_parallel
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.sparse_pca.l1_path import bisect_l1_bound
 
-# Largest number of permuted distances that a worker keeps in memory (256 MB in double precision);
-# larger matrices are computed again in each pass. Results do not depend on it, since the
-# permutations are drawn again from the same seeds.
+# Largest number of permuted distances that a worker keeps in memory (256 MB in double precision). A
+# larger matrix is computed again whenever it is needed. The value does not affect the result, since
+# the permutations are drawn again with the same seeds.
 _MAX_KEPT_DISTANCES = 1 << 25
 
-# The part of the weighted distances that is orthogonal to an earlier solution counts as rounding
-# errors if its norm is below this fraction of the whole: far above the precision of double, far
-# below any structure of interest.
+# The part of the weighted distances that is orthogonal to an earlier solution counts as zero if its
+# norm is at most this fraction of the norm of the weighted distances. The fraction is far above the
+# rounding errors of double precision and far below any structure of interest.
 _RELATIVE_ZERO = 1e-10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SparseWeights:
-    """Weights of features under one L1 bound.
+    """Feature weights w of sparse hierarchical clustering under one L1 bound.
 
     Attributes
     ----------
     indices : ndarray of shape (q,)
-        Features with a non-zero weight, increasing.
+        Indices of the q features with a non-zero weight, in increasing order.
     weights : ndarray of shape (q,)
-        Their weights: positive, of unit length.
+        Weights of these features. They are positive, and the L2 norm of the vector is one, or less
+        if several features are exactly tied.
     criterion : float
-        u'Dw, each pair of samples counted once.
+        Value of the criterion u'Dw, where D contains the distance of each pair of samples in each
+        feature, and each pair is counted once.
     l1_bound : float
-        Bound on the L1 norm of the weights.
+        Upper bound on the L1 norm of the weights.
     n_iter : int
-        Number of iterations.
+        Number of iterations of the alternating algorithm.
     converged : bool
-        Whether the alternation converged.
+        Whether the alternating algorithm converged.
     """
 
     indices: Index
@@ -65,29 +68,30 @@ class SparseWeights:
 
 
 class WeightPath:
-    """Sparse weights of one data set for any L1 bound, each computed at most once.
+    """Feature weights of sparse hierarchical clustering for one data set and any L1 bound.
 
-    Only the weights are kept. The dissimilarity matrix of a solution is computed again when it is
-    asked for.
+    The weights w and the dissimilarity u maximise u'Dw, where D contains the distance of each pair
+    of samples in each feature. The weights for an L1 bound are computed once and stored. The
+    dissimilarity is not stored; it is computed from the weights whenever it is needed.
 
     Parameters
     ----------
     pairs : PairDistances
         The matrix D.
     orthogonal_to : ndarray of shape (n_samples, n_samples) or None, default=None
-        Dissimilarity of an earlier solution, to which u is kept orthogonal: the complementary
-        clustering of Witten and Tibshirani.
+        Dissimilarity of an earlier solution. If given, u is kept orthogonal to it, which gives the
+        complementary clustering of Witten and Tibshirani (2010).
     max_iter : int
-        Largest number of iterations.
+        Largest number of iterations of the alternating algorithm.
     tol : float
-        The alternation has converged when the L1 norm of the change of u, relative to that of u,
-        is at most `tol`.
+        The algorithm has converged when the L1 norm of the change of u is at most `tol` times the
+        L1 norm of u.
 
     Attributes
     ----------
-    exhausted : bool
-        Whether the part of the distances that is orthogonal to the earlier solution consists of
-        rounding errors only.
+    is_exhausted : bool
+        Whether the part of the distances that is orthogonal to the earlier solution is zero up to
+        rounding errors.
     """
 
     def __init__(
@@ -103,7 +107,7 @@ class WeightPath:
         self._max_iter = max_iter
         self._tol = tol
         self._solved: dict[float, SparseWeights] = {}
-        # Every bound starts from equal weights, so the first step is common to all of them.
+        # The algorithm starts from equal weights, so its first step is the same for all L1 bounds.
         p = pairs.shape[1]
         self._first_u, norm = self._unit_dissimilarity(np.arange(p), np.ones(p))
         self.is_exhausted = self._orthogonal_to is not None and (
@@ -112,18 +116,25 @@ class WeightPath:
         self._first_slopes = pairs.slopes(self._first_u)
 
     def solve(self, l1_bound: float) -> SparseWeights:
-        """Return the weights under an L1 bound."""
+        """Return the feature weights under an L1 bound."""
         if l1_bound not in self._solved:
             self._solved[l1_bound] = self._alternate(l1_bound)
         return self._solved[l1_bound]
 
     def dissimilarity(self, solution: SparseWeights) -> Float:
-        """Return the dissimilarity of samples for given weights, (n, n), of Frobenius norm one."""
-        # The matrix holds each pair twice, the unit vector u once.
+        """Return the dissimilarity matrix of the samples for given feature weights.
+
+        The matrix has the shape (n_samples, n_samples) and Frobenius norm one.
+        """
+        # The division is needed because the matrix contains each pair of samples twice, whereas the
+        # unit vector u contains each pair once.
         return self._unit_dissimilarity(solution.indices, solution.weights)[0] / np.sqrt(2)
 
     def search(self, q: int) -> SparseWeights:
-        """Return the weights of the L1 bound with q non-zero weights, or the closest number."""
+        """Return feature weights with q non-zero entries, or with the closest number found.
+
+        The L1 bound is determined by bisection.
+        """
         max_bound = float(np.sqrt(self._pairs.shape[1]))
         bound, _ = bisect_l1_bound(
             lambda bound, _: self.solve(bound).indices, q, max_bound=max_bound, tolerance=0
@@ -131,17 +142,23 @@ class WeightPath:
         return self.solve(bound)
 
     def _alternate(self, l1_bound: float) -> SparseWeights:
-        """Alternate u = Dw / |Dw|_2 and w = soft(D'u, delta) / |.|_2 under an L1 bound."""
+        """Return the feature weights under an L1 bound, computed by the alternating algorithm.
+
+        The algorithm alternates between u = Dw / |Dw|_2 and w = s / |s|_2, where s is the positive
+        part of D'u - delta, and delta >= 0 is the smallest threshold for which w meets the bound.
+        """
         u, slopes = self._first_u, self._first_slopes
         n_iter, converged = 0, False
         while True:
-            # Weights are non-negative, but slopes may be negative if u is kept orthogonal.
+            # Weights must not be negative, but the slopes D'u can be negative if u is kept
+            # orthogonal to an earlier solution.
             indices, weights = sparse_direction(np.maximum(slopes, 0.0), l1_bound)
             old = u
             u, criterion = self._unit_dissimilarity(indices, weights)
             n_iter += 1
             converged = np.abs(u - old).sum() <= self._tol * np.abs(old).sum()
-            # Tested before D'u, which takes a pass over the data and would not be used any more.
+            # The loop ends here, before D'u is computed: D'u would take a pass over the data and
+            # would not be used.
             if converged or n_iter == self._max_iter:
                 break
             slopes = self._pairs.slopes(u)
@@ -155,35 +172,51 @@ class WeightPath:
         )
 
     def _unit_dissimilarity(self, indices: Index, weights: Float) -> tuple[Float, float]:
-        """Return Dw as an (n, n) matrix at unit length, each pair counted once, and its length."""
+        """Return Dw, scaled to unit norm, and the norm of Dw before scaling.
+
+        Dw is represented as a symmetric matrix of shape (n_samples, n_samples). The norm is
+        Euclidean and counts each pair of samples once. If u has to be orthogonal to an earlier
+        solution, the component in the direction of that solution is subtracted from Dw first.
+        """
         u = self._pairs.weighted_distances(indices, weights)
         if self._orthogonal_to is not None:
-            # The sum counts each pair twice.
+            # The inner product is half of the sum, since the sum counts each pair twice.
             u -= self._orthogonal_to * (np.sum(self._orthogonal_to * u) / 2)
         norm = _pair_norm(u)
         return (u / norm if norm > 0 else u), norm
 
 
 def _pair_norm(u: Float) -> float:
-    """Return the Euclidean norm of a symmetric (n, n) matrix, each pair counted once."""
+    """Return the Euclidean norm of the entries above the diagonal of a symmetric matrix.
+
+    The diagonal of the matrix must be zero.
+    """
     return float(np.linalg.norm(u) / np.sqrt(2))
 
 
 def _normalise(u: Float) -> Float:
-    """Return a symmetric (n, n) matrix at unit length, each pair counted once."""
+    """Return a symmetric matrix, scaled such that the entries above the diagonal have unit norm.
+
+    The diagonal of the matrix must be zero.
+    """
     return u / _pair_norm(u)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PermutationGap:
-    """The criterion on the data compared with that on permuted distances, for each L1 bound.
+    """The permutation gap of sparse hierarchical clustering for each of several L1 bounds.
+
+    The criterion of the clustering on the data is compared with the criterion on permuted
+    distances.
 
     Attributes
     ----------
     gap : ndarray of shape (n_bounds,)
-        Logarithm of the criterion minus its mean over permutations.
+        Logarithm of the criterion on the data, minus the mean over all permutations of the
+        logarithm of the criterion on permuted distances.
     standard_deviation : ndarray of shape (n_bounds,)
-        Of the logarithm of the criterion over permutations.
+        Standard deviation, over all permutations, of the logarithm of the criterion on permuted
+        distances.
     """
 
     gap: Float
@@ -191,7 +224,7 @@ class PermutationGap:
 
     @property
     def best_position(self) -> int:
-        """Position of the bound with the largest gap."""
+        """Position of the L1 bound with the largest gap, counted from zero."""
         return int(np.argmax(self.gap))
 
 
@@ -206,31 +239,36 @@ def permutation_gap(
     n_jobs: int | None,
     progress: ProgressCallback,
 ) -> PermutationGap:
-    """Compare solutions with those on permuted D, each of whose columns is permuted on its own.
+    """Return the permutation gap of sparse hierarchical clustering for several L1 bounds.
+
+    The matrix D contains the distance of each pair of samples (rows) in each feature (columns). In
+    each permutation, the entries of every column of D are permuted independently of the other
+    columns, and feature weights are computed for all L1 bounds.
 
     Parameters
     ----------
     pairs : PairDistances
         The matrix D.
     solutions : sequence of SparseWeights
-        Solutions on D, one for each L1 bound to compare.
+        Feature weights computed from D, one solution for each L1 bound.
     n_permutations : int
-        Number of permuted matrices.
+        Number of permutations.
     entropy : int
-        Seed of all permutations.
+        Seed of the random permutations.
     max_iter : int
-        Largest number of iterations of each alternation.
+        Largest number of iterations of the alternating algorithm.
     tol : float
-        Relative change of u at which an alternation has converged.
+        The algorithm has converged when the L1 norm of the change of the dissimilarity u is at
+        most `tol` times the L1 norm of u.
     n_jobs : int or None
-        Number of workers.
+        Number of parallel workers.
     progress : callable
-        Called with the numbers of finished and of all permutations.
+        Function that is called as ``progress(n_finished, n_permutations)`` after each permutation.
 
     Returns
     -------
     gap : PermutationGap
-        One entry for each solution.
+        Gap and standard deviation for each solution.
     """
     steps = StepCounter(total=n_permutations, report=progress)
     arguments = (
@@ -245,7 +283,8 @@ def permutation_gap(
         for permutation in range(n_permutations)
     )
     logs = []
-    # An open file cannot be pickled: out-of-core data are shared between threads instead.
+    # Out-of-core data are read from an open file, which cannot be sent to another process. The
+    # tasks then run in threads.
     tasks = run_in_parallel(
         permuted_criteria, arguments, n_jobs=n_jobs, share_memory=not pairs.in_memory
     )
@@ -268,29 +307,33 @@ def permuted_criteria(
     max_iter: int,
     tol: float,
 ) -> Float:
-    """Return the criterion for each L1 bound on one permutation of D.
+    """Return the criterion u'Dw for each L1 bound, on one permutation of the matrix D.
 
-    The alternations for all bounds advance together, so that each pass over the permuted distances
-    serves all of them.
+    The matrix D contains the distance of each pair of samples (rows) in each feature (columns).
+    The entries of each column are permuted independently of the other columns. All L1 bounds are
+    processed in the same iterations, so the permuted distances are read once in each step rather
+    than once for each bound.
 
     Parameters
     ----------
     pairs : PairDistances
         The matrix D.
     l1_bounds : sequence of float
-        Bounds on the L1 norm of the weights.
+        Upper bounds on the L1 norm of the feature weights w.
     entropy : int
-        Seed of all permutations.
+        Seed of the random permutations.
     permutation : int
-        Number of the permutation, from zero.
+        Number of the permutation, counted from zero.
     max_iter : int
-        Largest number of iterations.
+        Largest number of iterations of the alternating algorithm.
     tol : float
-        Relative change of u at which an alternation has converged.
+        The algorithm has converged when the L1 norm of the change of u is at most `tol` times the
+        L1 norm of u.
 
     Returns
     -------
     criteria : ndarray of shape (n_bounds,)
+        Value of the criterion for each L1 bound.
     """
     permuted = _PermutedPairs(pairs, entropy, permutation)
     p = pairs.shape[1]
@@ -299,12 +342,14 @@ def permuted_criteria(
     slopes = np.repeat(permuted.multiply_transposed(u[:, :1]), len(l1_bounds), axis=1)
     bounds = np.asarray(l1_bounds, dtype=np.float64)
     criteria = np.empty(bounds.size)
-    # Columns of u and of the slopes belong to the bounds that have not converged yet.
+    # `active` contains the positions of the bounds for which the algorithm has not yet converged.
+    # The columns of `u` and `slopes` belong to these bounds.
     active = np.arange(bounds.size)
     for _ in range(max_iter):
         weights = np.zeros((p, active.size))
         for k, bound in enumerate(active):
-            # Distances and u are not negative, so the slopes need no clipping at zero.
+            # Negative slopes need not be set to zero: distances and u are not negative, so the
+            # slopes D'u are not negative either.
             indices, values = sparse_direction(slopes[:, k], bounds[bound])
             weights[indices, k] = values
         old, u = u, permuted.multiply(weights)
@@ -319,16 +364,18 @@ def permuted_criteria(
 
 
 class _PermutedPairs:
-    """D with the entries of each column in a random order of their own.
+    """The matrix D after an independent random permutation of the entries of each column.
+
+    D contains the distance of each pair of samples (rows) in each feature (columns).
 
     Parameters
     ----------
     pairs : PairDistances
         The matrix D.
     entropy : int
-        Seed of all permutations.
+        Seed of the random permutations.
     permutation : int
-        Number of the permutation.
+        Number of the permutation, counted from zero.
     """
 
     def __init__(self, pairs: PairDistances, entropy: int, permutation: int) -> None:
@@ -340,24 +387,34 @@ class _PermutedPairs:
         self._kept_blocks = list(self._permute_blocks()) if is_small else None
 
     def multiply(self, weights: Float) -> Float:
-        """Return the product with weights, (features, bounds), as (pairs, bounds)."""
+        """Return the product of the permuted matrix with an array of feature weights.
+
+        The array `weights` has the shape (n_features, n_bounds), the result (n_pairs, n_bounds).
+        """
         total = np.zeros((self._n_pairs, weights.shape[1]))
         for block, distances in self._blocks():
             total += distances.T @ weights[block]
         return total
 
     def multiply_transposed(self, u: Float) -> Float:
-        """Return the transposed product with u, (pairs, bounds), as (features, bounds)."""
+        """Return the product of the transposed permuted matrix with an array u.
+
+        The array `u` has the shape (n_pairs, n_bounds), the result (n_features, n_bounds).
+        """
         return np.concatenate([distances @ u for _, distances in self._blocks()])
 
     def _blocks(self) -> Iterator[tuple[slice, Float]]:
-        """Yield blocks of features with their permuted distances, (features, pairs)."""
+        """Yield blocks of features and their permuted distances, from memory if possible.
+
+        The distances of a block are an array of shape (n_features_in_block, n_pairs).
+        """
         return self._permute_blocks() if self._kept_blocks is None else iter(self._kept_blocks)
 
     def _permute_blocks(self) -> Iterator[tuple[slice, Float]]:
-        """Yield blocks of features with their permuted distances, computed from the data."""
+        """Yield blocks of features and their permuted distances, computed from the data."""
         entropy, permutation = self._seed
         for k, block in enumerate(column_blocks(self._n_pairs, self._pairs.shape[1])):
-            # A stream for each block: it is the same in every pass and in every worker.
+            # Each block has its own random stream, which gives the same permutations in every pass
+            # and in every worker.
             rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(permutation, k)))
             yield block, rng.permuted(self._pairs.feature_distances(block), axis=1)

@@ -1,9 +1,9 @@
-"""Products with the matrix of pairwise distances in each feature, which is never formed.
+"""Products with the matrix D of pairwise distances in each feature.
 
-D has a row for each pair of samples and a column for each feature: the distance of the pair in that
-feature. Sparse hierarchical clustering needs Dw, the weighted distances between samples, and D'u, a
-quadratic form for each feature. Both are computed from matrix products of the data, in blocks of
-features.
+D has a row for each pair of samples and a column for each feature. An entry is the distance of the
+pair of samples in the feature. Sparse hierarchical clustering needs two products: Dw, the distances
+between samples with feature weights w, and D'u, with one value for each feature. Both products are
+computed directly from the data, in blocks of features, so the large matrix D is not stored.
 """
 
 from __future__ import annotations
@@ -25,25 +25,27 @@ from mrshc.core.kernels.absolute_differences import (
 )
 from mrshc.core.trees.tree import Metric
 
-# Up to this fraction of the features, the columns with a weight are read on their own; above it, a
-# pass over all columns is used instead. Not tuned: it affects the time, and results only by the
-# order of additions.
+# If at most this fraction of the features has a non-zero weight, only their columns are read;
+# otherwise all columns are read in one pass. The value has not been tuned. It affects the
+# computation time; it affects results only through the order of additions (rounding errors).
 _MAX_FRACTION_READ_SINGLY = 1 / 8
 
 
 class PairDistances:
-    """Products with the matrix D of one data set, in multiples of `unit`.
+    """Products with the matrix D of the distance of each pair of samples in each feature.
 
-    A missing cell (NaN) removes the pairs of its sample from its feature. The distance of a pair in
-    the other features is multiplied by p over the number of features observed in both samples, as
-    in R's sparcl.
+    D has a row for each pair of samples and a column for each feature. If a value is missing (NaN),
+    the distances of its sample to all other samples in its feature are zero. To compensate, the
+    distances of a pair of samples are multiplied by the number of all features and divided by the
+    number of features that are observed in both samples. The R package sparcl uses the same
+    correction.
 
     Parameters
     ----------
     data : DataMatrix
         The data, (n_samples, n_features).
     metric : {"sqeuclidean", "cityblock"}
-        Distance in one feature: squared or absolute difference.
+        Distance of two samples in one feature: their squared or absolute difference.
     n_threads : int, default=1
         Number of threads for passes over the data.
 
@@ -54,10 +56,11 @@ class PairDistances:
     in_memory : bool
         Whether the data are an array in memory.
     unit : float
-        Products times `unit` are in the units of the data (squared for "sqeuclidean").
-    shared : ndarray of shape (n_samples, n_samples) or None
-        For each pair of samples the number of features observed in both; None if no cell is
-        missing.
+        All distances are divided by `unit`. Multiply products by `unit` to obtain values on the
+        scale of the data (or its square for "sqeuclidean").
+    n_shared_features : ndarray of shape (n_samples, n_samples) or None
+        For each pair of samples, the number of features that are observed in both samples; None if
+        no value is missing.
     """
 
     def __init__(self, data: DataMatrix, metric: Metric, *, n_threads: int = 1) -> None:
@@ -67,14 +70,15 @@ class PairDistances:
         self._data = data
         self._passes = Passes(data, n_threads=n_threads, n_passes=1)
         self._metric = metric
-        # The alternation multiplies distances with each other: fourth powers of very large or very
-        # small data would overflow or underflow. Division by a power of two is exact.
+        # Sparse hierarchical clustering multiplies distances with each other. Without scaling,
+        # fourth powers of very large or very small data would overflow or underflow. The data are
+        # divided by a power of two, since this division is exact.
         spread = summary.highest - summary.lowest
         length = float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
         self.unit = length if metric == "cityblock" else length**2
-        # Distances do not depend on the centre, but their rounding errors do. Medians, since one
-        # outlier could move a mean so far away that the differences of all other samples would be
-        # lost to cancellation.
+        # Columns are centred, which does not change the distances but reduces rounding errors.
+        # Medians are used because an outlier could move the mean of a column so far from all other
+        # values that cancellation would destroy their differences.
         has_missing = summary.has_missing
         function = partial(_medians_and_shared_counts, has_missing=has_missing)
         medians, shared = zip(*self._passes.map(function), strict=True)
@@ -84,31 +88,35 @@ class PairDistances:
         self.n_shared_features: Float | None = np.sum(shared, axis=0) if has_missing else None
         self._missing_scale = None
         if self.n_shared_features is not None:
-            # Pairs without a common feature have a distance of zero; the scale must stay finite.
+            # The maximum avoids a division by zero for pairs of samples without a shared feature.
+            # The distance of such a pair is zero.
             self._missing_scale = self.shape[1] / np.maximum(self.n_shared_features, 1.0)
 
     @property
     def n_passes(self) -> int:
-        """Number of passes over the data so far, including that for their summary."""
+        """Number of passes over the data so far, including the pass for the summary of the data."""
         return self._passes.n_passes
 
     @property
     def incomparable_pair(self) -> tuple[int, int] | None:
-        """Two samples without a feature observed in both; None if there are none."""
+        """Indices of two samples without a feature that is observed in both of them.
+
+        The value is None if all pairs of samples have such a feature.
+        """
         if self.n_shared_features is None or self.n_shared_features.min() > 0:
             return None
         i, j = np.unravel_index(int(self.n_shared_features.argmin()), self.n_shared_features.shape)
         return int(i), int(j)
 
     def weighted_distances(self, indices: Index, weights: Float) -> Float:
-        """Return Dw as (n, n) distances.
+        """Return the weighted distances Dw as a matrix of shape (n_samples, n_samples).
 
         Parameters
         ----------
         indices : ndarray of shape (q,)
-            Features with a non-zero weight.
+            Indices of the q features with a non-zero weight.
         weights : ndarray of shape (q,)
-            Their weights, not negative.
+            Weights of these features. They must not be negative.
         """
         n, p = self.shape
         total = np.zeros((n, n))
@@ -130,19 +138,26 @@ class PairDistances:
                 )
         if self._missing_scale is not None:
             total *= self._missing_scale
-            # With missing cells, the distance of a sample to itself is a difference of two sums
-            # that are added up in different ways.
+            # With missing values, the distance of a sample to itself is the difference of two sums
+            # with different rounding errors, so it may not be exactly zero.
             np.fill_diagonal(total, 0.0)
         return total
 
     def slopes(self, u: Float) -> Float:
-        """Return D'u, one value for each feature, for a symmetric (n, n) matrix u."""
+        """Return D'u, an array with one value for each feature.
+
+        `u` is a symmetric matrix of shape (n_samples, n_samples), with one value for each pair of
+        samples.
+        """
         scaled = u if self._missing_scale is None else u * self._missing_scale
         function = partial(_block_slopes, scaling=self._scaling, u=scaled, metric=self._metric)
         return np.concatenate(list(self._passes.map(function)))
 
     def feature_distances(self, block: slice) -> Float:
-        """Return the transposed columns of D for a block of features, (features, pairs)."""
+        """Return the distances of all pairs of samples in each feature of a block.
+
+        The result has the shape (n_features_in_block, n_pairs): its rows are columns of D.
+        """
         indices = np.arange(block.start, block.stop)
         values, observed = self._scaling.subset(indices)(self._data.columns(indices), 0, np)
         i, j = np.triu_indices(values.shape[0], 1)
@@ -160,11 +175,11 @@ class _ColumnScaling:
     Attributes
     ----------
     center : ndarray of shape (n_features,)
-        Subtracted from each column.
+        Value that is subtracted from each column.
     length : float
-        All columns are divided by it.
+        Value by which all columns are divided.
     has_missing : bool
-        Whether some cells are missing.
+        Whether some values of the data are missing.
     """
 
     center: Float
@@ -172,18 +187,19 @@ class _ColumnScaling:
     has_missing: bool
 
     def subset(self, indices: Index) -> _ColumnScaling:
-        """Return the scaling of some columns."""
+        """Return the centring and scaling of the columns at `indices`."""
         return replace(self, center=self.center[indices])
 
     def __call__(self, block: Any, start: int, xp: Any) -> tuple[Any, Any]:
-        """Scale a block of columns, the first of which is column `start`.
+        """Centre and scale a block of b columns, the first of which is column `start`.
 
         Returns
         -------
         values : array of shape (n_samples, b)
-            Scaled columns, zero in missing cells.
+            Centred and scaled columns. Missing values are replaced by zero.
         observed : array of shape (n_samples, b) or None
-            One in observed cells, zero in missing ones; None if no cell is missing.
+            One where a value is observed and zero where it is missing; None if the data have no
+            missing values.
         """
         center = to_device_of(block, self.center[start : start + block.shape[1]], xp)
         values = (xp.astype(block, xp.float64) - center) / self.length
@@ -196,11 +212,18 @@ class _ColumnScaling:
 def _medians_and_shared_counts(
     block: Any, _: int, xp: Any, *, has_missing: bool
 ) -> tuple[Float, Float | None]:
-    """Return the medians of columns, and for each pair of samples the features observed in both."""
+    """Return the median of each column of a block, and counts of shared features.
+
+    The counts are an array of shape (n_samples, n_samples). An entry is the number of features of
+    the block that are observed in both samples. If `has_missing` is False, None is returned in
+    place of the counts.
+    """
     if xp is np and not has_missing:
-        # In double precision: the sum of two large values overflows in single precision.
+        # The medians are computed in double precision, since the sum of two large values could
+        # overflow in single precision.
         return np.median(block.astype(np.float64, copy=False), axis=0), None
-    # The array API has neither median nor nanmedian: sort, with missing cells last.
+    # The array API standard has neither median nor nanmedian. The columns are therefore sorted,
+    # with missing values last.
     missing = xp.isnan(block)
     observed = xp.astype(~missing, xp.float64)
     ranked = xp.sort(xp.astype(xp.where(missing, xp.inf, block), xp.float64), axis=0)
@@ -216,10 +239,12 @@ def _medians_and_shared_counts(
 def _block_distances(
     block: Any, start: int, xp: Any, *, scaling: _ColumnScaling, weights: Float, metric: Metric
 ) -> Float:
-    """Return the part of Dw that a block of features contributes, (n, n).
+    """Return the contribution of a block of features to the weighted distances Dw.
 
-    For squared differences it is g_i + g_j - 2 h_i'h_j, where h are the rows of the block times the
-    roots of the weights and g their squared lengths over the features observed in both samples.
+    The result has the shape (n_samples, n_samples). For squared differences, its entry (i, j) is
+    g_ij + g_ji - 2 h_i'h_j. Here h_i is row i of the block, multiplied by the square roots of the
+    weights and set to zero where values are missing. The number g_ij is the sum of the squares of
+    h_i over the features that are observed in sample j.
     """
     values, observed = scaling(block, start, xp)
     block_weights = weights[start : start + block.shape[1]]
@@ -232,24 +257,26 @@ def _block_distances(
     rooted = values * to_device_of(block, np.sqrt(block_weights), xp)
     products = rooted @ rooted.T
     if observed is None:
-        # From the same products, so that the distance of a sample to itself is exactly zero.
+        # The squared norms are taken from the diagonal of the product, so that the distance of a
+        # sample to itself is exactly zero.
         squares = xp.linalg.diagonal(products)
         sums = squares[:, None] + squares[None, :]
     else:
         squares = (rooted * rooted) @ observed.T
         sums = squares + squares.T
     distances = sums - 2.0 * products
-    # Rounding may leave small negative numbers.
+    # Rounding errors may result in small negative distances, which are set to zero.
     return to_host(xp.where(distances > 0.0, distances, 0.0))
 
 
 def _block_slopes(
     block: Any, start: int, xp: Any, *, scaling: _ColumnScaling, u: Float, metric: Metric
 ) -> Float:
-    """Return D'u for the features of a block, (b,).
+    """Return D'u for the b features of a block, an array of shape (b,).
 
-    For squared differences it is x'Lx for a feature x, where L is the Laplacian of the graph with
-    the edge weights u, restricted to the observed cells.
+    For squared differences, the value for a feature x is the quadratic form x'Lx. Here L is the
+    Laplacian matrix of the graph whose nodes are the samples with an observed value of the feature
+    and whose edge weights are the entries of u.
     """
     values, observed = scaling(block, start, xp)
     if metric == "cityblock":
@@ -260,5 +287,8 @@ def _block_slopes(
 
 
 def _features_in_rows(values: Any | None) -> Float:
-    """Return a contiguous array with features in rows, as the kernels take it; empty for None."""
+    """Return the transposed array, with features in rows, as a contiguous numpy array.
+
+    If `values` is None, return an empty array, since the compiled functions do not accept None.
+    """
     return np.empty((0, 0)) if values is None else np.ascontiguousarray(to_host(values).T)

@@ -1,1 +1,1 @@
-"""Sparse principal components: alternation, path over L1 bounds, working sets, certification."""
+"""Sparse principal components for a sequence of L1 bounds, on all columns or on working sets."""

@@ -1,9 +1,11 @@
-"""Certification that components found on working sets are optimal for all features.
+"""Certification that components computed on working sets are optimal for all features.
 
-A certifier receives the certificate of each component. For data in memory, all features take part
-and there is nothing to certify. Where a pass over the data is expensive, certificates are collected
-and checked in one pass. On a device, where a pass is cheap, each certificate is checked as soon as
-its component is found, together with the certificates of other threads that are waiting.
+A sparse component may be computed on a subset of the columns, its working set. It then has a
+certificate: conditions on all other columns under which the component is optimal for all features.
+A certifier checks these conditions. For data in memory, components are computed on all columns, and
+no check is needed. If a pass over the data is expensive, certificates are collected, and all of
+them are checked in one pass. On a device, where a pass takes little time, each certificate is
+checked as soon as its component has been computed.
 """
 
 from __future__ import annotations
@@ -25,32 +27,33 @@ from mrshc.core.data.centring import Centring
 from mrshc.core.sparse_pca.certificates import Certificate, CertificateBatch, Violations
 from mrshc.core.sparse_pca.working_sets import WorkingSets, take_columns
 
-ComponentKey = tuple[float, int]  # L1 bound, and position of the component, from zero
+ComponentKey = tuple[float, int]  # L1 bound, and position of the component, counted from zero
 
 
 class Certifier(ABC):
-    """Decides whether components found on working sets are those of all features.
+    """Base class of certifiers, which check components that were computed on working sets.
 
     Attributes
     ----------
     is_deferred : bool
-        Whether components are provisional until `check_pending` is called.
+        If True, `accept` returns True without a check, and the check is made by `check_pending`.
     """
 
     is_deferred = False
 
     @abstractmethod
     def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
-        """Return whether to use a component.
+        """Return whether a component may be used.
 
-        If not, its working set has been enlarged, and the component has to be computed again.
+        If the result is False, this method has enlarged the working set, and the caller has to
+        compute the component again.
 
         Parameters
         ----------
         key : tuple of (float, int)
             L1 bound and position of the component.
         certificate : Certificate or None
-            None if the component was found on all features.
+            Certificate of the component; None if the component was computed on all features.
         """
 
     def check_pending(self) -> list[ComponentKey]:
@@ -59,22 +62,22 @@ class Certifier(ABC):
 
 
 class NullCertifier(Certifier):
-    """Certifier of components that were found on all features."""
+    """Certifier for components that were computed on all features and need no check."""
 
     def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
-        """Accept every component."""
+        """Return True for every component."""
         return True
 
 
 class DeferredCertifier(Certifier):
-    """Certifier that collects certificates and checks all of them in one pass.
+    """Certifier that collects certificates and checks all of them in one pass over the data.
 
     Parameters
     ----------
     matrix : CentredBlocks
         The data.
     working_sets : WorkingSets
-        Updated with the outcome of each check.
+        Working sets of the components. Each check adds the columns that violate a certificate.
     """
 
     is_deferred = True
@@ -85,36 +88,38 @@ class DeferredCertifier(Certifier):
         self._pending: dict[ComponentKey, Certificate] = {}
 
     def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
-        """Accept a component provisionally."""
+        """Store the certificate for `check_pending`, and return True."""
         assert certificate is not None
-        # A component that is computed again replaces its earlier certificate.
+        # If the component has been computed again, its new certificate replaces the old one.
         self._pending[key] = certificate
         return True
 
     def check_pending(self) -> list[ComponentKey]:
-        """Check all deferred certificates; return the keys of the components that fail."""
+        """Check all collected certificates; return the keys of the components that fail."""
         keys, certificates = list(self._pending), list(self._pending.values())
         self._pending.clear()
         outcomes = check_certificates(self._matrix, certificates)
-        # Sets of certificates that hold are stored too: neighbouring L1 bounds start from them.
+        # Working sets are stored even if their certificates hold, since computations at
+        # neighbouring L1 bounds start from these working sets.
         for (l1_bound, position), outcome in zip(keys, outcomes, strict=True):
             self._working_sets.update(l1_bound, position, outcome.working_set)
-        # Sorted, so that the outcome does not depend on the order in which threads finish.
+        # The keys are sorted because their order would otherwise depend on which thread was first.
         return sorted(key for key, outcome in zip(keys, outcomes, strict=True) if not outcome.holds)
 
 
 class ImmediateCertifier(Certifier):
-    """Certifier that checks each certificate as soon as its component is found.
+    """Certifier that checks each certificate as soon as its component has been computed.
 
-    Threads that wait at the same time share a pass. The number of passes therefore depends on the
-    timing of the threads; the components do not.
+    The certificates of threads that wait at the same time are checked in the same pass over the
+    data. The number of passes therefore depends on the timing of the threads, but the components
+    do not.
 
     Parameters
     ----------
     matrix : CentredBlocks
         The data.
     working_sets : WorkingSets
-        Updated with the outcome of each check.
+        Working sets of the components. Each check adds the columns that violate a certificate.
     """
 
     def __init__(self, matrix: CentredBlocks, working_sets: WorkingSets) -> None:
@@ -124,12 +129,15 @@ class ImmediateCertifier(Certifier):
         self._pass_lock = Lock()
 
     def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
-        """Return whether a certificate holds; if not, the working set has been enlarged."""
+        """Return whether a certificate holds.
+
+        If the certificate does not hold, the working set of the component is enlarged.
+        """
         assert certificate is not None
         future = Future[CheckOutcome]()
         self._waiting.put((certificate, future))
-        # The first thread to enter checks the certificates of all threads that wait by then; the
-        # others find their future done when they get the lock.
+        # The thread that acquires the lock checks all certificates in the queue. When the other
+        # threads acquire the lock, the futures of the checked certificates are already done.
         with self._pass_lock:
             if not future.done():
                 self._check_waiting()
@@ -138,12 +146,15 @@ class ImmediateCertifier(Certifier):
         return outcome.holds
 
     def _check_waiting(self) -> None:
-        """Check all certificates in the queue in one pass, and set the results of their futures."""
+        """Check all certificates in the queue in one pass, and set the results of their futures.
+
+        If the check raises an error, every future receives this error.
+        """
         certificates, futures = zip(*_drain_queue(self._waiting), strict=True)
         try:
             outcomes = check_certificates(self._matrix, certificates)
         except BaseException as error:
-            # Threads whose certificates were taken from the queue would otherwise wait forever.
+            # Without a result or an error, the threads that wait for these futures would never end.
             for future in futures:
                 future.set_exception(error)
             raise
@@ -154,7 +165,7 @@ class ImmediateCertifier(Certifier):
 def _drain_queue(queue: SimpleQueue[Any]) -> list[Any]:
     """Remove and return all entries of a queue."""
     entries = []
-    # Other threads may add entries meanwhile, so the size of the queue is not asked for.
+    # The size of the queue is not used, because other threads may add entries at the same time.
     try:
         while True:
             entries.append(queue.get_nowait())
@@ -165,29 +176,31 @@ def _drain_queue(queue: SimpleQueue[Any]) -> list[Any]:
 class CheckOutcome(NamedTuple):
     """The outcome of checking a certificate."""
 
-    working_set: Index  # that of the certificate, and the columns that violate it or nearly do
-    holds: bool
+    # (m,), columns of the working set, and columns that violate the certificate or nearly do.
+    working_set: Index
+    holds: bool  # whether no column violates the certificate
 
 
 def check_certificates(
     matrix: CentredBlocks, certificates: Sequence[Certificate]
 ) -> list[CheckOutcome]:
-    """Check certificates in one pass over all columns, and store the columns that violate them.
+    """Check certificates in one pass over all columns, and return the outcomes.
 
     Parameters
     ----------
     matrix : CentredBlocks
-        The data. Violating columns are stored in it, since the enlarged working sets need them.
+        The data. Columns that violate a certificate are stored in memory by this object, since
+        the enlarged working sets need them.
     certificates : sequence of Certificate
-        Those without a step hold trivially.
+        Certificates to check. A certificate with no iteration steps holds trivially.
 
     Returns
     -------
     outcomes : list of CheckOutcome
-        One for each certificate, in the same order.
+        Outcome for each certificate, in the order of `certificates`.
     """
     outcomes = [CheckOutcome(c.working_set, True) for c in certificates]
-    # An alternation makes no step where the residual is zero: then there is nothing to check.
+    # If the residual is zero, the alternating algorithm makes no step, and no check is needed.
     with_steps = [i for i, c in enumerate(certificates) if c.thresholds.size]
     if not with_steps:
         return outcomes
@@ -198,8 +211,9 @@ def check_certificates(
     for k, i in enumerate(with_steps):
         rows = order[ends[k] : ends[k + 1]]
         columns, products = violations.columns[rows], violations.products[rows]
-        # After a first wrong step, later iterates are wrong too and seem to need many columns.
-        # Those with the largest products are the most likely to be needed.
+        # If one step is wrong, all later steps are wrong too, and these may be violated by many
+        # columns that are not needed. The columns with the largest products are the most likely to
+        # be needed, so only these columns are added to the working set.
         largest = np.argsort(-products, kind="stable")[: certificates[i].max_violations]
         holds = bool(products.max(initial=0.0) <= 1.0)
         working_set = np.union1d(certificates[i].working_set, columns[largest])
@@ -208,14 +222,14 @@ def check_certificates(
 
 
 def _find_violations(matrix: CentredBlocks, certificates: Sequence[Certificate]) -> Violations:
-    """Return the columns that violate certificates or nearly do, from one pass over the data."""
+    """Return the columns that violate or nearly violate a certificate, found in one pass."""
     batch = CertificateBatch.from_certificates(certificates, unit=matrix.rms_column_norm)
     if matrix.certification == "deferred":
-        batch.groups  # noqa: B018 - computed once here, not by every worker
+        batch.groups  # noqa: B018 - compute the groups once here, not in every worker
     check = partial(_check_block, centring=matrix.centring, is_stored=matrix.is_stored, batch=batch)
     violations_of_blocks = list[Violations]()
     for violations, indices, columns in matrix.map_blocks(check):
-        # Stored while the block is at hand: reading the columns later would be another pass.
+        # Columns are stored while their block is in memory, which saves another pass over the data.
         matrix.store(indices, columns)
         violations_of_blocks.append(violations)
     parts = zip(*violations_of_blocks, strict=True)
@@ -225,16 +239,16 @@ def _find_violations(matrix: CentredBlocks, certificates: Sequence[Certificate])
 def _check_block(
     block: Any, start: int, xp: Any, *, centring: Centring, is_stored: Mask, batch: CertificateBatch
 ) -> tuple[Violations, Index, NDArray[Any]]:
-    """Check the columns of a block.
+    """Check the certificates of a batch for the columns of one block.
 
     Returns
     -------
     violations : Violations
-        Columns of the block that violate a certificate or nearly do.
+        Columns of the block that violate or nearly violate a certificate.
     indices : ndarray of shape (m,)
-        Those of them that are not stored yet.
+        Indices of the violating columns that are not yet stored in memory.
     columns : ndarray of shape (n_samples, m)
-        These columns, as given.
+        The columns at `indices`, before centring.
     """
     centred = centring(block, start, xp)
     missing_norms = None

@@ -1,9 +1,11 @@
-"""Certificates that a component found on a working set is optimal for all features.
+"""Certificates that a component computed on a working set is optimal for all features.
 
-A component that was found on some columns is that of all columns if no other column would have
-entered during the alternation: at each iterate u, the absolute inner product of every other column
-with u is at most the soft threshold of that step. Many certificates are checked together, in one
-matrix product for each block of columns.
+A sparse component is computed by an alternating algorithm with a score vector u and a soft
+threshold in each step. A column x has a zero loading in a step if |x'u| is at most the threshold.
+If this holds in every step for all columns outside the working set, then the component computed on
+the working set equals the component computed on all columns. The vectors u and the thresholds of
+all steps are the certificate of the component. Many certificates are checked together: for each
+block of columns, all inner products are computed in one matrix product.
 """
 
 from __future__ import annotations
@@ -25,45 +27,53 @@ from mrshc.core.kernels.leader_groups import (
     update_largest_products,
 )
 
-# Columns with a product above this multiple of a threshold are reported too: thresholds decrease a
-# little when the working set grows, and these columns would violate the next certificate. Chosen on
-# one simulated data set. It affects the number of passes, not the result.
+# Columns with an absolute inner product above this multiple of the threshold are reported too.
+# Thresholds decrease slightly when the working set grows, so such columns might violate the next
+# certificate. The value was chosen on one simulated data set. It affects the number of passes over
+# the data, but not the result.
 NEAR_VIOLATION = 0.97
 
-# Vectors within this distance of each other, in multiples of the threshold, are bounded together.
-# A larger radius gives fewer groups but looser bounds. Chosen on one simulated data set. It affects
-# the time, not the result.
+# Vectors within this distance of the centre of a group belong to the group, and the inner products
+# of all vectors of a group have a common bound. The vectors are divided by their thresholds before
+# the distance is computed. A larger radius gives fewer groups but looser bounds. The value was
+# chosen on one simulated data set. It affects the computation time, but not the result.
 _GROUP_RADIUS = 0.15
 
-# Thresholds are lowered by this relative amount, since rounding errors of inner products in double
-# precision are far below it. It can only make certification stricter.
+# Thresholds are lowered by this relative amount, so that rounding errors cannot hide a violation.
+# The relative rounding errors of inner products in double precision are much smaller. A larger
+# value would only make certification stricter.
 _RELATIVE_ROUNDING = 1e-9
 
-# A threshold of zero, where the L1 bound is inactive, is replaced by this multiple of the typical
-# length of a column. It is small enough to act as zero and large enough for quotients to be finite.
+# The threshold is zero if the L1 bound is inactive. It is then replaced by this multiple of the
+# typical length of a column, which is small enough to act as zero and large enough for quotients to
+# be finite.
 _MIN_RELATIVE_THRESHOLD = 1e-100
 
-# Inner products computed on a device at a time: 2 GB in double precision, which common devices
-# hold. It affects the memory, not the result.
+# Largest number of inner products that are computed on a device at one time. They take 2 GB in
+# double precision, which fits into the memory of common devices. The value does not affect the
+# result.
 _MAX_DEVICE_PRODUCTS = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Certificate:
-    """The thresholds that a component on a working set implies for all other columns.
+    """Conditions under which a component computed on a working set is optimal for all columns.
+
+    The certificate holds if |x'u| is at most the threshold, for every step of the computation and
+    every column x outside the working set.
 
     Attributes
     ----------
     working_set : ndarray of shape (m,)
-        Columns that the component was found on, increasing.
+        Indices of the columns from which the component was computed, in increasing order.
     scores : ndarray of shape (n_steps, n_samples)
-        The iterate u of each step of the alternation.
+        Score vector u of each step of the alternating algorithm.
     thresholds : ndarray of shape (n_steps,)
-        Soft threshold of each step: an upper limit of absolute inner products with u.
+        Soft threshold of each step.
     fill_change : float
-        Amount by which earlier components lower the value that missing cells are filled with.
+        Amount by which earlier components lower the value that replaces missing values.
     max_violations : int
-        Largest number of columns to add to the working set if the certificate fails.
+        Largest number of columns to add to the working set if the certificate does not hold.
     """
 
     working_set: Index
@@ -74,62 +84,70 @@ class Certificate:
 
 
 class Violations(NamedTuple):
-    """Columns outside the working sets whose inner products are near or above a threshold."""
+    """Columns that violate or nearly violate a certificate; entry i is one such pair."""
 
-    certificates: Index  # (m,), position of the violated certificate in its batch
-    columns: Index  # (m,)
-    products: Float  # (m,), the largest over all steps, in multiples of the threshold
+    certificates: Index  # (m,), position of the certificate in its batch
+    columns: Index  # (m,), index of the column
+    # (m,), absolute inner product of the column with u, divided by the threshold; maximum over all
+    # steps of the certificate.
+    products: Float
 
 
 class ColumnSets(NamedTuple):
-    """Sets of columns in one array: set i is columns[starts[i]:starts[i + 1]]."""
+    """Sets of column indices in one array: set i is columns[starts[i]:starts[i + 1]]."""
 
-    starts: Index  # (sets + 1,)
-    columns: Index  # increasing within each set
+    starts: Index  # (n_sets + 1,)
+    columns: Index  # column indices, in increasing order within each set
 
     @classmethod
     def from_list(cls, sets: Sequence[Index]) -> ColumnSets:
-        """Concatenate sets of columns."""
+        """Return the concatenation of the given sets of column indices."""
         sizes = [0, *(columns.size for columns in sets)]
         return cls(np.cumsum(sizes), np.concatenate(sets))
 
     def are_members(self, sets: Index, columns: Index) -> Mask:
-        """Return for each i whether columns[i] is in the set with the number sets[i]."""
+        """Return a mask whose entry i says whether columns[i] is in set number sets[i]."""
         return are_in_sets(self.starts, self.columns, sets, columns)
 
 
 class _Groups(NamedTuple):
-    """Groups of close vectors, so that one bound per column holds for all vectors of a group."""
+    """Groups of N similar vectors.
 
-    order: Index  # (N,), vectors of the first group, of the second, ...
-    ends: Index  # (groups,), end of each group in `order`
-    centres: Float  # (groups, n)
-    radii: Float  # (groups,), largest distance of a vector from its centre
-    largest_shifts: Float  # (groups,)
+    One bound on the inner product with a column is valid for all vectors of a group.
+    """
+
+    order: Index  # (N,), indices of the vectors, sorted by group
+    ends: Index  # (n_groups,), position in `order` after the last vector of each group
+    centres: Float  # (n_groups, n_samples)
+    radii: Float  # (n_groups,), largest distance of a vector from the centre of its group
+    largest_shifts: Float  # (n_groups,), largest entry of `CertificateBatch.shifts` in each group
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CertificateBatch:
     """Certificates that are checked together.
 
-    A certificate holds if no column outside its working set has an absolute inner product above
-    one with any of its vectors. Columns are divided by `unit` first, so that products of very
-    large or very small data neither overflow nor underflow.
+    A certificate consists of score vectors u with thresholds, one for each step in which a
+    component was computed on a working set. It holds if |x'u| is at most the threshold, for every
+    u and every column x outside the working set. Here, the vectors u are divided by their
+    thresholds, so all thresholds are one. In addition, the columns are divided by `unit` and the
+    vectors are multiplied by it. This avoids overflow and underflow if the data are very large or
+    very small.
 
     Attributes
     ----------
     vectors : ndarray of shape (N, n_samples)
-        Iterates u of all certificates, divided by their thresholds and multiplied by `unit`.
+        Vectors u of all certificates, divided by their thresholds and multiplied by `unit`.
     shifts : ndarray of shape (N,)
-        Absolute change of the fill of missing cells, divided by the threshold.
+        For each vector, the absolute `fill_change` of its certificate, divided by the threshold.
     owners : ndarray of shape (N,)
-        Position of the certificate that each vector belongs to.
+        Position of the certificate to which each vector belongs.
     working_sets : ColumnSets
         Working set of each certificate.
     n_certificates : int
         Number of certificates.
     unit : float
-        Typical length of a column.
+        Typical Euclidean norm of a column.
     """
 
     vectors: Float
@@ -138,13 +156,14 @@ class CertificateBatch:
     working_sets: ColumnSets
     n_certificates: int
     unit: float
-    _device_copies: list[Any] = field(default_factory=list)  # vectors and shifts, copied once
+    # Copies of the vectors and shifts on the device; the list is empty until they are first needed.
+    _device_copies: list[Any] = field(default_factory=list)
 
     @classmethod
     def from_certificates(
         cls, certificates: Sequence[Certificate], *, unit: float
     ) -> CertificateBatch:
-        """Combine certificates, each of which has at least one step."""
+        """Return a batch of certificates, each of which must have at least one step."""
         counts = [c.thresholds.size for c in certificates]
         thresholds = np.concatenate([c.thresholds for c in certificates])
         thresholds = thresholds * (1.0 - _RELATIVE_ROUNDING)
@@ -162,7 +181,7 @@ class CertificateBatch:
 
     @cached_property
     def groups(self) -> _Groups:
-        """Vectors grouped by distance. Not used on a device."""
+        """Groups of vectors that are close to each other; not used for data on a device."""
         leaders, labels = leader_clustering(self.vectors, _GROUP_RADIUS)
         distances = np.linalg.norm(self.vectors - self.vectors[leaders[labels]], axis=1)
         return _Groups(
@@ -174,19 +193,20 @@ class CertificateBatch:
         )
 
     def check(self, block: Any, missing_norms: Any, start: int, xp: Any) -> Violations:
-        """Return the columns of a block that violate a certificate or nearly do.
+        """Return the columns of a block that violate or nearly violate a certificate.
 
         Parameters
         ----------
         block : array of shape (n_samples, b)
             Centred columns.
         missing_norms : array of shape (b,) or None
-            Square root of the number of missing cells of each column; None if no cell is missing.
-            Times the change of the fill, it bounds the change of the product with a unit vector.
+            Square root of the number of missing values in each column; None if no value is
+            missing. If the value that replaces missing values changes by c, then the inner product
+            of the column with a unit vector changes by at most |c| times this root.
         start : int
-            Number of the first column of the block.
+            Index of the first column of the block in the data.
         xp : module
-            Array namespace of the block.
+            Array namespace of the block, such as numpy or torch.
         """
         find = self._near_violations_by_groups if xp is np else self._near_violations_on_device
         parts = [_NO_VIOLATIONS, *find(block, missing_norms, xp)]
@@ -198,14 +218,18 @@ class CertificateBatch:
     def _near_violations_by_groups(
         self, block: Float, missing_norms: Float | None, _: Any
     ) -> Iterator[Violations]:
-        """Yield large products: groups are bounded first, then candidates are computed exactly."""
+        """Yield pairs of a column and a certificate with a large inner product, part by part.
+
+        Upper bounds for groups of vectors are computed first. Inner products are computed exactly
+        only for groups whose bound is large.
+        """
         if missing_norms is None:
             missing_norms = np.zeros(block.shape[1])
         groups = VectorGroups(
             self.vectors, self.shifts, self.owners, self.groups.order, self.groups.ends
         )
         for part in column_blocks(*block.shape):
-            # One column after the other in memory, as the compiled loop reads them.
+            # The transposed copy stores each column contiguously, as the compiled loop reads it.
             columns = np.ascontiguousarray(block[:, part].T / self.unit)
             largest = np.zeros((self.n_certificates, columns.shape[0]))
             candidates = self._candidate_groups(columns, missing_norms[part])
@@ -214,17 +238,19 @@ class CertificateBatch:
             yield Violations(owners, near + part.start, largest[owners, near])
 
     def _candidate_groups(self, columns: Float, missing_norms: Float) -> Mask:
-        """Return which groups may have a vector with a large product, (groups, columns).
+        """Return a mask of shape (n_groups, n_columns).
 
-        For a group with the centre c and the radius r, a column x and any vector g of the group,
+        An entry is True if a vector of the group may have a large inner product with the column.
+        Let the group have centre c and radius r. For a column x and any vector g of the group,
         |g'x| <= |c'x| + r |x| by the Cauchy-Schwarz inequality.
         """
         groups = self.groups
         with np.errstate(over="ignore", invalid="ignore"):
-            # Single precision halves the time of the product: a bound need not be exact.
+            # The bound need not be exact, and single precision halves the time of the product.
             centres, single = groups.centres.astype(np.float32), columns.astype(np.float32)
-            # An inner product of n terms has a relative error of at most about n times eps; the
-            # factor 4 covers the conversion of both operands and the rounding of the bound.
+            # The rounding error of an inner product of n terms is at most about n times eps times
+            # the product of the two norms. The factor 4 covers the conversion of both vectors to
+            # single precision and the rounding of the bound itself.
             rounding = 4.0 * single.shape[1] * np.finfo(np.float32).eps
             radii = groups.radii + rounding * np.linalg.norm(centres, axis=1)
             bound = np.abs(centres @ single.T)
@@ -232,13 +258,17 @@ class CertificateBatch:
             bound += radii.astype(np.float32)[:, None] * lengths
             if missing_norms.any():
                 bound += np.outer(groups.largest_shifts, missing_norms)
-        # Negated, so that NaN from overflow in single precision counts as a candidate.
+        # Overflow in single precision may give NaN. The negated comparison is True for NaN, so the
+        # product is then computed exactly.
         return ~(bound <= NEAR_VIOLATION)
 
     def _near_violations_on_device(
         self, block: Any, missing_norms: Any, xp: Any
     ) -> Iterator[Violations]:
-        """Yield large products of all vectors: on a device, selecting groups would cost more."""
+        """Yield pairs of a column and a certificate with a large inner product, part by part.
+
+        All inner products are computed: on a device, selecting groups first would take more time.
+        """
         if not self._device_copies:
             vectors, shifts = self._padded_vectors_and_shifts()
             self._device_copies[:] = (
@@ -248,7 +278,8 @@ class CertificateBatch:
         vectors, shifts = self._device_copies
         n_vectors, n_columns = int(vectors.shape[0]), int(block.shape[1])
         n_steps = n_vectors // self.n_certificates
-        # Whole certificates at a time, so that the maximum over steps is within one slice.
+        # A slice contains all vectors of a certificate, so that the maximum over the steps of the
+        # certificate can be computed from one slice.
         step = max(1, _MAX_DEVICE_PRODUCTS // (n_columns * n_steps)) * n_steps
         for first in range(0, n_vectors, step):
             part = slice(first, min(first + step, n_vectors))
@@ -260,14 +291,16 @@ class CertificateBatch:
             yield Violations(to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j]))
 
     def _padded_vectors_and_shifts(self) -> tuple[Float, Float]:
-        """Return vectors and shifts, padded with zeros to the same number per certificate.
+        """Return the vectors and shifts with the same number of vectors for each certificate.
 
-        A zero vector has a product of zero with every column and thus violates nothing. The
-        vectors are divided by `unit`, since blocks on a device are not.
+        Zero vectors with a shift of zero are added to certificates that have fewer vectors than
+        others. Their inner product with every column is zero, so they do not affect the outcome.
+        The returned vectors are divided by `unit`, since the columns of blocks on a device are not
+        divided by `unit`.
         """
         counts = np.bincount(self.owners)
         n_steps = int(counts.max())
-        # Position of each vector within its certificate.
+        # `step` is the position of each vector within its certificate.
         step = np.arange(self.owners.size) - np.repeat(np.cumsum(counts) - counts, counts)
         vectors = np.zeros((self.n_certificates, n_steps, self.vectors.shape[1]))
         vectors[self.owners, step] = self.vectors / self.unit
@@ -280,7 +313,10 @@ _NO_VIOLATIONS = Violations(np.empty(0, np.intp), np.empty(0, np.intp), np.empty
 
 
 def _group_maxima(values: Float, labels: Index) -> Float:
-    """Return the largest of the non-negative values with each label."""
+    """Return, for each label, the largest of the values with this label.
+
+    The values must not be negative.
+    """
     largest = np.zeros(labels.max() + 1)
     np.maximum.at(largest, labels, values)
     return largest

@@ -1,4 +1,8 @@
-"""Algorithm 1: the feature set of an L1 bound, and the bound that selects q features."""
+"""Algorithm 1 of Zhang and Zamar (2014): find the L1 bound that selects q features.
+
+The features that an L1 bound selects are those with a non-zero loading on one of the first sparse
+components under this bound.
+"""
 
 from __future__ import annotations
 
@@ -33,31 +37,33 @@ from mrshc.core.sparse_pca.solvers import (
 )
 from mrshc.core.sparse_pca.working_sets import initial_pass
 
-# Bisection ends at this width of the bracket. The direction v is solved to an L1 change of 1e-7, so
-# that feature sets of closer bounds would differ by rounding only.
+# The bisection ends when the interval for the L1 bound has this width. The loading vectors are
+# computed to a tolerance of 1e-7 in L1 norm, so the feature sets of two bounds that are closer than
+# this would differ only by numerical errors.
 _MIN_BRACKET_WIDTH = 1e-7
 
-# Loadings of the first singular vector below this fraction of the largest count as zero: well above
-# rounding errors of double precision. Too large a value only costs time, since a feature set that
-# is not recognised as too large is computed.
+# A loading of the first singular vector counts as zero if it is below this fraction of the largest
+# loading. The fraction is well above the rounding errors of double precision. Too large a value
+# would increase the computation time but not change the result: some feature sets would not be
+# recognised in advance as too large, and would have to be computed.
 _ZERO_LOADING = 1e-10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FeatureSet:
-    """Features selected with one rank, and the L1 bound that selects them (Algorithm 1).
+    """The features that the sparse components under an L1 bound select (Algorithm 1).
 
     Attributes
     ----------
-    indices : ndarray of shape (q,)
-        Selected features, increasing.
+    indices : ndarray of shape (n_selected,)
+        Indices of the selected features, in increasing order.
     l1_bound : float
-        Bound on the L1 norm of each component.
+        Upper bound on the L1 norm of the loading vector of each component.
     rank : int
-        Number of components.
+        Number of sparse components.
     reached : bool
-        Whether the wanted number of features was reached; if not, this set is the closest one
-        that the bisection found.
+        Whether the number of features is within the tolerance of the target number. If not, this
+        is the set with the closest number of features among those that the bisection examined.
     """
 
     indices: Index
@@ -71,35 +77,44 @@ class _SolvedBound:
     """The components that have been computed at one L1 bound."""
 
     components: list[Component] = field(default_factory=list)
-    features: list[Index] = field(default_factory=list)  # of the first 1, 2, ... components
-    lock: Lock = field(default_factory=Lock)
+    # Entry r contains the features with a non-zero loading on any of the first r + 1 components.
+    features: list[Index] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)  # locked while components are computed
 
 
 class ComponentPath:
-    """The sparse components of one data set for any L1 bound, each computed at most once.
+    """The sparse components of one data set for any L1 bound.
 
-    Components 1, ..., r at one bound do not depend on how many follow. Searches for all numbers of
-    features and all ranks therefore share the computed components. Methods can be called from any
-    thread, except `certify` and those that call it.
+    Components are computed when they are first needed, and are then stored. The first r components
+    at a bound do not depend on how many components follow, so the searches for all numbers of
+    features and all ranks use the same stored components. A component may be computed from a subset
+    of the features; it is then certified, that is, checked to be optimal for all features.
+
+    The methods `features` and `search` may be called from several threads at the same time; all
+    other public methods must not.
 
     Parameters
     ----------
     solver : ComponentSolver
-        Computes components.
+        Object that computes components.
     certifier : Certifier
-        Certifies that they are those of all features.
+        Object that checks whether components are optimal for all features.
     """
 
     def __init__(self, solver: ComponentSolver, certifier: Certifier) -> None:
         self._solver = solver
         self._certifier = certifier
         self._bounds: dict[float, _SolvedBound] = {}
-        # Number of components that were known at a bound before some of them failed to certify.
+        # For each L1 bound at which the last check removed components, the number of components
+        # before the removal.
         self._dropped_ranks: dict[float, int] = {}
         self._lock = Lock()
 
     def components(self, l1_bound: float, rank: int) -> list[Component]:
-        """Return the first `rank` sparse components under an L1 bound, certified."""
+        """Return the first `rank` sparse components under an L1 bound.
+
+        The components are certified: they are optimal for all features.
+        """
         while True:
             components = self._solve_up_to(l1_bound, rank).components[:rank]
             if self.certify():
@@ -111,22 +126,22 @@ class ComponentPath:
         Parameters
         ----------
         l1_bound : float
-            Bound on the L1 norm of each component.
+            Upper bound on the L1 norm of the loading vector of each component.
         rank : int
             Number of components.
         stop_at : float, default=inf
-            Size at which a set is too large to be of interest.
+            The computation stops when the set is known to have `stop_at` or more features.
 
         Returns
         -------
         features : ndarray of shape (m,) or None
-            Increasing; None if there are `stop_at` features or more. In that case further
-            components need not be computed.
+            Indices of the features, in increasing order; None if there are `stop_at` or more.
 
         Notes
         -----
-        A unit vector with m non-zero entries has an L1 norm of at most the square root of m. Where
-        the bound is active, at least its square many features thus have a loading.
+        A unit vector with m non-zero entries has an L1 norm of at most the square root of m. If
+        the L1 bound is active, the number of non-zero loadings is therefore at least the square of
+        the bound. This lower limit is used to recognise large sets without computing them.
         """
         if min(l1_bound**2, self._n_unbounded_features) > stop_at:
             return None
@@ -138,16 +153,20 @@ class ComponentPath:
 
     @cached_property
     def _n_unbounded_features(self) -> int:
-        """A lower bound of the number of features with a loading where the L1 bound is inactive."""
+        """Number of features with a non-zero loading on the first component without an L1 bound.
+
+        This component is the first singular vector, so the non-zero entries of this vector are
+        counted.
+        """
         loadings = np.abs(self._solver.starts.vectors[0])
         return int(np.count_nonzero(loadings > _ZERO_LOADING * loadings.max()))
 
     def _solve_up_to(self, l1_bound: float, rank: int) -> _SolvedBound:
-        """Return the components at an L1 bound, after computing the first `rank` if necessary."""
+        """Return the components at an L1 bound; compute the first `rank` of them if necessary."""
         with self._lock:
             bound = self._bounds.setdefault(l1_bound, _SolvedBound())
-        # Other threads at the same bound wait, so that no component is computed twice; threads at
-        # other bounds do not.
+        # Threads that need the same bound wait here, so that no component is computed twice.
+        # Threads at other bounds do not wait.
         with bound.lock:
             while len(bound.components) < rank:
                 new = self._solve_next(bound.components, l1_bound)
@@ -157,18 +176,25 @@ class ComponentPath:
         return bound
 
     def _solve_next(self, earlier: list[Component], l1_bound: float) -> Component:
-        """Return the component that follows `earlier`, on working sets that grow as needed."""
+        """Return the component that follows `earlier` under an L1 bound.
+
+        The component is computed again, on a larger working set, until the certifier accepts it.
+        """
         while True:
             component, certificate = self._solver.solve(earlier, l1_bound)
             if self._certifier.accept((l1_bound, len(earlier)), certificate):
                 return component
 
     def certify(self) -> bool:
-        """Certify all provisional components, drop those that fail, and return whether none did."""
+        """Check all components that are not yet certified, and remove those that fail the check.
+
+        Return True if no component failed.
+        """
         self._dropped_ranks.clear()
         failed = self._certifier.check_pending()
-        # Later components depend on earlier ones and are dropped with them. The keys are in
-        # increasing order, so the first failure at a bound removes all that is to be removed.
+        # A component depends on the earlier components at the same bound, so it is removed if one
+        # of them fails. The keys are in increasing order: the first failure at a bound removes all
+        # components that are affected.
         for l1_bound, position in failed:
             bound = self._bounds[l1_bound]
             self._dropped_ranks.setdefault(l1_bound, len(bound.components))
@@ -176,21 +202,23 @@ class ComponentPath:
         return not failed
 
     def search(self, q: int, *, rank: int, tolerance: int = 0) -> FeatureSet:
-        """Return the feature set whose size is closest to q (Algorithm 1).
+        """Return a feature set with q features, or with the closest number found (Algorithm 1).
+
+        The set may depend on components that are not yet certified.
 
         Parameters
         ----------
         q : int
-            Wanted number of features.
+            Target number of features.
         rank : int
             Number of components.
         tolerance : int, default=0
-            Accepted deviation from q.
+            Largest accepted difference between the number of features and q.
         """
         l1_bound, indices = bisect_l1_bound(
             lambda bound, stop_at: self.features(bound, rank, stop_at=stop_at),
             q,
-            # A unit vector with p entries has an L1 norm of at most the square root of p.
+            # The L1 norm of a unit vector is at most the square root of its number of entries.
             max_bound=float(np.sqrt(self._solver.starts.vectors.shape[1])),
             tolerance=tolerance,
         )
@@ -200,12 +228,16 @@ class ComponentPath:
     def search_grid(
         self, grid: Sequence[tuple[int, int]], *, tolerance: int, n_jobs: int | None
     ) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
-        """Yield each (q, rank) of a grid with its feature set, certified."""
+        """Yield each pair (q, rank) of a grid with its feature set.
+
+        The feature sets depend only on certified components.
+        """
         if not self._certifier.is_deferred:
             yield from self._search_all(grid, tolerance, n_jobs)
             return
-        # All searches use provisional components, which are certified together in one pass. If some
-        # fail, the searches are repeated; components that did not fail are not computed again.
+        # The searches use components that are not yet certified. All of these components are then
+        # checked in one pass over the data. If some components fail, the searches are repeated;
+        # the components that passed the check are not computed again.
         is_certified = False
         while not is_certified:
             results = list(self._search_all(grid, tolerance, n_jobs))
@@ -215,9 +247,13 @@ class ComponentPath:
     def _search_all(
         self, grid: Sequence[tuple[int, int]], tolerance: int, n_jobs: int | None
     ) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
-        """Yield each (q, rank) of a grid with its feature set, perhaps provisional."""
-        # Bounds of dropped components are likely to be needed again. Searches would wait for each
-        # other at such a bound; computing them first, one bound per task, avoids that.
+        """Yield each pair (q, rank) of a grid with its feature set.
+
+        The feature sets may depend on components that are not yet certified.
+        """
+        # Components that failed certification are likely to be needed again. They are computed
+        # first, with one task for each L1 bound; otherwise several searches would have to wait for
+        # the components of the same bound.
         dropped = ({"l1_bound": bound, "rank": rank} for bound, rank in self._dropped_ranks.items())
         tasks = run_in_parallel(self.features, list(dropped), n_jobs=n_jobs, share_memory=True)
         with closing(tasks) as solved:
@@ -232,19 +268,19 @@ class ComponentPath:
 def component_path(
     matrix: CentredMatrix, *, n_components: int, max_features: int, limits: AlternationLimits
 ) -> ComponentPath:
-    """Return the path of the sparse components of a matrix, for any storage backend.
+    """Return an object that computes the sparse components of a matrix for any L1 bound.
 
     Parameters
     ----------
     matrix : CentredMatrix
-        The data.
+        The data, with any storage backend.
     n_components : int
-        Largest rank that will be asked for.
+        Largest number of components that will be needed.
     max_features : int
-        About the largest number of features that will be asked for. It affects the time, not the
-        result.
+        Approximate largest number of features that will be selected. The value affects the
+        computation time, but not the result.
     limits : AlternationLimits
-        When the alternation for a component ends.
+        Convergence tolerance and largest number of iterations for each component.
     """
     if matrix.certification == "not needed":
         array = cast(CentredArray, matrix)
@@ -261,38 +297,39 @@ def component_path(
 def bisect_l1_bound(
     features: Callable[[float, float], Index | None], q: int, *, max_bound: float, tolerance: int
 ) -> tuple[float, Index]:
-    """Find by bisection the L1 bound that selects q features.
+    """Return the L1 bound that selects q features, found by bisection, and these features.
 
-    The number of features is a step function of the bound, so some q cannot be reached. Then the
-    closest set that the bisection visited is returned, the smaller one of two equally close sets.
+    The number of selected features is a step function of the L1 bound, so it may skip q. In that
+    case the result is the set with the closest number of features among those that the bisection
+    examined. If two sets are equally close, it is the smaller one.
 
     Parameters
     ----------
     features : callable
-        Called with an L1 bound and a size at which a set is too large to be the closest one.
-        Returns the selected features, or None for a set that is too large.
+        Function that takes an L1 bound and a size limit. It returns the features that the bound
+        selects, or None if their number is equal to or above the limit.
     q : int
-        Wanted number of features.
+        Target number of features.
     max_bound : float
-        Upper end of the bracket; the lower end is 1.
+        Largest L1 bound of the search; the smallest is 1.
     tolerance : int
-        Accepted deviation from q.
+        Largest accepted difference between the number of features and q.
 
     Returns
     -------
     l1_bound : float
-        The bound.
+        The L1 bound.
     indices : ndarray of shape (m,)
-        The features that it selects.
+        Indices of the features that the L1 bound selects.
     """
     low, high = 1.0, max_bound
     closest = features(low, np.inf)
     assert closest is not None
     best = low
-    # At a bound of 1 each component loads on a single feature, or on several that tie.
+    # At a bound of 1, each component has a single non-zero loading, or several if features tie.
     if closest.size >= q:
         return best, closest
-    # A set of this size or more is further from q than the smallest set is.
+    # A set with 2 * q - closest.size features or more is not closer to q than `closest`.
     selected = features(high, 2 * q - closest.size)
     if selected is not None and selected.size <= q:
         return high, selected
@@ -310,5 +347,8 @@ def bisect_l1_bound(
 
 
 def _is_closer(indices: Index, closest: Index, q: int) -> bool:
-    """Return whether a set is closer to q features than the closest so far, or smaller in a tie."""
+    """Return whether the size of `indices` is closer to q than the size of `closest`.
+
+    If both sizes are equally close, return whether `indices` is the smaller set.
+    """
     return (abs(indices.size - q), indices.size) < (abs(closest.size - q), closest.size)

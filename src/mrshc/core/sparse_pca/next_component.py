@@ -1,10 +1,13 @@
-"""Sparse principal components by alternation.
+"""Sparse principal components by the alternating algorithm of Witten, Tibshirani and Hastie (2009).
 
-The first component maximises u'Xv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= bound. Witten,
-Tibshirani and Hastie (2009) alternate u = Xv / |Xv|_2 and v = soft(X'u, delta) / |.|_2. Here delta
-is computed exactly, not by a search to an absolute accuracy, so the result does not depend on the
-scale of X. Each further component uses the residual of X after the earlier ones, which is never
-formed.
+The first component maximises u'Xv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= bound. The
+algorithm alternates between u = Xv / |Xv|_2 and v = s / |s|_2, where s = soft(X'u, delta) and
+soft(a, delta) = sign(a) max(|a| - delta, 0). The threshold delta is computed exactly, whereas the
+authors use a numerical search with an absolute tolerance. The result therefore does not depend on
+the scale of X.
+
+Each further component is computed from the residual of X, which is X minus the earlier components.
+The residual matrix is not stored: products with it are computed from X and the earlier components.
 
 References
 ----------
@@ -35,22 +38,26 @@ from mrshc.core.kernels.screening import Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Component:
-    """One sparse component, scale * u v', where v is `weights` at `indices` and zero elsewhere.
+    """A sparse principal component of X: the matrix scale * u v'.
+
+    The vector v has the values `weights` at the positions `indices`, and is zero elsewhere.
 
     Attributes
     ----------
     u : ndarray of shape (n_samples,)
-        Scores, of unit length.
+        Scores of the samples, a vector of unit length.
     indices : ndarray of shape (m,)
-        Features with a non-zero loading, increasing.
+        Indices of the features with a non-zero loading, in increasing order.
     weights : ndarray of shape (m,)
-        Their loadings. The largest in absolute value is positive.
+        Loadings of the features at `indices`. The loading with the largest absolute value is
+        positive.
     scale : float
-        u'Xv.
+        The value u'Xv, where X is the matrix from which the component was computed: the data, or
+        the data minus the earlier components.
     n_iter : int
-        Number of iterations.
+        Number of iterations of the alternating algorithm.
     converged : bool
-        Whether the alternation converged.
+        Whether the alternating algorithm converged.
     """
 
     u: Float
@@ -63,16 +70,16 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AlternationStarts:
-    """Start vectors of the alternation: component k starts from the k-th row of `vectors`.
+    """Start vectors of the alternating algorithm that computes sparse components.
 
     Attributes
     ----------
     vectors : ndarray of shape (n_components, n_features)
-        Right vectors v.
+        Start vector v of each component, one per row.
     images : ndarray of shape (n_components, n_samples)
-        Xv for each of them.
+        Product Xv of the data matrix X with each start vector, one per row.
     noise : float
-        Length of Xv up to which it may consist of rounding errors only.
+        A vector Xv that is not longer than `noise` may consist entirely of rounding errors.
     """
 
     vectors: Float
@@ -81,14 +88,15 @@ class AlternationStarts:
 
 
 def leading_starts(matrix: CentredArray, n_components: int) -> AlternationStarts:
-    """Return the leading right singular vectors of X as start vectors.
+    """Return the leading right singular vectors of a matrix as start vectors.
 
-    A sparse component removes less of X than a full one, so there can be more components than the
-    rank of X. Those beyond the rank start from the last singular vector with a positive singular
-    value.
+    The number of sparse components can exceed the rank of the matrix, since subtracting a sparse
+    component may not reduce the rank. Components beyond the rank start from the last singular
+    vector with a positive singular value.
     """
     n, p = matrix.shape
-    # The eigenvectors of the smaller of X X' and X'X give all singular vectors.
+    # The singular vectors are computed from the eigenvectors of XX' (n x n) or of X'X (p x p),
+    # whichever of the two matrices is smaller.
     if p > n:
         left = leading_eigenvectors(matrix.gram, n_components)
         right = np.stack([matrix.multiply_transposed(u) for u in left])
@@ -100,7 +108,10 @@ def leading_starts(matrix: CentredArray, n_components: int) -> AlternationStarts
 
 
 def replace_starts_beyond_rank(starts: AlternationStarts) -> AlternationStarts:
-    """Return start vectors, those beyond the rank of X replaced by the last one within it."""
+    """Return the start vectors after replacing those beyond the rank of the data matrix.
+
+    If the matrix has rank r, the vectors after the first r are replaced by vector number r.
+    """
     order = start_order_within_rank(starts)
     return AlternationStarts(
         vectors=starts.vectors[order], images=starts.images[order], noise=starts.noise
@@ -108,48 +119,60 @@ def replace_starts_beyond_rank(starts: AlternationStarts) -> AlternationStarts:
 
 
 def start_order_within_rank(starts: AlternationStarts) -> Index:
-    """Return the start vector to use for each component: 0, 1, ..., then the last within the rank.
+    """Return the position of the start vector to use for each component.
+
+    If the data matrix has rank r, component k (counted from zero) uses start vector k if k < r,
+    and start vector r - 1 otherwise.
 
     Parameters
     ----------
-    starts : Starts
-        Start vectors in decreasing order of their singular values.
+    starts : AlternationStarts
+        Singular vectors in decreasing order of their singular values.
 
     Returns
     -------
     order : ndarray of shape (n_components,)
+        Positions in `starts`.
     """
-    # The rank is determined from the images: small eigenvalues of a Gram matrix are squares of
-    # singular values, so that half of their digits are lost to rounding.
+    # The rank is the number of vectors Xv that are longer than the rounding errors. Eigenvalues of
+    # the Gram matrix would be less accurate: they are squares of the singular values, so rounding
+    # destroys half of the significant digits of small singular values.
     is_within_rank = np.linalg.norm(starts.images, axis=1) > starts.noise
     n_starts = is_within_rank.size
     return np.minimum(np.arange(n_starts), max(int(is_within_rank.sum()) - 1, 0))
 
 
 def starts_from_vectors(matrix: CentredArray, vectors: Float) -> AlternationStarts:
-    """Return given right vectors, (n_components, n_features), as start vectors."""
+    """Return start vectors of the alternating algorithm, together with their products Xv.
+
+    The rows of `vectors`, an array of shape (n_components, n_features), are the start vectors v.
+    """
     all_columns = np.arange(matrix.shape[1])
     return starts_from_images(vectors, np.stack([matrix.multiply(all_columns, v) for v in vectors]))
 
 
 def starts_from_images(vectors: Float, images: Float) -> AlternationStarts:
-    """Return given right vectors and their products with X as start vectors.
+    """Return start vectors of the alternating algorithm, given their products with the data X.
 
     Parameters
     ----------
     vectors : ndarray of shape (n_components, n_features)
-        Right vectors v.
+        Start vector v of each component, one per row.
     images : ndarray of shape (n_components, n_samples)
-        Xv for each of them.
+        Product Xv for each start vector, one per row.
     """
     longest = float(np.linalg.norm(images, axis=1).max())
-    # The usual tolerance for the rank of a matrix: largest singular value x larger side x epsilon.
+    # This is the usual tolerance for the numerical rank of a matrix: the largest singular value
+    # times the larger dimension times the machine epsilon.
     noise = longest * max(images.shape[1], vectors.shape[1]) * float(np.finfo(np.float64).eps)
     return AlternationStarts(vectors=vectors, images=images, noise=noise)
 
 
 def leading_eigenvectors(gram: Float, count: int) -> Float:
-    """Return eigenvectors of a symmetric matrix in rows, in decreasing order of eigenvalues."""
+    """Return the eigenvectors of the `count` largest eigenvalues of a symmetric matrix.
+
+    The eigenvectors are the rows of the result, in decreasing order of their eigenvalues.
+    """
     # `eigh` returns eigenvalues in increasing order.
     _, vectors = np.linalg.eigh(gram)
     return np.ascontiguousarray(vectors[:, ::-1][:, :count].T)
@@ -167,38 +190,40 @@ def next_component(
     trace: Trace | None = None,
     record: IterateRecord | None = None,
 ) -> Component:
-    """Return the component that follows `earlier`, by alternation from its start vector.
+    """Return the sparse component that follows the components in `earlier`.
 
     Parameters
     ----------
     matrix : CentredArray
         The data X.
     earlier : sequence of Component
-        Components that come before.
-    starts : Starts
-        Start vectors; the one at the position `len(earlier)` is used.
+        The components before the one to be computed.
+    starts : AlternationStarts
+        Start vectors of all components. The vector at position ``len(earlier)`` is used.
     l1_bound : float
-        Bound on the L1 norm of v.
+        Upper bound on the L1 norm of the loading vector v.
     orthogonal : bool, default=False
-        If False, earlier components are subtracted from X (deflation). If True, X itself is used,
-        and u is kept orthogonal to the earlier u's.
+        If False, the earlier components are subtracted from X (deflation). If True, X itself is
+        used, and the score vector u is kept orthogonal to the score vectors of `earlier`.
     max_iter : int
-        Largest number of iterations.
+        Largest number of iterations of the alternating algorithm.
     tol : float
-        The alternation has converged when v changes by at most `tol` in L1 norm.
+        The algorithm has converged when the L1 norm of the change of v is at most `tol`.
     trace : Trace or None, default=None
-        Bounds from the same component at another L1 bound. They reduce the time and do not affect
-        the result. Overwritten with those of this alternation.
-    record : Record or None, default=None
-        Receives the iterates and thresholds, from which a certificate is made.
+        Record of the iterations for the same component at another L1 bound. It reduces the
+        computation time and does not affect the result. The record is overwritten with that of
+        the present computation.
+    record : IterateRecord or None, default=None
+        Arrays to which the vector u and the soft threshold of each iteration are written.
     """
     k = len(earlier)
     scores, loadings = _stack_components(matrix, earlier)
-    # The compiled loop takes contiguous arrays; rows on the columns of a working set are not.
+    # The compiled loop needs contiguous arrays, which the rows of an array restricted to a working
+    # set may not be.
     v, image = np.ascontiguousarray(starts.vectors[k]), np.ascontiguousarray(starts.images[k])
     if not orthogonal:
-        # Summed over the loaded columns only, so that rounding does not depend on the number of
-        # other columns in a working set.
+        # The sums are only over features with non-zero loadings, so rounding errors do not depend
+        # on which other columns are in the working set.
         overlaps = np.array([c.scale * float(c.weights @ v[c.indices]) for c in earlier])
         image = image - scores.T @ overlaps
     corrections = _missing_corrections(matrix, scores[:0] if orthogonal else scores, loadings)
@@ -211,7 +236,8 @@ def next_component(
         empty_record(matrix, 0) if record is None else record,
     )
     weights = result.weights
-    # The sign of a component is arbitrary: make its largest loading positive.
+    # The sign of a component is arbitrary. It is chosen such that the loading with the largest
+    # absolute value is positive.
     sign = np.sign(weights[np.argmax(np.abs(weights))]) if weights.size else 1.0
     return Component(
         u=sign * result.u,
@@ -224,27 +250,32 @@ def next_component(
 
 
 def empty_trace(matrix: CentredArray, n_iter: int) -> Trace:
-    """Return an empty trace for the first `n_iter` iterations of an alternation."""
+    """Return an empty trace, a record for the first `n_iter` iterations of a component."""
     n, p = matrix.shape
     return Trace(
         np.empty((n_iter, n)),
         np.empty((n_iter, p), np.uint8),
         np.empty(n_iter),
-        np.full(n_iter, -1.0),  # negative: not computed yet
+        np.full(n_iter, -1.0),  # a negative value marks an iteration that is not yet recorded
     )
 
 
 def empty_record(matrix: CentredArray, n_iter: int) -> IterateRecord:
-    """Return an empty record for the first `n_iter` iterations of an alternation."""
+    """Return empty arrays for the vectors u and the thresholds of the first `n_iter` iterations.
+
+    Thresholds of -1 mark iterations that have not been recorded.
+    """
     return IterateRecord(np.empty((n_iter, matrix.shape[0])), np.full(n_iter, -1.0))
 
 
 def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -> CellCorrections:
-    """Return the values to be added to the missing cells of the residual.
+    """Return the corrections of the residual at the positions of missing values.
 
-    The residual is X - L, where L = scores' loadings. A missing cell of the residual must hold the
-    mean of its observed cells. Without a correction it holds the fill of X, as precisely as the
-    data type of X allows, minus the cell of L.
+    The residual is X - L, where L is the matrix product scores' loadings. Missing values of X are
+    replaced by a fill value, the mean of the observed values. Missing values of the residual must
+    likewise be replaced by the mean of the observed values of the residual. Without corrections,
+    the residual at such a position is the fill value of X, rounded to the data type of X, minus
+    the entry of L.
     """
     k, error = scores.shape[0], matrix.fill_error
     if matrix.missing is None or (k == 0 and error is None):
@@ -259,7 +290,10 @@ def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -
 
 
 def fill_change(matrix: CentredArray, earlier: Sequence[Component]) -> float:
-    """Return the amount by which earlier components lower the mean of the observed cells."""
+    """Return the amount by which subtracting earlier components lowers the mean of the data.
+
+    The mean is taken over all observed (non-missing) values of the whole data set.
+    """
     scores, loadings = _stack_components(matrix, earlier)
     low_rank = np.empty(0)
     if matrix.missing is not None:
@@ -270,26 +304,30 @@ def fill_change(matrix: CentredArray, earlier: Sequence[Component]) -> float:
 def _observed_mean(
     matrix: CentredArray, scores: Float, loadings: Float, missing_cells: Float
 ) -> float:
-    """Return the mean of L = scores' loadings over the observed cells.
+    """Return the mean of L = scores' loadings over the positions where the data are not missing.
 
     Parameters
     ----------
     matrix : CentredArray
-        The data, which define the number of observed cells.
+        The data. Only the total number of non-missing values is used.
     scores : ndarray of shape (k, n_samples)
-        Scores of the components.
+        Scores of the k components.
     loadings : ndarray of shape (k, n_features)
-        Their loadings, times the scales.
+        Loadings of the k components, multiplied by the scales of the components.
     missing_cells : ndarray of shape (m,)
-        Values of L in the missing cells.
+        Entries of L at the positions of the missing values.
     """
-    # The sum over all cells of a matrix of rank k needs its k factors only.
+    # The sum of all entries of L follows from the row sums of the two factors.
     total = scores.sum(axis=1) @ loadings.sum(axis=1)
     return float(total - missing_cells.sum()) / matrix.n_observed
 
 
 def _stack_components(matrix: CentredArray, components: Sequence[Component]) -> tuple[Float, Float]:
-    """Return the scores, (k, n), and the loadings times the scales, (k, p), of components."""
+    """Return the scores and the scaled loadings of k components, one component per row.
+
+    The scores have the shape (k, n_samples). The loadings have the shape (k, n_features) and are
+    multiplied by the scales of the components.
+    """
     k, (n, p) = len(components), matrix.shape
     scores, loadings = np.empty((k, n)), np.zeros((k, p))
     for row, c in enumerate(components):

@@ -1,4 +1,8 @@
-"""Solvers for the next sparse component under an L1 bound, on all columns or on a working set."""
+"""Solvers, which compute the next sparse component under an L1 bound.
+
+A component is a pair of scores u and loadings v. It is computed by an alternating algorithm, either
+on all columns of the data or on a subset of the columns, the working set.
+"""
 
 from __future__ import annotations
 
@@ -22,53 +26,61 @@ from mrshc.core.sparse_pca.next_component import (
 )
 from mrshc.core.sparse_pca.working_sets import EXTRA_COLUMNS, InitialPass
 
-# Iterations that a trace covers, at one byte per feature and iteration: all iterations of `MrSHC`,
-# which makes at most 20. Later iterations run without the trace, with the same result.
+# Number of iterations that are recorded in a trace, which takes one byte per feature and iteration.
+# `MrSHC` makes at most 20 iterations by default, so its traces cover all of them. The result does
+# not depend on this number: iterations beyond it do not use the trace.
 _N_TRACED_ITERATIONS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlternationLimits:
-    """When the alternation for a component ends."""
+    """Stopping criteria of the alternating algorithm that computes a sparse component."""
 
-    max_iter: int
-    tol: float  # largest L1 norm of the change of v that counts as converged
+    max_iter: int  # largest number of iterations
+    tol: float  # the algorithm has converged if the L1 norm of the change of v is at most tol
 
 
 class Solution(NamedTuple):
-    """A component, and the certificate under which it is that of all columns, if it needs one."""
+    """A sparse component, and the certificate that has to be checked before the component is used.
+
+    If the certificate holds, a component that was computed on a working set equals the component
+    of all columns.
+    """
 
     component: Component
-    certificate: Certificate | None
+    certificate: Certificate | None  # None if the component was computed on all columns
 
 
 class ComponentSolver(ABC):
-    """Computes the component that follows some others under an L1 bound.
+    """Base class of solvers, which compute the sparse components one after the other.
 
     Attributes
     ----------
-    starts : Starts
-        Start vectors of the components, on all columns.
+    starts : AlternationStarts
+        Start vectors of all components, with one entry for each column of the data.
     """
 
     starts: AlternationStarts
 
     @abstractmethod
     def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
-        """Return the component that follows `earlier`. May be called from several threads."""
+        """Return the component that follows `earlier` under an L1 bound, and its certificate.
+
+        This method may be called from several threads at the same time.
+        """
 
 
 class FullSolver(ComponentSolver):
-    """Solver on all columns of a matrix in memory.
+    """Computes sparse components from all columns of a matrix in memory.
 
     Parameters
     ----------
     matrix : CentredArray
         The data.
-    starts : Starts
+    starts : AlternationStarts
         Start vectors of the components.
     limits : AlternationLimits
-        When the alternation ends.
+        Convergence tolerance and largest number of iterations of the alternating algorithm.
     """
 
     def __init__(
@@ -77,12 +89,16 @@ class FullSolver(ComponentSolver):
         self.starts = starts
         self._matrix = matrix
         self._limits = limits
-        # Traces that no thread uses at present, by position of the component. There are at most as
-        # many as threads. `pop` and `append` of a list are atomic, so no lock is needed.
+        # Records of iterations (traces) that no thread is using, one list for each component. No
+        # list is longer than the number of threads. `pop` and `append` of a list are atomic, so no
+        # lock is needed.
         self._idle_traces: list[list[Any]] = [[] for _ in starts.vectors]
 
     def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
-        """Return the component that follows `earlier`, without a certificate."""
+        """Return the component that follows `earlier` under an L1 bound.
+
+        The certificate is None, since the component is computed on all columns.
+        """
         idle = self._idle_traces[len(earlier)]
         trace = idle.pop() if idle else empty_trace(self._matrix, _N_TRACED_ITERATIONS)
         try:
@@ -101,16 +117,16 @@ class FullSolver(ComponentSolver):
 
 
 class WorkingSetSolver(ComponentSolver):
-    """Solver on the columns of a working set, as if there were no others.
+    """Computes sparse components from a subset of the columns, the working set.
 
     Parameters
     ----------
     matrix : CentredBlocks
-        The data, in which the columns of the working sets are stored.
+        The data. All columns of the working sets must have been stored in memory.
     initial : InitialPass
         Start vectors and working sets.
     limits : AlternationLimits
-        When the alternation ends.
+        Convergence tolerance and largest number of iterations of the alternating algorithm.
     """
 
     def __init__(
@@ -123,10 +139,11 @@ class WorkingSetSolver(ComponentSolver):
         self._limits = limits
 
     def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
-        """Return the component that follows `earlier`, and its certificate."""
+        """Return the component that follows `earlier` under an L1 bound, and its certificate."""
         columns = self._working_sets.initial_set(earlier, l1_bound)
         matrix = self._matrix.stored_columns(columns)
-        # The same components, with positions in the working set in place of feature indices.
+        # The copies of the earlier components refer to positions in the working set instead of
+        # feature indices.
         restricted = [replace(c, indices=np.searchsorted(columns, c.indices)) for c in earlier]
         change = fill_change(matrix, restricted)
         record = empty_record(matrix, self._limits.max_iter)
@@ -145,7 +162,8 @@ class WorkingSetSolver(ComponentSolver):
             scores=record.scores[was_reached],
             thresholds=record.thresholds[was_reached],
             fill_change=change,
-            # About as many columns as must have a loading: more are seldom needed.
+            # At least l1_bound**2 loadings are non-zero if the L1 bound is active. More columns
+            # than about this number seldom have to be added to the working set.
             max_violations=int(l1_bound**2) + EXTRA_COLUMNS,
         )
         return Solution(replace(component, indices=columns[component.indices]), certificate)
@@ -153,15 +171,18 @@ class WorkingSetSolver(ComponentSolver):
     def _restrict_starts(
         self, matrix: CentredArray, columns: Index, change: float
     ) -> AlternationStarts:
-        """Return the start vectors on the columns of a working set.
+        """Return the start vectors, restricted to the columns of a working set.
 
-        The images remain those of all columns, so that the first u does not depend on the working
-        set. Earlier components lower the fill of missing cells by `change`. The alternation
-        accounts for that in the columns of the working set; this method does in all others.
+        The images, which are the products Xv of the data with the start vectors v, are still
+        computed from all columns. The first vector u therefore does not depend on the working set.
+
+        Missing values are replaced by a fill value, and subtracting the earlier components lowers
+        the fill value by `change`. The alternating algorithm applies this change to the columns of
+        the working set. This method applies the change to the images, for all other columns.
         """
         vectors, images = self.starts.vectors[:, columns], self.starts.images
         if matrix.missing is not None:
-            # Subtract the change in all columns, then add it back for those of the working set.
+            # Subtract the change for all columns, then add it back for the working set.
             images = images - change * self._sums_at_missing
             self._add_fill_change(images, vectors, matrix, change)
         return replace(self.starts, vectors=vectors, images=images)
@@ -170,11 +191,15 @@ class WorkingSetSolver(ComponentSolver):
     def _add_fill_change(
         images: Float, vectors: Float, matrix: CentredArray, change: float
     ) -> None:
-        """Add a change of the missing cells of `matrix`, times the start vectors, to `images`."""
+        """Add to `images` the effect of adding `change` to every missing value of `matrix`.
+
+        The array `images` contains the product of the matrix with each start vector in `vectors`;
+        it is changed in place.
+        """
         rows, columns = matrix.missing_cells
         changes = np.full(rows.size, change)
-        # The alternation also corrects the rounding of the fill to single precision. The images
-        # were computed in double precision and do not contain this error.
+        # The alternating algorithm also corrects the error of rounding the fill value to single
+        # precision. The images were computed in double precision and do not contain this error.
         if matrix.fill_error is not None:
             changes -= matrix.fill_error
         for image, v in zip(images, vectors, strict=True):

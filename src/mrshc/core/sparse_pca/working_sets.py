@@ -1,8 +1,10 @@
-"""Working sets: the columns on which a sparse component is computed.
+"""Working sets: the subsets of columns on which sparse components are computed.
 
-Components are sparse: few columns of a large data set ever come near the soft threshold. The first
-working set of a component consists of the columns with the largest inner products with its start.
-Later ones are those that sufficed at neighbouring L1 bounds.
+Most loadings of a sparse component are zero, so the component can be computed from a subset of the
+columns. A column x can have a non-zero loading only if |x'u| exceeds a soft threshold, where u is
+the score vector. The first working set of a component consists of the columns with the largest
+|x'u|, where u is the singular vector from which the computation starts. Later working sets are
+those that were sufficient at neighbouring L1 bounds.
 """
 
 from __future__ import annotations
@@ -30,57 +32,63 @@ from mrshc.core.sparse_pca.next_component import (
     starts_from_images,
 )
 
-# Size of the first working set: the square of the L1 bound, which is the least number of columns
-# with a loading, times the first constant, plus the second. Chosen on one simulated data set. They
-# affect the number of passes and the time, not the result.
+# The size of the first working set is the first constant times the square of the L1 bound, plus the
+# second constant. If the L1 bound is active, its square is a lower limit for the number of columns
+# with a non-zero loading. Both constants were chosen on one simulated data set. They affect the
+# number of passes and the computation time, but not the result.
 _COLUMNS_PER_SQUARED_BOUND, EXTRA_COLUMNS = 4.0, 500
 
-# Each block returns its share of the columns with the largest products, times this factor, since
-# large products may be concentrated in some blocks. Not tuned: columns that are missing from the
-# first working set are added by certification, so results do not depend on it.
+# The number of columns that a block returns is proportional to the width of the block. It is
+# multiplied by this factor, since columns with large inner products may be concentrated in some
+# blocks. The factor has not been tuned. It does not affect the result, because certification adds
+# the columns that the first working set lacks.
 _BLOCK_SURPLUS = 1.5
 
 
 class WorkingSets:
-    """The working sets of one data set, by L1 bound and position of the component.
+    """The working sets of one data set, one for each L1 bound and each component.
 
     Parameters
     ----------
     largest : ndarray of shape (n_components, m)
-        For each component the columns with the largest products with its start, the largest
-        first.
+        For each component, the indices of the m columns with the largest absolute inner products
+        with the left singular vector of the component. Columns are in decreasing order of these
+        products.
     """
 
     def __init__(self, largest: Index) -> None:
         self._largest = largest
         self._sets: dict[tuple[float, int], Index] = {}
-        self._bounds: list[list[float]] = [[] for _ in largest]  # by position, increasing
+        # For each component, the L1 bounds with a stored working set, in increasing order.
+        self._bounds: list[list[float]] = [[] for _ in largest]
         self._lock = Lock()
 
     def initial_set(self, earlier: Sequence[Component], l1_bound: float) -> Index:
-        """Return the columns on which to compute the component that follows `earlier`.
+        """Return the columns from which to compute the component that follows `earlier`.
 
-        These are the working sets of the neighbouring L1 bounds, or the columns with the largest
-        products with the start if there are none, and the columns that load on `earlier`.
+        The result is the union of the working sets that are stored for the neighbouring L1 bounds
+        and the columns with a non-zero loading on a component in `earlier`. If no working set is
+        stored for this component, the columns with the largest inner products with its left
+        singular vector are used instead.
         """
         position = len(earlier)
         with self._lock:
             if bounds := self._bounds[position]:
                 above = bisect_left(bounds, l1_bound)
-                # One bound at either end of the list, two in between.
+                # There are two neighbours, or one if `l1_bound` is outside the range of the list.
                 neighbours = {bounds[max(above - 1, 0)], bounds[min(above, len(bounds) - 1)]}
                 sets = [self._sets[bound, position] for bound in sorted(neighbours)]
             else:
                 count = int(_COLUMNS_PER_SQUARED_BOUND * l1_bound**2) + EXTRA_COLUMNS
                 sets = [np.sort(self._largest[position][:count])]
         union = np.empty(0, np.intp)
-        # Columns of earlier components are needed to subtract these from the data.
+        # The columns of earlier components are needed to subtract these components from the data.
         for columns in (*sets, *(c.indices for c in earlier)):
             union = sorted_union(union, columns)
         return union
 
     def update(self, l1_bound: float, position: int, columns: Index) -> None:
-        """Store the working set of a component."""
+        """Store `columns` as the working set of the component at `position` for an L1 bound."""
         with self._lock:
             if (l1_bound, position) not in self._sets:
                 insort(self._bounds[position], l1_bound)
@@ -88,28 +96,35 @@ class WorkingSets:
 
 
 class InitialPass(NamedTuple):
-    """The result of the first pass after that for the Gram matrix."""
+    """The results of the initial pass, which follows the computation of the Gram matrix."""
 
-    starts: AlternationStarts
-    sums_at_missing: Float  # (k, n), for each sample the sum of a start over its missing cells
+    starts: AlternationStarts  # start vectors of the k components
+    # (k, n_samples), for each start vector and each sample, the sum of the entries of the vector
+    # over the features that are missing in the sample.
+    sums_at_missing: Float
     working_sets: WorkingSets
 
 
 def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int) -> InitialPass:
-    """Compute the right singular vectors in one pass, and store their columns of largest entries.
+    """Compute the leading right singular vectors in one pass over the data.
+
+    The columns with the largest entries in these vectors are stored in memory; the first working
+    sets are taken from them. The result contains the singular vectors as start vectors of the
+    sparse components.
 
     Parameters
     ----------
     matrix : CentredBlocks
-        The data. Columns with large entries are stored in it.
+        The data. The selected columns are stored in memory by this object.
     n_components : int
         Number of singular vectors.
     max_features : int
-        About the largest number of features that will be asked for.
+        Approximate largest number of features that will be selected.
     """
     left = leading_eigenvectors(matrix.gram, n_components)
-    # The bisection for q features solves bounds whose square is at most 2 q: at larger ones, too
-    # many features have a loading (see `ComponentPath.features`).
+    # The bisection for q features computes components at L1 bounds whose square is at most 2 q. At
+    # larger bounds, more than 2 q features are known to have a non-zero loading, so the components
+    # are not computed (see `ComponentPath.features`).
     count = int(_COLUMNS_PER_SQUARED_BOUND * 2 * max_features) + EXTRA_COLUMNS
     products, columns_of_blocks = [], []
     images, sums_at_missing = np.zeros(left.shape), np.zeros(left.shape)
@@ -123,8 +138,8 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
     for indices, columns in columns_of_blocks:
         matrix.store(indices, columns)
     right = np.concatenate(products, axis=1)
-    # Among stored columns only: of columns that tie, blocks may have returned others than a
-    # selection among all columns would.
+    # The selection is made only among stored columns. If several columns have equal products, a
+    # selection among all columns might choose some that were not stored.
     stored = np.flatnonzero(matrix.is_stored)
     largest = stored[_largest_positions_by_row(right[:, stored], count)]
     lengths = np.linalg.norm(right, axis=1)
@@ -137,19 +152,25 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
 
 
 class _BlockProducts(NamedTuple):
-    """The contribution of a block of columns to the initial pass."""
+    """Products of one block X of b columns with k left singular vectors u."""
 
-    products: Float  # (k, b), X'u
-    images: Float  # (k, n), the block's part of XX'u
-    sums_at_missing: Float | float  # (k, n), or zero if no cell is missing
-    indices: Index  # (m,), columns with the largest products
-    columns: NDArray[Any]  # (n, m), these columns as given
+    products: Float  # (k, b), X'u for each u
+    images: Float  # (k, n_samples), XX'u for each u
+    # (k, n_samples), for each u and each sample, the sum of the entries of X'u over the features
+    # that are missing in the sample; zero if no value is missing.
+    sums_at_missing: Float | float
+    indices: Index  # (m,), indices of the columns with the largest entries of X'u
+    columns: NDArray[Any]  # (n_samples, m), the columns at `indices`, before centring
 
 
 def _block_products(
     block: Any, start: int, xp: Any, *, centring: Centring, left: Float, share: float
 ) -> _BlockProducts:
-    """Return the products of a block of columns with the left singular vectors."""
+    """Return the products of a block of columns with the left singular vectors.
+
+    The rows of `left` are the singular vectors. `share` is the proportion of all columns that is
+    to be selected.
+    """
     centred = centring(block, start, xp)
     products = to_device_of(block, left, xp) @ centred
     images = to_host(products @ centred.T)
@@ -165,28 +186,31 @@ def _block_products(
 
 
 def take_columns(block: Any, indices: Index, xp: Any) -> NDArray[Any]:
-    """Return some columns of a block as a numpy array.
+    """Return selected columns of a block as a numpy array.
 
     Parameters
     ----------
     block : array of shape (n_samples, b)
-        Array of the namespace `xp`.
+        Array in the namespace `xp`.
     indices : ndarray of shape (m,)
-        Positions in the block.
+        Positions of the columns in the block.
     xp : module
-        Array namespace of the block.
+        Array namespace of the block, such as numpy or torch.
     """
     if xp is np:
         return block[:, indices]
-    # Selected on the device: only these columns are transferred.
+    # The columns are selected on the device, so only these columns are transferred to the host.
     return to_host(xp.take(block, to_device_of(block, indices, xp), axis=1))
 
 
 def _largest_positions_by_row(products: Float, count: int) -> Index:
-    """Return the positions of the largest absolute entries of each row, the largest first."""
+    """Return the positions of the `count` largest absolute entries of each row.
+
+    The positions of a row are in decreasing order of the absolute entries.
+    """
     magnitudes = np.abs(products)
     count = min(count, products.shape[1])
-    # Partition first, in linear time: only the selected entries have to be sorted.
+    # Partitioning takes linear time; only the selected entries have to be sorted afterwards.
     positions = np.argpartition(-magnitudes, count - 1, axis=1)[:, :count]
     selected = np.take_along_axis(magnitudes, positions, axis=1)
     order = np.argsort(-selected, axis=1, kind="stable")

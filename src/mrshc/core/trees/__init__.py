@@ -1,1 +1,1 @@
-"""Trees of samples: linkage, cuts, gap statistic, pruning, silhouette."""
+"""Hierarchical clustering trees: linkage, cuts, gap statistic, pruning and silhouette widths."""

@@ -1,8 +1,9 @@
 """The gap statistic of one group of samples.
 
-The logarithm of W_k, the dispersion within k clusters, is compared with its expectation for the
-same clustering of samples without clusters. These reference samples are uniform on a box aligned
-with the principal axes of the group.
+The group is divided into k clusters, and W_k denotes the dispersion within these clusters. The gap
+statistic compares log W_k with the mean of log W_k over simulated data sets without clusters, the
+reference data sets. Each reference data set is clustered in the same way. Its samples are uniformly
+distributed on a box that is aligned with the principal axes of the group.
 
 References
 ----------
@@ -24,41 +25,42 @@ from mrshc.core.kernels.gap import GapTestSettings, gap_test
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.trees.tree import Linkage, Metric
 
-# Rules for the number of clusters, with the names of `maxSE` of R's package cluster.
+# Rules for choosing the number of clusters. The names are those of the function `maxSE` in the R
+# package cluster.
 GapRule = Literal["Tibs2001SEmax", "firstSEmax", "globalSEmax", "firstmax", "globalmax"]
 GAP_RULES: tuple[GapRule, ...] = get_args(GapRule)
 
-# Early stopping: number of reference samples before the first check whether the decision is
-# certain, number between checks, and distance from the decision boundary, in standard errors, that
-# counts as certain. With these values, decisions hardly ever differ from those of all reference
-# samples (measured by benchmarks/bench.py).
+# Constants for early stopping: the number of reference data sets before the first check, the number
+# of reference data sets between checks, and the distance from the decision boundary, in standard
+# errors, at which the decision counts as certain. With these values, decisions hardly ever differ
+# from those based on all reference data sets (measured by benchmarks/bench.py).
 _FIRST_CHECK, _CHECK_INTERVAL, _N_STANDARD_ERRORS = 15, 10, 4.0
 
-# Smaller groups draw all reference samples. Their log W has a long tail, which a few reference
-# samples do not show, and each reference sample is cheap.
+# For groups with fewer samples, all reference data sets are simulated. In small groups, the
+# distribution of log W has a long tail, which cannot be estimated from a few reference data sets,
+# and each simulation takes little time.
 _MIN_SAMPLES_TO_STOP_EARLY = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapSettings:
-    """How a group of samples is tested.
-
-    With the default rule and two clusters, only the top split of each reference sample is computed.
+    """Settings of the gap statistic, by which a group of samples is tested for clusters.
 
     Attributes
     ----------
     linkage : str, default="complete"
-        Linkage of the trees of reference samples.
+        Linkage of the hierarchical clustering.
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
         Distance between samples.
     n_references : int, default=50
-        Number of reference samples.
+        Number of reference data sets, which are simulated without clusters.
     rule : str, default="Tibs2001SEmax"
-        Rule for the number of clusters, one of `GAP_RULES`.
+        Rule for choosing the number of clusters, one of `GAP_RULES`.
     max_clusters : int, default=2
         Largest number of clusters that is considered.
     stop_early : bool, default=True
-        Whether to draw no more reference samples once the decision is certain.
+        Whether to stop simulating reference data sets once the decision between one and two
+        clusters is practically certain.
     """
 
     linkage: Linkage = "complete"
@@ -71,20 +73,21 @@ class GapSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GapCurve:
-    """The gap statistic of a group for 1, ..., k clusters.
+    """The gap statistic of a group of samples for 1, ..., k clusters.
 
     Attributes
     ----------
     log_dispersion : ndarray of shape (k,)
-        log W of the data.
+        Logarithm of the dispersion within clusters, for the data.
     reference : ndarray of shape (n_drawn, k)
-        log W of the reference samples.
+        Logarithm of the dispersion within clusters, for each simulated reference data set.
     gap : ndarray of shape (k,)
-        Mean of `reference` minus `log_dispersion`.
+        Column means of `reference`, minus `log_dispersion`.
     standard_error : ndarray of shape (k,)
-        Simulation error of the gap, as if all `n_references` samples had been drawn.
+        Standard error of the gap: the standard deviation of each column of `reference`, times
+        sqrt(1 + 1 / B), where B is `GapSettings.n_references`.
     n_clusters : int
-        Number of clusters that the rule prefers.
+        Number of clusters that the rule of the settings chooses.
     """
 
     log_dispersion: Float
@@ -107,18 +110,18 @@ def gap_curve(
     Parameters
     ----------
     X : ndarray of shape (n, n_features)
-        Samples of the group.
+        Data of the n samples of the group.
     distances : ndarray of shape (n, n)
-        Their distances in the metric of the settings.
+        Distances between the samples, in the metric of the settings.
     partitions : sequence of ndarray of shape (n,)
-        Labels of partitions of the group into 1, 2, ... clusters.
+        Cluster labels of the samples for 1, 2, ... clusters.
     rng : numpy.random.Generator
-        Draws the reference samples.
+        Random number generator for the reference data sets.
     settings : GapSettings
-        How the group is tested.
+        Settings of the gap statistic.
     """
-    # Early stopping is defined for the comparison of one cluster with two only. Groups of few
-    # samples, or with a single feature, draw all reference samples.
+    # Early stopping is defined only for the comparison of one cluster with two. It is not used for
+    # groups with few samples or with a single feature.
     is_split_test = settings.rule == "Tibs2001SEmax" and len(partitions) == 2
     is_large = X.shape[0] >= _MIN_SAMPLES_TO_STOP_EARLY and X.shape[1] > 1
     has_checks = settings.stop_early and is_split_test and is_large
@@ -143,39 +146,46 @@ def gap_curve(
 
 
 def distance_power(metric: Metric) -> int:
-    """Return the power of a Euclidean length to which a metric is proportional."""
+    """Return the power a such that scaling all coordinates by c scales distances by c ** a."""
     return 2 if metric == "sqeuclidean" else 1
 
 
 def preferred_n_clusters(gap: Float, standard_error: Float, rule: GapRule) -> int:
-    """Return the number of clusters that a rule prefers.
+    """Return the number of clusters that a rule chooses from the gap statistic.
 
     Parameters
     ----------
     gap : ndarray of shape (k,)
         Gap statistic for 1, ..., k clusters.
     standard_error : ndarray of shape (k,)
-        Standard errors of the gap statistic.
+        Standard error of the gap statistic for 1, ..., k clusters.
     rule : str
-        One of `GAP_RULES`.
+        Name of the rule, one of `GAP_RULES`.
     """
     return _RULES[rule](gap, standard_error)
 
 
 def _first_local_maximum(gap: Float) -> int:
-    """Return the position of the first local maximum."""
+    """Return the position, counted from zero, of the first local maximum of `gap`."""
     falls = np.flatnonzero(np.diff(gap) <= 0)
     return int(falls[0]) if falls.size else gap.size - 1
 
 
 def _smallest_within_one_error(gap: Float, standard_error: Float, peak: int) -> int:
-    """Return the smallest k whose gap is within one standard error of that at `peak`."""
+    """Return the smallest number of clusters whose gap is within one standard error of the peak.
+
+    `peak` is a position in `gap`, counted from zero; only numbers of clusters up to this position
+    are considered. The standard error is the one at `peak`.
+    """
     close = np.flatnonzero(gap[: peak + 1] >= gap[peak] - standard_error[peak])
     return int(close[0]) + 1
 
 
 def _tibshirani_rule(gap: Float, standard_error: Float) -> int:
-    """Return the smallest k with gap(k) >= gap(k + 1) - se(k + 1); the largest if there is none."""
+    """Return the smallest number of clusters k with gap(k) >= gap(k + 1) - se(k + 1).
+
+    If there is no such k, return the largest number of clusters.
+    """
     sufficient = np.flatnonzero(gap[:-1] >= (gap - standard_error)[1:])
     return int(sufficient[0]) + 1 if sufficient.size else gap.size
 

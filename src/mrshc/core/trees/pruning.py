@@ -1,4 +1,6 @@
-"""Algorithm 2, multi-layer pruning: the well separated clusters of a tree.
+"""Algorithm 2 of Zhang and Zamar (2014), multi-layer pruning: find the clusters of a tree.
+
+Starting from the root, the gap statistic decides for each node of the tree whether it is split.
 
 References
 ----------
@@ -16,26 +18,26 @@ from mrshc.core.array_types import Float, Labels
 from mrshc.core.trees.gap_statistic import GapCurve, GapSettings, distance_power, gap_curve
 from mrshc.core.trees.tree import Tree
 
-# Nodes with fewer samples are leaves: two samples have a single split, whose gap statistic is the
-# same for all data up to scale.
+# Nodes with fewer samples are not split. A node with two samples can be split in only one way, and
+# the gap statistic of this split does not depend on the data.
 _MIN_SAMPLES_TO_SPLIT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrunedTree:
-    """A tree and the splits that the gap statistic supports, from the root downwards.
+    """A tree of samples, and the nodes that are split to obtain clusters.
 
-    Pruning to k leaves consists of the first k - 1 splits of unlimited pruning, so that one pruned
-    tree serves all k.
+    The leaves of the pruned tree are its clusters. To obtain at most k clusters, only the first
+    k - 1 splits are used. The same pruned tree can therefore be used for every k.
 
     Attributes
     ----------
     tree : Tree
-        The whole tree.
+        The complete tree, whose leaves are the samples.
     splits : tuple of int
-        Nodes that were split, in this order.
+        Nodes that are split, in the order of the splits.
     tests : dict of int to GapCurve
-        Gap statistic of every node that was tested.
+        Gap statistic of each node that was tested.
     """
 
     tree: Tree
@@ -44,11 +46,11 @@ class PrunedTree:
 
     @property
     def n_leaves(self) -> int:
-        """Number of leaves, the clusters that were found."""
+        """Number of leaves of the pruned tree, which is the number of clusters."""
         return len(self.splits) + 1
 
     def leaf_nodes(self, max_leaves: int) -> list[int]:
-        """Return the leaves of the pruned tree, at most `max_leaves` of them."""
+        """Return the leaf nodes of the tree after pruning it to at most `max_leaves` leaves."""
         nodes = [self.tree.root]
         for node in self.splits[: max_leaves - 1]:
             nodes.remove(node)
@@ -56,13 +58,16 @@ class PrunedTree:
         return nodes
 
     def labels(self, max_leaves: int) -> Labels:
-        """Return the cluster of each sample, with at most `max_leaves` clusters."""
+        """Return the cluster label of each sample, for at most `max_leaves` clusters."""
         return self.tree.labels(self.leaf_nodes(max_leaves))
 
 
 def cut_tree(tree: Tree, k: int) -> PrunedTree:
-    """Return a tree split into k clusters by undoing its last k - 1 merges, without any test."""
-    # Merges are numbered in their order, the last one is the root.
+    """Return a tree cut into k clusters: the last k - 1 merges are undone.
+
+    The gap statistic is not used.
+    """
+    # Nodes are numbered in the order of the merges, and the last merge forms the root.
     return PrunedTree(tree=tree, splits=tuple(range(tree.root, tree.root - k + 1, -1)), tests={})
 
 
@@ -75,36 +80,42 @@ def prune(
     entropy: int,
     max_leaves: int | None = None,
 ) -> PrunedTree:
-    """Split nodes, the highest first, while their own samples prefer more than one cluster.
+    """Return a tree after multi-layer pruning with the gap statistic (Algorithm 2).
+
+    Starting from the root, nodes are tested in decreasing order of height. A node is split if the
+    gap statistic of the samples below the node prefers more than one cluster. Its two children are
+    tested later.
 
     Parameters
     ----------
     tree : Tree
         Tree of the samples.
     X : ndarray of shape (n_samples, n_features)
-        The samples.
+        Data of the samples.
     distances : ndarray of shape (n_samples, n_samples)
-        Their distances.
+        Distances between the samples.
     settings : GapSettings
-        How nodes are tested.
+        Settings of the gap statistic.
     entropy : int
-        Seed of all reference samples.
+        Seed of the random numbers for the gap statistic.
     max_leaves : int or None, default=None
-        Largest number of leaves; None for no limit.
+        Largest number of leaves (clusters); None for no limit.
 
     Notes
     -----
-    The reference samples of a node come from a random stream of its own, keyed by the number of
-    features and the node. The decision at a node therefore depends neither on the order of the
-    tests nor on which other feature sets are tried, and equal feature sets get equal decisions.
+    The gap statistic simulates data sets without clusters. The random numbers for a node are
+    determined by `entropy`, the number of features and the number of the node. The decision at a
+    node therefore depends neither on the order of the tests nor on any other feature set, and equal
+    feature sets give equal decisions.
     """
     limit = tree.n_samples if max_leaves is None else max_leaves
-    # Samples count as duplicates if their distance is within the rounding errors of coordinates.
+    # Samples count as identical if their distance is at most `negligible`, which is the size of the
+    # rounding errors of the coordinates.
     negligible = distances.max() * np.finfo(np.float64).eps ** distance_power(settings.metric)
     active, splits, tests = {tree.root}, list[int](), dict[int, GapCurve]()
     while active and len(splits) + 1 < limit:
-        # Nodes of equal height are taken in decreasing order of their numbers, the last merge
-        # first, as in a cut of the tree.
+        # Of several nodes with equal height, the node of the last merge is tested first. A cut of
+        # the tree undoes merges in the same order.
         node = max(active, key=lambda a: (tree.height(a), a))
         active.remove(node)
         members = tree.members(node)
@@ -126,12 +137,15 @@ def prune(
 
 
 def _subtree_partitions(tree: Tree, node: int, *, max_clusters: int) -> list[Labels]:
-    """Return the labels of the samples below a node in its topmost 1, 2, ... clusters."""
+    """Return cluster labels of the samples below a node for 1, 2, ..., `max_clusters` clusters.
+
+    The partition into k clusters undoes the last k - 1 merges below the node.
+    """
     members, partitions = tree.members(node), []
     for k in range(1, min(max_clusters, members.size) + 1):
         labels = np.empty(members.size, dtype=np.intp)
         for label, cluster in enumerate(tree.cluster_nodes(k, below=node)):
-            # Members are sorted, so their positions among those of the node can be searched for.
+            # `members` is sorted, so `searchsorted` returns the positions of these samples in it.
             labels[np.searchsorted(members, tree.members(cluster))] = label
         partitions.append(labels)
     return partitions

@@ -22,29 +22,31 @@ def silhouette_widths(distances: Float, labels: Labels) -> Float:
     distances : ndarray of shape (n_samples, n_samples)
         Distances between samples, zero on the diagonal.
     labels : ndarray of shape (n_samples,)
-        Clusters 0, ..., k - 1, none of them empty.
+        Cluster labels 0, ..., k - 1 of the samples. No cluster may be empty.
 
     Returns
     -------
     widths : ndarray of shape (n_samples,)
-        (b - a) / max(a, b), where a is the mean distance to the other samples of the same cluster
-        and b the smallest mean distance to the samples of another cluster.
+        The width of a sample is (b - a) / max(a, b), where a is the mean distance to the other
+        samples of the same cluster, and b is the smallest mean distance to the samples of another
+        cluster.
 
     Notes
     -----
-    The width is zero for the only sample of a cluster, as Rousseeuw (1987) defines it, where both
-    distances are zero, and for all samples if there is only one cluster.
+    The width is zero in three cases: if the sample is the only one of its cluster, as defined by
+    Rousseeuw (1987); if a and b are both zero; and if there is only one cluster.
     """
     n, k = labels.size, int(labels.max()) + 1
     if k < 2:
         return np.zeros(n)
-    # Sums of distances to all clusters in one matrix product.
+    # One matrix product gives the sum of the distances of each sample to each cluster.
     membership = np.zeros((n, k))
     membership[np.arange(n), labels] = 1.0
     sizes = membership.sum(axis=0)
     sums = distances @ membership
     own_size = sizes[labels]
-    # The distance of a sample to itself is zero, so the sum is over the others.
+    # The sum includes the distance of the sample to itself, which is zero. The mean is therefore
+    # over the size of the cluster minus one.
     within = sums[np.arange(n), labels] / np.maximum(own_size - 1, 1)
     means = sums / sizes
     means[np.arange(n), labels] = np.inf
@@ -55,5 +57,8 @@ def silhouette_widths(distances: Float, labels: Labels) -> Float:
 
 
 def average_silhouette(distances: Float, labels: Labels) -> float:
-    """Return the mean silhouette width, by which Algorithms 3 and 4 compare feature sets."""
+    """Return the mean silhouette width over all samples.
+
+    Algorithms 3 and 4 of Zhang and Zamar (2014) compare feature sets by this value.
+    """
     return float(silhouette_widths(distances, labels).mean())

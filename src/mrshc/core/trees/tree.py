@@ -1,4 +1,4 @@
-"""Trees of samples: distances, agglomeration, validation, cuts and subtrees."""
+"""Hierarchical clustering trees: distances, agglomeration, validation, cuts and subtrees."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ Linkage = Literal["single", "complete", "average", "weighted", "ward", "centroid
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
 LINKAGES: tuple[Linkage, ...] = get_args(Linkage)
-# These three are defined by centroids of points in Euclidean space, so that they need Euclidean
-# distances; the others are defined for any dissimilarity.
+# These three linkages are defined by centroids of points in Euclidean space, so they need Euclidean
+# distances. The other linkages are defined for any dissimilarity.
 EUCLIDEAN_LINKAGES: tuple[Linkage, ...] = ("ward", "centroid", "median")
 
 
 def pairwise_distances(X: Float, metric: Metric) -> Float:
-    """Return the (n, n) matrix of distances between the rows of X."""
-    # Annotated, since scipy has no type information.
+    """Return the square matrix of the distances between the rows of X."""
+    # The variable has a type annotation because scipy provides no type information.
     distances: Float = squareform(pdist(X, metric))
     return distances
 
 
 def agglomerate(distances: Float, linkage: Linkage) -> Tree:
-    """Return the tree of samples from their distances.
+    """Return the tree of the agglomerative hierarchical clustering of samples.
 
     Parameters
     ----------
     distances : ndarray of shape (n_samples, n_samples)
-        Distances between samples. Ward's, centroid and median linkage expect squared Euclidean
-        distances.
+        Distances between samples. For Ward's, centroid and median linkage, they must be squared
+        Euclidean distances.
     linkage : str
-        One of `LINKAGES`.
+        Name of the linkage, one of `LINKAGES`.
 
     Returns
     -------
     tree : Tree
-        Heights of Ward's, centroid and median linkage are Euclidean, as in scipy.
+        The tree. For Ward's, centroid and median linkage, its heights are on the scale of
+        Euclidean distances (not squared), as in scipy.
     """
-    # Not checked: rounding may leave the matrix not exactly symmetric.
+    # The symmetry of the matrix is not checked, since rounding errors may make it slightly
+    # asymmetric.
     condensed = squareform(distances, checks=False)
     if linkage in EUCLIDEAN_LINKAGES:
         condensed = np.sqrt(condensed)
@@ -57,30 +59,32 @@ def agglomerate(distances: Float, linkage: Linkage) -> Tree:
 def check_linkage(
     linkage_matrix: ArrayLike, *, n_samples: int | None = None, name: str = "linkage_matrix"
 ) -> Float:
-    """Check that a linkage matrix is a tree, and return it as an array of floats.
+    """Return a linkage matrix as an array of floats; raise ValueError if it is not a valid tree.
 
-    Compiled code follows the nodes of a tree without checking them, so that a matrix from a file or
-    from a caller must be checked first. Heights need not increase: centroid and median linkage are
-    not monotone.
+    A linkage matrix from a file or from a caller must be checked, because compiled code uses the
+    node numbers as indices without checking them. Heights need not increase from row to row, since
+    centroid and median linkage are not monotone.
 
     Parameters
     ----------
     linkage_matrix : array-like of shape (n_samples - 1, 4)
-        In scipy's format: the two nodes that each row joins, the height and the number of samples.
+        Linkage matrix in the format of scipy. Each row contains the two nodes that are joined, the
+        height, and the number of samples below the new node.
     n_samples : int or None, default=None
-        Number of samples. If None, it is derived from the number of rows, which must be at least
-        one.
+        Number of samples. If None, it is the number of rows plus one, and there must be at least
+        one row.
     name : str, default="linkage_matrix"
-        Name of the matrix in error messages.
+        Name of the matrix for error messages.
 
     Returns
     -------
     merges : ndarray of shape (n_samples - 1, 4)
+        The linkage matrix.
 
     Raises
     ------
     ValueError
-        If the matrix is not a tree of `n_samples` samples.
+        If the matrix does not represent a tree of `n_samples` samples.
     """
     merges = _as_float_array(linkage_matrix, name)
     if n_samples is None and (merges.ndim != 2 or not len(merges)):
@@ -101,10 +105,14 @@ def check_linkage(
 
 
 def _as_float_array(values: Any, name: str) -> Float:
-    """Return values as an array of floats, or raise ValueError."""
+    """Return values as an array of floats; raise ValueError if they are not real numbers.
+
+    `name` is the name of the values in the error message.
+    """
     try:
         array = np.asarray(values)
-        # `astype` would parse text as numbers and discard the imaginary part of complex numbers.
+        # Only these types are converted: `astype` would also parse text as numbers, and discard the
+        # imaginary part of complex numbers.
         if array.dtype.kind in "biufO":
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -116,19 +124,22 @@ def _as_float_array(values: Any, name: str) -> Float:
 
 
 def _first_true(mask: Any) -> int | None:
-    """Return the position of the first True entry; None if there is none."""
+    """Return the position of the first True entry of a mask; None if all entries are False."""
     return int(mask.argmax()) if mask.any() else None
 
 
 def _check_nodes(merges: Float, name: str) -> None:
-    """Raise ValueError unless every row joins two existing nodes without a parent."""
+    """Raise ValueError unless each row joins two nodes that exist and have no parent yet.
+
+    `merges` is a linkage matrix, and `name` is its name in error messages.
+    """
     n = len(merges) + 1
     nodes = merges[:, :2]
     fractional = nodes != np.floor(nodes)
     if (row := _first_true(fractional.any(axis=1))) is not None:
         node = nodes[row][fractional[row]][0]
         raise ValueError(f"{name}: row {row} joins node {node:g}, but nodes must be whole numbers.")
-    # A row may join samples and the nodes of earlier rows only: this excludes cycles.
+    # A row may join only samples and nodes that were formed by earlier rows. This excludes cycles.
     outside = (nodes < 0) | (nodes >= n + np.arange(n - 1)[:, None])
     if (row := _first_true(outside.any(axis=1))) is not None:
         node = nodes[row][outside[row]][0]
@@ -136,7 +147,7 @@ def _check_nodes(merges: Float, name: str) -> None:
             f"{name}: row {row} joins node {node:g}, but must join two of the nodes 0 to "
             f"{n + row - 1}."
         )
-    # All nodes but the root, which has no parent.
+    # Count how often each node is joined. The root is not counted, since it has no parent.
     uses = np.bincount(nodes.astype(np.intp).ravel(), minlength=2 * n - 2)
     if (node := _first_true(uses > 1)) is not None:
         raise ValueError(
@@ -145,7 +156,11 @@ def _check_nodes(merges: Float, name: str) -> None:
 
 
 def _check_heights_and_sizes(merges: Float, name: str) -> None:
-    """Raise ValueError if a height is negative or a size is not the sum of those it joins."""
+    """Raise ValueError if a height is negative or a number of samples is wrong.
+
+    `merges` is a linkage matrix, and `name` is its name in error messages. The number of samples
+    of a node must be the sum of the numbers of the two nodes that it joins.
+    """
     n = len(merges) + 1
     if (row := _first_true(merges[:, 2] < 0)) is not None:
         raise ValueError(
@@ -163,27 +178,28 @@ def _check_heights_and_sizes(merges: Float, name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tree:
-    """A binary tree of samples.
+    """A binary tree of samples, the result of hierarchical clustering.
 
-    Nodes are numbered as in scipy: samples are the nodes 0, ..., n - 1, and merge i is the node
-    n + i.
+    Nodes are numbered as in scipy. For n samples, the samples are the nodes 0, ..., n - 1, and row
+    i of the linkage matrix forms node n + i.
 
     Attributes
     ----------
     linkage_matrix : ndarray of shape (n_samples - 1, 4)
-        In scipy's format.
+        Linkage matrix in the format of scipy. Each row contains the two nodes that are merged, the
+        height, and the number of samples below the new node.
     """
 
     linkage_matrix: Float
 
     @property
     def n_samples(self) -> int:
-        """Number of samples, the leaves of the tree."""
+        """Number of samples, which are the leaves of the tree."""
         return int(self.linkage_matrix.shape[0]) + 1
 
     @property
     def root(self) -> int:
-        """The node that contains all samples."""
+        """Number of the root, the node that contains all samples."""
         return 2 * self.n_samples - 2
 
     def children(self, node: int) -> tuple[int, int]:
@@ -198,14 +214,18 @@ class Tree:
 
     @property
     def leaf_order(self) -> Index:
-        """Samples from left to right in a dendrogram, (n,)."""
+        """Indices of the samples from left to right in a dendrogram, of shape (n_samples,)."""
         return self._leaf_spans[0]
 
     @cached_property
     def _leaf_spans(self) -> tuple[Index, Index, Index]:
-        """The leaf order, (n,), and the start and the end of each node in it, (2n - 1,)."""
-        # The samples below a node are consecutive leaves of a dendrogram. Two positions per node
-        # replace lists of members, whose total length is quadratic in n for a chain.
+        """Three arrays: the leaf order, and the start and end position of each node in this order.
+
+        For n samples, the leaf order has the shape (n,), the positions have the shape (2n - 1,).
+        """
+        # The samples below a node are consecutive in the leaf order, so two positions per node
+        # represent them. Lists of the samples below each node could need much more memory: their
+        # total length is quadratic in n if the samples are merged one at a time.
         n = self.n_samples
         sizes = np.ones(2 * n - 1, dtype=np.intp)
         sizes[n:] = self.linkage_matrix[:, 3]
@@ -216,36 +236,44 @@ class Tree:
         return order, starts, starts + sizes
 
     def members(self, node: int) -> Index:
-        """Return the samples below `node`, increasing."""
+        """Return the indices of the samples below `node`, in increasing order."""
         order, starts, ends = self._leaf_spans
         return np.sort(order[starts[node] : ends[node]])
 
     def label_ranges(self, labels: Labels) -> tuple[Index, Index]:
-        """Return the smallest and the largest label of the samples below each node, (2n - 1,)."""
+        """Return the smallest and the largest label of the samples below each node.
+
+        Both arrays have one entry for each node of the tree: the shape is (2 * n_samples - 1,).
+        """
         n = self.n_samples
         low, high = (np.concatenate([labels, np.empty(n - 1, labels.dtype)]) for _ in range(2))
-        # Children have smaller numbers than their parent, so their ranges are known by then.
+        # The children of a node have smaller numbers than the node, so the ranges of the children
+        # have already been computed.
         for node, (a, b) in enumerate(self.linkage_matrix[:, :2].astype(np.intp), start=n):
             low[node], high[node] = min(low[a], low[b]), max(high[a], high[b])
         return low, high
 
     def most_similar_branch(self, samples: Index, *, at_least: float) -> Index:
-        """Return the members of the node that is most similar to a set of samples.
+        """Return the samples below the node that is most similar to a given set of samples.
+
+        The similarity is the Jaccard index of the set and the samples below the node.
 
         Parameters
         ----------
         samples : ndarray of shape (m,)
-            The set of samples.
+            Indices of the samples of the set.
         at_least : float
-            Smallest similarity, the Jaccard index of the set and the members of the node.
+            Smallest similarity that is accepted.
 
         Returns
         -------
-        members : ndarray
-            Increasing; empty if no node is similar enough.
+        members : ndarray of shape (n_members,)
+            Indices of the samples below the node, in increasing order. The array is empty if the
+            similarity of every node is below `at_least`.
         """
         order, starts, ends = self._leaf_spans
-        # Cumulative counts along the leaf order give the intersection with all nodes at once.
+        # The number of common samples of the set and a node is the difference of two cumulative
+        # counts along the leaf order.
         counts = np.zeros(self.n_samples + 1)
         counts[1:] = np.cumsum(np.isin(order, samples))
         common = counts[ends] - counts[starts]
@@ -254,33 +282,41 @@ class Tree:
         return self.members(best) if jaccard[best] >= at_least else np.empty(0, np.intp)
 
     def cluster_nodes(self, k: int, *, below: int | None = None) -> list[int]:
-        """Return the k nodes that remain after the last k - 1 merges below a node are undone.
+        """Return the k nodes that remain after undoing the last k - 1 merges below a node.
 
-        This defines a cut into k clusters even where heights are not monotone.
+        These nodes are the clusters of a cut into k clusters. The cut is defined by the order of
+        the merges, so it exists even if the heights are not monotone.
 
         Parameters
         ----------
         k : int
             Number of clusters.
         below : int or None, default=None
-            The node; None for the root.
+            The node that is cut into clusters; None for the root.
         """
         nodes = [self.root if below is None else below]
         while len(nodes) < k:
-            # Nodes are numbered in the order of merges.
+            # Nodes are numbered in the order of the merges: the last merge has the largest number.
             last = max(nodes)
             nodes.remove(last)
             nodes.extend(self.children(last))
         return nodes
 
     def cut(self, k: int) -> Labels:
-        """Return the labels 0, ..., k - 1 of the samples, numbered by first appearance."""
+        """Return the cluster label of each sample for a cut into k clusters.
+
+        The labels are 0, ..., k - 1. Clusters are numbered in the order of their first samples.
+        """
         return self.labels(self.cluster_nodes(k))
 
     def labels(self, nodes: list[int]) -> Labels:
-        """Return the labels of the partition into some nodes, numbered by first appearance."""
+        """Return the cluster label of each sample if the clusters are the given nodes.
+
+        Each sample must be below exactly one of the nodes. Clusters are numbered from zero, in the
+        order of their first samples.
+        """
         labels = np.empty(self.n_samples, dtype=np.intp)
-        # Labels do not depend on the order of the nodes.
+        # Sorting by the first sample makes the labels independent of the order of `nodes`.
         by_first_sample = sorted((self.members(node) for node in nodes), key=lambda m: int(m[0]))
         for label, members in enumerate(by_first_sample):
             labels[members] = label
