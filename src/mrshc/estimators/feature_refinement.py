@@ -101,7 +101,7 @@ def refine_features(
 
     Returns
     -------
-    Refined
+    RefinementResult
         Object with the attributes
 
         - `supported` : bool or None. False if fewer than 5 features are associated: the data show
