@@ -39,7 +39,7 @@ _DECOMPRESSORS: dict[bytes, Callable[[Any], Any]] = {
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
 }
-COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")  # for help texts; same methods as above
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")  # suffixes of these compressed files, for help texts
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
