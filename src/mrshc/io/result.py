@@ -49,8 +49,7 @@ _MAX_LISTED_NAMES = 5
 # than a third of the values are missing, too few clusters are found (docs/beyond.md).
 _MAX_MISSING_SHARE = 0.2
 # Largest number of annotations that are drawn as bars next to a tree, and largest number of levels
-# of an annotation of text. With more bars or levels, the legend would take up more space than the
-# tree.
+# of a text annotation. With more bars or levels, the legend would take up more space than the tree.
 _MAX_BARS, _MAX_LEVELS = 5, 20
 # Smallest number that cannot be a version of the format. This number or a larger one indicates a
 # damaged file rather than a later version.
@@ -161,7 +160,7 @@ class Result:
 
     @property
     def outlier_samples_(self) -> NDArray[np.intp]:
-        """Positions of the outlying samples; empty if the fit did not detect outliers."""
+        """Positions of the outlying samples; empty if the fit did not search for outliers."""
         outliers = set(self.about["outliers"])
         return np.flatnonzero([name in outliers for name in self.samples.index])
 
@@ -344,7 +343,7 @@ def _format_selected(result: Result) -> str:
     features = result.features.loc[result.selected.columns]
     titles = [entry["name"] for entry in result.about["annotations"]["features"]]
     annotations = features[[*titles, "effect_size", *result.loadings.columns]]
-    # The column "outlying" exists only if the fit detected outliers.
+    # The column "outlying" exists only if the fit included a search for outliers.
     flags = [name for name in ("cluster", "outlying") if name in result.samples]
     samples = result.samples[[*flags, *result.sample_annotations.columns]]
     return gct(

@@ -47,7 +47,7 @@ class RowReader:
 
     def __init__(self, layout: ColumnLayout) -> None:
         self._layout = layout
-        self._parts: list[NDArray[np.float64]] = []  # each of shape (n_rows, n_columns)
+        self._parts: list[NDArray[np.float64]] = []  # shape (n_rows_in_part, n_columns)
         self.names: list[str] = []
         self.annotations: list[list[str]] = [[] for _ in layout.annotation_columns]
 
@@ -204,8 +204,8 @@ def _parse_numeric_cells(row: Row, layout: ColumnLayout) -> NDArray[np.float64]:
     Raise FlawError at the first cell in a numeric column that is not a number.
     """
     cells = layout.select_numeric_cells(row[1])
-    # This is a fast path for rows without missing values. Python accepts 1_000 as a number, but it
-    # is a mistake in a table.
+    # This is a fast path for rows without missing values. Rows with an underscore are excluded,
+    # since Python would accept 1_000 as a number.
     if layout.decimal == "." and "_" not in "".join(cells):
         with suppress(ValueError):  # missing values and mistakes are handled below
             return np.array(list(map(float, cells)))
