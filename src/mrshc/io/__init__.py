@@ -1,4 +1,4 @@
-"""Read tables of samples and features; write and read results of a clustering."""
+"""Functions that read tables of samples and features, and write and read clustering results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 # Each name is imported when it is first used: the help of the command line lists the formats of
-# tables, and must not wait for pandas and the other libraries that results need.
+# tables, and should not have to load pandas and the other libraries that results need.
 _NAMES_OF_MODULES = {
     "result": ("Result", "ResultError", "load_result"),
     "streams": ("TableError",),
@@ -32,15 +32,19 @@ _NAMES_OF_MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
+    """Return a public name, which is imported when it is first used.
+
+    Raise AttributeError if the name is not public.
+    """
     for module, names in _NAMES_OF_MODULES.items():
         if name in names:
-            # Stored as an attribute of this module, so that Python does not call this again.
+            # The value is stored as an attribute of this module, so Python does not call this
+            # function for the same name again.
             globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """Return the names of this module, including those that are not imported yet."""
+    """Return all names in this module, including names that have not been imported yet."""
     return sorted({*globals(), *__all__})

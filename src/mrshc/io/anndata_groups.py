@@ -1,4 +1,4 @@
-"""Groups in which AnnData stores a table, in HDF5 or Zarr: X, obs and var."""
+"""Reading of the HDF5 or Zarr groups in which AnnData stores a table: X, obs and var."""
 
 from __future__ import annotations
 
@@ -32,27 +32,42 @@ from mrshc.io.stored_matrix import (
 from mrshc.io.streams import FlawError
 from mrshc.io.unwritten_values import refuse_unwritten_values
 
-# Kinds of numpy that can be names: objects, bytes, Unicode, variable-width text, whole numbers.
+# numpy's codes for the types that names may have: objects, bytes, Unicode, variable-width text,
+# signed and unsigned integers.
 _NAME_KINDS = "OSUTiu"
 
 
 def read_anndata(
     path: str, group: Any, *, open_matrix: OpenMatrix, in_memory: bool | None
 ) -> RawTable:
-    """Read the table of a file; its matrix is left there if that is requested or needed.
+    """Return the table in a file or folder of AnnData.
+
+    The matrix stays on disk if `in_memory` is False, or if `in_memory` is None and the matrix takes
+    up more than half of the free memory.
 
     Parameters
     ----------
     path : str
         Name of the file or the folder.
     group : group of h5py or Zarr
-        The group of that file that holds X, obs and var.
+        The group in the file that contains X, obs and var.
     open_matrix : callable, (str, str) -> array
-        Opens a member of a file, as in `mrshc.io.formats.TableFormat`.
+        Opens a member of a file, given the names of the file and of the member, without reading the
+        values.
     in_memory : bool or None
-        As in `mrshc.io.read_table`.
+        Whether the matrix is read into memory, as in `mrshc.io.read_table`.
+
+    Returns
+    -------
+    RawTable
+        The table, with samples in rows. If the matrix stays on disk, a note says so.
+
+    Raises
+    ------
+    FlawError
+        If the content is damaged, or if the matrix can be read neither into memory nor in blocks.
     """
-    # A group without X is refused by read_anndata_group.
+    # If the group has no X, `read_anndata_group` raises the error.
     X = StoredMatrix(path, open_matrix, inside="X") if has_member(group, "X") else None
     note = None if X is None else out_of_core_note(X, in_memory)
     table = read_anndata_group(group, X=None if note is None else X)
@@ -61,17 +76,28 @@ def read_anndata(
 
 
 def read_anndata_group(group: Any, *, X: StoredMatrix | None = None) -> RawTable:
-    """Return the table of a group: samples (obs) in rows, features (var) in columns.
+    """Return the table in a group: samples (obs) in rows, features (var) in columns.
 
-    No values are read before the sizes of all parts agree, since a damaged or prepared file may
-    declare any size.
+    Values are read only after the sizes of all parts have been compared, since a damaged or
+    manipulated file may declare any size.
 
     Parameters
     ----------
     group : group of h5py or Zarr
-        Holds X, obs and var.
+        The group that contains X, obs and var.
     X : StoredMatrix or None, default=None
-        The matrix, if its values are to be left in the file; by default they are read.
+        The matrix, if the values are to stay in the file; None if the values are to be read.
+
+    Returns
+    -------
+    RawTable
+        The table, with notes on how the file was interpreted.
+
+    Raises
+    ------
+    FlawError
+        If a part is absent or damaged, if the parts differ in size, or if the matrix does not fit
+        into memory.
     """
     if absent := [name for name in ("X", "obs", "var") if not has_member(group, name)]:
         raise FlawError(
@@ -87,7 +113,8 @@ def read_anndata_group(group: Any, *, X: StoredMatrix | None = None) -> RawTable
             f"has a matrix of shape {tuple(shape)} for {obs.n_entries} samples and "
             f"{var.n_entries} features"
         )
-    # Read first: they are small, and a damaged annotation is reported before all of X is read.
+    # The annotations are read before X: they are small, and damage in them is reported without
+    # reading X.
     row_annotations, column_annotations = obs.read_annotations(), var.read_annotations()
     values: NDArray[Any] | StoredMatrix
     if X is None:
@@ -109,18 +136,22 @@ def read_anndata_group(group: Any, *, X: StoredMatrix | None = None) -> RawTable
 
 
 def _check_stored_values(node: Any, parts: CompressedParts | None) -> list[str]:
-    """Refuse a matrix whose values are not in the file; return notes on absent chunks."""
+    """Raise FlawError if the file lacks the values of a matrix; return notes on absent chunks."""
     arrays = {"X": node}
     if parts is not None:
         arrays = {"X/data": parts.data, "X/indices": parts.indices, "X/indptr": parts.indptr}
     for name, array in arrays.items():
-        # Indices and pointers may all be zero, and Zarr does not store chunks of zeros.
+        # The indices and pointers of a sparse matrix may all be zero, and Zarr does not store
+        # chunks of zeros.
         refuse_unwritten_values(array, name, may_be_empty=name in ("X/indices", "X/indptr"))
     return [note for name, array in arrays.items() for note in absent_chunk_warnings(array, name)]
 
 
 def _read_matrix(node: Any, parts: CompressedParts | None) -> NDArray[Any]:
-    """Return the values of a dense or sparse matrix as a dense array."""
+    """Return the values of a dense or sparse matrix as a dense array.
+
+    Raise FlawError if the array does not fit into memory, or if the sparse matrix is damaged.
+    """
     if parts is None:
         refuse_larger_than_memory(node.shape, node.dtype)
         return as_floats(np.asarray(node[...]))
@@ -130,15 +161,15 @@ def _read_matrix(node: Any, parts: CompressedParts | None) -> NDArray[Any]:
         matrix = parts.read_part(parts.read_pointers())
     except StructureError as error:
         raise damaged_sparse_matrix_error(error) from None
-    # Converted before it is made dense: entries for the same cell are added up, which might
-    # overflow a short integer type.
+    # The type is converted before the matrix is made dense: entries for the same cell are added up,
+    # and the sum might overflow a short integer type.
     return matrix.astype(dtype).toarray()
 
 
 def _matrix_rounding_notes(
     node: Any, parts: CompressedParts | None, values: NDArray[Any]
 ) -> list[str]:
-    """Return a note if integers of a matrix were rounded when they were converted to floats."""
+    """Return a list with one note if integers may have been rounded by the conversion to floats."""
     stored = node if parts is None else parts.data
     return rounding_notes(values) if is_integer_dtype(stored.dtype) else []
 
@@ -149,7 +180,7 @@ class _AxisTable:
     Parameters
     ----------
     group : group of h5py or Zarr
-        A data frame as AnnData writes it.
+        The group in which AnnData stores the data frame obs or var.
     name : str
         Name of the group in messages.
 
@@ -158,7 +189,12 @@ class _AxisTable:
     n_entries : int
         Number of samples or features.
     skipped_annotations : list of str
-        Annotations of unknown kinds, which `read_annotations` leaves out.
+        Annotations that `read_annotations` left out because their kind is not supported.
+
+    Raises
+    ------
+    FlawError
+        If the group is not a data frame in the format of AnnData 0.7 or later.
     """
 
     def __init__(self, group: Any, name: str) -> None:
@@ -181,11 +217,11 @@ class _AxisTable:
         self.skipped_annotations: list[str] = []
 
     def read_names(self) -> list[str]:
-        """Read the names of the samples or features."""
+        """Return the names of the samples or features."""
         return [str(name) for name in _read_list(self._names)]
 
     def read_annotations(self) -> dict[str, list[Any]]:
-        """Read the annotations by title; those of unknown kinds are left out."""
+        """Return the annotations by title; annotations of unsupported kinds are left out."""
         annotations = {}
         for title in self._read_column_order():
             where = f"{self._name}/{title}"
@@ -198,7 +234,7 @@ class _AxisTable:
         return annotations
 
     def _check_names(self) -> None:
-        """Refuse names that are not a vector of text or whole numbers."""
+        """Raise FlawError if the names are not a vector of text or whole numbers."""
         names, subject = self._names, f"the names of {self._name} must be"
         if not hasattr(names, "shape"):
             raise _damage_error(f"{subject} text, but are a group")
@@ -208,9 +244,13 @@ class _AxisTable:
             raise _damage_error(f"{subject} text, but are of type {names.dtype}")
 
     def _read_column_order(self) -> list[str]:
-        """Return the titles of the annotations in their order."""
+        """Return the titles of the annotations, in the order of the data frame.
+
+        Raise FlawError if the attribute that lists the titles is absent or not text.
+        """
         given = _get_attribute(self._group, "column-order", self._name)
-        # An attribute is a list in Zarr and an array in HDF5; other writers may store a text.
+        # The attribute is a list in Zarr and an array in HDF5. Other programs may write a single
+        # title as text.
         if isinstance(given, str):
             return [given]
         listed = (
@@ -230,24 +270,27 @@ def _damage_error(reason: str) -> FlawError:
 
 
 def _get_attribute(group: Any, title: str, name: str) -> Any:
-    """Return an attribute of a group; refuse a group without it."""
+    """Return an attribute of a group; raise FlawError if the group lacks the attribute."""
     if (value := read_attribute(group, title)) is None:
         raise _damage_error(f"{name} has no attribute {title!r}")
     return value
 
 
 def _get_member(group: Any, name: str, where: str = "") -> Any:
-    """Return a member of a group; refuse a group without it."""
+    """Return a member of a group; raise FlawError if the group lacks the member."""
     try:
         return get_member(group, name)
-    except UnsafeContentError:  # a ValueError, but with a message of its own
+    except UnsafeContentError:  # this ValueError already has a specific message
         raise
     except (KeyError, ValueError):
         raise _damage_error(f"{where or 'it'} has no member {name!r}") from None
 
 
 def _read_annotation(node: Any, where: str, *, size: int) -> list[Any] | None:
-    """Return the values of one annotation; None if it is of an unsupported kind."""
+    """Return the values of one annotation; None if its kind is not supported.
+
+    Raise FlawError if the annotation is damaged or does not have `size` values.
+    """
     kind = encoding_type(node)
     if kind == "categorical":
         return _read_categorical(node, where, size=size)
@@ -264,16 +307,20 @@ def _read_annotation(node: Any, where: str, *, size: int) -> list[Any] | None:
 
 
 def _read_categorical(node: Any, where: str, *, size: int) -> list[Any]:
-    """Return the values of a categorical annotation, None for missing ones."""
+    """Return the values of a categorical annotation, with None for missing values.
+
+    Raise FlawError if the annotation is damaged or does not have `size` values.
+    """
     categories = _check_vector(_get_member(node, "categories", where), f"{where}/categories")
     codes = _check_vector(_get_member(node, "codes", where), f"{where}/codes", size=size)
-    # The codes have as many entries as the names, whose size is checked; categories may declare any
-    # number.
+    # The number of codes equals the number of names, which has been checked. The number of
+    # categories may be anything.
     refuse_unwritten_values(categories, f"{where}/categories")
     if codes.dtype.kind not in "iu":
         raise _damage_error(f"'{where}/codes' must be whole numbers, but are of type {codes.dtype}")
     levels, values = _read_list(categories), _read_list(codes)
-    # Checked here since Python would accept codes below -1 as positions from the end.
+    # Codes below -1 must be found here, since Python would interpret them as positions from the
+    # end.
     if wrong := [code for code in values if not -1 <= code < len(levels)]:
         raise _damage_error(
             f"'{where}/codes' must be in -1 to {len(levels) - 1}, but one of them is {wrong[0]}"
@@ -282,7 +329,11 @@ def _read_categorical(node: Any, where: str, *, size: int) -> list[Any]:
 
 
 def _check_vector(node: Any, where: str, *, size: int | None = None) -> Any:
-    """Return an array, not read, if it is a vector of plain values and of the given size."""
+    """Return an array without reading it; raise FlawError if it is not a vector.
+
+    FlawError is also raised if the values are neither numbers nor text, or if `size` is given and
+    the vector has another length.
+    """
     if not hasattr(node, "shape"):
         raise _damage_error(f"{where!r} must be an array, but is a group")
     if len(node.shape) != 1 or size not in (None, node.shape[0]):
@@ -294,7 +345,7 @@ def _check_vector(node: Any, where: str, *, size: int | None = None) -> Any:
 
 
 def _read_list(node: Any) -> list[Any]:
-    """Return the values of an array as a list, bytes decoded."""
+    """Return the values of an array as a list, with bytes decoded to text."""
     return [_decode_bytes(value) for value in np.asarray(node[...]).tolist()]
 
 

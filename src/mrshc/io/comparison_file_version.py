@@ -1,6 +1,7 @@
-"""The file of a comparison of methods: its name, and the format and version that it states."""
+"""Name, format and version of the file that contains a comparison of methods."""
 
 COMPARISON_FILE = "comparison.json"
 COMPARISON_FORMAT = "mrshc comparison"
-# To be increased when the meaning of an entry changes: other versions are refused.
+# This number must be increased when the meaning of an entry changes, since files of other versions
+# are not read.
 COMPARISON_VERSION = 2

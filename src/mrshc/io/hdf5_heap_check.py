@@ -1,9 +1,10 @@
-"""Check of the collections in which HDF5 stores texts of variable length, before HDF5 reads them.
+"""Check of the heap in which HDF5 stores text of variable length, before HDF5 reads a file.
 
-Up to version 2.0 at least, the library loops forever if the size of an object in a collection is
-damaged in such a way that the next object begins at the same position, and it cannot be
-interrupted. The format is described in the HDF5 File Format Specification, section III.E ("Global
-Heap"): a header of 16 bytes, then objects, each with a header of 16 bytes.
+The heap consists of collections of objects. If the size of an object is damaged so that the next
+object begins at the same position, HDF5 (up to version 2.0 at least) never finishes reading and
+cannot be interrupted. The format is described in the HDF5 File Format Specification, section III.E
+("Global Heap"): a collection is a header of 16 bytes followed by objects, and each object begins
+with a header of 16 bytes.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from typing import BinaryIO
 
 from mrshc.io.streams import FlawError
 
-_SIGNATURE = b"GCOL\x01\x00\x00\x00"  # with the version and three reserved bytes
-_HEADER_BYTES = 16  # of collections and of objects
-# Larger files (above 1 GiB) are not searched: that would take as long as a pass over all values.
-# AnnData writes texts between the values of X, at positions that are not known beforehand.
+_SIGNATURE = b"GCOL\x01\x00\x00\x00"  # includes the version and three reserved bytes
+_HEADER_BYTES = 16  # size of the header of a collection or an object
+# Files larger than 1 GiB are not searched, since a search would take as long as a pass over all
+# values. AnnData writes text between the values of X, at positions that are not known in advance.
 _MAX_SEARCHED_BYTES = 1 << 30
-# One object in so many is recorded as checked. Fewer records take less memory; a later check
-# reaches the next record after at most this many steps. Not tuned: results do not depend on it.
+# One object in 32 is recorded as checked. A larger interval needs less memory, but a later check
+# may need more steps, up to this number, to reach a recorded object. The interval is not tuned: it
+# does not affect the result.
 _RECORD_INTERVAL = 32
 
 
 def refuse_endless_heap_in_file(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that HDF5 would never finish reading."""
-    # An empty file cannot be mapped; the library refuses it.
+    """Raise FlawError if HDF5 would never finish reading a file."""
+    # Empty files, which cannot be memory-mapped and are rejected by HDF5, and files that are too
+    # large to search are skipped.
     if not 0 < Path(path).stat().st_size <= _MAX_SEARCHED_BYTES:
         return
     with (
@@ -39,13 +42,16 @@ def refuse_endless_heap_in_file(path: str | os.PathLike[str]) -> None:
 
 
 def refuse_endless_heap_in_stream(stream: BinaryIO) -> None:
-    """Refuse a stream that HDF5 would never finish reading; reset it to its beginning."""
+    """Raise FlawError if HDF5 would never finish reading a stream.
+
+    Only the first 1 GiB is searched. Afterwards, the stream is positioned at its beginning.
+    """
     refuse_endless_heap(stream.read(_MAX_SEARCHED_BYTES))
     stream.seek(0)
 
 
 def refuse_endless_heap(content: bytes | mmap.mmap) -> None:
-    """Refuse the content of a file that HDF5 would never finish reading."""
+    """Raise FlawError if HDF5 would never finish reading a file with this content."""
     checked: dict[int, int] = {}
     start = content.find(_SIGNATURE)
     while start >= 0:
@@ -57,20 +63,23 @@ def refuse_endless_heap(content: bytes | mmap.mmap) -> None:
 
 
 def _is_endless(content: bytes | mmap.mmap, start: int, checked: dict[int, int]) -> bool:
-    """Return whether an object of a collection has the size zero.
+    """Return whether a collection contains an object that is followed by itself.
 
-    The position of the next object does not depend on the collection. Collections that overlap, as
-    in a file that was prepared to take long, therefore share the objects that follow.
+    The next object would begin at the same position, so HDF5 would read the same object forever.
+
+    A file that was manipulated to make this check slow may contain collections that overlap. The
+    position of the next object does not depend on the collection, so objects that were checked in
+    one collection need not be checked in another.
 
     Parameters
     ----------
     content : bytes or mmap
-        The file.
+        The content of the file.
     start : int
         Position of the collection.
     checked : dict of int to int
-        Maps positions of some objects to a later one; all objects between them are known to have a
-        positive size. It is updated.
+        Maps the positions of some objects to later positions. All objects between the two positions
+        are known to have a positive size. The dict is updated.
     """
     end = min(start + _read_unsigned(content, start + 8, 8), len(content))
     position = start + _HEADER_BYTES
@@ -86,8 +95,9 @@ def _is_endless(content: bytes | mmap.mmap, start: int, checked: dict[int, int])
             visited.append(position)
         index = _read_unsigned(content, position, 2)
         size = _read_unsigned(content, position + 8, 8)
-        # Index 0 is free space, whose size includes its header; others are padded to 8 bytes. The
-        # sum is taken modulo 2^64, as in the library.
+        # The index 0 marks free space, whose size includes the header. The size of any other object
+        # does not include the header and is rounded up to a multiple of 8. The sum is taken modulo
+        # 2^64, as in HDF5.
         step = (size if index == 0 else _HEADER_BYTES + -(-size // 8) * 8) % 2**64
         if step == 0:
             return True
@@ -97,5 +107,5 @@ def _is_endless(content: bytes | mmap.mmap, start: int, checked: dict[int, int])
 
 
 def _read_unsigned(content: bytes | mmap.mmap, position: int, n_bytes: int) -> int:
-    """Return the unsigned integer of some bytes, the lowest one first."""
+    """Return the unsigned integer in `n_bytes` bytes, stored with the lowest byte first."""
     return int.from_bytes(content[position : position + n_bytes], "little")

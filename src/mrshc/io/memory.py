@@ -1,4 +1,4 @@
-"""The memory that this process can still use, and the formatting of sizes in bytes."""
+"""The amount of memory that this process can still use, and the formatting of sizes in bytes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import psutil
 
 from mrshc.io.streams import FlawError
 
-# Decimal units, as disks and most file managers count.
+# Decimal units, which disks and most file managers use.
 _UNITS = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))
-# Files of a control group with its limit and its use, and the entry of memory.stat that counts
-# cached parts of files, which the kernel releases when memory is needed; of version 2 of control
-# groups and of version 1.
+# For versions 2 and 1 of Linux control groups: the files that contain the memory limit and the
+# memory in use, and the entry of memory.stat for cached parts of files. The kernel releases cached
+# parts of files when memory is needed.
 _CONTROL_GROUP_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -26,14 +26,18 @@ _CONTROL_GROUP_FILES = (
 def free_memory() -> float:
     """Return the number of bytes of memory that this process can still use.
 
-    This is the smaller of the memory that the system has available, according to psutil, and the
-    memory that the control groups of a container or a batch job allow, which psutil ignores.
+    This is the smaller of two numbers: the memory that the system has available according to
+    psutil, and the memory that the Linux control groups of a container or a batch job still allow.
+    psutil ignores control groups.
     """
     return min(float(psutil.virtual_memory().available), _own_control_group_memory())
 
 
 def _own_control_group_memory() -> float:
-    """Return the number of bytes that the control groups of this process still allow."""
+    """Return the number of bytes that the control groups of this process still allow.
+
+    Infinity is returned if there is no limit.
+    """
     try:
         groups = Path("/proc/self/cgroup").read_text(encoding="utf-8")
     except (OSError, ValueError):  # the system is not Linux
@@ -42,39 +46,40 @@ def _own_control_group_memory() -> float:
 
 
 def control_group_memory(groups: str, *, mount: Path) -> float:
-    """Return the number of bytes that control groups still allow; infinity without limits.
+    """Return the number of bytes that control groups still allow; infinity if there is no limit.
 
     Parameters
     ----------
     groups : str
-        The groups of a process, as /proc/PID/cgroup lists them.
+        The control groups of a process, in the format of /proc/PID/cgroup.
     mount : Path
-        The folder where the groups are mounted, each controller of version 1 in a folder of its
-        name.
+        The folder at which the control groups are mounted. In version 1 of control groups, each
+        controller has a subfolder with its name.
     """
     folders = _group_folders(groups, mount)
     return min((_remaining_memory(folder) for folder in folders), default=math.inf)
 
 
 def _group_folders(groups: str, mount: Path) -> Iterator[Path]:
-    """Yield the folders of the groups that limit memory, and of all groups that contain them."""
-    # A line is "number:controllers:name"; version 2 has no controllers in it.
+    """Yield the folders of all control groups that limit memory, including parent groups."""
+    # Each line is "number:controllers:name". In version 2, the field for controllers is empty.
     for line in groups.splitlines():
         _, controllers, name = [*line.split(":", 2), "", ""][:3]
         if controllers and "memory" not in controllers.split(","):
             continue
         root = mount / "memory" if controllers else mount
         group = root / name.lstrip("/")
-        # In a container, the group of the process may be mounted as the root, although the list
-        # gives its name on the host: the root is one of the parents.
+        # In a container, the group of the process may be mounted as the root although `groups`
+        # contains the name of the group on the host. The root is therefore included as the last
+        # parent.
         yield from (folder for folder in (group, *group.parents) if folder.is_relative_to(root))
 
 
 def _remaining_memory(folder: Path) -> float:
-    """Return the bytes between use and limit of one group; infinity without a limit."""
+    """Return the number of bytes that one group still allows; infinity if it has no limit."""
     for limit, use, cached in _CONTROL_GROUP_FILES:
         try:
-            # Version 2 writes "max" for no limit, which raises a ValueError.
+            # If there is no limit, version 2 writes "max", for which `int` raises a ValueError.
             remaining = int(_read_ascii(folder / limit)) - int(_read_ascii(folder / use))
             stat = dict(line.split() for line in _read_ascii(folder / "memory.stat").splitlines())
             return max(0, remaining + int(stat.get(cached, 0)))
@@ -88,14 +93,16 @@ def _read_ascii(path: Path) -> str:
 
 
 def refuse_larger_than_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Refuse to read a matrix that does not fit into memory: the system would kill the process.
+    """Raise FlawError if a matrix is larger than the free memory.
+
+    Without this check, the operating system might end the process while the matrix is being read.
 
     Parameters
     ----------
     shape : tuple of int
         Shape of the matrix.
     dtype : dtype
-        Its type in memory.
+        Type of the values in memory.
     """
     needed, free = math.prod(shape) * dtype.itemsize, free_memory()
     if needed > free:
@@ -107,8 +114,8 @@ def refuse_larger_than_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
 
 
 def format_size(n_bytes: float) -> str:
-    """Return a number of bytes in the largest unit that fits: "1.5 GB"."""
+    """Return a number of bytes in the largest suitable unit, such as "1.5 GB"."""
     unit, factor = next((u, k) for u, k in _UNITS if n_bytes >= k or k == 1)
     amount = n_bytes / factor
-    # Two significant digits where there are fewer before the decimal point.
+    # One decimal is shown if there is only one digit before the decimal point.
     return f"{amount:.0f} {unit}" if amount >= 10 or factor == 1 else f"{amount:.1f} {unit}"

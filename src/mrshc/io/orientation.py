@@ -1,4 +1,4 @@
-"""Decision which side of a table holds the samples and which the features."""
+"""Orientation of a table: the decision whether its features are in rows or in columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from mrshc.io.raw_table import Orientation, RawTable, clean_unique_names, parse_
 from mrshc.io.streams import FlawError
 from mrshc.io.table import Table, missing_values_message
 
-# With two samples there is only one tree, and with one feature there is nothing to select.
+# Smallest numbers of samples and features. With two samples there is only one tree, and with one
+# feature there is nothing to select.
 _MIN_SAMPLES, _MIN_FEATURES = 3, 2
 _SIDES: tuple[Orientation, Orientation] = ("rows", "columns")
 
@@ -32,14 +33,26 @@ def orient_table(
     Parameters
     ----------
     raw : RawTable
-        The table as the file holds it.
+        The table as it is stored in the file.
     features : {"rows", "columns"} or None
-        The side of the features; None: it is decided by the format, the annotations or the shape.
+        Whether the features are in rows or in columns. If None, this is decided from the format,
+        the annotations or the shape of the table.
     truth : str or None
-        An annotation of the samples; its entries are on the side of the samples.
+        Title of an annotation of the samples. If it has a value for each row, the samples are in
+        rows.
     annotations : DataFrame or None, default=None
-        Annotations of the samples from a second table; the names in it decide on the side of the
-        samples.
+        Annotations of the samples from a second table. The sample names in this table show whether
+        the samples are in rows or in columns.
+
+    Returns
+    -------
+    Table
+        The table, with notes on its orientation, names and missing values.
+
+    Raises
+    ------
+    FlawError
+        If the table has too few samples or features, or if a name is too long.
     """
     side, reason = _find_feature_side(raw, features=features, truth=truth, annotations=annotations)
     X = raw.values.T if side == "rows" else raw.values
@@ -66,7 +79,7 @@ def orient_table(
                 f"Annotations of the {kind}: {', '.join(clean_unique_names([*columns], 'column'))}."
             )
     data = as_data_matrix(X)
-    # Missing values of out-of-core data are counted in the first pass over them, not here.
+    # If the data stay in a file, missing values are counted later, in the first pass over the data.
     if data.in_memory and (n_missing := int(np.isnan(data.values).sum())):
         notes.append(missing_values_message(n_missing, data.shape))
     return Table(
@@ -83,7 +96,7 @@ def orient_table(
 def _unique_names(
     given: Sequence[str] | None, kind: str, *, count: int, notes: list[str]
 ) -> NDArray[Any]:
-    """Return names that differ, of shape (count,); append a note if some were changed."""
+    """Return distinct names, of shape (count,); append a note to `notes` if names were changed."""
     old_names = [f"{kind} {i + 1}" for i in range(count)] if given is None else given
     new_names = clean_unique_names(old_names, kind)
     if changed := [new for old, new in zip(old_names, new_names, strict=True) if old != new]:
@@ -103,9 +116,9 @@ def _find_feature_side(
     truth: str | None,
     annotations: pd.DataFrame | None,
 ) -> tuple[Orientation, str]:
-    """Return the side of the features, and the reason as part of a sentence.
+    """Return whether the features are in "rows" or "columns", and the reason for messages.
 
-    The criteria are tried from the most to the least reliable one.
+    The criteria are tried in decreasing order of reliability.
     """
     if features is not None:
         return features, "as requested"
@@ -114,7 +127,7 @@ def _find_feature_side(
     if truth is not None and truth in raw.row_annotations:
         return "columns", f"{truth!r} has a value for each row"
     if annotations is not None:
-        # The column that holds the names is not known yet: all columns are compared.
+        # It is not known yet which column contains the sample names, so all columns are compared.
         listed = {name for column in annotations for name in annotations[column]}
         shared = [len(listed & set(names or ())) for names in (raw.row_names, raw.column_names)]
         if shared[0] != shared[1]:
@@ -131,7 +144,10 @@ def _find_feature_side(
 
 
 def _refuse_too_few(shape: tuple[int, int], side: str) -> None:
-    """Refuse a table with too few samples or features, which may be oriented wrongly."""
+    """Raise FlawError if a table has too few samples or features.
+
+    The message mentions that the orientation of the table may be wrong.
+    """
     n, p = shape
     if n < _MIN_SAMPLES or p < _MIN_FEATURES:
         other = "columns" if side == "rows" else "rows"
@@ -152,11 +168,11 @@ def _refuse_too_few(shape: tuple[int, int], side: str) -> None:
 def _annotation_frame(
     columns: dict[str, list[Any]], names: NDArray[Any], *, decimal: str
 ) -> pd.DataFrame:
-    """Return annotations as numbers or text, indexed by the names of the samples or features."""
+    """Return annotations as a data frame of numbers and text, with `names` as the index."""
     titles = clean_unique_names(list(columns), "column")
     content = {
         title: parse_annotation(column, decimal)
         for title, column in zip(titles, columns.values(), strict=True)
     }
-    # An index of objects: pandas would otherwise choose a type by the names.
+    # The dtype of the index is given, since pandas would otherwise infer it from the names.
     return pd.DataFrame(content, index=pd.Index(names, dtype=object))

@@ -1,4 +1,4 @@
-"""A table as a file holds it, before samples and features are told apart."""
+"""A table as it is stored in a file, before samples and features have been identified."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 Orientation = Literal["rows", "columns"]
 
-# As many characters as a cell of a spreadsheet can hold: names and annotations are written into
-# tables that spreadsheets open.
+# Largest number of characters in a name or an annotation. It is the limit for a cell in Excel:
+# names and annotations are written to tables that users open in spreadsheets.
 _MAX_TEXT_LENGTH = 32_767
-# Double precision represents every whole number below this one exactly.
+# Double precision represents every whole number below this limit exactly.
 _EXACT_INTEGER_LIMIT = 2.0**53
-# Whole numbers below this one fit into 64-bit integers.
+# Whole numbers below this limit fit into 64-bit integers.
 _INT64_LIMIT = 2.0**63
-# A number in its usual spelling: no leading zeros, and no more than 15 digits before the decimal
-# point, all of which double precision holds. Other spellings would not read back as they were.
+# A number in its usual spelling: no leading zeros, and at most 15 digits before the decimal point,
+# which double precision represents exactly. Other spellings would change if the number were read
+# and written again.
 _CANONICAL_NUMBER = re.compile(r"\s*-?(0|[1-9]\d{0,14})(\.\d{1,20})?([eE][+-]?\d{1,3})?\s*")
 # Spellings of a missing value in tables, in lower case.
 _MISSING_SPELLINGS = frozenset({"", "na", "nan", "n/a", "#n/a", "<na>", "null"})
@@ -40,17 +41,17 @@ class RawTable:
     Attributes
     ----------
     values : ndarray or StoredMatrix of shape (n_rows, n_columns)
-        The numbers, NaN where they are missing, or the matrix in its file.
+        The numbers, with NaN for missing values; or a matrix that stays in its file.
     row_names, column_names : list of str or None
-        Names as the file has them; None if it has none.
+        Names as given in the file; None if the file has no such names.
     row_annotations, column_annotations : dict of str to list
-        Annotations by title, with an entry for each row or column.
+        Annotations by title. Each list has one entry for each row or each column.
     features_in : {"rows", "columns"} or None
-        The side of the features, if the format defines it.
+        Whether the features are in rows or in columns; None if the format does not define this.
     decimal : str
         Decimal mark of numbers in annotations.
     notes : list of str
-        Sentences on how the file was interpreted.
+        Sentences that state how the file was interpreted.
     """
 
     values: NDArray[Any] | StoredMatrix
@@ -64,7 +65,10 @@ class RawTable:
 
 
 def unnamed_table(array: NDArray[Any]) -> RawTable:
-    """Return an array as a table without names; refuse one that is not a matrix of numbers."""
+    """Return an array as a table without names of rows and columns.
+
+    Raise FlawError if the array is not a matrix of real numbers.
+    """
     check_numeric_matrix(array)
     values = as_floats(array)
     notes = rounding_notes(values) if array.dtype.kind in "iu" else []
@@ -72,25 +76,26 @@ def unnamed_table(array: NDArray[Any]) -> RawTable:
 
 
 def as_floats(array: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers as floats; arrays of single precision keep it."""
-    # Compiled loops need the byte order of the machine.
+    """Return numbers as floats: float32 and float64 are kept, and other types become float64."""
+    # Arrays in foreign byte order become float64 too, since compiled loops need the native byte
+    # order.
     is_float = array.dtype in (np.float32, np.float64)
     return array if is_float and array.dtype.isnative else array.astype(np.float64)
 
 
 def is_missing(cell: str) -> bool:
-    """Return whether a cell marks its value as missing."""
+    """Return whether the text of a cell stands for a missing value."""
     return cell.strip().lower() in _MISSING_SPELLINGS
 
 
 def parse_number(cell: str, decimal: str) -> float | None:
-    """Return the number in a cell; None if it holds no number."""
-    # Python reads 1_000 as a number, other programs do not.
+    """Return the number in a cell; None if the cell does not contain a number."""
+    # Python accepts 1_000 as a number, but other programs do not.
     if "_" in cell:
         return None
     cell = cell.replace("\N{MINUS SIGN}", "-")
     if decimal != ".":
-        if "." in cell:  # it may separate thousands: the number is ambiguous
+        if "." in cell:  # the point may separate thousands, so the number is ambiguous
             return None
         cell = cell.replace(decimal, ".")
     try:
@@ -100,28 +105,34 @@ def parse_number(cell: str, decimal: str) -> float | None:
 
 
 def are_numbers(cells: Iterable[str], decimal: str) -> bool:
-    """Return whether all cells hold numbers or are missing, and at least one holds a number."""
+    """Return whether all cells are numbers or missing values, and at least one is a number."""
     given = [cell for cell in cells if not is_missing(cell)]
     return bool(given) and all(parse_number(cell, decimal) is not None for cell in given)
 
 
 def clean_unique_names(names: Sequence[str], kind: str) -> list[str]:
-    """Return cleaned names that differ: a number is appended to repetitions of a name.
+    """Return cleaned, distinct names: a number is appended to each repetition of a name.
 
-    Names that are too long are refused. All names of a table pass this function.
+    Cleaning removes control characters and marks of text direction. This function is applied to all
+    names of a table.
 
     Parameters
     ----------
     names : sequence of str
-        The names as a file has them.
+        The names as given in the file.
     kind : str
-        The kind of object that they name, such as "sample"; empty names are replaced by it and
-        their position.
+        The kind of object that is named, such as "sample". An empty name is replaced by the kind
+        and the position of the name, counted from 1.
 
     Returns
     -------
     list of str
         The names in the same order.
+
+    Raises
+    ------
+    FlawError
+        If a name has more than 32,767 characters.
     """
     cleaned = [clean_text(name) for name in names]
     if (longest := max(map(len, cleaned), default=0)) > _MAX_TEXT_LENGTH:
@@ -131,7 +142,8 @@ def clean_unique_names(names: Sequence[str], kind: str) -> list[str]:
     for name in cleaned:
         counts[name] += 1
         candidate = name
-        # "a.2" may itself be among the given names: numbers are tried until one is free.
+        # A name such as "a.2" may be among the given names, so numbers are tried until the name is
+        # unused.
         while counts[name] > 1 and candidate in taken:
             candidate = f"{name}.{counts[name]}"
             counts[name] += candidate in taken
@@ -141,14 +153,16 @@ def clean_unique_names(names: Sequence[str], kind: str) -> list[str]:
 
 
 def rounding_notes(values: NDArray[np.floating[Any]]) -> list[str]:
-    """Return a list with one note if values are too large to be exact in double precision.
+    """Return a list with one note if values are 2^53 or larger in magnitude.
+
+    Double precision does not represent every whole number of that size exactly.
 
     Returns
     -------
     list of str
-        Empty if all values are smaller than 2^53 in magnitude.
+        A list with the note; an empty list if all values are smaller than 2^53 in magnitude.
     """
-    # Maximum and minimum that ignore NaN and need no array of the size of the data.
+    # fmax and fmin ignore NaN, and `reduce` needs no temporary array of the size of the data.
     largest = max(
         np.fmax.reduce(values, axis=None, initial=0.0),
         -np.fmin.reduce(values, axis=None, initial=0.0),
@@ -164,7 +178,7 @@ def rounding_notes(values: NDArray[np.floating[Any]]) -> list[str]:
 
 
 def text_too_long_error(length: int, role: str) -> FlawError:
-    """Return the error about a text that is too long for tables, plots and pages."""
+    """Return the error for a name or an annotation that is too long for tables and plots."""
     return FlawError(
         f"holds {length:,} characters as {role}, more than the {_MAX_TEXT_LENGTH:,} that are "
         "allowed. A quotation mark or a line break may be missing there"
@@ -172,22 +186,29 @@ def text_too_long_error(length: int, role: str) -> FlawError:
 
 
 def parse_annotation(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
-    """Return an annotation as numbers if all its values are, else as text with None for missing.
+    """Return an annotation as numbers if all its values are numbers, and otherwise as text.
 
-    Texts that a number would not reproduce, such as "007" or a barcode of twenty digits, are kept
-    as text. Whole numbers that 64 bits cannot hold, such as "1e20", become floating-point numbers.
+    The annotation is returned as text if reading a value as a number would change its spelling,
+    such as "007" or a barcode of twenty digits. Whole numbers are returned as float64 if a value is
+    missing or does not fit into 64 bits, such as "1e20".
 
     Parameters
     ----------
     column : iterable
-        The values as the file has them: texts, numbers or None.
+        The values as given in the file: text, numbers or None.
     decimal : str, default="."
-        Decimal mark of numbers in texts.
+        Decimal mark of numbers that are given as text.
 
     Returns
     -------
     ndarray of shape (n_values,)
-        Of dtype int64, float64 or object.
+        Array of dtype int64, float64 or object (text). Missing values are NaN among numbers and
+        None among text.
+
+    Raises
+    ------
+    FlawError
+        If a text has more than 32,767 characters.
     """
     cells = [None if v is None or is_missing(str(v)) else clean_text(str(v)) for v in column]
     longest = max((len(cell) for cell in cells if cell is not None), default=0)
@@ -196,11 +217,12 @@ def parse_annotation(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
     given = [cell for cell in cells if cell is not None]
     if given and all(_CANONICAL_NUMBER.fullmatch(cell.replace(decimal, ".")) for cell in given):
         numbers = [np.nan if c is None else float(c.replace(decimal, ".")) for c in cells]
-        # An exponent of three digits may overflow; such values are kept as text.
+        # A number with an exponent of three digits may overflow; the annotation is then returned as
+        # text.
         if not np.isinf(numbers).any():
             are_integers = all(n.is_integer() and abs(n) < _INT64_LIMIT for n in numbers)
             return np.array(numbers, dtype=np.int64 if are_integers else np.float64)
-    # Filled in place: np.array would give texts a fixed width.
+    # The array is filled in place, since np.array would create an array of fixed-width text.
     text = np.empty(len(cells), dtype=object)
     text[:] = cells
     return text

@@ -1,4 +1,4 @@
-"""Results of a clustering: attributes, and files that are written, read back and checked."""
+"""The result of a clustering, and functions that write a result to files and load it again."""
 
 from __future__ import annotations
 
@@ -29,33 +29,35 @@ from mrshc.io.streams import FlawError
 from mrshc.utils.text_cleaning import guard_formula
 
 FORMAT = "mrshc result"
-# To be increased when the meaning of a file changes: other versions are refused.
+# This number must be increased when the meaning of a file changes, since results in other versions
+# of the format cannot be loaded.
 FORMAT_VERSION = 4
 
 RESULT_FILE = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
-# Files that are read back, whose checksums are stored in result.json.
+# Files that `load_result` reads. The checksums of these files are stored in result.json.
 CHECKED_TABLES = (
     *("clusters.csv", "features.csv", "linkage.csv", "markers.csv", "selected.gct"),
     "silhouettes.csv",
 )
-# Largest number of clusters of a cut whose silhouettes are stored: plots have no more colours that
-# can be told apart.
+# Silhouettes are stored for cuts into at most this many clusters, since plots do not have more
+# colours that are easy to distinguish.
 MAX_CUTS = 20
-# Names that a message lists at most, so that it remains one sentence.
+# Largest number of names in a message, so that the message remains one sentence.
 _MAX_LISTED_NAMES = 5
-# Share of missing cells above which users are warned. A choice of ours: from about a third on, too
-# few clusters are found (docs/beyond.md).
+# Proportion of missing values above which users are warned. The proportion is a judgement: if more
+# than a third of the values are missing, too few clusters are found (docs/beyond.md).
 _MAX_MISSING_SHARE = 0.2
-# Annotations that are drawn as bars next to a tree, and their levels: with more of either, the
-# legend takes more room than the tree.
+# Largest number of annotations that are drawn as bars next to a tree, and largest number of levels
+# of a text annotation. With more bars or levels, the legend would take up more space than the tree.
 _MAX_BARS, _MAX_LEVELS = 5, 20
-# Smallest number that cannot be a version: a larger one is damage, not a file of a later version.
+# Smallest number that cannot be a version of the format. This number or a larger one indicates a
+# damaged file rather than a later version.
 _VERSION_LIMIT = 10**6
 
 
 class ResultError(UserError):
-    """Raised if a folder holds no result, or one that cannot be read; the message states why.
+    """Raised if a folder does not contain a result that can be read; the message states why.
 
     See Also
     --------
@@ -67,31 +69,32 @@ class ResultError(UserError):
 class Result:
     """The result of a clustering, with names and annotations of samples and features.
 
-    It has the attributes of a fitted estimator under the same names, so that the functions of
-    :mod:`mrshc.plotting` accept either. `load_result` reads it from a folder that the command line
-    wrote.
+    A result has the attributes of a fitted estimator under the same names, so the functions of
+    :mod:`mrshc.plotting` accept either of them. `load_result` reads a result from a folder that the
+    command line has written.
 
     Parameters
     ----------
     about : dict
-        Parameters, properties of the data, and the choices that were made with their reasons: the
-        content of result.json without the checksums.
+        The content of result.json without the checksums: parameters, properties of the data, and
+        the choices of the method with their reasons.
     samples : DataFrame of shape (n_samples, n_columns)
-        Cluster, counted from 1, position among the leaves of the tree, silhouette and annotations
-        of each sample, indexed by its name.
+        For each sample: the cluster and the position among the leaves of the tree, both counted
+        from 1, the silhouette and the annotations. The index contains the names of the samples.
     features : DataFrame of shape (n_features, n_columns)
-        Annotations, effect size, loadings and means of each feature, indexed by its name. The
-        selected features come first, then those with the largest effect.
+        For each feature: the annotations, the effect size, the loadings and the means in the
+        clusters. The index contains the names of the features. The selected features come first;
+        both selected and other features are sorted by decreasing effect size.
     selected : DataFrame of shape (n_samples, n_features_selected)
-        Values of the selected features, NaN where they are missing.
+        Values of the selected features, with NaN for missing values.
     silhouettes : DataFrame of shape (n_samples, n_cuts)
         Silhouettes of the samples for cuts of the tree into 2, 3, ... clusters, in columns
         cut_2, cut_3, ...
     markers : DataFrame of shape (n_markers, 13)
-        Features with q-values up to 0.05 for each cluster and each split; clusters are counted
-        from 1.
+        Features that differ between a cluster and all other samples, or between the two branches of
+        a split, with a q-value of at most 0.05. Clusters are counted from 1.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
-        The tree, in scipy's format.
+        The tree, in the format of scipy.
 
     See Also
     --------
@@ -100,7 +103,7 @@ class Result:
 
     Examples
     --------
-    A folder that the command line wrote:
+    Load the result from a folder that the command line has written:
 
     >>> from mrshc.io import load_result
     >>> result = load_result("results")  # doctest: +SKIP
@@ -117,12 +120,12 @@ class Result:
 
     @property
     def sample_names_in_(self) -> NDArray[Any]:
-        """Names of the samples, of shape (n_samples,); plots match annotations to them."""
+        """Names of the samples, of shape (n_samples,); plots use them to match annotations."""
         return self.samples.index.to_numpy()
 
     @property
     def labels_(self) -> NDArray[np.intp]:
-        """Clusters of the samples, of shape (n_samples,), counted from zero as in estimators."""
+        """Clusters of the samples, of shape (n_samples,), counted from 0 as in estimators."""
         return self.samples["cluster"].to_numpy(dtype=np.intp) - 1
 
     @property
@@ -137,14 +140,15 @@ class Result:
 
     @property
     def search_results_(self) -> dict[str, NDArray[Any]]:
-        """The candidates of the search: arrays by property, with an entry for each candidate."""
+        """The table of candidates of the search, as one array for each column."""
         return columns_from_rows(self.about["search"])
 
     @property
     def split_tests_(self) -> dict[str, NDArray[Any]]:
-        """The gap test of each node, as in :class:`mrshc.MrSHC`; empty for other methods."""
+        """The gap tests of the nodes, as in :class:`mrshc.MrSHC`; empty for other methods."""
         rows = self.about["splits"]
-        # Arrays of objects first: the numbers of reference samples may differ between nodes.
+        # The columns are first filled as arrays of objects, since the number of reference data sets
+        # may differ between nodes.
         table = {name: np.empty(len(rows), dtype=object) for name in (rows[0] if rows else ())}
         for name, column in table.items():
             for i, row in enumerate(rows):
@@ -156,34 +160,34 @@ class Result:
 
     @property
     def outlier_samples_(self) -> NDArray[np.intp]:
-        """Positions of the outlying samples; none unless outliers were to be detected."""
+        """Positions of the outlying samples; empty if the fit did not search for outliers."""
         outliers = set(self.about["outliers"])
         return np.flatnonzero([name in outliers for name in self.samples.index])
 
     @property
     def chosen_candidate(self) -> dict[str, Any]:
-        """The row of the chosen candidate in the table of the search; empty without a search."""
+        """The row of the chosen candidate in the search table; empty if there was no search."""
         return next((row for row in self.about["search"] if row["chosen"]), {})
 
     @property
     def n_features_before_refinement(self) -> int:
-        """Number of features that the search chose; refinement may have changed the selection."""
+        """Number of features selected by the search, before any refinement of the selection."""
         return int(self.chosen_candidate.get("n_features", self.n_features_selected_))
 
     @property
     def selection_rule(self) -> SelectionRule | None:
-        """The selection rule of the search; None for methods without one."""
+        """The selection rule of the search; None for methods without a selection rule."""
         return find_rule(self.chosen_candidate)
 
     @property
     def evidence(self) -> float | None:
-        """Evidence of features not selected for the chosen tree; None for other selection rules."""
+        """Score of the chosen tree by the rule "evidence"; None if another rule was used."""
         value: float | None = self.chosen_candidate.get("evidence")
         return value
 
     @property
     def n_missing(self) -> int:
-        """Number of missing cells of the selected features."""
+        """Number of missing values in the selected features."""
         return int(self.selected.isna().to_numpy().sum())
 
     @property
@@ -193,7 +197,7 @@ class Result:
 
     @property
     def caveats(self) -> list[str]:
-        """Sentences on properties of the result that limit its interpretation."""
+        """Sentences on properties of the result that limit the interpretation of the clusters."""
         sentences = list(self.about["warnings"])
         if self.about["parameters"].get("refine") and self.about["supported"] is None:
             sentences.append(
@@ -224,10 +228,13 @@ class Result:
 
     @property
     def annotations_to_plot(self) -> dict[str, NDArray[Any]]:
-        """Annotations to plot by name: the truth first, then others that are easy to read."""
+        """Annotations to plot, by name: the true classes, then annotations with few levels.
+
+        Annotations that are numbers are included whatever the number of their values.
+        """
         annotations = self.sample_annotations
         truth = (self.about["scores"] or {}).get("truth")
-        # Numbers are drawn on a colour scale, texts need a colour for each level.
+        # Numbers are drawn on a colour scale, but text needs a separate colour for each level.
         readable = [
             name
             for name in annotations
@@ -240,14 +247,15 @@ class Result:
     @property
     def loadings(self) -> pd.DataFrame:
         """Loadings (or weights) of the features, of shape (n_features, n_components)."""
-        # An annotation of the input may have the title of a column of loadings.
+        # An annotation of the input may have a title such as "loading_1", so annotations are
+        # excluded.
         known = {entry["name"] for entry in self.about["annotations"]["features"]}
         names = [name for name in self.features if re.fullmatch(r"loading_\d+", str(name))]
         return self.features[[name for name in names if name not in known]]
 
 
 def outlier_message(names: list[str]) -> str:
-    """Return a sentence that lists the outlying samples, the first few by name."""
+    """Return a sentence that names the first few outlying samples and counts the others."""
     n_others = len(names) - _MAX_LISTED_NAMES
     rest = f" and {n_others} more" if n_others > 0 else ""
     listed = ", ".join(names[:_MAX_LISTED_NAMES]) + rest
@@ -256,7 +264,7 @@ def outlier_message(names: list[str]) -> str:
 
 
 def columns_from_rows(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Return the columns of a table by title, given its rows."""
+    """Return the columns of a table by title; the table is given as a list of rows."""
     return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
 
 
@@ -268,7 +276,7 @@ def write_result(result: Result, folder: Path) -> None:
     result : Result
         The result.
     folder : Path
-        An existing folder; files of the same names are replaced.
+        An existing folder; files with the same names are overwritten.
     """
     tree = pd.DataFrame(result.linkage_matrix_, columns=LINKAGE_COLUMNS)
     tree = tree.astype({"left": int, "right": int, "size": int})
@@ -279,13 +287,13 @@ def write_result(result: Result, folder: Path) -> None:
     _write_csv(result.markers, folder / "markers.csv")
     _write_csv(tree, folder / "linkage.csv")
     (folder / "selected.gct").write_bytes(_format_selected(result).encode())
-    # Last, since it holds the checksums of the other files.
+    # result.json is written last, since it contains the checksums of the other files.
     about = {
         **result.about,
         "files": {name: _file_checksum(folder / name) for name in CHECKED_TABLES},
     }
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
-    # As bytes: in text mode, line breaks would depend on the system.
+    # The text is written as bytes, since line breaks in text mode would depend on the system.
     (folder / RESULT_FILE).write_bytes((text + "\n").encode())
 
 
@@ -296,7 +304,8 @@ def _file_checksum(path: Path) -> str:
 def _write_csv(table: pd.DataFrame, path: Path, *, index_label: str | None = None) -> None:
     """Write a table as CSV.
 
-    Texts that a spreadsheet would take for formulas are guarded, which `read_csv_columns` undoes.
+    An apostrophe is put in front of text that a spreadsheet would read as a formula.
+    `read_csv_columns` removes the apostrophe.
 
     Parameters
     ----------
@@ -305,20 +314,21 @@ def _write_csv(table: pd.DataFrame, path: Path, *, index_label: str | None = Non
     path : Path
         The file.
     index_label : str or None, default=None
-        Title of the column that holds the index; None: the index is not written.
+        Title of the column that contains the index; None if the index is not to be written.
     """
     table = _guard_formulas(table)
     has_index = index_label is not None
     options: Any = {"index": has_index, "index_label": index_label, "lineterminator": "\n"}
     text = table.to_csv(**options)
-    # pandas does not quote a text for a carriage return, which readers take as the end of a row.
+    # pandas does not quote text with a carriage return, which other programs read as the end of a
+    # row.
     if "\r" in text:
         text = table.to_csv(**options, quoting=csv.QUOTE_NONNUMERIC)
     path.write_bytes(text.encode())
 
 
 def _guard_formulas(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose texts, titles and index no spreadsheet takes for formulas."""
+    """Return a table with an apostrophe in front of all text that spreadsheets read as formulas."""
 
     def guard(value: Any) -> Any:
         return guard_formula(value) if isinstance(value, str) else value
@@ -329,11 +339,11 @@ def _guard_formulas(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _format_selected(result: Result) -> str:
-    """Return the values of the selected features, with all annotations, as text in GCT."""
+    """Return the values of the selected features, with all annotations, as text in GCT format."""
     features = result.features.loc[result.selected.columns]
     titles = [entry["name"] for entry in result.about["annotations"]["features"]]
     annotations = features[[*titles, "effect_size", *result.loadings.columns]]
-    # The second exists only if outliers were to be detected.
+    # The column "outlying" exists only if the fit included a search for outliers.
     flags = [name for name in ("cluster", "outlying") if name in result.samples]
     samples = result.samples[[*flags, *result.sample_annotations.columns]]
     return gct(
@@ -348,23 +358,24 @@ def _format_selected(result: Result) -> str:
 def load_result(folder: str | os.PathLike[str]) -> Result:
     """Load a result that was written to a folder.
 
-    All files are checked: a result that is incomplete, damaged or edited is refused.
+    All files are checked for completeness, damage and changes.
 
     Parameters
     ----------
     folder : str or path
-        The folder that the command line wrote.
+        A folder that the command line has written.
 
     Returns
     -------
     Result
-        With `about`, `samples`, `features`, `selected`, `markers` and the tree. Functions of
-        :mod:`mrshc.plotting` accept it in place of a fitted estimator.
+        The result. The functions of :mod:`mrshc.plotting` accept a result in place of a fitted
+        estimator.
 
     Raises
     ------
     ResultError
-        If the folder holds no result, or one that is incomplete or of another version.
+        If the folder does not contain a result, or if the result is incomplete, damaged, edited or
+        in another version of the format.
 
     See Also
     --------
@@ -373,12 +384,12 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
 
     Examples
     --------
-    A folder that the command line wrote:
+    Load the result from a folder that the command line has written:
 
     >>> from mrshc.io import ResultError, load_result
     >>> result = load_result("results")  # doctest: +SKIP
 
-    Other folders are refused:
+    A folder without a result raises an error:
 
     >>> try:
     ...     load_result(".")
@@ -390,7 +401,8 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     try:
         about = _read_about(folder)
         tables = read_tables(folder, about, most_cuts=MAX_CUTS)
-        # Last, since the checks of the tables give more specific messages.
+        # The checksums are compared last, since the checks of the tables give more specific
+        # messages.
         _refuse_changed_tables(folder, about.pop("files"))
     except FlawError as flaw:
         raise ResultError(f"{folder} is not a complete result: {flaw}. Make it again.") from None
@@ -406,7 +418,11 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
-    """Return the content of result.json after all checks that need no other file."""
+    """Return the content of result.json after all checks that need no other file.
+
+    Raise ResultError if the file is absent, is not from a result, or has another version of the
+    format. Raise FlawError if the content is not valid.
+    """
     if not (folder / RESULT_FILE).exists():
         raise ResultError(
             f"{folder} holds no result: there is no {RESULT_FILE} in it. Name a folder that holds "
@@ -416,7 +432,8 @@ def _read_about(folder: Path) -> dict[str, Any]:
         about = read_json(folder / RESULT_FILE)
         if not isinstance(about, dict) or about.get("format") != FORMAT:
             raise ResultError(f"{folder / RESULT_FILE} does not describe a result of mrshc.")
-        # Before the schema, which is that of this version.
+        # The version is checked before the schema, since the schema describes only the current
+        # version.
         _refuse_other_version(about.get("format_version"), folder)
         check_schema(about, load_schema(SCHEMA))
         check_about(about)
@@ -424,7 +441,10 @@ def _read_about(folder: Path) -> dict[str, Any]:
 
 
 def _refuse_changed_tables(folder: Path, checksums: dict[str, str]) -> None:
-    """Refuse files that differ from those written with result.json: they may contradict it."""
+    """Raise FlawError if a table differs from the table that was written together with result.json.
+
+    A table that was edited may contradict result.json.
+    """
     for name in CHECKED_TABLES:
         if _file_checksum(folder / name) != checksums[name]:
             raise FlawError(
@@ -435,8 +455,8 @@ def _refuse_changed_tables(folder: Path, checksums: dict[str, str]) -> None:
 
 
 def _refuse_other_version(version: Any, folder: Path) -> None:
-    """Refuse a result that another version of mrshc wrote."""
-    # Other types and values are damage, which the check of the schema reports.
+    """Raise ResultError if a result is in another version of the format."""
+    # Values that cannot be versions indicate damage, which the check of the schema reports.
     if type(version) is int and 0 < version < _VERSION_LIMIT and version != FORMAT_VERSION:
         raise ResultError(
             f"{folder} is written in version {version} of the format, this mrshc reads version "

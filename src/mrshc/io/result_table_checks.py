@@ -1,4 +1,4 @@
-"""The tables of a result: their columns, and checks that they agree with each other."""
+"""Reading of the tables of a result, and checks that the tables agree with each other."""
 
 from __future__ import annotations
 
@@ -33,34 +33,35 @@ from mrshc.methods import METHODS
 from mrshc.utils.text_cleaning import unguard_formula
 
 About = dict[str, Any]  # the content of result.json
-Columns = dict[str, NDArray[Any]]  # columns of a table by title, of shape (n_rows,) each
+Columns = dict[str, NDArray[Any]]  # columns of a table by title, each of shape (n_rows,)
 
 LINKAGE_COLUMNS = ("left", "right", "height", "size")
-# Numbers of clusters, such as "1, 3"; 18 digits fit into 64 bits.
+# A list of cluster numbers, such as "1, 3". Numbers of up to 18 digits fit into 64 bits.
 _CLUSTER_LIST = re.compile(r"[1-9][0-9]{0,17}(, [1-9][0-9]{0,17})*")
-# The limit of the estimators, which refuse larger values: squares of them would overflow.
+# Largest absolute value that estimators accept, since squares of larger values could overflow.
 _MAX_VALUE = 1e150
-# By the kinds of annotations that result.json states. Numbers may be infinite in the input.
+# Types of annotation columns, by the kind of annotation in result.json. Numbers may be infinite.
 _ANNOTATION_TYPES = {
     "text": TEXT_TYPE,
     "whole": integer_type(),
     "number": float_type(-np.inf, np.inf, allow_empty=True),
 }
-# Columns of a table of candidates that plots and the report use, as in
-# `mrshc.plotting.search_story`: of a search over numbers of features and ranks ...
+# Columns that plots and the report need in the table of candidates of a search over numbers of
+# features and ranks (see `mrshc.plotting.search_story`).
 _RANK_SEARCH_COLUMNS = {
     *("n_features_target", "n_features", "n_leaves", "silhouette", "reached"),
     *("screened_out", "best_rank", "removed"),
 }
-# ... and of other methods, by the column that tells which method the table is of.
+# Columns that plots and the report need for other methods, by the column that identifies the
+# method.
 _OTHER_SEARCH_COLUMNS = {"n_clusters": {"silhouette"}, "l1_bound": {"n_features"}}
-# Pairs of columns of which a table has both or none.
+# Pairs of columns; a table must have both columns of a pair or neither of them.
 _PAIRED_COLUMNS = ({"gap", "gap_sd"}, {"n_features_target", "reached"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResultTables:
-    """The tables of a result, as the attributes of `mrshc.io.Result` of the same names."""
+    """The tables of a result; `mrshc.io.Result` describes them under the same names."""
 
     samples: pd.DataFrame
     features: pd.DataFrame
@@ -71,14 +72,14 @@ class ResultTables:
 
 
 def check_condition(condition: Any, flaw: str) -> None:
-    """Raise a FlawError if a condition does not hold.
+    """Raise FlawError if a condition is not met.
 
     Parameters
     ----------
     condition : object
-        True if the content of the file is as it should be.
+        True if the content of the file is valid.
     flaw : str
-        The defect otherwise: the rest of a sentence that begins with the name of the file.
+        Description of the defect: the rest of a sentence that begins with the name of the file.
     """
     if not condition:
         raise FlawError(flaw)
@@ -86,7 +87,7 @@ def check_condition(condition: Any, flaw: str) -> None:
 
 @contextmanager
 def prefix_file_name(name: str) -> Iterator[None]:
-    """Begin the messages of errors about the content of a file with its name."""
+    """Prepend the name of a file to the message of any FlawError raised in the with block."""
     try:
         yield
     except FlawError as flaw:
@@ -94,7 +95,10 @@ def prefix_file_name(name: str) -> Iterator[None]:
 
 
 def check_about(about: About) -> None:
-    """Refuse entries of result.json that contradict each other; its schema was checked before."""
+    """Raise FlawError if entries of result.json contradict each other.
+
+    The content must have been checked with its schema before.
+    """
     n, k, p = about["data"]["n_samples"], about["chosen"]["n_clusters"], about["n_rows"]["features"]
     sizes = about["cluster_sizes"]
     check_condition(
@@ -106,8 +110,8 @@ def check_about(about: About) -> None:
     is_ranked = method.loadings == "rank"
     rank = about["chosen"]["rank"]
     check_condition((rank is not None) == is_ranked, "has a rank that does not fit")
-    # The rank is the number of columns of loadings that are expected: without a bound, a damaged
-    # one would take endless time and memory.
+    # The rank is the number of columns of loadings that are expected. Without a limit, a damaged
+    # rank could require unlimited time and memory.
     check_condition(rank is None or rank <= min(n, p), "has a rank that no matrix of its size has")
     is_cut = not method.finds_number_of_clusters
     check_condition(
@@ -124,7 +128,7 @@ def check_about(about: About) -> None:
 
 
 def _check_splits(splits: Sequence[dict[str, Any]], n: int) -> None:
-    """Refuse tests of nodes that a tree of n samples does not have."""
+    """Raise FlawError if tests of splits do not fit a tree of `n` samples."""
     nodes = [split["node"] for split in splits]
     check_condition(len(set(nodes)) == len(nodes), "tests a node of the tree twice")
     # scipy numbers the samples from 0 to n - 1 and the merges from n to 2n - 2.
@@ -135,12 +139,14 @@ def _check_splits(splits: Sequence[dict[str, Any]], n: int) -> None:
 
 
 def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
-    """Refuse a table of candidates that plots and the report cannot show; it may be empty.
+    """Raise FlawError if plots and the report cannot show a table of candidates.
+
+    An empty table is valid.
 
     Parameters
     ----------
     rows : sequence of dict
-        The entry "search" of result.json, a row for each candidate.
+        The entry "search" of result.json, with one row for each candidate.
     """
     if not rows:
         return
@@ -149,7 +155,7 @@ def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
     if (rule := find_rule(titles)) is not None:
         check_condition(titles >= _RANK_SEARCH_COLUMNS, "has incomplete candidates")
         scores = [row[title] for row in rows for title in rule.columns]
-        # Plots and messages compute with scores; the schema allows any column to be null.
+        # Plots and messages compute with the scores, but the schema allows null in any column.
         check_condition(
             all(type(score) in (int, float) for score in scores), "has a score that is not a number"
         )
@@ -165,7 +171,7 @@ def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
-    """Read and check the tables of a result.
+    """Return the tables of a result; raise FlawError if a table is damaged or contradicts another.
 
     Parameters
     ----------
@@ -209,13 +215,16 @@ def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
 
 
 def _frame_indexed_by(columns: Columns, key: str) -> pd.DataFrame:
-    """Return a table whose index is one of its columns."""
+    """Return columns as a data frame whose index is the column `key`."""
     index = pd.Index(columns[key], name=key, dtype=object)
     return pd.DataFrame({title: c for title, c in columns.items() if title != key}, index=index)
 
 
 def _read_linkage(path: Path, n: int) -> NDArray[np.float64]:
-    """Return the linkage matrix of n samples, of shape (n - 1, 4)."""
+    """Return the linkage matrix of `n` samples, of shape (n - 1, 4).
+
+    Raise FlawError if the file does not contain a tree.
+    """
     column_types = (integer_type(), integer_type(), float_type(), integer_type())
     types = dict(zip(LINKAGE_COLUMNS, column_types, strict=True))
     columns = read_csv_columns(path, types, n_rows=n - 1)
@@ -233,14 +242,17 @@ def _are_unique(values: NDArray[Any]) -> bool:
 
 
 def _merge_types(*parts: dict[str, ColumnType]) -> dict[str, ColumnType]:
-    """Return the types of all columns of a table in their order; refuse repeated titles."""
+    """Return the types of all columns of a table; raise FlawError if a title is repeated."""
     types = {title: column_type for part in parts for title, column_type in part.items()}
     check_condition(len(types) == sum(map(len, parts)), "has two columns of the same name")
     return types
 
 
 def _types_of_annotations(entries: Sequence[dict[str, str]]) -> dict[str, ColumnType]:
-    """Return the types of annotations by title, as result.json states their kinds."""
+    """Return the types of annotation columns by title, given the entries in result.json.
+
+    Raise FlawError if a title is repeated.
+    """
     check_condition(
         len({entry["name"] for entry in entries}) == len(entries), "has an annotation twice"
     )
@@ -248,7 +260,7 @@ def _types_of_annotations(entries: Sequence[dict[str, str]]) -> dict[str, Column
 
 
 def _read_samples(path: Path, about: About) -> Columns:
-    """Return the columns of clusters.csv."""
+    """Return the columns of clusters.csv; raise FlawError if they contradict result.json."""
     n, k = about["data"]["n_samples"], about["chosen"]["n_clusters"]
     own = {"cluster": integer_type(1, k), "leaf": integer_type(1, n)}
     own |= {"silhouette": float_type(-1, 1)}
@@ -259,7 +271,7 @@ def _read_samples(path: Path, about: About) -> Columns:
     samples = read_csv_columns(path, types, n_rows=n)
     check_condition(_are_unique(samples["sample"]), "names a sample twice")
     check_condition(_are_unique(samples["leaf"]), "puts two samples at the same leaf of the tree")
-    # Clusters are counted from 1: the first count is of a cluster 0.
+    # Clusters are counted from 1, so the first count of `bincount`, for cluster 0, is left out.
     sizes = np.bincount(samples["cluster"], minlength=k + 1)[1:]
     check_condition(
         sizes.tolist() == about["cluster_sizes"], "has clusters of other sizes than result.json"
@@ -270,10 +282,10 @@ def _read_samples(path: Path, about: About) -> Columns:
 
 
 def _read_features(path: Path, about: About) -> Columns:
-    """Return the columns of features.csv."""
+    """Return the columns of features.csv; raise FlawError if they contradict result.json."""
     p, q = about["n_rows"]["features"], about["chosen"]["n_features"]
     n_loadings = METHODS[about["method"]].n_loadings(about["chosen"]["rank"])
-    # Cells may be empty where a feature is constant, or missing in all samples of a cluster.
+    # Cells may be empty if a feature is constant or is missing in all samples of a cluster.
     own = {"position": integer_type(1, p), "selected": BOOLEAN_TYPE}
     own |= {"effect_size": float_type(0, 1, allow_empty=True)}
     if about["n_associated"] is not None:
@@ -296,7 +308,7 @@ def _read_features(path: Path, about: About) -> Columns:
 
 
 def _names_of_selected_features(features: Columns) -> NDArray[Any]:
-    """Return the names of the selected features, in the order of the data."""
+    """Return the names of the selected features, in the order of the columns of the data."""
     selected = features["selected"]
     names: NDArray[Any] = features["feature"][selected]
     return names[np.argsort(features["position"][selected])]
@@ -305,25 +317,28 @@ def _names_of_selected_features(features: Columns) -> NDArray[Any]:
 def _read_selected_values(
     path: Path, *, samples: NDArray[Any], features: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the values of the selected features, of shape (n_samples, n_features)."""
+    """Return the values of the selected features, of shape (n_samples, n_features).
+
+    Raise FlawError if the file contains other samples or features, or values that are too large.
+    """
     text = read_complete_text(path)
     check_condition(text.startswith("#1.3\n"), "is not a GCT file")
     table = read_gct(io.StringIO(text, newline=""))
     values = np.asarray(table.values, dtype=np.float64).T
     check_condition(table.column_names == _names_as_read_from_gct(samples), "names other samples")
     check_condition(table.row_names == _names_as_read_from_gct(features), "names other features")
-    # Not `<=`: missing values, which are NaN, are allowed.
+    # Missing values are allowed: they are NaN, for which this comparison is False.
     check_condition(not (np.abs(values) > _MAX_VALUE).any(), "holds values that no fit takes")
     return values
 
 
 def _names_as_read_from_gct(names: NDArray[Any]) -> list[str]:
-    """Return names as they are read back from a GCT file, which cannot hold every character."""
+    """Return names as they are read back from a GCT file, in which some characters are replaced."""
     return [unguard_formula(format_gct_cell(name)) for name in names]
 
 
 def _read_markers(path: Path, features: Columns, about: About) -> Columns:
-    """Return the columns of markers.csv."""
+    """Return the columns of markers.csv; raise FlawError if they contradict the other tables."""
     n, k = about["data"]["n_samples"], about["chosen"]["n_clusters"]
     is_selected = dict(zip(features["feature"], features["selected"], strict=True))
     types = {
@@ -337,7 +352,8 @@ def _read_markers(path: Path, features: Columns, about: About) -> Columns:
         "selected": BOOLEAN_TYPE,
         "mean_inside": float_type(),
         "mean_outside": float_type(),
-        # Empty where a feature is constant within the groups, infinite where the ratio overflows.
+        # The effect size is empty if a feature is constant within the groups, and infinite if the
+        # ratio overflows.
         "effect_size": float_type(-np.inf, np.inf, allow_empty=True),
         "p_value": float_type(0, 1),
         "q_value": float_type(0, 1),
@@ -349,7 +365,7 @@ def _read_markers(path: Path, features: Columns, about: About) -> Columns:
 
 
 def _cluster_list_type(k: int) -> ColumnType:
-    """Return the type of a column that lists clusters, with numbers up to k."""
+    """Return the type of a column in which each cell lists cluster numbers from 1 to `k`."""
 
     def parse(cell: str) -> str:
         is_list = _CLUSTER_LIST.fullmatch(cell)

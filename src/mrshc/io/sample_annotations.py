@@ -26,17 +26,23 @@ from mrshc.io.text_tables.dialect import Dialect, detect_dialect
 from mrshc.io.text_tables.lines import LineReader, iterate_rows, row_length_error
 from mrshc.utils.text_cleaning import clean_text
 
-# Names of samples that a message lists at most: enough to recognise the mistake in one line.
+# Largest number of sample names in a message: enough to recognise the mistake, but short enough for
+# one line.
 _MAX_LISTED_NAMES = 5
 
 
 def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read a table of delimited text in which every column is an annotation.
+    """Return a table of delimited text in which every column is an annotation.
 
     Returns
     -------
     DataFrame
-        The cells as text. The decimal mark of the file is in ``attrs["decimal"]``.
+        All cells as text. The decimal mark of the file is stored in ``attrs["decimal"]``.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read or is not a table of delimited text.
     """
     try:
         with open_stream(path) as stream:
@@ -47,7 +53,7 @@ def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
                 titles = clean_unique_names(header, "column")
     except FlawError as flaw:
         raise table_error(display_name(path), flaw) from None
-    # Cleaned as the names of the samples are, with which they are compared.
+    # The cells are cleaned in the same way as the sample names, with which they are compared.
     cells = [[clean_text(cell) for cell in row] for row in rows]
     annotations = pd.DataFrame(cells, columns=titles, dtype=object)
     annotations.attrs["decimal"] = dialect.decimal
@@ -55,7 +61,11 @@ def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def _read_cells(text: TextIO, head: str) -> tuple[Dialect, list[str], list[list[str]]]:
-    """Return the dialect, the header and the rows of a table that begins with `head`."""
+    """Return the dialect (separator and decimal mark), the header and the rows of a table.
+
+    The string `head` contains the first lines of `text`. Raise FlawError if the table has no rows,
+    or if a row and the header differ in their number of cells.
+    """
     dialect = detect_dialect(head, separator=None, decimal=None)
     (_, header), *rows = [*iterate_rows(LineReader(text), dialect.separator)] or [(0, [])]
     if rows and all(len(cells) == len(header) + 1 for _, cells in rows):
@@ -76,10 +86,20 @@ def join_annotations(table: Table, annotations: pd.DataFrame, *, file_name: str)
     table : Table
         The table of samples and features.
     annotations : DataFrame
-        As `read_sample_annotations` returns it. The column that holds most names of samples is
-        taken as their names; each sample must be in exactly one row.
+        The second table, as returned by `read_sample_annotations`. The column that contains the
+        most sample names of `table` is used to match its rows to the samples.
     file_name : str
         Name of the second table in messages.
+
+    Returns
+    -------
+    Table
+        The table with the added annotations. They replace existing annotations of the same title.
+
+    Raises
+    ------
+    TableError
+        If a sample occurs in none or in several rows of the second table.
     """
     names = set(table.sample_names)
     key = max(annotations.columns, key=lambda c: len(names & set(annotations[c])))
@@ -99,7 +119,7 @@ def join_annotations(table: Table, annotations: pd.DataFrame, *, file_name: str)
 
 
 def _check_one_row_for_each_sample(table: Table, column: pd.Series[str], *, file_name: str) -> None:
-    """Refuse a column of names in which a sample is absent or occurs more than once."""
+    """Raise TableError if a sample name is absent from a column or occurs in it more than once."""
     counts = Counter(column)
     absent = [name for name in table.sample_names if not counts[name]]
     if absent:

@@ -1,4 +1,4 @@
-"""Reading of files that mrshc wrote and that may have been damaged or edited since."""
+"""Reading of files that mrshc has written and that may have been damaged or edited since then."""
 
 from __future__ import annotations
 
@@ -23,20 +23,23 @@ Schema = Mapping[str, Any]
 
 COMPARISON_SCHEMA = Path(__file__).with_name("comparison.schema.json")
 
-# Whole numbers of JSON and CSV have no bounds; those of numpy's arrays are int64 and float64.
+# Largest numbers that fit into arrays of int64 and float64. Numbers in JSON and CSV files are not
+# limited.
 _MAX_INT64 = 2**63 - 1
 _MAX_FLOAT64 = float(np.finfo(np.float64).max)
-# Characters of a cell or a name that a message shows, so that it remains one line on a terminal.
+# Largest number of characters of a cell or a name in a message, so that the message fits on one
+# line of a terminal.
 _MAX_SHOWN_CHARACTERS = 40
 
 
 def read_complete_text(path: Path) -> str:
-    """Return a text in UTF-8 that ends with a line break.
+    """Return the text of a file in UTF-8; raise FlawError if the file is not complete text.
 
-    All files of mrshc do: a text without a final line break was cut off in its last line.
+    Every text file that mrshc writes ends with a line break, so a file without a final line break
+    was cut off.
     """
     try:
-        if path.exists() and not path.is_file():  # reading from a pipe would never return
+        if path.exists() and not path.is_file():  # reading from a pipe might never end
             raise FlawError("is not a file")
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
@@ -49,9 +52,9 @@ def read_complete_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file."""
+    """Return the content of a JSON file; raise FlawError if the file is not valid JSON."""
     text = read_complete_text(path)
-    # Stricter than Python by default: keys must differ, and NaN and Infinity are not JSON.
+    # This is stricter than the default of Python: repeated keys, NaN and Infinity are errors.
     try:
         return json.loads(text, object_pairs_hook=_dict_of_pairs, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -59,7 +62,7 @@ def read_json(path: Path) -> Any:
 
 
 def _dict_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the entries of a JSON object as a dict; refuse repeated keys."""
+    """Return the entries of a JSON object as a dict; raise ValueError if a key is repeated."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
         raise ValueError("a key is repeated")
@@ -72,42 +75,43 @@ def _refuse_constant(name: str) -> Any:
 
 @cache
 def load_schema(path: Path) -> Schema:
-    """Return a JSON schema of this package."""
+    """Return a JSON schema that is part of this package, given the path of its file."""
     schema: Schema = json.loads(path.read_text(encoding="utf-8"))
     return schema
 
 
 def check_schema(value: Any, schema: Schema) -> None:
-    """Refuse a value that a JSON schema does not allow.
+    """Raise FlawError if a value does not conform to a JSON schema.
 
-    This implements the keywords that the schemas of this package use; the tests compare it with a
-    full validator, which would be one more dependency. In addition, numbers must be finite, and
-    whole numbers must fit into 64 bits.
+    This function implements only those keywords of JSON Schema that the schemas of this package
+    use, because a full validator would be an additional dependency. The tests compare the function
+    with a full validator. In addition to the schema, numbers must be finite, and whole numbers must
+    fit into 64 bits.
 
     Parameters
     ----------
     value : object
         The content of a JSON file.
     schema : mapping
-        The schema, as `load_schema` returns it.
+        The schema, as returned by `load_schema`.
     """
     if (violation := _find_violation(value, schema, root=schema, where="")) is not None:
         raise FlawError(violation)
 
 
 def _find_violation(value: Any, schema: Schema, *, root: Schema, where: str) -> str | None:
-    """Return a description of the first violation of a schema; None if there is none.
+    """Return a description of the first violation of a schema; None if there is no violation.
 
     Parameters
     ----------
     value : object
-        A value of the file.
+        A value in the file.
     schema : mapping
-        The part of the schema that applies to it.
+        The part of the schema that applies to `value`.
     root : mapping
-        The whole schema, which holds the definitions that parts refer to.
+        The whole schema, which contains the definitions that `schema` may refer to.
     where : str
-        Names of the entries that lead to the value, joined by periods.
+        Keys that lead to `value` in the file, joined by periods.
     """
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
@@ -142,11 +146,11 @@ def _describe_entry(where: str) -> str:
 
 
 def _is_int64(value: Any) -> bool:
-    # Not isinstance: a bool is an int in Python, but not an integer in JSON.
+    # `isinstance` would accept bool, which is an int in Python but not an integer in JSON.
     return type(value) is int and abs(value) <= _MAX_INT64
 
 
-# By the names of types in JSON schemas.
+# Functions that check whether a value has a type, by the name of the type in JSON Schema.
 _TYPE_PREDICATES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
@@ -161,7 +165,7 @@ _TYPE_PREDICATES: dict[str, Callable[[Any], bool]] = {
 def _find_violation_in_object(
     value: dict[str, Any], schema: Schema, *, root: Schema, where: str
 ) -> str | None:
-    """Return a description of the first violation among the entries of an object."""
+    """Return a description of the first violation in a JSON object; None if there is none."""
     prefix = f"{where}." if where else ""
     for key in schema.get("required", ()):
         if key not in value:
@@ -177,7 +181,7 @@ def _find_violation_in_object(
 
 
 def shorten(text: str) -> str:
-    """Return a text in quotation marks as messages show it, long ones cut off."""
+    """Return a text in quotation marks for a message; a long text is cut off."""
     if len(text) <= _MAX_SHOWN_CHARACTERS:
         return repr(text)
     return repr(text[: _MAX_SHOWN_CHARACTERS - 1] + "\N{HORIZONTAL ELLIPSIS}")
@@ -190,11 +194,11 @@ class ColumnType:
     Attributes
     ----------
     dtype : dtype
-        Of the array that holds the column.
+        Type of the array into which the column is read.
     parse : callable, str -> object
-        Returns the value of a cell; raises a ValueError for a cell of another type.
+        Returns the value of a cell; raises ValueError if the cell is not of this type.
     wanted : str
-        Description of the expected cells in messages.
+        Description of a valid cell for error messages, such as "a number in range".
     """
 
     dtype: Any
@@ -213,7 +217,10 @@ BOOLEAN_TYPE = ColumnType(dtype=bool, parse=_parse_bool, wanted="True or False")
 
 
 def choice_type(wanted: str, texts: Iterable[str]) -> ColumnType:
-    """Return the type of a column that holds only the given texts."""
+    """Return the type of a column in which each cell is one of the given texts.
+
+    The description `wanted` of a valid cell is used in error messages.
+    """
     allowed = frozenset(texts)
 
     def parse(cell: str) -> str:
@@ -225,7 +232,7 @@ def choice_type(wanted: str, texts: Iterable[str]) -> ColumnType:
 
 
 def integer_type(low: int = -_MAX_INT64, high: int = _MAX_INT64) -> ColumnType:
-    """Return the type of a column of whole numbers within bounds, both included."""
+    """Return the type of a column of whole numbers from `low` to `high`, both included."""
     parse = _make_bounded_parser(int, low, high)
     return ColumnType(dtype=np.int64, parse=parse, wanted="a whole number in range")
 
@@ -233,14 +240,14 @@ def integer_type(low: int = -_MAX_INT64, high: int = _MAX_INT64) -> ColumnType:
 def float_type(
     low: float = -_MAX_FLOAT64, high: float = _MAX_FLOAT64, *, allow_empty: bool = False
 ) -> ColumnType:
-    """Return the type of a column of numbers within bounds, both included.
+    """Return the type of a column of numbers from `low` to `high`, both included.
 
     Parameters
     ----------
     low, high : float
-        The bounds; by default, any finite number is allowed.
+        The smallest and the largest valid number; by default, any finite number is valid.
     allow_empty : bool, default=False
-        Whether a cell may be empty, which is read as NaN.
+        Whether a cell may be empty; an empty cell is read as NaN.
     """
     parse = _make_bounded_parser(float, low, high)
     return ColumnType(
@@ -253,11 +260,11 @@ def float_type(
 def _make_bounded_parser(
     convert: Callable[[str], Any], low: float, high: float
 ) -> Callable[[str], Any]:
-    """Return a function that converts a cell and refuses values out of bounds."""
+    """Return a function that converts a cell and raises ValueError if the value is out of range."""
 
     def parse(cell: str) -> Any:
         value = convert(cell)
-        # Not `value < low or value > high`: NaN must be refused too.
+        # This comparison is False for NaN, so NaN raises the error too.
         if not low <= value <= high:
             raise ValueError("out of range")
         return value
@@ -268,30 +275,37 @@ def _make_bounded_parser(
 def read_csv_columns(
     path: Path, types: Mapping[str, ColumnType], *, n_rows: int
 ) -> dict[str, NDArray[Any]]:
-    """Read a CSV file of known columns and a known number of rows.
+    """Return the columns of a CSV file, given their titles and types and the number of rows.
 
-    Texts such as "NA" and "001" must be kept, and numbers must be read back exactly: the reader of
-    pandas does not guarantee both at once.
+    Text such as "NA" and "001" is returned unchanged, and numbers are read back exactly.
+    `pandas.read_csv` does not guarantee both.
 
     Parameters
     ----------
     path : Path
         The file.
     types : mapping of str to ColumnType
-        Types of the columns by title, in the order of the file.
+        Types of the columns by title, in the order of the columns in the file.
     n_rows : int
-        Number of rows without the header.
+        Expected number of rows, not counting the header.
 
     Returns
     -------
     dict of str to ndarray of shape (n_rows,)
         The columns by title.
+
+    Raises
+    ------
+    FlawError
+        If the file is not CSV, has other columns or another number of rows, or contains a cell of
+        the wrong type.
     """
-    # Strict: a quotation mark that is not closed would take the rest of the file as one cell.
+    # In strict mode, a quotation mark that is not closed is an error. Otherwise, the rest of the
+    # file would be read as one cell.
     reader = csv.reader(io.StringIO(read_complete_text(path), newline=""), strict=True)
     try:
         header, *rows = reader
-    except (csv.Error, ValueError):  # a ValueError where there is no header
+    except (csv.Error, ValueError):  # ValueError is raised if there is no header
         raise FlawError("is not CSV") from None
     if list(map(unguard_formula, header)) != list(types):
         raise FlawError("has other columns than expected")
@@ -307,11 +321,12 @@ def read_csv_columns(
 
 
 def _parse_column(title: str, cells: tuple[str, ...], column_type: ColumnType) -> NDArray[Any]:
-    """Return the values of a column; name the first cell of another type."""
+    """Return the values of a column; raise FlawError at the first cell of the wrong type."""
     values = np.empty(len(cells), dtype=column_type.dtype)
     for i, cell in enumerate(cells):
         try:
-            # Only cells with an apostrophe can be guarded; the test saves a call for all others.
+            # `unguard_formula` changes only cells that begin with an apostrophe. The test saves a
+            # function call for all other cells.
             values[i] = column_type.parse(unguard_formula(cell) if cell[:1] == "'" else cell)
         except (ValueError, OverflowError):
             raise FlawError(

@@ -1,4 +1,4 @@
-"""Matrices that are left in their file, opened by its name in any process, and read in blocks."""
+"""Matrices that stay in their file, are read in blocks, and can be opened by other processes."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from mrshc.io.streams import FlawError, check_numeric_matrix
 R = TypeVar("R")
 OpenMatrix = Callable[[str, str], Any]
 
-# Share of the free memory that a matrix may take: the other half is left for the computation,
-# which needs several arrays of a part of its size.
+# Largest proportion of the free memory that a matrix in memory may take up. The other half is left
+# for the computation, which needs several arrays that are smaller than the matrix.
 _MAX_MEMORY_SHARE = 0.5
 
 
 class StoredMatrix(DataMatrix):
-    """A matrix of a .npy, .h5ad or .zarr file, samples in rows, that can be pickled.
+    """A matrix in a .npy, .h5ad or .zarr file, with samples in rows, that can be pickled.
 
-    A process that unpickles it opens the file by its name again.
+    When the matrix is unpickled in another process, the file is opened again by its name.
 
     Parameters
     ----------
     path : str
         Name of the file.
     open_matrix : callable, (str, str) -> array
-        Takes `path` and `inside`; returns a memory map, a dataset, or the group of a sparse
-        matrix, as the library of the format represents it. It is pickled by its name.
+        Takes `path` and `inside`; returns a memory map, a dataset, or the group of a sparse matrix.
+        It must be a function that can be imported, since it is pickled by its name.
     inside : str, default=""
-        Member of the file that holds the matrix.
+        Name of the matrix in the file; empty if the file contains nothing else.
     transposed : bool, default=False
-        Whether the file has features in rows.
+        Whether the features are in rows in the file.
 
     Attributes
     ----------
     node : memory map, dataset or group
-        The result of `open_matrix`.
+        The object returned by `open_matrix`.
     shape : tuple of int
         Numbers of samples and features.
     """
@@ -63,7 +63,8 @@ class StoredMatrix(DataMatrix):
     ) -> None:
         self._arguments = path, open_matrix, inside, transposed
         self._transposed = transposed
-        # Raises an error that names an absent file; some libraries would not name it.
+        # If the file does not exist, this raises an error that names the file; some libraries would
+        # not name it.
         Path(path).stat()
         self.node = open_matrix(path, inside)
         self._parts = find_sparse_parts(self.node)
@@ -75,8 +76,12 @@ class StoredMatrix(DataMatrix):
 
     @property
     def T(self) -> StoredMatrix:  # noqa: N802 - as numpy calls it
-        """The matrix with rows and columns exchanged."""
-        # Blocks of columns of the transpose would be rows of the file, in another sparse format.
+        """The matrix with rows and columns exchanged.
+
+        FlawError is raised if the matrix is sparse.
+        """
+        # Columns of the transpose are rows in the file, and reading rows would need another sparse
+        # format.
         if self._parts is not None:
             raise FlawError(
                 Sentence(
@@ -88,10 +93,15 @@ class StoredMatrix(DataMatrix):
         return StoredMatrix(path, open_matrix, inside=inside, transposed=not transposed)
 
     def refuse_large_csr(self) -> None:
-        """Refuse a large sparse matrix stored by rows: all of it must be read to find a column."""
+        """Raise FlawError if a sparse matrix is stored by rows and too large to be converted.
+
+        To read columns, all of a matrix that is stored by rows must be read and converted in
+        memory.
+        """
         if self._parts is None or self._parts.compressed_axis == "columns":
             return
-        # Twice: the matrix by rows and the one by columns are in memory during the conversion.
+        # The factor is 2 because the matrix is in memory twice during the conversion: by rows and
+        # by columns.
         needed = 2 * (self._parts.data.nbytes + self._parts.indices.nbytes)
         if needed > memory.free_memory():
             raise FlawError(
@@ -107,49 +117,62 @@ class StoredMatrix(DataMatrix):
         return open_sparse_group(self.node)
 
     def map_blocks(self, function: BlockFunction[R]) -> Iterator[R]:
-        """Yield function(block, start, numpy) for blocks of columns."""
+        """Yield function(block, start, numpy) for each block of columns, in order.
+
+        `start` is the position of the first column of the block.
+        """
         return self._reader.map_blocks(function)
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return some columns, of shape (n_samples, n_indices)."""
+        """Return the columns at `indices` as an array of shape (n_samples, n_indices)."""
         return self._reader.columns(indices)
 
     @property
     def chunk_widths(self) -> tuple[int, ...]:
-        """Numbers of columns that other processes can read together."""
+        """Numbers of columns of the consecutive blocks that other processes can read."""
         blocks = aligned_blocks(*self.shape, self._reader.chunk_width)
         return tuple(block.stop - block.start for block in blocks)
 
     def __getitem__(self, where: tuple[slice, slice]) -> NDArray[Any]:
-        """Return a block of columns, in the way in which Dask requests it."""
+        """Return the values in a slice of rows and a slice of columns, as Dask requires."""
         rows, columns = where
         start, stop, _ = columns.indices(self.shape[1])
         return self._reader.read_block(slice(start, stop))[rows]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the arguments by which another process opens the matrix."""
+        """Return the function and the arguments with which another process opens the matrix."""
         path, *others = self._arguments
-        # Time and size of the file tell `_reopen` whether it has changed since it was opened.
+        # The time and size of the file are arguments of `_reopen`, so that a file that has changed
+        # is opened again.
         about = Path(path).stat()
         return _reopen, (str(Path(path).absolute()), *others, about.st_mtime_ns, about.st_size)
 
 
-# Four: a process works on one matrix, and seldom on a few. Not tuned: results do not depend on it.
+# A process seldom uses more than a few matrices. The size of the cache is not tuned: it does not
+# affect the result.
 @lru_cache(maxsize=4)
 def _reopen(
     path: str, open_matrix: OpenMatrix, inside: str, transposed: bool, *_: int
 ) -> StoredMatrix:
-    """Return a matrix that was pickled; a process opens a file once, unless it has changed."""
+    """Return a matrix that was pickled.
+
+    The result is cached, so a process opens a file only once, unless the file has changed.
+    """
     return StoredMatrix(path, open_matrix, inside=inside, transposed=transposed)
 
 
 def find_sparse_parts(node: Any) -> CompressedParts | None:
-    """Return the parts of a sparse matrix, None for a dense matrix; refuse other content.
+    """Return the parts of a sparse matrix; None if the matrix is dense.
 
     Parameters
     ----------
     node : dataset, memory map or group
-        A matrix in a file, as its library represents it.
+        A matrix in a file, as returned by the library that opened the file.
+
+    Raises
+    ------
+    FlawError
+        If the content is not a matrix of numbers, or if the sparse matrix is damaged.
     """
     if hasattr(node, "shape"):
         check_numeric_matrix(node)
@@ -160,14 +183,14 @@ def find_sparse_parts(node: Any) -> CompressedParts | None:
         parts = CompressedParts.from_group(node)
     except StructureError as error:
         raise damaged_sparse_matrix_error(error) from None
-    # Kinds of numpy: floats, integers, unsigned integers, booleans.
+    # The letters are numpy's codes for floats, signed integers, unsigned integers and booleans.
     if parts.data.dtype.kind not in "fiub":
         raise FlawError(f"must hold a matrix of numbers, but holds an array of {parts.data.dtype}")
     return parts
 
 
 def damaged_sparse_matrix_error(error: StructureError) -> FlawError:
-    """Return the error about a file whose sparse matrix has parts that do not agree."""
+    """Return the error for a sparse matrix whose parts do not agree with each other."""
     return FlawError(
         f"holds a sparse matrix X that is damaged: {error}. Check that the file is complete, and "
         "copy or write it again if it is not"
@@ -175,15 +198,21 @@ def damaged_sparse_matrix_error(error: StructureError) -> FlawError:
 
 
 def out_of_core_note(matrix: StoredMatrix, in_memory: bool | None) -> str | None:
-    """Return a note that a matrix is left in its file; None if it is to be read into memory.
+    """Return a note if a matrix stays in its file; None if the matrix is to be read into memory.
 
     Parameters
     ----------
     matrix : StoredMatrix
-        The matrix. It is refused if it can neither be read into memory nor in blocks.
+        The matrix.
     in_memory : bool or None
-        Whether the matrix is to be read into memory; None: if it takes no more than half of the
-        free memory.
+        Whether the matrix is to be read into memory. If None, the matrix is read if it takes up no
+        more than half of the free memory.
+
+    Raises
+    ------
+    FlawError
+        If `in_memory` is True and the matrix does not fit into memory, or if the matrix stays in
+        its file but is stored in a way that does not allow reading in blocks.
     """
     if in_memory:
         memory.refuse_larger_than_memory(matrix.shape, matrix.dtype)

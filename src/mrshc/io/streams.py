@@ -1,4 +1,4 @@
-"""Input streams: files, pipes and standard input, compressed or not, as bytes or as text."""
+"""Input streams: files, pipes and standard input, read as bytes or text, with decompression."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ from typing import Any, BinaryIO, cast
 from mrshc.errors import Sentence, UserError
 from mrshc.utils.text_cleaning import clean_text
 
-# The name of standard input as an argument, which is the convention of Unix tools, and in messages.
+# The argument that stands for standard input, by the convention of Unix tools, and the name of
+# standard input in messages.
 STANDARD_INPUT = "-"
 _STANDARD_INPUT_LABEL = "standard input"
 
-# Bytes that are inspected before a stream is read: 4 MiB hold several lines even of a table whose
-# features are in columns, each line of which has a cell for every feature.
+# Number of bytes that are inspected before a stream is read. 4 MiB contain several lines even of a
+# table with features in columns, in which each line has one cell per feature.
 _HEAD_BYTES = 1 << 22
-# Bytes of a pipe that are held in memory (64 MiB); a longer pipe is written to a temporary file.
-# Not tuned: results do not depend on it.
+# Number of bytes of a pipe that are kept in memory (64 MiB). A longer pipe is written to a
+# temporary file. The limit is not tuned: it does not affect the result.
 _MAX_SPOOLED_BYTES = 1 << 26
 
-# By the first bytes of a file, which tell its compression whatever its name.
+# Functions that decompress a file, by the first bytes of the file. The first bytes identify the
+# compression method even if the file name does not.
 _DECOMPRESSORS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
 }
-COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")  # of the same compressions, for help texts
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")  # suffixes of these compressed files, for help texts
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -46,7 +48,7 @@ _BYTE_ORDER_MARKS = {
 
 
 class TableError(UserError):
-    """Raised if a table cannot be read; the message states where and why.
+    """Raised if a table cannot be read; the message states the place and the reason.
 
     See Also
     --------
@@ -55,22 +57,22 @@ class TableError(UserError):
 
 
 class FlawError(Exception):
-    """Raised for a defect in the content of a file.
+    """Raised if the content of a file has a defect.
 
-    The message is the rest of a sentence that begins with the name of the file and has no final
-    period, since readers of formats do not know that name. If it names parameters of `read_table`,
-    it is a `mrshc.errors.Sentence`.
+    The message is the part of a sentence that follows the name of the file, without the final
+    period, because the code that reads a format does not have the name of the file. A message that
+    names parameters of `read_table` is a `mrshc.errors.Sentence`.
     """
 
 
 def table_error(name: str, flaw: FlawError) -> TableError:
-    """Return the error whose message is the name of a table followed by its defect."""
+    """Return a TableError whose message is the name of a table, the defect and a period."""
     return TableError(Sentence("{name} {flaw}.", name=name, flaw=flaw))
 
 
 @contextmanager
 def open_stream(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
-    """Open a file, a pipe or standard input; compressed content is decompressed.
+    """Open a file, a pipe or standard input, and decompress the content if it is compressed.
 
     The input is opened once and read once, since a pipe cannot be read again.
 
@@ -82,7 +84,13 @@ def open_stream(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
     Yields
     ------
     io.BufferedReader
-        The decompressed content. Errors while it is read are raised as `TableError`.
+        The decompressed content.
+
+    Raises
+    ------
+    TableError
+        If the input cannot be opened or read, or if the compressed content is damaged. Errors that
+        occur while the caller reads the stream are converted as well.
     """
     name = display_name(path)
     try:
@@ -93,7 +101,7 @@ def open_stream(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error):
         raise _damaged_compression_error(name) from None
     except OSError as error:
-        if error.errno is None:  # bz2 reports damaged content by an OSError without a number
+        if error.errno is None:  # bz2 raises an OSError without errno for damaged content
             raise _damaged_compression_error(name) from None
         raise TableError(f"{name} cannot be read: {error.strerror}.") from None
 
@@ -105,7 +113,7 @@ def _damaged_compression_error(name: str) -> TableError:
 
 
 def display_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of an input as messages show it; bytes that are not text are escaped."""
+    """Return the name of an input for messages; bytes that are not valid UTF-8 are escaped."""
     if os.fspath(path) == STANDARD_INPUT:
         return _STANDARD_INPUT_LABEL
     return clean_text(os.fsencode(path).decode("utf-8", "backslashreplace"))
@@ -115,12 +123,15 @@ def is_regular_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is a regular file, which can be opened more than once."""
     try:
         return stat.S_ISREG(Path(path).stat().st_mode)
-    except (OSError, ValueError):  # reported when the file is read
+    except (OSError, ValueError):  # the error is reported when the file is read
         return False
 
 
 def _spool_pipe(pipe: Any, name: str) -> BinaryIO:
-    """Return the content of a pipe as a seekable file, which some formats need."""
+    """Return the content of a pipe as a seekable file, since some formats need random access.
+
+    Raise TableError if the content needs a temporary file that cannot be written.
+    """
     content = tempfile.SpooledTemporaryFile(max_size=_MAX_SPOOLED_BYTES)  # noqa: SIM115 - closed by the caller
     while part := pipe.read(_HEAD_BYTES):
         try:
@@ -136,7 +147,10 @@ def _spool_pipe(pipe: Any, name: str) -> BinaryIO:
 
 
 def _open_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """Return a file opened for reading, or the content of a named pipe as a file."""
+    """Return a file opened for reading, or the content of a named pipe as a file.
+
+    Raise TableError if the path is not a file or a pipe that can be read.
+    """
     name = display_name(path)
     try:
         mode = Path(path).stat().st_mode
@@ -149,7 +163,7 @@ def _open_file(path: str | os.PathLike[str]) -> BinaryIO:
         ) from None
     except OSError as error:
         raise TableError(f"{name} cannot be read: {error.strerror}.") from None
-    except ValueError:  # a name that no file can have, such as one with a null character
+    except ValueError:  # not a valid file name, such as a name with a null character
         raise TableError(f"There is no file {name!r}. Check the name.") from None
     if stat.S_ISREG(mode):
         return file
@@ -164,8 +178,8 @@ def _open_file(path: str | os.PathLike[str]) -> BinaryIO:
 
 @contextmanager
 def _decompress(raw: Any) -> Iterator[io.BufferedReader]:
-    """Yield the decompressed content of a file, which may not be compressed at all."""
-    # The buffer is as large as the head, since `peek` returns no more than one buffer.
+    """Yield the content of a file, decompressed if the file is compressed."""
+    # The buffer has `_HEAD_BYTES` bytes, since `peek` returns at most the content of the buffer.
     with io.BufferedReader(raw, _HEAD_BYTES) as buffered:
         head = peek_head(buffered)
         for signature, decompress in _DECOMPRESSORS.items():
@@ -183,7 +197,8 @@ def peek_head(stream: io.BufferedReader) -> bytes:
 
 def as_seekable_file(stream: io.BufferedReader) -> Any:
     """Return the content of a stream as a seekable file, for formats that need random access."""
-    # Not compressed: the file below the buffer is itself seekable, and nothing is copied.
+    # If the content is not compressed, the file under the buffer is itself seekable and need not be
+    # copied.
     if isinstance(stream.raw, io.BufferedReader | tempfile.SpooledTemporaryFile):
         stream.raw.seek(0)
         return stream.raw
@@ -191,8 +206,8 @@ def as_seekable_file(stream: io.BufferedReader) -> Any:
 
 
 def check_numeric_matrix(array: Any) -> None:
-    """Refuse an array, in memory or in a file, that is not a matrix of real numbers."""
-    # Kinds of numpy: floats, integers, unsigned integers, booleans.
+    """Raise FlawError if an array, in memory or in a file, is not a matrix of real numbers."""
+    # The letters are numpy's codes for floats, signed integers, unsigned integers and booleans.
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise FlawError(
             f"must hold a matrix of numbers, but holds an array of {array.dtype} with "
@@ -201,19 +216,20 @@ def check_numeric_matrix(array: Any) -> None:
 
 
 def detect_encoding(head: bytes) -> str | None:
-    """Return the encoding of a text from its first bytes; None if they are not text.
+    """Return the encoding of a text, given its first bytes; None if the bytes are not text.
 
-    The encoding is that of the byte order mark, or else UTF-8; single bytes that are not valid
-    UTF-8 are decoded as Latin-1.
+    A byte order mark determines the encoding; without a mark, the encoding is UTF-8. Individual
+    bytes that are not valid UTF-8 do not change this: they are decoded as Latin-1 later.
     """
     marked = (code for mark, code in _BYTE_ORDER_MARKS.items() if head.startswith(mark))
     code = next(marked, "utf-8")
-    # Binary formats hold null bytes, texts do not, except where UTF-16 encodes ASCII.
+    # Binary formats contain null bytes. Text does not, except that UTF-16 encodes ASCII characters
+    # with null bytes.
     return None if b"\0" in head and code != "utf-16" else code
 
 
 def decode_head(head: bytes) -> str:
-    """Return the first bytes of a text as characters."""
+    """Return the first bytes of a text, decoded to a string."""
     return head.decode(detect_encoding(head) or "utf-8", _LATIN_1_FALLBACK)
 
 
@@ -224,17 +240,18 @@ def open_text(stream: io.BufferedReader) -> Iterator[tuple[io.TextIOWrapper, str
     Parameters
     ----------
     stream : io.BufferedReader
-        The text as bytes, at its beginning.
+        The text as bytes, positioned at the beginning.
 
     Yields
     ------
     text : io.TextIOWrapper
-        The whole text; line ends are not changed.
+        The whole text; line breaks are not converted.
     head : str
-        The first lines of the text, all of them complete, or the beginning of a very long line.
+        The complete lines among the first 4 MiB, or the beginning of the first line if none of the
+        lines is complete.
     """
     head = peek_head(stream)
-    # The last line of the head is cut off at an arbitrary byte, so it is left out.
+    # The first bytes may end within a line, so the part after the last line break is left out.
     complete, newline, rest = decode_head(head).rpartition("\n")
     code = detect_encoding(head) or "utf-8"
     with io.TextIOWrapper(stream, code, errors=_LATIN_1_FALLBACK, newline="") as text:
@@ -242,13 +259,17 @@ def open_text(stream: io.BufferedReader) -> Iterator[tuple[io.TextIOWrapper, str
 
 
 def _decode_as_latin_1(error: UnicodeError) -> tuple[str, int]:
-    """Replace undecodable bytes by their Latin-1 characters, as an error handler of codecs."""
-    # Tables from older spreadsheets hold a few such letters, in names only.
+    """Return undecodable bytes as Latin-1 characters, and the position after these bytes.
+
+    This function is an error handler for `codecs.register_error`.
+    """
+    # Tables from older spreadsheets contain a few Latin-1 letters, only in names.
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return error.object[error.start : error.end].decode("latin-1"), error.end
 
 
-# Registered for the whole process, hence the prefix.
+# The error handler is registered for the whole process. The prefix distinguishes its name from the
+# names of other error handlers.
 _LATIN_1_FALLBACK = "mrshc-latin-1"
 codecs.register_error(_LATIN_1_FALLBACK, _decode_as_latin_1)

@@ -20,22 +20,22 @@ class Table:
     Parameters
     ----------
     X : ndarray or DataMatrix of shape (n_samples, n_features)
-        The values, NaN where they are missing; or a matrix that is read from its file in blocks.
-        Estimators accept both.
+        The values, with NaN for missing values; or a matrix that is read from its file in blocks.
+        Estimators accept either.
     sample_names : ndarray of shape (n_samples,)
-        Names of the samples: texts that are unique.
+        Unique names of the samples.
     feature_names : ndarray of shape (n_features,)
-        Names of the features: texts that are unique.
+        Unique names of the features.
     sample_annotations : DataFrame of shape (n_samples, n_annotations)
-        Annotations of the samples, indexed by their names.
+        Annotations of the samples. The index contains the names of the samples.
     feature_annotations : DataFrame of shape (n_features, n_annotations)
-        Annotations of the features, indexed by their names.
+        Annotations of the features. The index contains the names of the features.
     source : str
         Name of the file in messages.
     notes : tuple of str
         Sentences that state how the file was interpreted.
     reading : dict, default={}
-        Arguments of `read_table` that were not the default.
+        Arguments of `read_table` that differed from their default values.
 
     See Also
     --------
@@ -78,19 +78,20 @@ class Table:
         return as_data_matrix(self.X)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the values with their names.
+        """Return the values as a data frame with names of samples and features.
 
-        Values that were left in a file are read.
+        Values that stay in a file are read into memory.
 
         Returns
         -------
         DataFrame of shape (n_samples, n_features)
-            Indexed by the names of the samples; columns are the names of the features.
+            The values. The index contains the names of the samples, and the columns have the names
+            of the features.
         """
         X = self.data.columns(np.arange(self.X.shape[1]))
         return pd.DataFrame(X, index=self.sample_names, columns=self.feature_names)
 
 
 def missing_values_message(count: int, shape: tuple[int, ...]) -> str:
-    """Return a sentence on the number of missing values of a matrix."""
+    """Return a sentence that states how many values of a matrix are missing."""
     return f"{count:,} of {shape[0] * shape[1]:,} values are missing."

@@ -1,4 +1,4 @@
-"""Reading of a table of samples and features from a file, with notes on its interpretation."""
+"""Reading of a table of samples and features from a file, with notes on how it was interpreted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mrshc.io.sample_annotations import join_annotations, read_sample_annotation
 from mrshc.io.streams import FlawError, TableError, display_name, table_error
 from mrshc.io.table import Table
 
-# Names of separators that are awkward to type in a shell.
+# Names of separators that are difficult to type in a shell.
 _NAMED_SEPARATORS = {"tab": "\t", r"\t": "\t", "space": " "}
 
 
@@ -32,47 +32,53 @@ def read_table(
 ) -> Table:
     r"""Read a table of samples and features.
 
-    The format is recognised by the content of the file. Names and annotations are read with the
-    values, and it is decided whether the features are in rows or in columns. The notes of the
-    returned table state how the file was interpreted.
+    The format is recognised from the content of the file. Names and annotations are read along with
+    the values, and the function determines whether the features are in rows or in columns. The
+    notes of the returned table state how the file was interpreted.
 
     Parameters
     ----------
     path : str or path
-        A table as text (CSV, TSV and the like) or GCT, a Parquet, .npy, .npz or .h5ad file, each of
-        them possibly compressed by gzip, bzip2 or xz; a .zarr folder or archive; or "-" for
-        standard input.
+        Name of a file or folder, or "-" for standard input. A file may be delimited text (CSV, TSV
+        and similar formats), GCT, Parquet, .npy, .npz or .h5ad, and may be compressed with gzip,
+        bzip2 or xz. A .zarr store may be a folder or a ZIP archive.
     features : {"rows", "columns"} or None, default=None
-        The side of the features. By default, the side that the format defines or that follows from
-        the names shared with `samples`; otherwise the longer side, which is the rows in most tables
-        of expression data.
+        Whether the features are in rows or in columns. By default, this is determined from the
+        format, from `truth` or from the sample names in the table `samples`. If these do not
+        decide, the features are assumed to be in rows if there are more rows than columns, as in
+        most tables of expression data, and otherwise in columns.
     samples : str, path or None, default=None
-        A second table, with annotations of the samples. One of its columns holds their names.
+        Name of a second table, which contains annotations of the samples. One of its columns must
+        contain the sample names.
     truth : str or None, default=None
-        Name of an annotation of the samples. A column of this name is not a feature even if it
-        holds numbers, and its rows are samples.
+        Title of an annotation of the samples, such as known classes. If a column of the file has
+        this title, the column is not a feature even if it contains numbers, and the rows are
+        assumed to be samples.
     annotations : sequence of str, default=()
-        Further columns of text files and Parquet files that are annotations even if they hold
-        numbers. Columns of text always are.
+        Titles of further columns of a text or Parquet file that are annotations even if they
+        contain numbers. Columns of text need not be listed, since text is never a feature.
     separator : str or None, default=None
-        Separator of the cells of a text file: a single character, "tab" or "space". By default, it
-        is detected.
+        Separator of the cells of a text file: a single character, "tab" or "space". By default, the
+        separator is detected.
     decimal : {".", ","} or None, default=None
-        Decimal mark of a text file. By default, it is detected.
+        Decimal mark of a text file. By default, the decimal mark is detected.
     in_memory : bool or None, default=None
-        Whether the values are read into memory, or left in the file, from which estimators read
-        them in blocks. The latter is possible for .npy, .h5ad and .zarr. By default, the values are
-        read if they take no more than half of the free memory.
+        If True, the values are read into memory. If False, the values stay in the file, from which
+        estimators read them in blocks; this is possible for .npy, .h5ad and .zarr. By default, the
+        values stay in the file only if this is possible and they would take up more than half of
+        the free memory.
 
     Returns
     -------
     Table
-        With `X`, samples in rows, and the names and annotations of samples and features.
+        The table: the matrix `X`, with samples in rows, and the names and annotations of samples
+        and features.
 
     Raises
     ------
     TableError
-        If the file cannot be read, or is not a table of samples and features.
+        If the file cannot be read or does not contain a table of samples and features, or if
+        `separator` or `decimal` is not valid.
 
     See Also
     --------
@@ -81,9 +87,9 @@ def read_table(
 
     Notes
     -----
-    Cells that are empty or hold NA, NaN, N/A, #N/A, <NA> or null, in upper or lower case, are
-    missing values, which are NaN in `X`. Names are made unique, and control characters in names and
-    annotations are removed.
+    Cells that are empty or contain NA, NaN, N/A, #N/A, <NA> or null, in upper or lower case, are
+    read as missing values, which are NaN in `X`. Names are made unique, and control characters in
+    names and annotations are removed.
 
     Examples
     --------
@@ -124,7 +130,8 @@ def read_table(
                 elsewhere=Setting("in_memory", False),
             )
         ) from None
-    # Options that were not given are left out of result.json; `in_memory=False` was given.
+    # Only options that were given are recorded in result.json. The value False of `in_memory` is
+    # recorded because it is not the default.
     reading = {k: v for k, v in given.items() if v or v is False}
     return replace(table, source=name, reading=reading)
 
@@ -136,11 +143,15 @@ def _read_and_orient(
     features: Orientation | None,
     samples: str | os.PathLike[str] | None,
 ) -> Table:
-    """Return a table with samples in rows, joined with the annotations of a second table."""
+    """Return a table with samples in rows.
+
+    If `samples` is given, the annotations in that second table are added.
+    """
     raw = read_raw_table(path, options)
     if samples is None:
         return orient_table(raw, features=features, truth=options.truth)
-    # Read before the table is oriented: the names of the samples tell which side they are on.
+    # The annotations are read before the table is oriented, since the sample names in them show
+    # whether the samples are in rows or in columns.
     annotations = read_sample_annotations(samples)
     table = orient_table(raw, features=features, truth=options.truth, annotations=annotations)
     return join_annotations(table, annotations, file_name=display_name(samples))
@@ -174,7 +185,10 @@ def can_read_in_blocks(path: str | os.PathLike[str]) -> bool:
 
 
 def _check_separator(given: str | None) -> str | None:
-    """Return a separator as a single character; refuse other texts."""
+    """Return a separator as a single character, or None if it is not given.
+
+    Raise TableError if the text is neither a single character nor the name of a separator.
+    """
     separator = _NAMED_SEPARATORS.get(given or "", given)
     if separator is not None and len(separator) != 1:
         raise TableError(f"A separator must be a single character or 'tab', got {given!r}.")
@@ -182,7 +196,7 @@ def _check_separator(given: str | None) -> str | None:
 
 
 def _check_decimal_mark(given: str | None) -> str | None:
-    """Return a decimal mark; refuse other texts."""
+    """Return a decimal mark, or None if it is not given; raise TableError for other characters."""
     if given not in (None, ".", ","):
         raise TableError(f"A decimal mark must be '.' or ',', got {given!r}.")
     return given

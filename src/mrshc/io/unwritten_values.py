@@ -1,4 +1,4 @@
-"""Checks for arrays that declare more values than their files hold, and links in Zarr stores."""
+"""Checks for declared values that a file does not contain, and for links in Zarr stores."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from mrshc.core.data.absent_chunks import chunk_storage, walk_directory
 from mrshc.io.memory import format_size
 from mrshc.io.streams import FlawError
 
-# Larger than any ratio that a compression reaches: zstd packs at most 32,768 equal bytes into one,
-# gzip 1,032.
+# This ratio is larger than that of any compression method: zstd compresses at most 32,768 equal
+# bytes into one byte, and gzip at most 1,032.
 _MAX_COMPRESSION_RATIO = 10**5
-# An array of this many bytes (1 MB) is read whatever the file holds: it cannot exhaust the memory.
+# Arrays of up to this many bytes (1 MB) are not compared with the size of the file, since they
+# cannot exhaust the memory.
 _MAX_UNCHECKED_BYTES = 10**6
 
 
 def refuse_unwritten_values(node: Any, name: str, *, may_be_empty: bool = True) -> None:
-    """Refuse an array of HDF5 or Zarr that declares more values than its file can hold.
+    """Raise FlawError if an HDF5 or Zarr array declares more values than its file can contain.
 
-    Values that are not in the file are read as the fill value and take no bytes in it. Without this
-    check, a small file could request any amount of memory, and any number of names.
+    Values that are not in the file take up no space there and are read as the fill value. Without
+    this check, a small file could therefore cause any amount of memory to be allocated, or any
+    number of names to be generated.
 
     Parameters
     ----------
@@ -30,12 +32,13 @@ def refuse_unwritten_values(node: Any, name: str, *, may_be_empty: bool = True) 
     name : str
         Name of the array in the message.
     may_be_empty : bool, default=True
-        Whether a small array may have no bytes at all: Zarr leaves out chunks of zeros.
+        Whether an array of at most 1 MB may have no bytes in the file. This is possible because
+        Zarr does not store chunks of zeros.
     """
     n_values = math.prod(node.shape)
     n_bytes = n_values * node.dtype.itemsize
     stored = chunk_storage(node) if n_values else None
-    # None: there are no values, or the store cannot list what it holds.
+    # `stored` is None if there are no values, or if the store cannot list its content.
     if stored is None or (n_bytes <= _MAX_UNCHECKED_BYTES and (may_be_empty or stored.n_bytes)):
         return
     declared = f"declares {name} with {' x '.join(f'{s:,}' for s in node.shape)} values"
@@ -49,7 +52,7 @@ def refuse_unwritten_values(node: Any, name: str, *, may_be_empty: bool = True) 
 
 
 def refuse_symbolic_links(folder: str | os.PathLike[str]) -> None:
-    """Refuse a folder of Zarr that contains symbolic links, which may point to any file."""
+    """Raise FlawError if a Zarr folder contains symbolic links, which may point to any file."""
     for entry in walk_directory(folder):
         if entry.is_symlink():
             raise FlawError(

@@ -1,4 +1,4 @@
-"""Formats of tables, one module each; this is where they are registered."""
+"""Formats of tables: each format is defined in one module and registered in this package."""
 
 from mrshc.io.formats.delimited_text import DELIMITED_TEXT
 from mrshc.io.formats.excel import EXCEL
@@ -34,7 +34,7 @@ __all__ = [
     "unregister",
 ]
 
-# In the order in which help texts and messages list them. The last one is asked first whether an
-# input has its format; delimited text is the first, since almost any text could be a table.
+# Help texts and messages list the formats in this order. Formats are tried in reverse order when an
+# input is recognised, so delimited text is tried last: almost any text could be a table.
 for _table_format in (DELIMITED_TEXT, GCT, PARQUET, NPY, NPZ, H5AD, ZARR, EXCEL):
     register(_table_format)

@@ -1,4 +1,4 @@
-"""Delimited text: CSV, TSV and the like; separators, decimal marks and headers are detected."""
+"""Reading of delimited text, such as CSV; separator, decimal mark and header are detected."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mrshc.io.text_tables.dialect import SEPARATORS, Dialect, detect_dialect, is
 from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows
 from mrshc.io.text_tables.row_reading import RowReader
 
-# Rows that are inspected to decide which columns hold numbers: enough for most kinds of cells to
-# occur, few enough to be held as text even if each has a cell for every feature.
+# Number of rows that are inspected to decide which columns contain numbers. 200 rows contain most
+# kinds of cells, and can be kept in memory as text even if each row has one cell per feature.
 _N_INSPECTED_ROWS = 200
-# Columns that a note lists at most, so that it remains one sentence.
+# Largest number of column names in a note, so that the note remains one sentence.
 _MAX_LISTED_COLUMNS = 3
 
 
@@ -41,7 +41,10 @@ def _read(file: InputFile, options: ReadingOptions) -> RawTable:
 
 
 def _read_text(text: TextIO, head: str, options: ReadingOptions) -> RawTable:
-    """Read a table of numbers whose first lines are those of `head`."""
+    """Return the table of numbers in a text, of which `head` contains the first lines.
+
+    Raise FlawError if there is no table, or if the table has no rows of numbers.
+    """
     dialect = detect_dialect(head, separator=options.separator, decimal=options.decimal)
     lines = LineReader(text)
     rows = _skip_comments(iterate_rows(lines, dialect.separator))
@@ -73,10 +76,10 @@ def _dialect_note(dialect: Dialect) -> str:
 
 
 def _skip_comments(rows: Iterator[Row]) -> Iterator[Row]:
-    """Yield the rows without the comments around the table.
+    """Yield the rows of a table without the comments before and after the table.
 
-    The last line of comments is the header if it begins with "#" and has as many cells as the row
-    below it.
+    The last comment before the table is yielded as the header if it begins with "#" and has as many
+    cells as the row below it.
     """
     comment: Row | None = None
     is_in_table = False
@@ -87,7 +90,7 @@ def _skip_comments(rows: Iterator[Row]) -> Iterator[Row]:
         if not is_in_table and comment is not None and len(comment[1]) == len(cells) > 1:
             yield comment[0], [comment[1][0].lstrip("# "), *comment[1][1:]]
         is_in_table = True
-        if len(cells) == 1 and cells[0].startswith("!"):  # series matrices of GEO end so
+        if len(cells) == 1 and cells[0].startswith("!"):  # the last line of a GEO series matrix
             continue
         yield line, cells
 
@@ -95,7 +98,7 @@ def _skip_comments(rows: Iterator[Row]) -> Iterator[Row]:
 def _build_raw_table(
     values: NDArray[np.float64], body: RowReader, layout: ColumnLayout
 ) -> RawTable:
-    """Return the values of a text with names and annotations, and notes on unusual columns."""
+    """Return a table of values, names and annotations, with notes on unusual columns."""
     titles = clean_unique_names([layout.columns[j] for j in layout.annotation_columns], "column")
     table = RawTable(
         values=values,
@@ -104,7 +107,8 @@ def _build_raw_table(
         row_annotations=dict(zip(titles, body.annotations, strict=True)),
         decimal=layout.decimal,
     )
-    # Decided when all rows are read: classes may be sorted, so that the first rows are of one.
+    # Whether the names are class labels can be decided only after all rows have been read: if the
+    # rows are sorted by class, the first rows all have the same label.
     if layout.has_row_names and are_class_labels(body.names):
         title = clean_unique_names([*titles, layout.columns[0] or "column 1"], "column")[-1]
         table.row_annotations = {title: body.names, **table.row_annotations}

@@ -1,4 +1,4 @@
-"""Excel workbooks, .xlsx: recognised in order to advise users, but not read."""
+"""Recognition of Excel workbooks (.xlsx), which are not read; a message advises users."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from mrshc.io.formats.registry import TableFormat
 
 
 def _is_workbook(file: InputFile) -> bool:
-    # The list of content types distinguishes a workbook from archives of numpy or Zarr that happen
-    # to have a member "xl/...".
+    # The list of content types distinguishes a workbook from a numpy or Zarr archive that happens
+    # to contain a member "xl/...".
     members = file.members or ()
     return "[Content_Types].xml" in members and any(name.startswith("xl/") for name in members)
 

@@ -1,4 +1,4 @@
-"""GCT, the table format of GenePattern, versions 1.2 and 1.3."""
+"""Reading of GCT, the table format of GenePattern, in versions 1.2 and 1.3."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows, row_length
 from mrshc.utils.text_cleaning import unguard_formula
 
 _VERSIONS = ("#1.2", "#1.3")
-# A count in ASCII digits (\d would accept those of other scripts); 18 digits fit into 64 bits.
+# A count in ASCII digits. \d would also accept digits of other scripts. Numbers of up to 18 digits
+# fit into 64 bits.
 _COUNT = re.compile(r"[0-9]{1,18}")
-# Characters of a damaged line or cell that a message shows, so that it remains readable.
+# Largest number of characters of a damaged line or cell that are shown in a message.
 _MAX_SHOWN_CHARACTERS = 40
 
 
@@ -40,8 +41,8 @@ class _Dimensions:
     version: str  # "#1.2" or "#1.3"
     n_rows: int  # features
     n_columns: int  # samples
-    n_row_annotations: int  # columns between the names of the features and the values
-    n_column_annotations: int  # rows between the header and the values
+    n_row_annotations: int  # number of columns between the names of the features and the values
+    n_column_annotations: int  # number of rows between the header and the values
 
     @property
     def first_value_column(self) -> int:
@@ -50,17 +51,27 @@ class _Dimensions:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells of each row."""
+        """Number of cells in each row."""
         return self.first_value_column + self.n_columns
 
 
 def read_gct(text: TextIO) -> RawTable:
-    """Read GCT 1.2 or 1.3: features in rows, and annotations of features and samples.
+    """Return the table in a GCT file of version 1.2 or 1.3, with features in rows.
 
     Parameters
     ----------
     text : file of text
-        The file at its beginning. It must be opened with ``newline=""``.
+        The file, positioned at its beginning and opened with ``newline=""``.
+
+    Returns
+    -------
+    RawTable
+        The table, with the annotations of features and samples.
+
+    Raises
+    ------
+    FlawError
+        If the file does not have the declared size, or contains text in place of a number.
     """
     rows = iterate_rows(LineReader(text), "\t", has_quotes=False)
     dimensions = _read_dimensions(rows)
@@ -93,7 +104,10 @@ def read_gct(text: TextIO) -> RawTable:
 
 
 def _read_dimensions(rows: Iterator[Row]) -> _Dimensions:
-    """Read the first two lines: the version, and the counts of rows and columns."""
+    """Return the version and the counts of rows and columns, which are in the first two lines.
+
+    Raise FlawError if the second line does not contain the counts.
+    """
     version, sizes = next(rows, (1, [""]))[1][0].strip(), next(rows, (2, []))[1]
     counts = [int(cell) for cell in map(str.strip, sizes) if _COUNT.fullmatch(cell)]
     if len(counts) != (2 if version == "#1.2" else 4):
@@ -102,7 +116,7 @@ def _read_dimensions(rows: Iterator[Row]) -> _Dimensions:
             f"is a GCT file whose second line must give its size as {wanted} in the digits 0 to 9, "
             f"but is {' '.join(sizes)[:_MAX_SHOWN_CHARACTERS]!r}"
         )
-    # Version 1.2 has one column of descriptions, and no annotations of the samples.
+    # Version 1.2 has one column of feature descriptions and no annotations of the samples.
     n_row_annotations, n_column_annotations = (1, 0) if version == "#1.2" else counts[2:]
     return _Dimensions(
         version=version,
@@ -114,7 +128,10 @@ def _read_dimensions(rows: Iterator[Row]) -> _Dimensions:
 
 
 def _read_header(rows: Iterator[Row], dimensions: _Dimensions) -> list[str]:
-    """Read the third line, the titles of the columns."""
+    """Return the titles of the columns, which are in the third line.
+
+    Raise FlawError if the number of titles differs from the declared number of columns.
+    """
     _, header = next(rows, (3, []))
     if len(header) != dimensions.n_cells:
         raise FlawError(
@@ -125,7 +142,7 @@ def _read_header(rows: Iterator[Row], dimensions: _Dimensions) -> list[str]:
 
 
 def _check_row(row: Row | None, n_cells: int) -> Row:
-    """Return a row; refuse the end of the file, and rows of another length."""
+    """Return a row; raise FlawError if its length is wrong or the end of the file was reached."""
     if row is None:
         raise FlawError(
             "is a GCT file with fewer rows than its second line gives. It may be cut off"
@@ -136,21 +153,21 @@ def _check_row(row: Row | None, n_cells: int) -> Row:
 
 
 def _parse_values(content: list[Row], *, first: int, header: list[str]) -> NDArray[np.float64]:
-    """Return the numbers of all rows; name the first cell that is not a number.
+    """Return the numbers in all rows; raise FlawError at the first cell that is not a number.
 
     Parameters
     ----------
     content : list of Row
-        The rows with values.
+        The rows that contain values.
     first : int
-        Position of the first column of values.
+        Position of the first column of values, counted from 0.
     header : list of str
         Titles of all columns.
 
     Returns
     -------
     ndarray of shape (n_rows, n_columns)
-        NaN where a value is missing.
+        The numbers, with NaN for missing values.
     """
     values = np.empty((len(content), len(header) - first))
     for row, (line, cells) in zip(values, content, strict=True):

@@ -1,4 +1,4 @@
-"""Files of AnnData in HDF5, .h5ad."""
+"""Reading of .h5ad files, in which AnnData stores a table as HDF5."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def _is_hdf5(file: InputFile) -> bool:
 
 def _read_stream(file: InputFile, _: ReadingOptions) -> RawTable:
     content, h5py = file.content, H5AD.import_library("h5py")
-    # Before the library opens the file: it could not be interrupted while it reads a damaged heap.
+    # The file is checked before HDF5 opens it, since HDF5 might never finish reading a damaged file
+    # and cannot be interrupted.
     refuse_endless_heap_in_stream(content)
     with convert_library_errors(_DESCRIPTION), h5py.File(content, "r") as group:
         return read_anndata_group(group)
@@ -37,7 +38,7 @@ def _read_path(path: str, options: ReadingOptions) -> RawTable:
 
 
 def _open_matrix(path: str, inside: str) -> Any:
-    # The dataset keeps its file open.
+    # The file is not closed here: the dataset keeps it open.
     return get_member(H5AD.import_library("h5py").File(path, "r"), inside)
 
 

@@ -22,8 +22,8 @@ from mrshc.io.streams import (
     peek_head,
 )
 
-# Bytes of a file that are read to recognise its format, which needs only the first few. Not tuned:
-# results do not depend on it.
+# Number of bytes that are read to recognise the format of a file. The first few bytes suffice, so
+# the number is not tuned: it does not affect the result.
 _HEAD_BYTES = 4096
 _ZIP_SIGNATURE = b"PK\x03\x04"
 
@@ -35,12 +35,11 @@ class InputFile:
     Parameters
     ----------
     head : bytes, default=b""
-        The first bytes, after decompression; empty for a folder.
+        The first bytes of a file, or of the decompressed content of a stream; empty for a folder.
     path : Path or None, default=None
-        Name by which the input can be opened: a folder, or a file that is not compressed as a
-        whole. None for a stream.
+        Name of a file or a folder; None for a stream.
     stream : io.BufferedReader or None, default=None
-        The content after decompression; None for an input that has a path.
+        The decompressed content of a stream; None for an input with a path.
     """
 
     head: bytes = b""
@@ -55,16 +54,16 @@ class InputFile:
         try:
             if Path(path).is_dir():
                 return cls(path=Path(path))
-            if not is_regular_file(path):  # bytes that are read from a pipe here would be lost
+            if not is_regular_file(path):  # bytes that were read from a pipe here would be lost
                 return None
             with Path(path).open("rb") as file:
                 return cls(path=Path(path), head=file.read(_HEAD_BYTES))
-        except (OSError, ValueError):  # reported when the file is read
+        except (OSError, ValueError):  # the error is reported when the file is read
             return None
 
     @classmethod
     def from_stream(cls, stream: io.BufferedReader) -> InputFile:
-        """Return the input for a stream."""
+        """Return a stream as an input."""
         return cls(stream=stream, head=peek_head(stream))
 
     @property
@@ -73,23 +72,24 @@ class InputFile:
         return self.path is not None and self.path.is_dir()
 
     def has_entry(self, name: str) -> bool:
-        """Return whether a folder has a file or folder of some name."""
+        """Return whether the input is a folder that contains a file or folder with this name."""
         try:
             return self.path is not None and (self.path / name).exists()
-        except OSError:  # a folder whose entries may not be listed
+        except OSError:  # there is no permission to access the folder
             return False
 
     @cached_property
     def members(self) -> frozenset[str] | None:
-        """Names of the members of a ZIP archive; None if it is not one, or is damaged."""
+        """Names of the members of a ZIP archive; None if the input is damaged or not an archive."""
         if not self.is_archive:
             return None
-        # Outside of the try block: errors of the stream, such as damaged compression, are reported.
+        # The stream is accessed outside the try block, so its errors, such as damaged compression,
+        # are raised.
         archive = self.content if self.path is None else self.path
         try:
             with zipfile.ZipFile(archive) as content:
                 return frozenset(content.namelist())
-        except Exception:  # of many kinds; reported when the file is read
+        except Exception:  # errors are of many types; the damage is reported when the file is read
             return None
         finally:
             if self.path is None:
@@ -102,7 +102,7 @@ class InputFile:
 
     @property
     def head_text(self) -> str:
-        """The first characters of a text; empty for other content."""
+        """The first characters of a text; an empty string if the input is not text."""
         return "" if detect_encoding(self.head) is None else decode_head(self.head[:_HEAD_BYTES])
 
     @cached_property
@@ -113,7 +113,7 @@ class InputFile:
 
     @contextmanager
     def text(self) -> Iterator[tuple[io.TextIOWrapper, str]]:
-        """Yield the text of a stream, and its first complete lines."""
+        """Yield the text of a stream, and the first complete lines of the text."""
         assert self.stream is not None
         with open_text(self.stream) as text_and_head:
             yield text_and_head

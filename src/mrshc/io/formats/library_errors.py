@@ -1,4 +1,4 @@
-"""Conversion of the errors of libraries that read files into sentences about the file."""
+"""Conversion of errors from libraries that read files into messages about the file."""
 
 from __future__ import annotations
 
@@ -13,26 +13,32 @@ from mrshc.utils.text_cleaning import clean_text
 
 @contextmanager
 def convert_library_errors(description: str) -> Iterator[None]:
-    """Convert the errors of a library that reads a file into the error of a damaged file.
+    """Convert errors of a library that reads a file into a FlawError about a damaged file.
 
     Parameters
     ----------
     description : str
-        The kind of file, without an article: "Parquet file".
+        The kind of file, without an article, such as "Parquet file".
+
+    Raises
+    ------
+    FlawError
+        If the library raises an error. Errors that already have a suitable message (FlawError,
+        UnreadableError and MemoryError) are not converted.
     """
     try:
         yield
-    except (FlawError, UnreadableError, MemoryError):  # have messages of their own
+    except (FlawError, UnreadableError, MemoryError):  # these errors are not converted
         raise
     except UnsafeContentError as error:
         raise FlawError(str(error)) from None
-    except Exception as error:  # libraries raise many kinds of errors for damaged content
+    except Exception as error:  # libraries raise many types of errors for damaged content
         raise damaged_file_error(description, error) from None
 
 
 def damaged_file_error(description: str, error: Exception) -> FlawError:
-    """Return the error about a file that its library could not read."""
-    # Some libraries add a stack of calls below the first line, which does not help users.
+    """Return the error for a file that a library could not read."""
+    # Only the first line is shown: some libraries append a call stack, which does not help users.
     lines = str(error).strip().splitlines()
     reason = clean_text(lines[0]).rstrip(".") if lines else type(error).__name__
     return FlawError(f"is not a complete {description}: {reason}")

@@ -1,4 +1,4 @@
-"""The .npy format of numpy: a matrix without names."""
+"""Reading of numpy's .npy files, which contain a matrix without names."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ def _is_npy(file: InputFile) -> bool:
 
 
 def _read_stream(file: InputFile, _: ReadingOptions) -> RawTable:
-    """Read an array from a stream; objects are refused, since unpickling could run any program."""
+    """Return the array in a stream as a table.
+
+    Raise FlawError if the array contains Python objects, since unpickling them could run any code.
+    """
     content = file.content
     try:
         array = np.load(content, allow_pickle=False)
-    # Of many kinds; a MemoryError too, where a damaged header declares an enormous size.
+    # numpy raises many types of errors, including MemoryError if a damaged header declares a huge
+    # size.
     except Exception as error:
         raise damaged_file_error(_DESCRIPTION, error) from None
     return unnamed_table(array)
@@ -32,22 +36,34 @@ def _read_stream(file: InputFile, _: ReadingOptions) -> RawTable:
 
 def _read_path(path: str, options: ReadingOptions) -> RawTable:
     with convert_library_errors(_DESCRIPTION):
-        # Mapped: whether the values are read is decided by their size.
+        # The file is memory-mapped; `read_array` decides by the size of the array whether it is
+        # read.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         return read_array(array, StoredMatrix(path, _open_matrix), in_memory=options.in_memory)
 
 
 def read_array(array: Any, X: StoredMatrix, *, in_memory: bool | None) -> RawTable:
-    """Return the table of a file that holds a single array.
+    """Return the table in a file that contains one array.
 
     Parameters
     ----------
     array : array-like of shape (n_rows, n_columns)
         The values, which are read from the file when they are accessed.
     X : StoredMatrix of shape (n_rows, n_columns)
-        The same values, to be left in the file if that is requested or needed.
+        The same matrix; it becomes part of the table if the values are to stay in the file.
     in_memory : bool or None
-        As in `mrshc.io.read_table`.
+        Whether the values are read into memory, as in `mrshc.io.read_table`.
+
+    Returns
+    -------
+    RawTable
+        The table, without names.
+
+    Raises
+    ------
+    FlawError
+        If the array is not a matrix of numbers, or does not fit into memory although `in_memory` is
+        True.
     """
     if (note := out_of_core_note(X, in_memory)) is None:
         return unnamed_table(np.array(array))

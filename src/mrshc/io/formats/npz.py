@@ -1,4 +1,4 @@
-"""The .npz format of numpy: a matrix, and arrays with a value for each of its rows or columns."""
+"""Reading of numpy's .npz files: a matrix, and arrays with one value for each row or column."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from mrshc.io.raw_table import Orientation, RawTable, unnamed_table
 from mrshc.io.streams import FlawError
 from mrshc.utils.text_cleaning import clean_text
 
-# Characters of a member's name that a message shows, so that it remains readable.
+# Largest number of characters of a member's name that are shown in a message.
 _MAX_SHOWN_CHARACTERS = 80
 
 
 def _is_zip_archive(file: InputFile) -> bool:
-    # Archives of other formats, Zarr and Excel, are recognised before this one.
+    # Zarr and Excel archives need not be excluded here, because those formats are tried first.
     return file.is_archive
 
 
 def _read(file: InputFile, _: ReadingOptions) -> RawTable:
-    """Read the matrix called 'X', or the only one, with its names and annotations."""
+    """Return the matrix called 'X', or the only matrix, as a table with names and annotations.
+
+    Raise FlawError if there is no such matrix, or if the names do not fit its shape.
+    """
     arrays = _load_arrays(file.content)
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     if "X" in matrices:
@@ -53,15 +56,17 @@ def _read(file: InputFile, _: ReadingOptions) -> RawTable:
 def _find_feature_side(
     samples: NDArray[Any] | None, features: NDArray[Any] | None, *, shape: tuple[int, int]
 ) -> Orientation | None:
-    """Return the side on which as many features are as there are names; None without names.
+    """Return whether the features are in "rows" or "columns"; None if the file has no names.
 
-    Names that fit neither side are refused.
+    The numbers of sample names and feature names are compared with the shape of the matrix. Raise
+    FlawError if the numbers fit neither orientation.
     """
     given = {"sample_names": samples, "feature_names": features}
     shapes = {name: array.shape for name, array in given.items() if array is not None}
     lengths = [len(a) if a is not None and a.ndim == 1 else None for a in (samples, features)]
-    # Numbers of samples and features if the features are on that side. Columns come first: if the
-    # matrix is square, both sides fit, and samples are in rows as in scikit-learn.
+    # Expected numbers of samples and features if the features are in columns or in rows. Columns
+    # are tried first: both orientations of a square matrix fit, and samples are then in rows, as in
+    # scikit-learn.
     candidates: dict[Orientation, tuple[int, int]] = {"columns": shape, "rows": shape[::-1]}
     for side, expected in candidates.items():
         if any(lengths) and all(n in (None, e) for n, e in zip(lengths, expected, strict=True)):
@@ -76,21 +81,22 @@ def _find_feature_side(
 
 
 def _load_arrays(content: BinaryIO) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an archive by name; refuse archives that numpy did not write."""
+    """Return all arrays in an archive by name; raise FlawError if it is not an .npz file."""
     try:
-        # Objects are refused, since unpickling them could run any program.
+        # Arrays of Python objects raise an error, since unpickling objects could run any code.
         archive = np.load(content, allow_pickle=False)
         arrays = {name: archive[name] for name in archive.files}
-    except Exception as error:  # of many kinds: the file may hold anything
+    except Exception as error:  # numpy raises many types of errors for damaged content
         raise damaged_file_error(".npz file of numbers and names", error) from None
-    # numpy returns members that are not arrays as bytes: the archive is of another kind.
+    # numpy returns a member that is not an array as bytes. An archive with such a member is not an
+    # .npz file.
     if others := [name for name, array in arrays.items() if not hasattr(array, "dtype")]:
         raise _not_numpy_archive_error(others)
     return arrays
 
 
 def _not_numpy_archive_error(members: list[str]) -> FlawError:
-    """Return the error about an archive that numpy did not write."""
+    """Return the error for an archive that numpy did not write."""
     shown = clean_text(members[0])[:_MAX_SHOWN_CHARACTERS]
     return FlawError(
         f"is an archive with {shown!r} in it, but a table or a .npz file of numpy was wanted. "
@@ -99,7 +105,10 @@ def _not_numpy_archive_error(members: list[str]) -> FlawError:
 
 
 def _names_as_text(names: NDArray[Any] | None, length: int) -> list[str] | None:
-    """Return names as a list; None if there are none or they are not a vector of that length."""
+    """Return names as a list of text; None if there are no names.
+
+    None is also returned if the names are not a vector of the given length.
+    """
     return None if names is None or names.shape != (length,) else [str(name) for name in names]
 
 

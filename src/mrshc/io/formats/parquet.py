@@ -1,4 +1,4 @@
-"""Parquet files; their columns of text are names and annotations."""
+"""Reading of Parquet files, in which columns of text are names and annotations."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.column_roles import are_class_labels
 from mrshc.utils.text_cleaning import clean_text
 
-if TYPE_CHECKING:  # imported late: help texts list the formats, and must not wait for pandas
+if TYPE_CHECKING:  # pandas is imported only when a file is read, so that help texts load fast
     import pandas as pd
 
-# Characters of the name of a type in a message. All simple types are shorter, types of records,
-# which list their fields, may be arbitrarily long.
+# Largest number of characters of the name of a type in a message. The names of simple types are
+# shorter. The names of record types list all fields and may be arbitrarily long.
 _MAX_TYPE_CHARACTERS = 60
 
 
@@ -32,20 +32,21 @@ def _is_parquet(file: InputFile) -> bool:
 def _read(file: InputFile, options: ReadingOptions) -> RawTable:
     content, parquet = file.content, PARQUET.import_library("pyarrow.parquet")
     try:
-        # Before any values are read: pandas cannot represent some of the refused columns.
+        # The columns are checked before values are read, since pandas cannot represent all types.
         _check_columns(parquet.read_schema(content))
         content.seek(0)
         frame = parquet.read_table(content).to_pandas()
         return _build_raw_table(frame, annotations=options.annotation_names)
     except FlawError:
         raise
-    # Of many kinds; a MemoryError too, where a damaged header declares an enormous size.
+    # pyarrow raises many types of errors, including MemoryError if a damaged header declares a huge
+    # size.
     except Exception as error:
         raise damaged_file_error("Parquet file", error) from None
 
 
 def _check_columns(schema: Any) -> None:
-    """Refuse repeated names of columns, and columns whose values are lists or records."""
+    """Raise FlawError if a column name is repeated, or if a column contains lists or records."""
     name, count = max(Counter(schema.names).items(), key=lambda item: item[1], default=("", 0))
     if count > 1:
         raise FlawError(
@@ -53,7 +54,7 @@ def _check_columns(schema: Any) -> None:
             "Rename them when it is written"
         )
     for field in schema:
-        # An extension type wraps the type in which its values are stored.
+        # The values of an extension type are stored in another type, its storage type.
         arrow_type = getattr(field.type, "storage_type", field.type)
         if arrow_type.num_fields:
             raise FlawError(
@@ -69,14 +70,16 @@ def _shorten_type(arrow_type: Any) -> str:
 
 
 def _build_raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> RawTable:
-    """Return a data frame as a table: its numbers, the names of its rows, its annotations.
+    """Return a data frame as a table of numbers, with row names and annotations.
+
+    Raise FlawError if no column contains numbers.
 
     Parameters
     ----------
     frame : DataFrame
         The content of the file.
     annotations : collection of str
-        Names of columns that are annotations even if they hold numbers.
+        Names of columns that are annotations even if they contain numbers.
     """
     import pandas as pd
 
@@ -88,8 +91,8 @@ def _build_raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> Ra
     if not numeric:
         raise FlawError("holds no column of numbers")
     names = None
-    # pandas stores an index that was set by the user; otherwise a first column of text has names,
-    # unless its values are repeated as those of a class are.
+    # If the user has set an index, pandas stores it in the file, and it contains the row names.
+    # Otherwise, a first column of text contains the row names, unless its values are class labels.
     if not isinstance(frame.index, pd.RangeIndex):
         names = [str(name) for name in frame.index]
     elif others[:1] == [0] and columns[0] not in annotations:
@@ -109,15 +112,18 @@ def _build_raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> Ra
 
 
 def _float_values(frame: pd.DataFrame) -> NDArray[Any]:
-    """Return the values as floats, of single precision if all columns have it; missing is NaN."""
-    # In lower case, since the nullable type of pandas is called Float32.
+    """Return the values as floats, with NaN for missing values.
+
+    The type is float32 if all columns are float32, and float64 otherwise.
+    """
+    # The comparison ignores case, since the nullable type of pandas is called Float32.
     is_single = all(str(dtype).lower() == "float32" for dtype in frame.dtypes)
     dtype = np.float32 if is_single else np.float64
     return frame.to_numpy(dtype=dtype, na_value=np.nan)
 
 
 def _list_with_none(column: pd.Series[Any]) -> list[Any]:
-    """Return a column as a list with None for missing values, of which pandas has several."""
+    """Return a column as a list in which each missing value of pandas (NaN, NaT or NA) is None."""
     import pandas as pd
 
     return [None if pd.isna(value) else value for value in column]

@@ -1,8 +1,8 @@
-"""The registry of table formats: the definition of a format, and the recognition of inputs.
+"""Registry of table formats: the definition of a format, and the recognition of inputs.
 
-A new format is one module of this package with a `TableFormat`, and one line in `__init__.py` that
-registers it. Reading, the help of the command line and the messages that list formats use the
-registry.
+To add a format, define a `TableFormat` in a new module of this package, and register it in
+`__init__.py`. The registry is used to read tables, and to list the formats in the help of the
+command line and in messages.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from mrshc.io.streams import FlawError, open_stream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingOptions:
-    """Options of `mrshc.io.read_table` that concern formats; each format uses those that apply.
+    """Options of `mrshc.io.read_table` that are passed to a format, which uses those that apply.
 
     Attributes
     ----------
     annotations : collection of str
-        Columns that are annotations even if they hold numbers.
+        Titles of columns that are annotations even if they contain numbers.
     truth : str or None
-        Name of an annotation of the samples.
+        Title of an annotation of the samples.
     separator, decimal : str or None
-        Separator of cells and decimal mark of a text; None: they are detected.
+        Separator of the cells and decimal mark of a text file; None if they are to be detected.
     in_memory : bool or None
-        Whether the values are read into memory; None: if they take no more than half of the free
-        memory.
+        Whether the values are read into memory. If None, the values are read unless they can stay
+        in the file and would take up more than half of the free memory.
     """
 
     annotations: Collection[str] = ()
@@ -44,40 +44,46 @@ class ReadingOptions:
 
     @property
     def annotation_names(self) -> frozenset[str]:
-        """Names of all columns that are not features: the annotations and the truth."""
+        """Titles of all columns that are not features: `annotations` and `truth`."""
         return frozenset({*self.annotations, *([] if self.truth is None else [self.truth])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFormat:
-    """A format of tables: its names, how it is recognised and how it is read.
+    """A table format: its names, and the functions that recognise and read it.
 
     Parameters
     ----------
     name : str
-        A file of this format with an article, as part of messages: "a Parquet file".
+        Description of a file of this format, with an article, for messages: "a Parquet file".
     recognise : callable, InputFile -> bool
-        Returns whether an input has this format. Formats that are registered later are asked first.
+        Returns whether an input has this format. Formats that are registered later are tried first.
     labels : tuple of str, default=()
-        Names of the format in lists of known formats; empty for a format that is not read.
+        Names of the format in lists of known formats; empty for a format that is recognised but
+        cannot be read.
     suffixes : tuple of str, default=()
-        Usual suffixes of file names. They are shown to users; the format is recognised by the
-        content.
+        Usual suffixes of file names, which are shown to users. Most formats are recognised from the
+        content of the file alone.
     read_stream : callable, (InputFile, ReadingOptions) -> RawTable, or None, default=None
-        Reads a stream: a file, compressed or not, a pipe or standard input.
+        Reads a table from a stream: a pipe, standard input or a file, which may be compressed.
     read_path : callable, (str, ReadingOptions) -> RawTable, or None, default=None
-        Reads a folder, or a file that is not compressed as a whole, by its name.
+        Reads a table from a folder, or from a file that is not compressed as a whole, given the
+        name of the folder or file.
     open_matrix : callable, (str, str) -> array, or None, default=None
-        Opens the matrix of a file, or one of its members, without reading it. Tables of a format
-        that has it can be left in their file and read in blocks.
+        Opens a matrix without reading its values, given the name of the file and the name of the
+        matrix in the file. If a format has this function, the values can stay in the file and be
+        read in blocks.
     container : str, default=""
-        Containers of a format without `read_stream`, for help texts: "a folder or a .zip".
+        Description, for help texts, of the containers that `read_path` accepts if there is no
+        `read_stream`: "a folder or a .zip".
     extra : str or None, default=None
-        The extra of mrshc that the format needs.
+        Name of the extra (group of optional dependencies) of mrshc that the format needs.
     has_dialects : bool, default=False
-        Whether files differ by separators and decimal marks, so that options for them apply.
+        Whether files of this format differ in separator and decimal mark. If not, the options for
+        them have no effect.
     advice : str, default=""
-        For a format that is recognised, but not read: a sentence with advice, without its period.
+        Advice to users for a format that is recognised but cannot be read: a sentence without the
+        final period.
     """
 
     name: str
@@ -93,9 +99,13 @@ class TableFormat:
     advice: str = ""
 
     def import_library(self, module: str) -> Any:
-        """Return a module that is installed with the extra of this format."""
+        """Return a module of a library that is installed with the extra of this format.
+
+        Raise FlawError if the library is not installed.
+        """
         try:
-            # The package first, as `import a.b` does: `a.b` may be loaded while `a` is disabled.
+            # The package is imported before the module, as in `import a.b`: the module may be
+            # loaded even if importing the package has been blocked.
             import_module(module.partition(".")[0])
             return import_module(module)
         except ImportError:
@@ -109,29 +119,34 @@ _formats: list[TableFormat] = []
 
 
 def register(table_format: TableFormat) -> None:
-    """Add a format, which is asked before those that were registered earlier."""
+    """Add a format; formats that are registered later are tried first."""
     _formats.append(table_format)
 
 
 def unregister(table_format: TableFormat) -> None:
-    """Remove a format that was registered."""
+    """Remove a format from the registry; raise ValueError if it is not registered."""
     _formats.remove(table_format)
 
 
 def known_formats() -> tuple[TableFormat, ...]:
-    """Return all formats that can be read, in the order in which they are listed."""
+    """Return all formats that can be read, in the order in which they were registered."""
     return tuple(known for known in _formats if not known.advice)
 
 
 def recognise_format(file: InputFile) -> TableFormat | None:
-    """Return the format of an input; None if it is not known."""
-    # A specific format is registered after the general one that its files also have: Zarr archives
-    # and Excel workbooks after .npz, GCT after delimited text.
+    """Return the format of an input; None if the format is not known."""
+    # Formats are tried in reverse order of registration. A specific format is registered after a
+    # general format that would also accept its files: Zarr archives and Excel workbooks after .npz,
+    # GCT after delimited text.
     return next((known for known in reversed(_formats) if _has_format(file, known)), None)
 
 
 def _has_format(file: InputFile, known: TableFormat) -> bool:
-    """Return whether an input has a format that can be read from an input of its kind."""
+    """Return whether an input has the format `known` and is of a kind that this format handles.
+
+    A folder requires `read_path`, a stream requires `read_stream` or `advice`, and a file requires
+    one of the three.
+    """
     readers = [known.read_path, known.read_stream, known.advice or None]
     if file.is_folder:
         readers = readers[:1]
@@ -141,14 +156,28 @@ def _has_format(file: InputFile, known: TableFormat) -> bool:
 
 
 def read_raw_table(path: str | os.PathLike[str], options: ReadingOptions) -> RawTable:
-    """Read a table of any known format.
+    """Return the table in a file, a folder or standard input, in any known format.
 
     Parameters
     ----------
     path : str or path
         Name of a file or a folder; "-" for standard input.
     options : ReadingOptions
-        Options that the format does not use are mentioned in the notes of the table.
+        The options. If the format does not use a given separator or decimal mark, a note of the
+        table says so.
+
+    Returns
+    -------
+    RawTable
+        The table as it is stored in the file.
+
+    Raises
+    ------
+    FlawError
+        If the format is not known, if the content has a defect, or if a column that is listed in
+        `options.annotations` does not exist.
+    TableError
+        If the input cannot be opened or read.
     """
     file = InputFile.from_path(path)
     known = None if file is None else recognise_format(file)
@@ -169,7 +198,11 @@ def read_raw_table(path: str | os.PathLike[str], options: ReadingOptions) -> Raw
 
 
 def _read_stream(file: InputFile, options: ReadingOptions) -> tuple[TableFormat, RawTable]:
-    """Return the format of a stream and the table that it holds."""
+    """Return the format of a stream and the table in the stream.
+
+    Raise FlawError if the stream is empty, if its format is not known or cannot be read, or if the
+    options require the values to stay in the file.
+    """
     if not file.head.strip():
         raise FlawError("is empty")
     if options.in_memory is False:
@@ -197,7 +230,7 @@ def find_format_in_blocks(path: str | os.PathLike[str]) -> TableFormat | None:
 
 
 def unknown_format_error() -> FlawError:
-    """Return the error about an input that has none of the known formats."""
+    """Return the error for an input whose format is not known."""
     return FlawError(f"is not a table in a known format. Known formats are {list_formats()}")
 
 
@@ -211,9 +244,9 @@ def list_formats(
     conjunction : str, default="and"
         The word before the last name.
     in_blocks : bool, default=False
-        Only formats that can be read in blocks.
+        Whether to list only formats that can be read in blocks.
     streams : bool, default=False
-        Only formats that can be read from streams.
+        Whether to list only formats that can be read from streams.
     """
     chosen = [
         name

@@ -1,4 +1,4 @@
-"""Zarr stores, a folder or a ZIP archive: a single array, or the groups of AnnData."""
+"""Reading of Zarr stores, in a folder or ZIP archive, that contain one array or AnnData groups."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mrshc.io.raw_table import RawTable
 from mrshc.io.stored_matrix import StoredMatrix
 from mrshc.io.unwritten_values import refuse_symbolic_links, refuse_unwritten_values
 
-# Files by which a store is recognised: of version 3 of the format, and of arrays and groups of
-# version 2.
+# Names of files by which a Zarr store is recognised: zarr.json in version 3 of the format, the
+# other two in version 2.
 _METADATA_FILES = ("zarr.json", ".zarray", ".zgroup")
 
 
@@ -26,7 +26,7 @@ def _is_zarr(file: InputFile) -> bool:
         return False
     if file.is_folder:
         return file.path.suffix in ZARR.suffixes or any(map(file.has_entry, _METADATA_FILES))
-    # The members of a damaged archive are not known: its name tells that it was a Zarr store.
+    # The members of a damaged archive cannot be listed, so the archive is recognised by its name.
     if file.members is None:
         return file.is_archive and not set(ZARR.suffixes).isdisjoint(file.path.suffixes)
     return not file.members.isdisjoint(_METADATA_FILES)
@@ -35,10 +35,10 @@ def _is_zarr(file: InputFile) -> bool:
 def _read(path: str, options: ReadingOptions) -> RawTable:
     with convert_library_errors("Zarr store"):
         if Path(path).is_dir():
-            # Before the store is opened, since that follows links.
+            # Links are checked before the store is opened, since opening the store follows links.
             refuse_symbolic_links(path)
         content = _open_store(path)
-        # A group has keys, an array has not.
+        # A group has the method `keys`; an array does not.
         if hasattr(content, "keys"):
             return read_anndata(
                 path, content, open_matrix=_open_matrix, in_memory=options.in_memory
@@ -48,7 +48,8 @@ def _read(path: str, options: ReadingOptions) -> RawTable:
 
 def _read_array(path: str, array: Any, options: ReadingOptions) -> RawTable:
     X = StoredMatrix(path, _open_matrix)
-    # Before names are generated, of which there are as many as the array declares rows and columns.
+    # This check precedes the generation of names: one name is generated for each row and column
+    # that the array declares.
     refuse_unwritten_values(array, "X", may_be_empty=False)
     notes = absent_chunk_warnings(array, "X")
     table = read_array(array, X, in_memory=options.in_memory)

@@ -1,1 +1,1 @@
-"""Parts of the reader of delimited text: dialect, lines and rows, roles of the columns."""
+"""Parts of the reader of delimited text: separators, lines, rows, and roles of the columns."""

@@ -1,4 +1,4 @@
-"""Detection of the roles of the columns of a text table: names, annotations, numbers."""
+"""Detection of the roles of columns in a text table: names, annotations or numbers."""
 
 from __future__ import annotations
 
@@ -12,38 +12,44 @@ from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.dialect import Dialect
 from mrshc.io.text_tables.lines import Row, row_length_error
 
-# Text that was meant as a number: a limit of detection, a percentage, separated thousands. Cells
-# like this are reported as mistakes instead of making their column an annotation.
+# Text that was probably meant as a number, such as a limit of detection, a percentage or a number
+# with separators of thousands. Such a cell is reported as a mistake, and does not make its column
+# an annotation.
 _MALFORMED_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*[+-]?\d[\d.,' ]*([eE][+-]?\d+)?\s*%?\s*")
-# Titles of columns that hold names, even if those are numbers.
+# Titles of columns that contain names even if the names are numbers.
 _NAME_TITLE = re.compile(
     r".*(id|id_ref|gene|probe|probeset|name|sample|symbol|entrez|accession|locus|clone|spot)s?",
     re.IGNORECASE,
 )
-# Titles of columns whose whole numbers describe features, as GEO, cBioPortal, featureCounts and
-# Cluster 3.0 write them.
+# Titles of columns of whole numbers that describe features, as written by GEO, cBioPortal,
+# featureCounts and Cluster 3.0.
 _FEATURE_ANNOTATION_TITLE = re.compile(
     r"entrez.*|.*gene_?ids?|chr|chrom|chromosome|start|end|stop|strand|length|pos|position|gweight",
     re.IGNORECASE,
 )
-# A first column with more different values holds names, even if they are repeated: known classes
-# of samples are seldom more than a few.
+# Largest number of distinct values in a column of class labels. A first column with more distinct
+# values contains names, even if some are repeated: samples seldom have more than a few classes.
 _MAX_CLASSES = 10
 
 
 def detect_header(
     first: Row, inspected: list[Row], dialect: Dialect
 ) -> tuple[list[str], list[Row], bool]:
-    """Return the titles of all columns, the rows that hold data, and whether there is a header.
+    """Return the titles of all columns, the rows that contain data, and whether there is a header.
 
     Parameters
     ----------
     first : Row
         The first row, which may be a header.
     inspected : list of Row
-        The rows below it.
+        The rows below the first row, up to a limit.
     dialect : Dialect
         The separator and the decimal mark.
+
+    Raises
+    ------
+    FlawError
+        If the table has only one column.
     """
     header = first[1]
     widths = Counter(len(cells) for _, cells in inspected).most_common(1)
@@ -57,22 +63,24 @@ def detect_header(
         has_names = not are_numbers(header[:1], dialect.decimal)
         titles = [str(j + 1) for j in range(n_columns - has_names)]
         return [""] * has_names + titles, [first, *inspected], False
-    # R writes no title above the row names. Rows that end with a separator also have one cell more
-    # than the header, but an empty one.
+    # R writes no title above the row names, so its header has one cell fewer than the rows. If rows
+    # end with a separator, the header also has one cell fewer, but the last cells of the rows are
+    # empty.
     if n_columns == len(header) + 1 and not all(cells[-1] == "" for _, cells in inspected):
         return ["", *header], inspected, True
     return header, inspected, True
 
 
 def _is_data_row(cells: list[str], decimal: str) -> bool:
-    """Return whether the first row holds numbers that are data, not titles of columns."""
+    """Return whether the first row contains numbers that are data rather than titles of columns."""
     positions = [str(j) for j in range(len(cells) + 1)]
-    # Columns that are numbered from 1 or from 0.
+    # Consecutive numbers from 1 or from 0 are titles.
     if cells in (positions[1:], positions[:-1]):
         return False
     if are_numbers(cells[:1], decimal):
         return are_numbers(cells, decimal)
-    # To the right of a title or an empty cell, numbers are titles too: doses, times, patients.
+    # If the first cell is a title or empty, numbers to the right of it are titles too, such as
+    # doses, times or numbers of patients.
     if is_missing(cells[0]) or _NAME_TITLE.fullmatch(cells[0].strip()):
         return False
     return are_numbers(cells[1:], decimal) and any(decimal in cell for cell in cells[1:])
@@ -80,22 +88,23 @@ def _is_data_row(cells: list[str], decimal: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnLayout:
-    """The roles of the columns of a text.
+    """The roles of the columns of a text table.
 
     Attributes
     ----------
     columns : list of str
         Titles of all columns.
     n_cells : int
-        Number of cells of each row, which may be one more than there are columns.
+        Number of cells in each row: the number of columns, plus one if rows end with a separator.
     has_row_names : bool
-        Whether the first column holds the names of the rows.
+        Whether the first column contains the names of the rows.
     annotation_columns, numeric_columns : list of int
-        Positions of the columns that hold annotations and values.
+        Positions, counted from 0, of the columns that contain annotations and values.
     suspicious_columns : list of str
-        Titles of columns of whole numbers among columns of fractions, which may be annotations.
+        Titles of numeric columns that contain only whole numbers although most other columns
+        contain fractions. These columns may be annotations.
     separator, decimal : str
-        The dialect of the text.
+        Separator of the cells and decimal mark of the text.
     """
 
     columns: list[str]
@@ -108,9 +117,9 @@ class ColumnLayout:
     decimal: str
 
     def select_numeric_cells(self, cells: list[str]) -> list[str]:
-        """Return the cells of a row that should hold numbers."""
+        """Return the cells of a row that are in numeric columns."""
         first, last = self.numeric_columns[0], self.numeric_columns[-1]
-        # Adjacent columns, as in most tables: a slice is faster than a loop.
+        # In most tables, the numeric columns are adjacent, and a slice is faster than a loop.
         if last - first + 1 == len(self.numeric_columns):
             return cells[first : last + 1]
         return [cells[j] for j in self.numeric_columns]
@@ -126,11 +135,16 @@ def detect_layout(
     columns : list of str
         Titles of all columns.
     inspected : list of Row
-        The first rows that hold data.
+        The first rows that contain data.
     dialect : Dialect
         The separator and the decimal mark.
     annotations : collection of str
-        Titles of columns that are annotations even if they hold numbers.
+        Titles of columns that are annotations even if they contain numbers.
+
+    Raises
+    ------
+    FlawError
+        If no row has as many cells as there are columns, or if no column contains numbers.
     """
     columns = [title.strip() for title in columns]
     n_cells = len(columns) + _has_final_separators(inspected, len(columns))
@@ -148,7 +162,7 @@ def detect_layout(
         or columns[j] in annotations
         or (kinds[j] == "whole" and _FEATURE_ANNOTATION_TITLE.fullmatch(columns[j]))
     ]
-    # Spreadsheets leave empty columns without a title behind.
+    # Files written by spreadsheets may contain empty columns without a title.
     empty = [j for j in others if kinds[j] == "missing" and not columns[j]]
     numeric = sorted(set(others) - {*annotation_columns, *empty})
     if not numeric:
@@ -173,19 +187,21 @@ def detect_layout(
 
 
 def _has_final_separators(inspected: list[Row], n_columns: int) -> bool:
-    """Return whether all rows end with a separator, so that they have one empty cell more."""
+    """Return whether all rows end with a separator, and thus have an additional empty cell."""
     return all(len(cells) == n_columns + 1 and cells[-1] == "" for _, cells in inspected)
 
 
 def _detect_kind(cells: Sequence[str], decimal: str) -> str:
-    """Return the kind of a column from some of its cells.
+    """Return the kind of a column, given some of its cells.
 
-    A column is text if at most half of its cells are, or were meant as, numbers; a few texts among
-    numbers are mistakes, which are reported when all rows are read.
+    A column is text if at most half of its non-missing cells are numbers, or were probably meant as
+    numbers. In any other column, text is a mistake, which is reported when all rows are read.
 
     Returns
     -------
     {"missing", "text", "whole", "numbers"}
+        "missing" if all cells are missing, "whole" if all numbers are whole, and "numbers" for
+        other columns of numbers.
     """
     given = [cell for cell in cells if not is_missing(cell)]
     if not given:
@@ -201,7 +217,7 @@ def _detect_kind(cells: Sequence[str], decimal: str) -> str:
 
 
 def _has_row_names(columns: list[str], kinds: list[str], first: Sequence[str]) -> bool:
-    """Return whether the first column holds the names of the rows.
+    """Return whether the first column contains the names of the rows.
 
     Parameters
     ----------
@@ -214,7 +230,7 @@ def _has_row_names(columns: list[str], kinds: list[str], first: Sequence[str]) -
         return False
     if columns[0] == "" or kinds[0] == "text":
         return True
-    # Numbers that are repeated are values.
+    # Repeated numbers are values, not names.
     if len(set(first)) < len(first):
         return False
     are_others_fractional = kinds[1:].count("numbers") > len(columns) / 2
@@ -224,6 +240,6 @@ def _has_row_names(columns: list[str], kinds: list[str], first: Sequence[str]) -
 
 
 def are_class_labels(names: Sequence[str]) -> bool:
-    """Return whether a column of names holds classes: few different values, repeated often."""
+    """Return whether names are class labels: there are few distinct values, which are repeated."""
     n_distinct = len(set(names))
     return n_distinct <= _MAX_CLASSES and 2 * n_distinct < len(names)

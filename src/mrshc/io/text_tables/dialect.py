@@ -13,11 +13,12 @@ from mrshc.errors import Sentence, Setting
 from mrshc.io.raw_table import is_missing, parse_number
 from mrshc.io.streams import FlawError
 
-# If several explain a text equally well, the first is chosen: a tab or a semicolon is seldom part
-# of a name, a comma may be a decimal mark, and a space separates only where nothing else does.
+# Separators, with their names in messages. If several separators fit a text equally well, the first
+# of them is used: a tab or a semicolon is seldom part of a name, a comma may be a decimal mark, and
+# spaces are separators only if there are no others.
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas", "|": "vertical bars", " ": "spaces"}
-# Rows that are inspected: the header and twenty rows of data. Each candidate separator splits them
-# again, so they are kept few.
+# Number of rows that are inspected: the header and twenty rows of data. The number is small because
+# the rows are split once for each possible separator.
 _N_INSPECTED_ROWS = 21
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 _DECIMAL_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
@@ -28,19 +29,24 @@ _THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+\s*")
 class Dialect:
     """The separator of cells and the decimal mark of a text."""
 
-    separator: str  # a single character; a space stands for any number of them
+    separator: str  # one character; a space stands for one or more spaces
     decimal: str  # "." or ","
 
 
 def detect_dialect(head: str, *, separator: str | None, decimal: str | None) -> Dialect:
-    """Return the dialect of a text.
+    """Return the separator and the decimal mark of a text.
 
     Parameters
     ----------
     head : str
         The first lines of the text.
     separator, decimal : str or None
-        The separator and the decimal mark, if they are known; None: they are detected.
+        The separator and the decimal mark if they are known; None if they are to be detected.
+
+    Raises
+    ------
+    FlawError
+        If commas in numbers may mark either thousands or decimals.
     """
     lines = head.splitlines(keepends=True)
     while lines and (not lines[0].strip() or is_comment(lines[0])):
@@ -54,12 +60,13 @@ def detect_dialect(head: str, *, separator: str | None, decimal: str | None) -> 
 
 
 def _detect_decimal_mark(cells: list[str]) -> str:
-    """Return the decimal mark of most cells; refuse cells whose comma is ambiguous."""
+    """Return the decimal mark of most cells; raise FlawError if commas are ambiguous."""
     with_comma = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
     n_with_point = sum(bool(_DECIMAL_POINT.fullmatch(cell)) for cell in cells)
     if len(with_comma) <= n_with_point:
         return "."
-    # "1,234" is wrong by a factor of a thousand if the comma is misread, so it is never guessed.
+    # The meaning of a comma as in "1,234" is not guessed: the wrong meaning would change the number
+    # by a factor of a thousand.
     if all(_THOUSANDS.fullmatch(cell) for cell in with_comma):
         raise FlawError(
             Sentence(
@@ -73,19 +80,19 @@ def _detect_decimal_mark(cells: list[str]) -> str:
 
 
 def _score_separator(lines: Sequence[str], separator: str) -> tuple[bool, float, float]:
-    """Return how well a separator explains lines; a larger tuple is better.
+    """Return a score of how well a separator splits lines into a table; larger tuples are better.
 
     Returns
     -------
     has_several_cells : bool
-        Whether most rows have more than one cell.
+        Whether the most frequent number of cells in a row is larger than one.
     agreement : float
-        Share of the rows that have the most frequent number of cells.
+        Proportion of rows that have the most frequent number of cells.
     share_of_numbers : float
-        Share of the cells, but for the first of each row, that are numbers or missing.
+        Proportion of cells that are numbers or missing; the first cell of each row is not counted.
     """
     rows = _split_rows(lines, separator)
-    rows = rows[1:] or rows  # the header holds names and, if R wrote it, one cell less
+    rows = rows[1:] or rows  # without the header, which may have one cell fewer than the rows
     counts = Counter(map(len, rows))
     (width, agreeing), *_ = counts.most_common(1) or [(1, 0)]
     cells = [cell for row in rows for cell in row[1:]]
@@ -94,20 +101,23 @@ def _score_separator(lines: Sequence[str], separator: str) -> tuple[bool, float,
 
 
 def _is_number_or_missing(cell: str) -> bool:
-    """Return whether a cell is missing or a number with either decimal mark."""
+    """Return whether a cell is missing, or is a number with a decimal point or comma."""
     return is_missing(cell) or any(parse_number(cell, mark) is not None for mark in ".,")
 
 
 def _split_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Return the cells of the first rows; a quoted cell may extend over several lines."""
+    """Return the cells of the first rows; an empty list if the separator does not fit.
+
+    A quoted cell may extend over several lines.
+    """
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     try:
         rows = islice(reader, _N_INSPECTED_ROWS)
         return [row for row in rows if any(cell.strip() for cell in row)]
-    except csv.Error:  # the separator does not fit; the row is reported if it is chosen anyway
+    except csv.Error:  # if this separator is used anyway, the error is reported later
         return []
 
 
 def is_comment(line: str) -> bool:
-    """Return whether a line is a comment; in GEO's series matrices, comments begin with "!"."""
+    """Return whether a line is a comment: it begins with "#", or with "!" in files from GEO."""
     return line.startswith(("#", "!"))

@@ -1,4 +1,4 @@
-"""Reading of the rows of a text table: blocks of regular rows at once, other rows cell by cell."""
+"""Reading of the rows of a text table: regular rows in blocks, other rows cell by cell."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.column_roles import ColumnLayout
 from mrshc.io.text_tables.lines import LineReader, Row, row_length_error
 
-# Characters of a block (4 Mi), which is held as text in addition to the numbers. Not tuned: results
-# do not depend on it.
+# Number of characters in a block (4 Mi). A block is kept in memory as text in addition to the
+# numbers. The number is not tuned: it does not affect the result.
 _BLOCK_CHARACTERS = 1 << 22
-# Spellings of missing values for pandas, which compares them literally; others are recognised cell
-# by cell.
+# Spellings of missing values for pandas, which compares them exactly. If a block contains another
+# spelling, the rows are read cell by cell.
 _MISSING_SPELLINGS = [
     *("", "NA", "na", "NaN", "nan", "NAN", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL"),
 ]
-# From this version on, pandas reads every number exactly; before, it must be asked to.
+# From this version on, pandas reads every number exactly by default. Earlier versions need an
+# option.
 _EXACT_PANDAS_VERSION = (3, 1)
-# Characters of a cell that a message shows, so that it remains readable.
+# Largest number of characters of a cell that are shown in a message.
 _MAX_SHOWN_CHARACTERS = 40
 
 
 class RowReader:
-    """Reader of rows of a known layout, which collects names, annotations and numbers.
+    """Reader of the rows of a text table, which collects names, annotations and numbers.
 
     Parameters
     ----------
@@ -39,21 +40,22 @@ class RowReader:
     Attributes
     ----------
     names : list of str
-        Names of the rows that were read; empty if the layout has none.
+        Names of the rows that were read; empty if the rows have no names.
     annotations : list of list of str
-        The annotations of the rows, a list for each column of annotations.
+        Annotations of the rows that were read, with one list for each annotation column.
     """
 
     def __init__(self, layout: ColumnLayout) -> None:
         self._layout = layout
-        self._parts: list[NDArray[np.float64]] = []  # each of shape (some rows, numeric columns)
+        self._parts: list[NDArray[np.float64]] = []  # shape (n_rows_in_part, n_columns)
         self.names: list[str] = []
         self.annotations: list[list[str]] = [[] for _ in layout.annotation_columns]
 
     def pop_values(self) -> NDArray[np.float64]:
-        """Return all numbers, of shape (n_rows, n_numeric_columns), and release the parts.
+        """Return all numbers as an array of shape (n_rows, n_numeric_columns), and forget them.
 
-        The parts are released one by one, so that no more than one copy of the data is held.
+        The numbers are stored in parts. Each part is released after it has been copied, so memory
+        use stays close to one copy of the data.
         """
         n_rows = sum(map(len, self._parts))
         values = np.empty((n_rows, len(self._layout.numeric_columns)))
@@ -75,9 +77,16 @@ class RowReader:
             The remaining lines of the text.
         rows : iterator of Row
             The remaining rows, which are split from `lines`.
+
+        Raises
+        ------
+        FlawError
+            If a row has the wrong number of cells, or if a cell in a numeric column is not a
+            number.
         """
         self._read_rows(inspected)
-        # Spaces may separate in any number, so their count does not tell regular rows.
+        # Several spaces may separate two cells, so counting separators does not identify regular
+        # rows.
         can_read_blocks = self._layout.separator != " "
         while can_read_blocks and (block := lines.read_block(_BLOCK_CHARACTERS)):
             if not (self._is_regular(block) and self._try_to_read_block(block)):
@@ -86,7 +95,10 @@ class RowReader:
         self._read_rows(rows)
 
     def _is_regular(self, block: list[str]) -> bool:
-        """Return whether each line is a row with all its cells, quoted as a whole or not at all."""
+        """Return whether each line in a block is a row with the expected number of cells.
+
+        Each cell must be quoted as a whole or not at all.
+        """
         separator, n_separators = self._layout.separator, self._layout.n_cells - 1
         return all(
             line.count(separator) == n_separators
@@ -96,8 +108,11 @@ class RowReader:
         )
 
     def _try_to_read_block(self, block: list[str]) -> bool:
-        """Read regular rows at once; return False, with nothing read, if pandas cannot."""
-        import pandas as pd  # late: help texts list the formats, and must not wait for it
+        """Read a block of regular rows with pandas, and return whether this was possible.
+
+        If this was not possible, nothing is stored.
+        """
+        import pandas as pd  # imported here so that help texts, which list formats, load fast
 
         layout = self._layout
         is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= _EXACT_PANDAS_VERSION
@@ -114,9 +129,9 @@ class RowReader:
                 low_memory=False,
                 **({} if is_exact else {"float_precision": "round_trip"}),
             )
-        except ValueError:  # the base class of pandas' own errors too
+        except ValueError:  # parser errors of pandas are also ValueErrors
             return False
-        # pandas may join or skip lines; names and numbers would then be of different rows.
+        # pandas may join or skip lines; names and numbers would then belong to different rows.
         if len(frame) != len(block):
             return False
         self._parts.append(frame.to_numpy())
@@ -124,9 +139,10 @@ class RowReader:
         return True
 
     def _read_texts(self, block: list[str]) -> None:
-        """Read names and annotations of regular rows."""
+        """Store the names and annotations of regular rows."""
         layout = self._layout
-        # They are usually the first columns: a line is not split further than the last of them.
+        # Names and annotations are usually in the first columns, so a line is split only up to the
+        # last annotation column.
         last = max([*layout.annotation_columns, 0])
         for line in block:
             cells = line.rstrip("\r\n").split(layout.separator, last + 1)
@@ -136,7 +152,7 @@ class RowReader:
                 column.append(_unquote(cells[j]))
 
     def _read_rows(self, rows: Iterable[Row]) -> None:
-        """Read rows cell by cell; name the first cell that cannot be read."""
+        """Read rows cell by cell; raise FlawError at the first row or cell that is not valid."""
         layout = self._layout
         values = []
         for row in rows:
@@ -153,20 +169,21 @@ class RowReader:
 
 
 def _has_content(line: str, separator: str) -> bool:
-    """Return whether a cell of a line holds more than spaces: rows of empty cells are skipped."""
+    """Return whether at least one cell of a line is not blank."""
     first = line.lstrip(separator + ' "')[:1]
     return first != "" and not first.isspace()
 
 
 def _can_be_split_at_separators(line: str, separator: str) -> bool:
-    """Return whether quotation marks enclose whole cells, without separators or marks inside.
+    """Return whether quotation marks enclose only whole cells, without separators inside them.
 
-    Other lines have fewer cells than separators, or are read differently by different parsers.
+    A line with other quotation marks has fewer cells than its separators suggest, or is read
+    differently by different parsers.
     """
     parts = line.rstrip("\r\n").split('"')
-    if len(parts) % 2 == 0:  # a mark is left open
+    if len(parts) % 2 == 0:  # a quotation mark is not closed
         return False
-    first, *between, last = parts[::2]  # outside of the marks
+    first, *between, last = parts[::2]  # text outside quotation marks
     return (
         not any(separator in inside for inside in parts[1::2])
         and (not first or first.endswith(separator))
@@ -176,18 +193,21 @@ def _can_be_split_at_separators(line: str, separator: str) -> bool:
 
 
 def _unquote(cell: str) -> str:
-    """Return the text of a cell that is quoted as a whole or not at all."""
+    """Return the text of a cell without the quotation marks around it, if there are any."""
     cell = cell.strip()
     return cell[1:-1].strip() if cell.startswith('"') else cell
 
 
 def _parse_numeric_cells(row: Row, layout: ColumnLayout) -> NDArray[np.float64]:
-    """Return the numbers of a row, NaN for missing ones; name the first cell that is not one."""
+    """Return the numbers in a row, with NaN for missing values.
+
+    Raise FlawError at the first cell in a numeric column that is not a number.
+    """
     cells = layout.select_numeric_cells(row[1])
-    # The fast path for rows without missing values. Python reads 1_000 as a number; in a table it
-    # is a mistake.
+    # This is a fast path for rows without missing values. Rows with an underscore are excluded,
+    # since Python would accept 1_000 as a number.
     if layout.decimal == "." and "_" not in "".join(cells):
-        with suppress(ValueError):  # a missing value, or a mistake that is reported below
+        with suppress(ValueError):  # missing values and mistakes are handled below
             return np.array(list(map(float, cells)))
     numbers = np.empty(len(cells))
     for i, cell in enumerate(cells):
@@ -199,7 +219,7 @@ def _parse_numeric_cells(row: Row, layout: ColumnLayout) -> NDArray[np.float64]:
 
 
 def _not_a_number_error(row: Row, layout: ColumnLayout, j: int) -> FlawError:
-    """Return the error about text in column j, where a number was expected."""
+    """Return the error for text in column `j`, counted from 0, where a number was expected."""
     line, cells = row
     row_name = f", row {cells[0]!r}" if layout.has_row_names else ""
     column = repr(layout.columns[j]) if layout.columns[j] else f"number {j + 1}"
