@@ -301,9 +301,10 @@ def draw_annotation_bars(
 def _write_coloured_leaf_names(
     ax: Axes, names: Sequence[Any], *, bars: Sequence[AnnotationBar], order: Index
 ) -> None:
-    """Write the names of the samples below the leaves, in the colours of the first annotation.
+    """Write the names of the samples below the leaves, in colour.
 
-    The first categorical annotation determines the colours. Without one, names have the default colour.
+    Each name has the colour of the sample in the first categorical annotation. If there is no such
+    annotation, all names have the default colour.
     """
     fit = fitting_labels(len(names), inches=figure_parts.size_in_inches(ax)[0])
     shown = figure_parts.label_ticks(ax.xaxis, names, fit=fit)
