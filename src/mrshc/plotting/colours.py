@@ -171,8 +171,8 @@ def sequential_colour(share: float) -> str:
         outside this range are clipped.
     """
     position = float(np.clip(share, 0.0, 1.0)) * (len(_SEQUENTIAL_PALETTE) - 1)
-    # Position 1 is the end of the last interval. Without the limit, it would be assigned to an
-    # interval after the last one.
+    # Position 1 is the end of the last interval. Without the limit, position 1 would be assigned to
+    # an interval that does not exist.
     left = min(int(position), len(_SEQUENTIAL_PALETTE) - 2)
     ends = _SEQUENTIAL_PALETTE[left : left + 2]
     return _mix_colours(*ends, share=position - left)
@@ -286,7 +286,7 @@ def _annotation_columns(annotations: Any) -> dict[Any, Any]:
                 f"{counts.max()} of them are called {str(names[counts.argmax()])!r}. Rename them."
             )
         return {name: annotations[name] for name in annotations.columns}
-    # A Series also has a method `items`, but it returns the values of one annotation.
+    # A Series also has a method `items`, but its items are the values of one annotation.
     if isinstance(annotations, pd.Series) or not hasattr(annotations, "items"):
         raise TypeError(
             "annotations must be a mapping or a DataFrame, from names to values of the samples, "
@@ -425,7 +425,10 @@ def _format_level(value: Any) -> str:
 
 
 def _truncate_legend(entries: list[LegendEntry]) -> list[LegendEntry]:
-    """Return the first 20 entries of a legend; a further entry counts the omitted ones, if any."""
+    """Return the first 20 entries of a legend.
+
+    If entries are left out, a further entry states their number.
+    """
     if len(entries) <= _MAX_LEGEND_ENTRIES:
         return entries
     n_others = len(entries) - _MAX_LEGEND_ENTRIES

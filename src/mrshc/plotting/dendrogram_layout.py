@@ -261,8 +261,8 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     heights = check_linkage(linkage_matrix)[:, 2]
     n = heights.size + 1
     k = check_integer("cut", k, low=1, high=n, advice="A tree has no more clusters than samples.")
-    # For k = 1, the line is 3 % above the root: visibly above it, but within the margin of 6 % that
-    # the axes leave above the tree.
+    # For k = 1, the line is 3 % above the root: high enough to be distinguished from the root, but
+    # within the margin of 6 % that the axes leave above the tree.
     padded = np.concatenate([[0.0], heights, [1.03 * heights[-1]]])
     return float(padded[n - k : n - k + 2].mean()) if k > 1 else float(padded[-1])
 
@@ -437,7 +437,7 @@ def free_places(
     width: float,
     marker: float,
 ) -> list[tuple[float, float] | None]:
-    """Return a position next to each marker for its label, such that nothing overlaps.
+    """Return a position next to each marker for its label, such that no labels overlap.
 
     Labels are placed in the given order. Each label gets the first of five positions around its
     marker that is free, so earlier labels have precedence. All coordinates are in the same unit.

@@ -108,7 +108,10 @@ def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
 
 
 def _check_matrix(selected: ArrayLike) -> Float:
-    """Return the selected features as a float64 matrix; raise ValueError if not possible."""
+    """Return the selected features as a float64 matrix.
+
+    Raise ValueError if they are not a two-dimensional array of real numbers.
+    """
     X = check_numbers("selected", selected)
     if X.ndim != 2:
         raise ValueError(

@@ -158,7 +158,7 @@ def _check_selected(selected: ArrayLike, n: int) -> Float:
 
 
 def _resolve_feature_names(selected: Any, given: Iterable[Any] | None, *, q: int) -> list[Any]:
-    """Return the names of q features: those given, the columns of a DataFrame, or 0, 1, ...
+    """Return the names of q features: the given names, the columns of a DataFrame, or 0, 1, ...
 
     Raise ValueError if the number of names is not q.
     """
@@ -270,8 +270,8 @@ def _draw_cells(ax: Axes, cells: Float) -> None:
         vmax=_COLOUR_LIMIT,
     )
     ax.spines[:].set_visible(False)
-    # matplotlib measures the distance to the colour bar in heights of the axes. The height varies
-    # with the number of features, so a distance of 0.15 inches is divided by it.
+    # matplotlib measures the distance to the colour bar as a multiple of the height of the axes, so
+    # the distance of 0.15 inches is divided by this height.
     pad = 0.15 / _cells_size(*cells.shape[::-1])[1]
     bar = ax.figure.colorbar(
         image, ax=ax, location="bottom", shrink=0.5, aspect=30, pad=pad, extend="both"

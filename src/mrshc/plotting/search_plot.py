@@ -172,7 +172,10 @@ def _legend_section(story: SearchStory) -> figure_parts.LegendSection:
 
 
 def _unchosen_states(story: SearchStory) -> set[str]:
-    """Return the states of all candidates except the chosen ones, which have a separate marker."""
+    """Return the states of all candidates that were not chosen.
+
+    The chosen candidates are left out, since they have a separate marker.
+    """
     return {
         state for curve in story.curves for i, state in enumerate(curve.states) if i != curve.chosen
     }

@@ -213,7 +213,7 @@ def _create_axes(
 
 
 def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: Any) -> None:
-    """Draw the brackets of a tree, with those inside a cluster in the colour of the cluster.
+    """Draw the brackets of a tree; a bracket inside a cluster has the colour of the cluster.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def draw_annotation_bars(
         )
     ax.set_ylim(-unit * (len(bars) + 0.4), _HEADROOM * lines.top)
     names = shortened_names([bar.name for bar in bars])
-    # The names of the bars are labels of minor ticks; the major ticks are those of the heights.
+    # The names of the bars are labels of minor ticks, since the major ticks show the heights.
     ax.set_yticks(middles, names, minor=True, parse_math=False)
     ax.tick_params(axis="y", which="minor", length=0, labelsize=figure_parts.SMALL_FONT)
 
@@ -394,7 +394,7 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
     lines = dendrogram_lines(model.linkage_matrix_)
     n = lines.order.size
     if ax is None:
-        # The leaves have no names here, so they can be closer together. The legend takes three
+        # The leaves have no names here, so each leaf needs less space. The legend takes three
         # inches.
         width = float(np.clip(n * 0.1, 6.0, 12.0))
         ax = figure_parts.new_figure(width + 3.0, _TREE_INCHES + 1.0).subplots()

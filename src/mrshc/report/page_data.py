@@ -25,7 +25,7 @@ _MAX_MARKERS = 2000
 
 
 def result_data(result: Result) -> dict[str, Any]:
-    """Return the data that the scripts of the page of a result draw.
+    """Return the data of the report of a result, which the scripts of the page draw.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _selected_by_effect(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContrastMarkers:
-    """The markers that distinguish two groups of samples, which form a contrast.
+    """The markers of one contrast, that is, of a comparison of two groups of samples.
 
     Attributes
     ----------
@@ -248,7 +248,7 @@ def _marker_column_values(values: pd.Series, *, numeric: bool) -> list[Any]:
 
 
 def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
-    """Return the data that the scripts of the page of a comparison draw.
+    """Return the data of the report of a comparison, which the scripts of the page draw.
 
     Parameters
     ----------

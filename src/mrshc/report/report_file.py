@@ -1,4 +1,4 @@
-"""Build the report of a result or of a comparison, and write it to its folder."""
+"""Build the report of a result or a comparison, and write the report to the same folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPORT = "report.html"
 
 
 def write_report(folder: Path) -> Path:
-    """Write the report of a result or a comparison to its folder, and return its path.
+    """Write the report of a result or a comparison to its folder.
 
     Parameters
     ----------

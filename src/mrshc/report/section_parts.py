@@ -30,7 +30,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """The data and the software with which a result was computed, and how to cite them."""
+    """Identification of the data and the software of a result, and the citation."""
 
     fingerprint: str  # hash of the data
     versions: str  # names and versions of packages

@@ -193,8 +193,8 @@ def python_code(result: Result) -> str:
     method = METHODS[about["method"]]
     estimator = method.load().__name__
     parameters = about["parameters"]
-    # These methods do not determine the number of clusters themselves. It was chosen after the fit,
-    # so the code must pass it to the estimator.
+    # For a method that does not determine the number of clusters, this number was chosen after the
+    # fit, so the code must pass the number to the estimator.
     if not method.finds_number_of_clusters:
         parameters = parameters | {"n_clusters": about["chosen"]["n_clusters"]}
     given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
