@@ -1,8 +1,8 @@
 """Validate the arguments of plotting functions.
 
-Each function returns the argument if it is valid. Otherwise it raises an error whose message
-states what is allowed, what was passed and how to correct it. All checks run before drawing starts,
-so that axes passed by the caller are unchanged if an argument is refused.
+Each function returns the argument if it is valid. Otherwise it raises an error whose message states
+what is allowed, what was passed and how to correct the argument. All checks run before drawing
+starts, so axes passed by the caller are unchanged if an argument is not valid.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from mrshc.core.array_types import Float
 from mrshc.errors import invalid_parameter_error
 from mrshc.validation.parameters import check_integer
 
-# More clusters than the tree of any data set that fits into memory. Not tuned: results do not
-# depend on it. The limit turns a typing error such as 10**30 into an error message; without it,
-# building that many colours or panels would not end.
+# Largest number of clusters or levels that is accepted. No data set that fits into memory has more
+# clusters. The limit is not tuned: it does not affect any plot. It turns a typing error such as
+# 10**30 into an error message; without the limit, creating that many colours or panels would never
+# finish.
 _MAX_CLUSTERS = 10**6
 
 
 def check_axes(ax: Any) -> Axes | None:
-    """Return matplotlib axes to draw in, or None if new axes are to be created."""
+    """Return `ax` if it is a matplotlib Axes or None; otherwise raise ParameterError."""
     if ax is not None and not isinstance(ax, Axes):
         raise invalid_parameter_error(
             "ax",
@@ -37,7 +38,7 @@ def check_axes(ax: Any) -> Axes | None:
 
 
 def check_title(title: Any) -> str | None:
-    """Return the title of a plot, or None if it has none."""
+    """Return `title` if it is a string or None; otherwise raise ParameterError."""
     if title is not None and not isinstance(title, str):
         raise invalid_parameter_error(
             "title", title, allowed="be a string or None", advice="Convert it with str() first."
@@ -46,10 +47,10 @@ def check_title(title: Any) -> str | None:
 
 
 def check_names(name: str, names: Any) -> Any:
-    """Return names of samples or features, or None if none were given.
+    """Return `names` if it is an iterable or None; otherwise raise ParameterError.
 
-    A Series keeps its index, by which it is aligned later. A string is valid too: it is an iterable
-    of one-letter names.
+    The error message calls the argument `name`. A Series is returned unchanged, since callers align
+    it by its index. A string is valid, too: it is treated as an iterable of one-letter names.
     """
     if names is not None and not isinstance(names, Iterable):
         raise invalid_parameter_error(
@@ -62,7 +63,7 @@ def check_names(name: str, names: Any) -> Any:
 
 
 def check_model(model: Any, attribute: str) -> Any:
-    """Return a fitted estimator or a result that has the given fitted attribute."""
+    """Return `model` if it has the given fitted attribute; otherwise raise ValueError."""
     if not hasattr(model, attribute):
         raise ValueError(
             f"model must be a fitted estimator or a result with the attribute {attribute}, got a "
@@ -72,7 +73,10 @@ def check_model(model: Any, attribute: str) -> Any:
 
 
 def check_table(name: str, table: Any, *, columns: Iterable[str]) -> Any:
-    """Return a mapping or a DataFrame that has the required columns."""
+    """Return `table` if it is a mapping or a DataFrame with all of the given columns.
+
+    Otherwise raise ValueError; the error message calls the argument `name`.
+    """
     is_table = isinstance(table, Mapping) or hasattr(table, "columns")
     missing = [column for column in columns if not is_table or column not in table]
     if missing:
@@ -86,10 +90,13 @@ def check_table(name: str, table: Any, *, columns: Iterable[str]) -> Any:
 
 
 def check_numbers(name: str, values: Any) -> Float:
-    """Return real numbers as an array of double precision."""
+    """Return `values` as a float64 array; raise ValueError if they are not real numbers.
+
+    The error message calls the argument `name`.
+    """
     try:
-        # numpy converts complex numbers ("c"), time spans ("m") and dates ("M") to float, some of
-        # them without a warning; these kinds are refused before the conversion.
+        # numpy converts complex numbers (kind "c"), time spans ("m") and dates ("M") to float, in
+        # some cases without a warning. Values of these kinds are excluded before the conversion.
         if np.asarray(values).dtype.kind not in "cmM":
             return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -101,19 +108,26 @@ def check_numbers(name: str, values: Any) -> Float:
 
 
 def check_n_clusters(name: str, n: Any, *, low: int = 1) -> int:
-    """Return a number of clusters or of levels, at least `low`."""
+    """Return `n`, a number of clusters or of levels, as an int.
+
+    Raise ParameterError if `n` is not an integer from `low` to 10**6. The error message calls the
+    argument `name`.
+    """
     advice = "Pass the number of clusters or levels in the data."
     return check_integer(name, n, low=low, high=_MAX_CLUSTERS, advice=advice)
 
 
 def check_top(top: Any) -> int:
-    """Return the largest number of entries that a panel shows."""
+    """Return `top`, the largest number of entries that a panel shows, as an int.
+
+    Raise ParameterError if `top` is not a positive integer.
+    """
     advice = "It is the largest number of entries that a panel shows."
     return check_integer("top", top, low=1, high=None, advice=advice)
 
 
 def check_path(path: Any) -> Any:
-    """Return the path of a file to write."""
+    """Return `path` if it is a string or a path object; otherwise raise ParameterError."""
     if not isinstance(path, str | os.PathLike):
         raise invalid_parameter_error(
             "path", path, allowed="be the path of a file", advice="Pass a string or a Path."

@@ -34,17 +34,19 @@ from mrshc.plotting.silhouette_layout import SilhouetteRows, silhouette_rows
 from mrshc.plotting.strongest_markers import marker_panels
 from mrshc.utils.sample_alignment import align_together
 
-# Blue and orange of the palette of annotations, which readers with colour vision deficiency can
-# distinguish.
+# Colours of positive and negative values: blue and orange from the palette of annotations. Readers
+# with colour vision deficiency can distinguish these two colours.
 _POSITIVE_COLOUR, _NEGATIVE_COLOUR = "#0072B2", "#D55E00"
-# Four panels with names of usual length fill the largest figure width.
+# Largest number of panels in a row. Four panels with names of usual length fill the largest figure
+# width.
 _PANELS_PER_ROW = 4
-# Five rows of four; a figure with more panels would be taller than a page.
+# Largest number of panels: five rows of four. A figure with more panels would be taller than a
+# page.
 _MAX_PANELS = 20
-# Characters of a marker's name. Names are the content of this plot, so they get more space than the
-# 18 characters of other plots.
+# Largest number of characters of the name of a marker. Names are the main content of the plot of
+# markers, so they get more space than the 18 characters of other plots.
 _MARKER_NAME_LENGTH = 30
-# Space for the legend to the right of the panels of markers.
+# Width in inches of the space for the legend, to the right of the panels of markers.
 _LEGEND_INCHES = 1.5
 
 
@@ -58,32 +60,39 @@ def silhouettes(
 ) -> Axes:
     """Draw the silhouette width of each sample, grouped by cluster.
 
-    The silhouette width compares the mean distance of a sample to its own cluster with the mean
-    distance to the nearest other cluster. It is near 1 if the sample is far from other clusters, 0
-    between two clusters, and negative if another cluster is nearer.
+    The silhouette width compares the mean distance between a sample and the other samples of its
+    cluster with the mean distance between the sample and the nearest other cluster. The width is
+    near 1 if the sample is far from all other clusters, 0 if the sample is midway between two
+    clusters, and negative if another cluster is nearer.
 
     Parameters
     ----------
     widths : array-like of shape (n_samples,)
         Silhouette widths, such as those of `sklearn.metrics.silhouette_samples`.
     labels : array-like of shape (n_samples,)
-        Cluster of each sample. Integer labels 0, 1, ... are shown as cluster 1, 2, ...
+        Cluster of each sample. Integer labels 0, 1, ... are shown as "cluster 1", "cluster 2", ...
     names : iterable of length n_samples or None, default=None
-        Names of the samples. By default only the clusters are named. If several of `widths`,
-        `labels` and `names` are a Series, they are aligned by their index.
+        Names of the samples. By default, only the clusters are named. If two or more of `widths`,
+        `labels` and `names` are Series, they are aligned by their indexes.
     title : str or None, default=None
         Title of the plot.
     ax : matplotlib Axes or None, default=None
-        Axes to draw in; a new figure by default.
+        Axes to draw in; by default the axes of a new figure.
 
     Returns
     -------
     ax : matplotlib Axes
         Axes with one bar for each sample.
 
+    Raises
+    ------
+    ValueError
+        If `widths`, `labels` and `names` do not have one entry for each sample, if their indexes do
+        not match, or if another argument is not valid.
+
     See Also
     --------
-    silhouette_rows : The order and positions of the bars.
+    silhouette_rows : Return the order and positions of the bars.
 
     References
     ----------
@@ -104,11 +113,12 @@ def silhouettes(
     rows = silhouette_rows(widths, labels)
     values = np.asarray(widths, dtype=np.float64)[rows.order]
     if ax is None:
-        # 0.11 inches for each sample let names of 5 to 8 points fit; one inch for the axis label.
+        # A height of 0.11 inches for each sample is enough for names of 5 to 8 points. The label of
+        # the horizontal axis takes one inch.
         height = float(np.clip(0.11 * (rows.places[-1] + 1), 2.2, 8.0))
         ax = figure_parts.new_figure(8.0, height + 1.0).subplots()
     colours = cluster_colours(len(rows.names))
-    # Gaps between many thin bars would produce moire patterns.
+    # With more than 100 thin bars, gaps between the bars would produce moire patterns.
     bar_height = 0.9 if values.size <= 100 else 1.0
     ax.barh(rows.places, values, height=bar_height, color=[colours[k] for k in rows.clusters])
     _annotate_clusters(ax, rows)
@@ -124,7 +134,7 @@ def silhouettes(
 
 
 def _draw_silhouette_axis(ax: Axes, values: Float) -> None:
-    """Draw lines at zero and at the average, and explain the horizontal axis."""
+    """Draw vertical lines at zero and at the average, and label the horizontal axis."""
     average = float(values.mean())
     ax.axvline(average, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="average")
     ax.axvline(0.0, color="#000000", linewidth=0.6)
@@ -138,7 +148,7 @@ def _draw_silhouette_axis(ax: Axes, values: Float) -> None:
 
 
 def _label_samples(ax: Axes, rows: SilhouetteRows, *, names: Iterable[Any]) -> None:
-    """Write the names of the samples next to their bars, as many as fit."""
+    """Write as many names of samples next to their bars as fit."""
     shown = order_by_leaves("names", names, order=rows.order)
     n_slots = int(np.ceil(rows.places[-1])) + 1
     fit = fitting_labels(n_slots, inches=figure_parts.size_in_inches(ax)[1])
@@ -148,12 +158,15 @@ def _label_samples(ax: Axes, rows: SilhouetteRows, *, names: Iterable[Any]) -> N
 
 
 def _annotate_clusters(ax: Axes, rows: SilhouetteRows) -> None:
-    """Write name, size and average of each cluster to the right of its bars."""
+    """Write the name, size and average of each cluster to the right of its bars.
+
+    The text of a cluster is left out if it would overlap the text above it.
+    """
     sizes = np.bincount(rows.clusters)
     points_per_row = figure_parts.size_in_inches(ax)[1] * POINTS_PER_INCH / (rows.places[-1] + 2)
     previous = -np.inf
     for k, (name, centre) in enumerate(zip(rows.names, rows.centres, strict=True)):
-        # Small clusters next to each other have no space for one line of text each.
+        # Skip this cluster if its text would overlap the text of the previous cluster.
         if (centre - previous) * points_per_row < LINE_HEIGHT * figure_parts.SMALL_FONT:
             continue
         previous = centre
@@ -174,14 +187,16 @@ def _annotate_clusters(ax: Axes, rows: SilhouetteRows) -> None:
 def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = None) -> Figure:
     """Draw the strongest markers of each cluster with their effect sizes.
 
-    The effect size is the difference between the mean inside and outside the cluster, in standard
-    deviations within the two groups. The length of a bar is its absolute value; the colour is its
-    sign.
+    A marker is a feature that differs between one cluster and all other samples. Its effect size is
+    the difference between the means inside and outside the cluster, in units of the standard
+    deviation within the two groups. The length of a bar is the absolute effect size, and the colour
+    of the bar shows the sign.
 
     Parameters
     ----------
     table : DataFrame
-        Table of markers, such as `model.markers(X)`, or `markers` of a result.
+        Table of markers: the return value of `model.markers(X)`, or the attribute `markers` of a
+        result.
     n_clusters : int
         Number of clusters.
     top : int, default=8
@@ -192,12 +207,18 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
     Returns
     -------
     figure : matplotlib Figure
-        One panel for each of the first twenty clusters. Two clusters share one panel, since a
-        marker of one is a marker of the other with the opposite sign.
+        Figure with one panel for each of the first twenty clusters. If there are two clusters, they
+        share one panel, since a marker of one cluster is also a marker of the other cluster, with
+        the opposite sign.
+
+    Raises
+    ------
+    ValueError
+        If `table` lacks a column, or if another argument is not valid.
 
     See Also
     --------
-    marker_panels : The markers of each panel.
+    marker_panels : Return the markers of each panel.
 
     Examples
     --------
@@ -211,22 +232,22 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
     """
     title = check_title(title)
     panels = marker_panels(table, n_clusters, top=top)[:_MAX_PANELS]
-    # At least two rows: a single bar would fill the whole panel.
+    # Each panel has space for at least two bars, since a single bar would fill the whole panel.
     n_bars = max(2, *(len(panel.features) for panel in panels))
-    height = 0.18 * n_bars  # one line of small text for each bar
+    height = 0.18 * n_bars  # inches: one line of small text for each bar
     names = (
         shortened(name, length=_MARKER_NAME_LENGTH) for panel in panels for name in panel.features
     )
     width = 2.7 + estimate_text_width(names, size=figure_parts.SMALL_FONT)
     n_fitting = int((figure_parts.MAX_FIGURE_WIDTH - _LEGEND_INCHES) / width)
     n_rows, n_columns = _panel_grid(len(panels), widest=min(_PANELS_PER_ROW, n_fitting))
-    # Beyond the bars, each panel needs 0.8 inches for its title and axis, the figure 0.6 for its
-    # title.
+    # In addition to the bars, each panel needs 0.8 inches for its title and axis, and the figure
+    # needs 0.6 inches for its title.
     figure = figure_parts.new_figure(
         width * n_columns + _LEGEND_INCHES, (height + 0.8) * n_rows + 0.6
     )
     grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
-    # The same scale in all panels makes clusters comparable.
+    # All panels have the same scale, so that effect sizes can be compared between clusters.
     limit = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)
     for ax, panel in zip(grid, panels, strict=False):
         _draw_signed_bars(
@@ -265,15 +286,16 @@ def loadings(
 ) -> Figure:
     """Draw the largest loadings of each sparse component.
 
-    The length of a bar is the absolute value of the loading; the colour is its sign. The sign of a
-    whole component is arbitrary: only signs relative to each other have a meaning.
+    The length of a bar is the absolute value of the loading, and the colour of the bar shows its
+    sign. The signs of all loadings of a component could be reversed together, so only the signs of
+    loadings relative to each other are meaningful.
 
     Parameters
     ----------
     components : array-like of shape (rank, n_features)
         Sparse components, such as `components_`.
     feature_names : sequence of length n_features
-        Names of all features.
+        Names of all features, not only of the selected features.
     title : str or None, default=None
         Title of the plot.
     top : int, default=30
@@ -282,11 +304,17 @@ def loadings(
     Returns
     -------
     figure : matplotlib Figure
-        One panel for each component.
+        Figure with one panel for each component.
+
+    Raises
+    ------
+    ValueError
+        If there is no component or not one name for each feature, or if another argument is not
+        valid.
 
     See Also
     --------
-    largest_loadings : The features of a panel.
+    largest_loadings : Return the features that a panel shows.
     mrshc.sparse_components : Compute sparse components.
 
     Examples
@@ -301,7 +329,7 @@ def loadings(
     features_by_component = [largest_loadings(component, top) for component in values]
     n_bars = max(1, *(len(features) for features in features_by_component))
     n_rows, n_columns = _panel_grid(len(values), widest=_PANELS_PER_ROW)
-    # One line of small text for each bar, within the height of a page.
+    # The height is one line of small text for each bar, but at most the height of a page.
     height = float(np.clip(0.16 * n_bars, 0.8, 9.0))
     figure = figure_parts.new_figure(3.4 * n_columns + 0.6, (height + 0.9) * n_rows + 0.6)
     panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
@@ -325,7 +353,10 @@ def loadings(
 
 
 def _check_loadings(components: ArrayLike, feature_names: Any) -> tuple[Float, list[Any]]:
-    """Return components as a matrix and the names of its columns."""
+    """Return the components as a matrix, and the names of its columns as a list.
+
+    Raise ValueError if there is no component, or if there is not one name for each column.
+    """
     values = np.atleast_2d(check_numbers("components", components))
     names = [] if feature_names is None else list(check_names("feature_names", feature_names))
     if values.ndim != 2 or not len(values):
@@ -354,7 +385,7 @@ def _draw_signed_bars(
     n_bars: int,
     length: int = 18,
 ) -> None:
-    """Draw bars whose lengths are absolute values and whose colours are signs.
+    """Draw horizontal bars: the length is the absolute value, and the colour shows the sign.
 
     Parameters
     ----------
@@ -365,17 +396,18 @@ def _draw_signed_bars(
     names : sequence of length n_shown
         Names of the values.
     inches : float
-        Height of the axes.
+        Height of the axes in inches.
     n_bars : int
-        Number of bars for which the axes have space, equal in all panels of a figure: bars then
-        have the same thickness everywhere.
+        Number of bars for which the axes have space. The number is the same for all panels of a
+        figure, so all bars have the same thickness.
     length : int, default=18
         Largest number of characters of a name.
     """
     colours = np.where(values > 0, _POSITIVE_COLOUR, _NEGATIVE_COLOUR)
     ax.barh(np.arange(values.size), np.abs(values), color=list(colours), height=0.8)
     ax.set_ylim(n_bars - 0.4, -0.6)
-    # Shared axes hide the tick labels of all but the lowest row of panels.
+    # Panels that share an axis show tick labels only in the lowest row by default; `labelbottom`
+    # shows the labels in every panel.
     ax.tick_params(axis="x", labelsize=figure_parts.SMALL_FONT, labelbottom=True)
     fit = fitting_labels(n_bars, inches=inches)
     figure_parts.label_ticks(ax.yaxis, names, fit=fit, length=length)
@@ -383,6 +415,9 @@ def _draw_signed_bars(
 
 
 def _panel_grid(n: int, *, widest: int) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a grid for n panels, as even as possible."""
+    """Return the numbers of rows and columns of a grid for n panels.
+
+    The grid has at most `widest` columns, and no more columns than its number of rows requires.
+    """
     rows = -(-n // widest)
     return rows, -(-n // rows)

@@ -1,4 +1,4 @@
-"""Colours of clusters and annotations, with the entries of their legends. Nothing is drawn here."""
+"""Colours and legend entries of clusters and annotations. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -16,48 +16,58 @@ from mrshc.plotting.dendrogram_layout import shortened
 from mrshc.utils.sample_alignment import SampleNames, align_samples
 from mrshc.utils.text_cleaning import clean_text
 
-# The palette of Okabe and Ito, which readers with colour vision deficiency can distinguish. Its
-# yellow is left out: it has too little contrast on white.
+# Colours of annotations: the palette of Okabe and Ito, whose colours can be distinguished by
+# readers with colour vision deficiency. The yellow of that palette is left out, since it has too
+# little contrast on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-# Clusters use other colours than annotations, the darker ones of Paul Tol's muted palette. A
-# cluster in the colour of a known class would suggest that the two are the same group.
+# Colours of clusters: the darker colours of Paul Tol's muted palette. Clusters and annotations have
+# different colours, since a cluster in the colour of a known class would suggest that the cluster
+# and the class are the same group.
 CLUSTER_PALETTE = ("#332288", "#CC6677", "#117733", "#AA4499", "#999933", "#882255", "#44AA99")
-# Light grey, which neither palette nor any of its tints contains.
+# Colour of missing values: a light grey that is neither a colour of the two palettes nor a tint of
+# such a colour.
 MISSING_COLOUR = "#D9D9D9"
-# Medium grey of branches that join several clusters.
+# Colour of branches that join several clusters: a medium grey.
 NEUTRAL_COLOUR = "#737373"
-# "none" is matplotlib's transparent colour; samples that are not outlying leave their bar empty.
+# Colours in the bar that marks outlying samples. The colour of the other samples is "none", which
+# is transparent in matplotlib.
 _OUTLIER_COLOUR, _NO_COLOUR = "#000000", "none"
-# Five colours of viridis, from low to high values. Colours between them are interpolated.
+# Colours of a continuous scale: five colours of matplotlib's viridis map, from low values (light)
+# to high values (dark). Colours between these five are interpolated.
 _SEQUENTIAL_PALETTE = ("#FDE725", "#5EC962", "#21918C", "#3B528B", "#440154")
-# Further levels get the colours of the palette mixed with white or black. The shares were chosen by
-# eye so that all 25 colours differ.
+# If an annotation has more levels than the palette has colours, the further levels get tints:
+# colours of the palette mixed with white or black. Each entry below is the colour that is mixed in,
+# and its proportion. The proportions were chosen by eye so that all 25 colours differ.
 _TINTS = (("#FFFFFF", 0.5), ("#000000", 0.45), ("#FFFFFF", 0.75))
-# Longer legends would be taller than the picture.
+# Largest number of levels or clusters in a legend. A longer legend would be taller than the plot.
 _MAX_LEGEND_ENTRIES = 20
-# A numeric annotation with more distinct values is drawn on a continuous scale. Up to ten values,
-# such as grades or batch numbers, are treated as groups.
+# A numeric annotation with more than ten distinct values is drawn on a continuous scale. Numbers
+# with at most ten distinct values, such as grades or batch numbers, are treated as groups.
 _MAX_NUMERIC_LEVELS = 10
-# Characters of a level in the legend; longer texts would make the legend wider than the tree.
+# Largest number of characters of a level in the legend. Longer texts would make the legend wider
+# than the tree.
 _MAX_LEVEL_LENGTH = 26
 
-LegendEntry = tuple[str, str | None]  # text, and colour of the symbol before it
+LegendEntry = tuple[str, str | None]  # text, and colour of its symbol (None: no symbol)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotationBar:
-    """Colours of one annotation of the samples.
+    """Colours and legend of one annotation of the samples.
+
+    An annotation bar is drawn below a tree, with one coloured rectangle for each sample.
 
     Attributes
     ----------
     name : str
         Name of the annotation.
     colours : tuple of str, of length n_samples
-        Colour of each sample as `#RRGGBB`, or "none", in the order of the samples.
+        Colour of each sample, in the order of the samples: `#RRGGBB`, or "none" for no colour.
     legend : tuple of (str, str or None)
-        Text and colour of each entry of the legend.
+        Text of each legend entry and the colour of its symbol; None for an entry without a symbol.
     is_categorical : bool
-        Whether the annotation has levels; otherwise it is numeric, on a continuous scale.
+        True if each level of the annotation has its own colour. False for a numeric annotation on a
+        continuous scale, and for the bar that marks outlying samples.
     """
 
     name: str
@@ -69,18 +79,19 @@ class AnnotationBar:
 def level_colours(
     n_levels: int, *, palette: Sequence[str] = PALETTE, start: int = 0
 ) -> tuple[str, ...]:
-    """Return a colour for each level of an annotation.
+    """Return one colour for each level (distinct value) of an annotation.
 
-    The colours of the palette come first, then lighter and darker tints of them.
+    The colours of the palette come first, followed by lighter and darker tints of these colours.
 
     Parameters
     ----------
     n_levels : int
-        Number of colours. From the 26th on they repeat.
+        Number of colours to return. With the default palette, colours repeat from the 26th on.
     palette : sequence of str, default=PALETTE
         Colours as `#RRGGBB`.
     start : int, default=0
-        Position in the palette of the first colour.
+        Position in `palette` of the first colour. The colours before this position follow after the
+        last colour of the palette.
 
     Returns
     -------
@@ -101,7 +112,8 @@ def level_colours(
     """
     n_levels = check_n_clusters("n_levels", n_levels, low=0)
     rotated = [palette[(start + i) % len(palette)] for i in range(len(palette))]
-    # Black cannot be darkened, and lightened it would resemble the grey of missing values.
+    # Black has no tints: it cannot be darkened, and lightened black would resemble the grey of
+    # missing values.
     tintable = [colour for colour in rotated if colour != "#000000"]
     tints = [[_mix_colours(c, other, share=share) for c in tintable] for other, share in _TINTS]
     colours = [*rotated, *(colour for round_ in tints for colour in round_)]
@@ -109,7 +121,9 @@ def level_colours(
 
 
 def cluster_colours(n_clusters: int) -> tuple[str, ...]:
-    """Return the colours of clusters 0, 1, ..., which are the same in every plot.
+    """Return the colours of clusters 0, 1, ..., n_clusters - 1.
+
+    Each cluster number has the same colour in every plot.
 
     Parameters
     ----------
@@ -136,27 +150,29 @@ def cluster_colours(n_clusters: int) -> tuple[str, ...]:
 
 
 def _rgb_channels(colour: str) -> Float:
-    """Return red, green and blue of a colour `#RRGGBB`, from 0 to 255."""
+    """Return the red, green and blue values of a colour `#RRGGBB`, each from 0 to 255."""
     return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], dtype=np.float64)
 
 
 def _mix_colours(colour: str, other: str, *, share: float) -> str:
-    """Return the mixture of two colours; `share` in [0, 1] is the share of `other`."""
+    """Return the mixture of two colours; `share`, from 0 to 1, is the proportion of `other`."""
     mixture = (1 - share) * _rgb_channels(colour) + share * _rgb_channels(other)
     red, green, blue = np.rint(mixture)
     return f"#{int(red):02X}{int(green):02X}{int(blue):02X}"
 
 
 def sequential_colour(share: float) -> str:
-    """Return the colour of a number on a continuous scale.
+    """Return the colour of a number on a continuous scale, as `#RRGGBB`.
 
     Parameters
     ----------
     share : float
-        Position of the number between the lowest (0) and the highest (1) of the scale.
+        Position of the number on the scale, from 0 (lowest number) to 1 (highest number). Positions
+        outside this range are clipped.
     """
     position = float(np.clip(share, 0.0, 1.0)) * (len(_SEQUENTIAL_PALETTE) - 1)
-    # The highest number belongs to the last interval, since no interval begins at it.
+    # Position 1 is the end of the last interval. Without the limit, position 1 would be assigned to
+    # an interval that does not exist.
     left = min(int(position), len(_SEQUENTIAL_PALETTE) - 2)
     ends = _SEQUENTIAL_PALETTE[left : left + 2]
     return _mix_colours(*ends, share=position - left)
@@ -165,33 +181,35 @@ def sequential_colour(share: float) -> str:
 def annotation_bars(
     annotations: Any, n: int, *, samples: SampleNames | None = None
 ) -> tuple[AnnotationBar, ...]:
-    """Return the colours and legends of annotations of samples.
+    """Return the colours and the legend of each annotation of the samples.
 
-    Numeric annotations with more than ten distinct values get a continuous scale from light to
-    dark. All others get one colour for each level. Missing values are light grey.
+    Numeric annotations with more than ten distinct values get a continuous colour scale from light
+    to dark. All other annotations get one colour for each level (distinct value). Missing values
+    are light grey.
 
     Parameters
     ----------
     annotations : mapping, DataFrame or None
-        Values for each sample, by the name of the annotation. A DataFrame or Series is aligned with
-        `samples` by its index; other values must be in the order of the samples.
+        Values of the samples, by the name of the annotation; None for no annotations. If `samples`
+        is given, a DataFrame or a Series is aligned with `samples` by its index. Other values must
+        be in the order of the samples.
     n : int
         Number of samples.
     samples : SampleNames or None, default=None
-        Names of the samples; None if all annotations are in the order of the samples.
+        Names of the samples; None if all annotations are already in the order of the samples.
 
     Returns
     -------
     bars : tuple of AnnotationBar
-        One for each annotation, in their order.
+        One bar for each annotation, in the order of the annotations.
 
     Raises
     ------
     TypeError
         If `annotations` is neither a mapping nor a DataFrame.
     ValueError
-        If an annotation does not hold one scalar value for each sample, or two columns have the
-        same name.
+        If an annotation does not contain one scalar value for each sample, if its index does not
+        match `samples`, or if two columns have the same name.
 
     See Also
     --------
@@ -216,26 +234,27 @@ def annotation_bars(
             continue
         levels = _sorted_levels(series)
         bars.append(_categorical_bar(name, series, levels=levels, start=start))
-        # The next annotation continues in the palette, so that equal colours in two bars do not
-        # suggest equal levels.
+        # The next annotation starts with the next colour of the palette, so that equal colours in
+        # two bars do not suggest equal levels.
         start += len(levels)
     return tuple(bars)
 
 
 def outlier_bars(model: Any, n: int) -> tuple[AnnotationBar, ...]:
-    """Return a bar that marks the outlying samples of a fit.
+    """Return the bar that marks the outlying samples of a fit.
 
     Parameters
     ----------
     model : fitted estimator or result
-        Its attribute `outlier_samples_`, if present, holds the indices of the outlying samples.
+        Model whose attribute `outlier_samples_`, if present, contains the indices of the outlying
+        samples.
     n : int
         Number of samples.
 
     Returns
     -------
     bars : tuple of AnnotationBar
-        One bar, or none if the model has no outlying samples.
+        A single bar; an empty tuple if the model has no outlying samples.
     """
     outlying = set(map(int, getattr(model, "outlier_samples_", ())))
     if not outlying:
@@ -251,19 +270,23 @@ def outlier_bars(model: Any, n: int) -> tuple[AnnotationBar, ...]:
 
 
 def _annotation_columns(annotations: Any) -> dict[Any, Any]:
-    """Return the values of each annotation by its name."""
+    """Return a dictionary of the values of each annotation by its name.
+
+    Raise TypeError if `annotations` is neither a mapping nor a DataFrame, and ValueError if two
+    columns of a DataFrame have the same name.
+    """
     if annotations is None:
         return {}
     if hasattr(annotations, "columns"):
         names, counts = np.unique([str(c) for c in annotations.columns], return_counts=True)
-        # annotations[name] would be a table, not a column, if two columns share the name.
+        # If two columns have the same name, annotations[name] is a table instead of a column.
         if np.any(counts > 1):
             raise ValueError(
                 "The columns of annotations must have different names, but "
                 f"{counts.max()} of them are called {str(names[counts.argmax()])!r}. Rename them."
             )
         return {name: annotations[name] for name in annotations.columns}
-    # A Series has items too: those are its entries, not annotations.
+    # A Series also has a method `items`, but its items are the values of one annotation.
     if isinstance(annotations, pd.Series) or not hasattr(annotations, "items"):
         raise TypeError(
             "annotations must be a mapping or a DataFrame, from names to values of the samples, "
@@ -274,7 +297,10 @@ def _annotation_columns(annotations: Any) -> dict[Any, Any]:
 
 
 def _annotation_series(name: str, values: Any, *, n: int) -> pd.Series:
-    """Return the values of an annotation as a Series with a default index."""
+    """Return the values of an annotation as a Series with the index 0, 1, ..., n - 1.
+
+    Raise ValueError if there is not exactly one scalar value for each of the n samples.
+    """
     is_list = isinstance(values, Iterable) and not isinstance(values, str)
     listed = list(values) if is_list else [values]
     if not is_list or len(listed) != n:
@@ -288,14 +314,15 @@ def _annotation_series(name: str, values: Any, *, n: int) -> pd.Series:
             f"Annotation {name!r} must hold real numbers, text or other single values, got a "
             f"{type(invalid).__name__}. Convert its values, for example with str()."
         )
-    # The order of categories is information that a list of values would lose.
+    # Keep the categorical data type, since a list of values does not preserve the order of the
+    # categories.
     if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
         return pd.Series(listed, dtype=values.dtype)
     return pd.Series([clean_text(v) if isinstance(v, str) else v for v in listed])
 
 
 def _is_scalar(value: Any) -> bool:
-    """Return whether a value can be a level or a number on a scale."""
+    """Return whether a value of an annotation is hashable and not a complex number."""
     try:
         hash(value)
     except TypeError:
@@ -304,14 +331,18 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _is_continuous(series: pd.Series) -> bool:
-    """Return whether an annotation is drawn on a continuous scale."""
+    """Return whether an annotation is numeric and has more than ten distinct finite values."""
     is_number = pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
     finite = series[series.abs() < np.inf] if is_number else series
     return bool(is_number and finite.nunique() > _MAX_NUMERIC_LEVELS)
 
 
 def _sorted_levels(series: pd.Series) -> list[Any]:
-    """Return the levels that occur: in the order of the categories, or sorted naturally."""
+    """Return the distinct values of an annotation, sorted.
+
+    Categorical values are in the order of their categories, all other values in the order of
+    `natural_sort_key`.
+    """
     if isinstance(series.dtype, pd.CategoricalDtype):
         present = set(series.dropna())
         return [level for level in series.cat.categories if level in present]
@@ -321,22 +352,26 @@ def _sorted_levels(series: pd.Series) -> list[Any]:
 def natural_sort_key(value: Any) -> tuple[Any, ...]:
     """Return a sort key that orders numbers inside names by size: class 2 before class 10.
 
-    Numbers come before texts.
+    Values that are numbers come before values that are texts.
     """
-    # With a capturing group, re.split returns texts at even and numbers at odd positions.
+    # With a capturing group, re.split returns texts at even positions and the numbers between them
+    # at odd positions.
     parts = re.split(r"(\d+(?:\.\d+)?)", str(value))
     texts = tuple((float(p), "") if i % 2 else (0.0, p) for i, p in enumerate(parts))
     is_number = isinstance(value, int | float | np.number)
     try:
         return (float(value) if is_number else np.inf, texts)
-    except OverflowError:  # an int of more than 308 digits
+    except OverflowError:  # an int with more than 308 digits
         return (np.inf if value > 0 else -np.inf, texts)
 
 
 def _categorical_bar(
     name: str, series: pd.Series, *, levels: list[Any], start: int
 ) -> AnnotationBar:
-    """Return the bar of an annotation with levels."""
+    """Return the bar of an annotation with one colour for each level.
+
+    `start` is the position in the palette of the colour of the first level.
+    """
     colour_of = dict(zip(levels, level_colours(len(levels), start=start), strict=True))
     is_missing = series.isna()
     return AnnotationBar(
@@ -354,11 +389,15 @@ def _categorical_bar(
 
 
 def _continuous_bar(name: str, series: pd.Series) -> AnnotationBar:
-    """Return the bar of a numeric annotation, with three numbers in its legend."""
+    """Return the bar of an annotation that is drawn on a continuous scale.
+
+    The legend shows the highest number, the lowest number and the number midway between them.
+    """
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     finite = np.isfinite(values)
     low, high = values[finite].min(), values[finite].max()
-    # Halved before the subtraction: high - low overflows if both are near the largest number.
+    # Halve the numbers before the subtraction: high - low would overflow if both are close to the
+    # largest float and have opposite signs.
     shares = (values / 2 - low / 2) / (high / 2 - low / 2)
     ticks = [
         (1.0, f"{high:.4g} (highest)"),
@@ -380,13 +419,16 @@ def _continuous_bar(name: str, series: pd.Series) -> AnnotationBar:
 
 
 def _format_level(value: Any) -> str:
-    """Return the text of a level in the legend."""
+    """Return the text of a level in the legend, shortened if it is too long."""
     is_float = isinstance(value, float | np.floating)
     return shortened(f"{value:g}" if is_float else value, length=_MAX_LEVEL_LENGTH)
 
 
 def _truncate_legend(entries: list[LegendEntry]) -> list[LegendEntry]:
-    """Return the first entries of a legend, and one that counts the others."""
+    """Return the first 20 entries of a legend.
+
+    If entries are left out, a further entry states their number.
+    """
     if len(entries) <= _MAX_LEGEND_ENTRIES:
         return entries
     n_others = len(entries) - _MAX_LEGEND_ENTRIES
@@ -394,12 +436,12 @@ def _truncate_legend(entries: list[LegendEntry]) -> list[LegendEntry]:
 
 
 def _missing_entries(is_missing: Any) -> list[LegendEntry]:
-    """Return the legend entry of missing values; none if no value is missing."""
+    """Return a list with the legend entry of missing values, empty if no value is missing."""
     return [("missing", MISSING_COLOUR)] if np.any(is_missing) else []
 
 
 def cluster_legend_entries(n_clusters: int) -> tuple[LegendEntry, ...]:
-    """Return the legend entries of clusters; label 0 is shown as cluster 1."""
+    """Return the legend entries of the clusters; label 0 is shown as "cluster 1"."""
     colours = cluster_colours(n_clusters)
     entries = [(f"cluster {k + 1}", colour) for k, colour in enumerate(colours)]
     return tuple(_truncate_legend([*entries]))

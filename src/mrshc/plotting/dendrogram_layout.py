@@ -20,14 +20,15 @@ from mrshc.utils.text_cleaning import clean_text
 from mrshc.validation.parameters import check_integer
 
 POINTS_PER_INCH = 72.0
-# Height of a line of text as a multiple of its font size: 1.2 is usual for one line after another,
-# and a little more keeps labels of neighbouring ticks apart.
+# Height of a line of text as a multiple of its font size. A factor of 1.2 is usual for consecutive
+# lines; a slightly larger factor separates the labels of neighbouring ticks.
 LINE_HEIGHT = 1.25
-# Mean width of a character as a multiple of its font size, for matplotlib's default font. Text is
-# measured exactly only when a figure is drawn, after its size has been chosen.
+# Mean width of a character as a multiple of the font size, for matplotlib's default font. The width
+# of a text is estimated, since matplotlib measures text only when a figure is drawn, after the size
+# of the figure has been chosen.
 CHARACTER_WIDTH = 0.6
-# Font sizes of tick labels in points: as large as other small text, and no smaller than can be
-# read.
+# Largest and smallest font size of tick labels, in points. The largest size is that of other small
+# text; text below the smallest size is not legible.
 _MAX_FONT_SIZE, _MIN_FONT_SIZE = 8.0, 5.0
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
@@ -41,10 +42,10 @@ class DendrogramLines:
     Attributes
     ----------
     order : ndarray of shape (n_samples,)
-        Samples from left to right.
+        Indices of the samples from left to right.
     forks : ndarray of shape (n_samples - 1, 4, 2)
-        Corners (x, y) of the bracket of each merge: foot of the left leg, its upper end, upper end
-        of the right leg, its foot.
+        Corners (x, y) of the bracket of each merge, in this order: lower end of the left leg, upper
+        end of the left leg, upper end of the right leg, lower end of the right leg.
     """
 
     order: Index
@@ -52,22 +53,26 @@ class DendrogramLines:
 
     @property
     def top(self) -> float:
-        """Height of the tree; 1 if all merges have height zero, so that axes have a range."""
+        """Height of the highest merge; 1 if all merges have height zero.
+
+        The value is always positive, so it can be used as the length of an axis.
+        """
         highest = float(self.forks[:, :, 1].max())
         return highest if highest > 0 else 1.0
 
     def tip(self, node: int) -> tuple[float, float]:
-        """Return the coordinates of a merge: the middle of the bar of its bracket.
+        """Return the coordinates of a merge: the middle of the horizontal line of its bracket.
 
         Parameters
         ----------
         node : int
-            Number of the merge as in scipy: n_samples for the first merge.
+            Number of the merge as in scipy, where the first merge has the number n_samples.
 
         Returns
         -------
         x, y : float
-            Position along the samples, and height.
+            Horizontal position, in units of the distance between two leaves, and height of the
+            merge.
         """
         fork = self.forks[node - self.order.size]
         return float(fork[1:3, 0].mean()), float(fork[1, 1])
@@ -76,25 +81,31 @@ class DendrogramLines:
 def dendrogram_lines(
     linkage_matrix: ArrayLike, *, distances: ArrayLike | None = None
 ) -> DendrogramLines:
-    """Compute the coordinates of a dendrogram.
+    """Return the coordinates of a dendrogram.
 
     Parameters
     ----------
     linkage_matrix : array-like of shape (n_samples - 1, 4)
         The tree in scipy's format, such as `linkage_matrix_`.
     distances : array-like of shape (n_samples, n_samples) or None, default=None
-        If given, the two branches of each merge are swapped where this brings neighbouring leaves
-        closer together (optimal leaf ordering). The tree itself does not change.
+        Distances between the samples. If given, the two branches of a merge are swapped where this
+        brings neighbouring leaves closer together (optimal leaf ordering). Swapping branches does
+        not change the tree.
 
     Returns
     -------
     lines : DendrogramLines
-        Order of the leaves and corners of all merges.
+        Order of the leaves, and corners of the bracket of each merge.
+
+    Raises
+    ------
+    ValueError
+        If `linkage_matrix` is not a tree, or if `distances` has the wrong shape.
 
     See Also
     --------
     dendrogram : Draw a tree.
-    scipy.cluster.hierarchy.optimal_leaf_ordering : The reordering.
+    scipy.cluster.hierarchy.optimal_leaf_ordering : Swap branches to bring similar leaves together.
 
     Examples
     --------
@@ -113,8 +124,8 @@ def dendrogram_lines(
     position = np.append(np.argsort(order).astype(np.float64), np.empty(n - 1))
     height = np.append(np.zeros(n), merges[:, 2])
     forks = np.empty((n - 1, 4, 2))
-    # A merge comes after the nodes that it joins, so one pass computes all positions. Recursion
-    # would exceed the call stack for deep trees.
+    # Each merge comes after the two nodes that it joins, so a single loop computes all positions. A
+    # recursive function could exceed the call stack for deep trees.
     for merge, (left, right) in enumerate(merges[:, :2].astype(np.intp)):
         top = height[n + merge]
         forks[merge, :, 0] = np.repeat(position[[left, right]], 2)
@@ -124,7 +135,10 @@ def dendrogram_lines(
 
 
 def _condensed_distances(distances: ArrayLike, n: int) -> Float:
-    """Return a square matrix of distances in scipy's condensed form, with its shape checked."""
+    """Return a square matrix of distances in scipy's condensed form.
+
+    Raise ValueError if the shape of the matrix is not (n, n).
+    """
     square = check_numbers("distances", distances)
     if square.shape != (n, n):
         raise ValueError(
@@ -136,7 +150,7 @@ def _condensed_distances(distances: ArrayLike, n: int) -> Float:
 
 
 def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
-    """Return the cluster of each merge, or -1 for merges that join several clusters.
+    """Return the cluster of each merge, or -1 for a merge that joins several clusters.
 
     Parameters
     ----------
@@ -148,11 +162,16 @@ def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
     Returns
     -------
     clusters : ndarray of shape (n_samples - 1,)
-        Label shared by all samples below a merge, or -1.
+        Label that all samples below a merge share; -1 if the samples have different labels.
+
+    Raises
+    ------
+    ValueError
+        If `linkage_matrix` is not a tree, or if there is not one label for each sample.
 
     See Also
     --------
-    dendrogram_lines : Coordinates of the brackets that the clusters colour.
+    dendrogram_lines : Return the coordinates of the bracket of each merge.
 
     Examples
     --------
@@ -169,7 +188,7 @@ def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
             f"shape {sample_labels.shape}. Tree and labels must come from the same fit."
         )
     cluster = np.append(sample_labels.astype(np.intp), np.empty(n - 1, dtype=np.intp))
-    # Children precede their parent, so their clusters are known when the parent is reached.
+    # Both children of a merge come before the merge, so their clusters have already been computed.
     for merge, (left, right) in enumerate(merges):
         cluster[n + merge] = cluster[left] if cluster[left] == cluster[right] else -1
     return cluster[n:]
@@ -178,7 +197,8 @@ def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
 def singleton_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tuple[int, int, int]]:
     """Return the branches that lead to clusters of a single sample.
 
-    Such a cluster contains no merge, so only the leg above its sample can show its colour.
+    A cluster of one sample contains no merge, so its colour can be shown only by the leg of the
+    bracket above the sample.
 
     Parameters
     ----------
@@ -190,8 +210,8 @@ def singleton_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tup
     Returns
     -------
     branches : list of (cluster, merge, side)
-        Label of the cluster, row of the merge above its sample, and leg of the bracket: 0 for the
-        left, 1 for the right.
+        Label of the cluster, row of the merge above its sample in `linkage_matrix`, and leg of the
+        bracket of that merge: 0 for the left leg, 1 for the right leg.
     """
     merges = check_linkage(linkage_matrix)[:, :2].astype(np.intp)
     sample_labels = np.asarray(labels).astype(np.intp)
@@ -220,11 +240,17 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     Returns
     -------
     height : float
-        Midway between the highest merge inside a cluster and the lowest merge between clusters.
+        Height midway between the highest merge inside a cluster and the lowest merge between
+        clusters. For k = 1, the height is slightly above the root.
+
+    Raises
+    ------
+    ValueError
+        If `linkage_matrix` is not a tree, or if `k` is not an integer from 1 to n_samples.
 
     See Also
     --------
-    clusters_of_merges : Clusters below the cut.
+    clusters_of_merges : Return the cluster of each merge.
 
     Examples
     --------
@@ -235,22 +261,28 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     heights = check_linkage(linkage_matrix)[:, 2]
     n = heights.size + 1
     k = check_integer("cut", k, low=1, high=n, advice="A tree has no more clusters than samples.")
-    # For k = 1 the line runs 3 % above the root: visibly above it, inside the axes' margin of 6 %.
+    # For k = 1, the line is 3 % above the root: high enough to be distinguished from the root, but
+    # within the margin of 6 % that the axes leave above the tree.
     padded = np.concatenate([[0.0], heights, [1.03 * heights[-1]]])
     return float(padded[n - k : n - k + 2].mean()) if k > 1 else float(padded[-1])
 
 
 def order_by_leaves(name: str, values: Iterable[Any], *, order: Index) -> list[Any]:
-    """Return one value for each leaf, from left to right.
+    """Return the values of the samples in the order of the leaves, from left to right.
 
     Parameters
     ----------
     name : str
-        Name of the argument, for the error message.
+        Name of the argument in the error message.
     values : iterable of length n_samples
         Values in the order of the samples.
     order : ndarray of shape (n_samples,)
-        Samples from left to right.
+        Indices of the samples from left to right.
+
+    Raises
+    ------
+    ValueError
+        If there is not one value for each sample.
     """
     listed = list(values)
     if len(listed) != order.size:
@@ -262,22 +294,23 @@ def order_by_leaves(name: str, values: Iterable[Any], *, order: Index) -> list[A
 
 
 def shortened(name: Any, *, length: int = 18) -> str:
-    """Return a name with its middle replaced by an ellipsis if it is too long.
+    """Return a name, with its middle replaced by an ellipsis if the name is too long.
 
-    Both ends are kept: names of a series often share their beginning and differ at the end, or the
-    reverse.
+    Both ends of a name are kept, since names in a series often share the beginning and differ at
+    the end, or the other way round.
 
     Parameters
     ----------
     name : object
-        Name, converted with `str`. Line breaks and control characters are removed.
+        Name, which is converted with `str`. Line breaks and control characters are replaced by
+        spaces.
     length : int, default=18
-        Largest number of characters.
+        Largest number of characters of the result.
 
     Returns
     -------
     text : str
-        At most `length` characters.
+        Text of at most `length` characters.
 
     See Also
     --------
@@ -297,14 +330,14 @@ def shortened(name: Any, *, length: int = 18) -> str:
 
 
 def shortened_names(names: Iterable[Any], *, length: int = 18) -> list[str]:
-    """Shorten names; different names that would become equal get a number.
+    """Return shortened names; different names that would become equal get a number.
 
     Parameters
     ----------
     names : iterable
-        Names, converted with `str`.
+        Names, which are converted with `str`.
     length : int, default=18
-        Largest number of characters, including the number.
+        Largest number of characters of a shortened name, including its number.
 
     Returns
     -------
@@ -313,7 +346,7 @@ def shortened_names(names: Iterable[Any], *, length: int = 18) -> list[str]:
 
     See Also
     --------
-    shortened : Shorten a single name.
+    shortened : Shorten one name.
 
     Examples
     --------
@@ -326,7 +359,8 @@ def shortened_names(names: Iterable[Any], *, length: int = 18) -> list[str]:
     n_uses = Counter(short.values())
     counters = {text: count(1) for text, times in n_uses.items() if times > 1}
     for name, text in short.items():
-        # A name that was not shortened keeps its text; only the others that look like it change.
+        # A name that was short enough keeps its text. Only longer names with the same shortened
+        # text get a number.
         if text in counters and len(name) > length:
             number = f"({next(counters[text])})"
             short[name] = shortened(name, length=length - len(number)) + number
@@ -335,7 +369,7 @@ def shortened_names(names: Iterable[Any], *, length: int = 18) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelFit:
-    """Font size and spacing with which labels fit along an axis.
+    """Font size and spacing at which labels fit along an axis.
 
     Attributes
     ----------
@@ -350,25 +384,26 @@ class LabelFit:
 
 
 def fitting_labels(n: int, *, inches: float) -> LabelFit:
-    """Return the font size and spacing with which labels fit along an axis.
+    """Return the font size and spacing at which labels fit along an axis.
 
-    The font shrinks to the smallest legible size first; then labels are left out.
+    If space is short, the font is first reduced to the smallest legible size; only then are labels
+    left out.
 
     Parameters
     ----------
     n : int
         Number of labels.
     inches : float
-        Length of the axis.
+        Length of the axis in inches.
 
     Returns
     -------
     fit : LabelFit
-        Font size in points, and the step between labels that are shown.
+        Font size in points, and step: every step-th label is shown.
 
     See Also
     --------
-    shortened_names : Names of limited length.
+    shortened_names : Limit the length of names.
 
     Examples
     --------
@@ -380,13 +415,17 @@ def fitting_labels(n: int, *, inches: float) -> LabelFit:
     """
     points_per_label = inches * POINTS_PER_INCH / max(n, 1)
     size = float(np.clip(points_per_label / LINE_HEIGHT, _MIN_FONT_SIZE, _MAX_FONT_SIZE))
-    # Without the small term, rounding could turn an exact fit into a step of two.
+    # A small number is subtracted, since rounding error could otherwise turn an exact fit into a
+    # step of two.
     step = int(np.ceil(LINE_HEIGHT * size / points_per_label - 1e-9))
     return LabelFit(size=size, step=max(1, step))
 
 
 def estimate_text_width(texts: Iterable[str], *, size: float) -> float:
-    """Return the approximate width in inches of the longest text, in a font size in points."""
+    """Return the approximate width in inches of the longest text.
+
+    `size` is the font size in points.
+    """
     longest = max((len(text) for text in texts), default=0)
     return longest * size * CHARACTER_WIDTH / POINTS_PER_INCH
 
@@ -398,10 +437,10 @@ def free_places(
     width: float,
     marker: float,
 ) -> list[tuple[float, float] | None]:
-    """Return a position next to each marker for its label, without overlaps.
+    """Return a position next to each marker for its label, such that no labels overlap.
 
-    Labels are placed in the given order, each at the first of five positions around its marker that
-    is free. Earlier labels therefore have precedence.
+    Labels are placed in the given order. Each label gets the first of five positions around its
+    marker that is free, so earlier labels have precedence. All coordinates are in the same unit.
 
     Parameters
     ----------
@@ -410,18 +449,18 @@ def free_places(
     sizes : sequence of (width, height)
         Sizes of the labels.
     width : float
-        Labels stay between 0 and this horizontal position.
+        Right end of the plot: labels stay between the horizontal positions 0 and `width`.
     marker : float
-        Half the size of a marker; no label covers one.
+        Half the size of a marker. No label covers a marker.
 
     Returns
     -------
     places : list of (x, y) or None
-        Lower left corner of each label; None if no position is free.
+        Lower left corner of each label; None if none of the five positions is free.
 
     See Also
     --------
-    fitting_labels : Font size with which labels fit along an axis.
+    fitting_labels : Return the font size at which labels fit along an axis.
 
     Examples
     --------
@@ -432,7 +471,8 @@ def free_places(
     occupied: list[Box] = [(x - marker, y - marker, x + marker, y + marker) for x, y in anchors]
     places: list[tuple[float, float] | None] = []
     for (x, y), (w, h) in zip(anchors, sizes, strict=True):
-        # Upper right first: there a label crosses no branch of the bracket below its marker.
+        # The upper right position is tried first: a label there does not cross the bracket below
+        # its marker.
         corners = [
             (x + marker, y + marker),
             (x - marker - w, y + marker),
@@ -452,5 +492,5 @@ def free_places(
 
 
 def _are_overlapping(a: Box, b: Box) -> bool:
-    """Return whether two boxes share more than their border."""
+    """Return whether two boxes overlap; boxes that only touch do not overlap."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -1,4 +1,4 @@
-"""Parts that all plots share: new figures, titles, tick labels, legends and picture files."""
+"""Functions that all plots use: for figures, titles, tick labels, legends and picture files."""
 
 from __future__ import annotations
 
@@ -30,22 +30,25 @@ from mrshc.utils.atomic_files import atomic_write
 from mrshc.utils.text_cleaning import clean_text
 from mrshc.validation.parameters import check_number
 
-# In points. Tick labels and legends are legible at this size when a figure of 16 inches is scaled
-# to the width of a page.
+# Font size of tick labels and legends, in points. Text of this size is legible when a figure that
+# is 16 inches wide is scaled to the width of a page.
 SMALL_FONT = 8.0
+# Font size of titles, in points.
 _TITLE_FONT = 10
-# In inches. At the default of 150 dots per inch the picture has 2400 pixels, which fits on a
-# screen.
+# Largest width of a figure, in inches. At the default of 150 dots per inch, a picture of this width
+# has 2400 pixels, which fits on a screen.
 MAX_FIGURE_WIDTH = 16.0
-# A longer legend continues in a second column. 26 rows are about 5 inches, the height of a tree
-# with its names.
+# A legend with more rows continues in a second column. 26 rows take about 5 inches, the height of a
+# tree with the names of its samples.
 _MAX_LEGEND_ROWS = 26
-_LEGEND_ROW_INCHES = 0.17  # a line of SMALL_FONT and matplotlib's spacing between legend entries
-# The widest figure then has 38,400 pixels, below the 65,536 that matplotlib's Agg backend can draw.
+_LEGEND_ROW_INCHES = 0.17  # line of text and the spacing between legend entries
+# Largest number of dots per inch. The widest figure then has 38,400 pixels, fewer than the 65,536
+# that matplotlib's Agg backend can draw.
 _MAX_DPI = 2400
-# Below this, the smallest text is less than one pixel high.
+# Smallest number of dots per inch. Text of size SMALL_FONT is then about one pixel high.
 _MIN_DPI = 10
-# Date and program version are left out of the file, so that equal figures give equal bytes.
+# Metadata of each file format. The date and the program version are left out of the file, so that
+# equal figures give files with equal bytes.
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
@@ -58,7 +61,7 @@ class LegendSection:
     title : str
         Title of the group, written in bold.
     entries : tuple of (str, matplotlib artist)
-        Text of each entry and the symbol drawn before it.
+        Text of each entry, and the symbol that is drawn before the text.
     """
 
     title: str
@@ -66,19 +69,19 @@ class LegendSection:
 
 
 def patch_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:
-    """Return a legend section with a filled square for each colour."""
+    """Return a legend section with a filled square before the text of each entry."""
     shown = tuple((text, Patch(facecolor=c or "none", edgecolor="none")) for text, c in entries)
     return LegendSection(title=title, entries=shown)
 
 
 def line_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:
-    """Return a legend section with a short line for each colour."""
+    """Return a legend section with a short line before the text of each entry."""
     shown = tuple((text, Line2D([], [], color=c or "none", linewidth=2)) for text, c in entries)
     return LegendSection(title=title, entries=shown)
 
 
 def draw_legend(owner: Any, sections: Sequence[LegendSection], **placement: Any) -> Any:
-    """Draw one legend with all sections below each other, and return it.
+    """Draw one legend with the sections one below the other, and return the legend.
 
     Parameters
     ----------
@@ -92,8 +95,8 @@ def draw_legend(owner: Any, sections: Sequence[LegendSection], **placement: Any)
     handles: list[Any] = []
     labels: list[str] = []
     title_rows: list[int] = []
-    # matplotlib's legends have a single title. Titles of sections and the blank rows between
-    # sections are therefore entries with an invisible symbol.
+    # A matplotlib legend has only one title. The titles of sections and the blank rows between
+    # sections are therefore legend entries with an invisible symbol.
     for section in sections:
         if handles:
             handles.append(Line2D([], [], linestyle=""))
@@ -120,26 +123,29 @@ def draw_legend(owner: Any, sections: Sequence[LegendSection], **placement: Any)
 
 def estimate_legend_height(sections: Sequence[LegendSection]) -> float:
     """Return the approximate height of a legend in inches, including its margins."""
-    # Two rows for the title of a section and the blank row after it; 0.5 inches for margins.
+    # Each section has two additional rows: its title and a blank row. The margins take 0.5 inches.
     rows = sum(len(section.entries) + 2 for section in sections)
     return min(rows, _MAX_LEGEND_ROWS) * _LEGEND_ROW_INCHES + 0.5
 
 
 def draw_side_legend(ax: Axes, sections: Sequence[LegendSection]) -> None:
-    """Draw a legend to the right of axes, where it covers no data."""
+    """Draw a legend to the right of the axes, where it does not cover data.
+
+    Nothing is drawn if there are no sections.
+    """
     if sections:
         placement = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
         draw_legend(ax, sections, **placement)
 
 
 def disable_math_parsing(texts: Iterable[Any]) -> None:
-    """Show texts literally: dollar signs in names would otherwise be read as TeX formulas."""
+    """Make matplotlib show texts literally, instead of reading dollar signs as TeX formulas."""
     for text in texts:
         text.set_parse_math(False)
 
 
 def set_heading(ax: Axes, title: str | None) -> None:
-    """Write a left-aligned title above axes, unless it is None."""
+    """Write a left-aligned title above the axes; write nothing if the title is None."""
     if title is not None:
         text = wrap_text(title, inches=size_in_inches(ax)[0], size=_TITLE_FONT)
         ax.set_title(text, loc="left", fontsize=_TITLE_FONT, parse_math=False)
@@ -152,17 +158,20 @@ def set_figure_heading(figure: Figure, title: str) -> None:
 
 
 def wrap_text(text: str, *, inches: float, size: float) -> str:
-    """Return text with line breaks, so that each line fits into a width in inches."""
-    # Not fewer than 20 characters: narrower columns would break most words.
+    """Return text with line breaks, so that each line fits into a width of `inches`.
+
+    `size` is the font size in points.
+    """
+    # A line has space for at least 20 characters, since shorter lines would split most words.
     width = max(20, int(inches * POINTS_PER_INCH / (CHARACTER_WIDTH * size)))
     return "\n".join(textwrap.fill(clean_text(line), width) for line in text.splitlines())
 
 
 def size_in_inches(ax: Axes) -> tuple[float, float]:
-    """Return the width and height of axes in inches.
+    """Return the width and height of the axes in inches.
 
-    Both are approximate before the layout is computed: tick labels and legends outside the axes
-    will take part of that space.
+    Before the layout of the figure is computed, both are approximate: tick labels and legends
+    outside the axes will take part of the space.
     """
     box, dpi = ax.get_window_extent(), ax.figure.dpi
     return float(box.width / dpi), float(box.height / dpi)
@@ -171,24 +180,25 @@ def size_in_inches(ax: Axes) -> tuple[float, float]:
 def label_ticks(
     axis: Any, names: Sequence[Any], *, fit: LabelFit, places: Any = None, length: int = 18
 ) -> list[int]:
-    """Write names along an axis, as many as fit, and return the indices of those written.
+    """Write as many names along an axis as fit, and return the indices of the written names.
 
     Parameters
     ----------
     axis : matplotlib Axis
-        Such as `ax.xaxis`; labels of a horizontal axis are rotated.
+        Axis to label, such as `ax.xaxis`. The labels of a horizontal axis are rotated.
     names : sequence
-        Names of all entries.
+        Names of all entries, including those that may be left out.
     fit : LabelFit
-        Font size and step, from :func:`mrshc.plotting.fitting_labels`.
+        Font size and step from :func:`mrshc.plotting.fitting_labels`: every step-th name is
+        written.
     places : array-like of shape (len(names),) or None, default=None
-        Positions on the axis; 0, 1, ... by default.
+        Positions of all entries on the axis; by default 0, 1, ...
     length : int, default=18
         Largest number of characters of a label.
     """
     shown = list(range(0, len(names), fit.step))
     positions = np.arange(len(names)) if places is None else np.asarray(places)
-    # All names are shortened together: two that become equal get a number.
+    # Shorten all names together, so that different names that become equal get a number.
     short = shortened_names(names, length=length)
     axis.set_ticks(positions[shown], [short[i] for i in shown], fontsize=fit.size, parse_math=False)
     axis.set_tick_params(length=0, pad=2)
@@ -198,7 +208,7 @@ def label_ticks(
 
 
 def describe_step(step: int) -> str:
-    """Return a note such as " (every 3rd labelled)", or "" if every entry is labelled."""
+    """Return a note such as " (every 3rd labelled)" for step 3, or "" for step 1."""
     if step == 1:
         return ""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(step % 10 if step not in (11, 12, 13) else 0, "th")
@@ -206,24 +216,25 @@ def describe_step(step: int) -> str:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return a figure of at most the maximum width whose layout leaves space for labels.
+    """Return a new figure with a layout that leaves space for labels.
 
     Parameters
     ----------
     width, height : float
-        Size in inches.
+        Size in inches. The width is reduced to 16 inches if it is larger.
     """
-    # Not made by pyplot, which would keep every figure alive until it is closed.
+    # The figure is not created with pyplot, which would keep every figure in memory until it is
+    # closed explicitly.
     return Figure(figsize=(min(width, MAX_FIGURE_WIDTH), height), layout="constrained")
 
 
 @contextmanager
 def _preserve_axes_positions(figure: Any) -> Iterator[None]:
-    """Restore the positions of all axes on exit.
+    """Return a context manager that restores the positions of all axes on exit.
 
-    Saving a figure runs the constrained layout, which starts from the current positions and ends
-    at slightly different ones each time. Without this, writing a figure twice would give two
-    different files.
+    Saving a figure computes its layout, which starts from the current positions of the axes and
+    ends at slightly different positions each time. If the positions were not restored, writing a
+    figure twice would give two different files.
     """
     saved = [
         (
@@ -240,24 +251,24 @@ def _preserve_axes_positions(figure: Any) -> Iterator[None]:
         for ax, original, active, in_layout in saved:
             ax.set_position(original, which="original")
             ax.set_position(active, which="active")
-            # set_position takes axes out of the layout.
+            # set_position excludes the axes from the layout, so their earlier state is restored.
             ax.set_in_layout(in_layout)
 
 
 def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
     """Write a figure to a PNG or SVG file.
 
-    The file is replaced as a whole: if writing is interrupted, an earlier file stays intact. Equal
-    figures give files with equal bytes.
+    An existing file is replaced only after the new file is complete, so it stays intact if writing
+    is interrupted. Equal figures give files with equal bytes.
 
     Parameters
     ----------
     figure : matplotlib Figure
-        Figure to write. It is not changed.
+        Figure to write. The figure is not changed.
     path : str or Path
         File to write. Its suffix determines the format: .png or .svg. Missing folders are created.
     dpi : float, default=150
-        Pixels per inch of a PNG, from 10 to 2400.
+        Pixels per inch of a PNG file, from 10 to 2400.
 
     Raises
     ------
@@ -266,7 +277,7 @@ def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
 
     See Also
     --------
-    mrshc.plotting.dendrogram : Draw a tree; its figure is `ax.figure`.
+    mrshc.plotting.dendrogram : Draw a tree; the figure to write is `ax.figure`.
     mrshc.plotting.heatmap : Draw the selected features.
 
     Examples
@@ -297,12 +308,12 @@ def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
         )
     with (
         atomic_write(path) as partial,
-        # Ids inside an SVG are random unless a salt is set.
+        # The ids of elements in an SVG file are random unless a salt is set.
         mpl.rc_context({"svg.hashsalt": "mrshc"}),
         warnings.catch_warnings(),
         _preserve_axes_positions(figure),
     ):
         # A character that no installed font contains is drawn as a box. The picture is still
-        # useful, so the warning of matplotlib is suppressed.
+        # useful, so matplotlib's warning is suppressed.
         warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
         figure.savefig(partial, format=suffix, dpi=dpi, metadata=_METADATA[suffix])

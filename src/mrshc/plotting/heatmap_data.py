@@ -10,29 +10,38 @@ from scipy.spatial.distance import squareform
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.plotting.arguments import check_numbers
 
-# A standard deviation below this share of the largest value is rounding error of a constant
-# feature: double precision has about 16 digits, and sums over samples lose some of them.
+# A standard deviation below this proportion of the largest absolute value is attributed to rounding
+# error in a constant feature. Double precision has about 16 digits, and sums over samples lose some
+# of these digits.
 _SPREAD_TOLERANCE = 1e-12
-# Any two features that are both observed in only two samples have a correlation of plus or minus 1.
+# Smallest number of samples in which two features must both be observed. With only two such
+# samples, every correlation would be plus or minus 1.
 _MIN_COMMON_SAMPLES = 3
-# A sum of squares of standardised values below this is rounding error.
+# Below this limit, the squared number of common samples times the variance of a standardised
+# feature in these samples is treated as rounding error.
 _VARIANCE_TOLERANCE = 1e-9
 
 
 def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float:
-    """Return features with mean zero and standard deviation one.
+    """Return features scaled to mean zero and standard deviation one.
 
     Parameters
     ----------
     selected : array-like of shape (n_samples, n_features)
-        Values of features; NaN and infinite values count as missing.
+        Values of the features; NaN and infinite values count as missing.
     outlying : ndarray of int or None, default=None
-        Samples that are left out when means and standard deviations are computed.
+        Indices of samples that are not used to compute means and standard deviations. The values of
+        these samples are standardised like all others.
 
     Returns
     -------
     scaled : ndarray of shape (n_samples, n_features)
-        Standardised values. Constant features are zero; missing values are NaN.
+        Standardised values. Constant features are set to zero; missing values are NaN.
+
+    Raises
+    ------
+    ValueError
+        If `selected` is not a two-dimensional array of real numbers.
 
     See Also
     --------
@@ -49,8 +58,8 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
     used = observed.copy()
     used[[] if outlying is None else outlying] = False
     scale = np.where(used, np.abs(X), 0.0).max(axis=0, initial=0.0)
-    # Divided by the largest value first: squares of very large or very small numbers would overflow
-    # or underflow.
+    # Divide by the largest absolute value first, since squares of very large or very small numbers
+    # would overflow or underflow.
     X = np.where(observed, X, 0.0) / np.where(scale > 0, scale, 1.0)
     n_used = np.maximum(used.sum(axis=0), 1)
     X = np.where(observed, X - X.sum(axis=0, where=used) / n_used, 0.0)
@@ -63,24 +72,29 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
 def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
     """Return the rows of all samples that are not outlying.
 
-    The tree of features is computed from these rows: a single outlying sample could make unrelated
-    features correlate.
+    The tree of features is computed from these rows, since a single outlying sample could make
+    unrelated features appear correlated.
 
     Parameters
     ----------
     selected : array-like of shape (n_samples, n_features)
         Values of features.
     outlying : ndarray of int or None
-        Indices of outlying samples.
+        Indices of the outlying samples; None if there are none.
 
     Returns
     -------
     X : ndarray of shape (n_samples - n_outlying, n_features)
-        The remaining rows.
+        Rows of the samples that are not outlying.
+
+    Raises
+    ------
+    ValueError
+        If `selected` is not a two-dimensional array of real numbers.
 
     See Also
     --------
-    standardised : Values of the heat map.
+    standardised : Return the values that a heat map shows.
 
     Examples
     --------
@@ -94,7 +108,10 @@ def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
 
 
 def _check_matrix(selected: ArrayLike) -> Float:
-    """Return the selected features as a matrix of double precision."""
+    """Return the selected features as a float64 matrix.
+
+    Raise ValueError if they are not a two-dimensional array of real numbers.
+    """
     X = check_numbers("selected", selected)
     if X.ndim != 2:
         raise ValueError(
@@ -105,7 +122,9 @@ def _check_matrix(selected: ArrayLike) -> Float:
 
 
 def correlation_distances(selected: ArrayLike) -> Float:
-    """Return 1 - correlation between features, over the samples in which both are observed.
+    """Return 1 - correlation for each pair of features.
+
+    The correlation is computed from the samples in which both features are observed.
 
     Parameters
     ----------
@@ -115,14 +134,16 @@ def correlation_distances(selected: ArrayLike) -> Float:
     Returns
     -------
     distances : ndarray of shape (n_features, n_features)
-        Symmetric, with zeros on the diagonal. The distance is 1 if a feature is constant in the
-        common samples, or if there are fewer than three of them.
+        Symmetric matrix with zeros on the diagonal. The distance between two features is 1 if one
+        of them is constant in the samples in which both are observed, or if there are fewer than
+        three such samples.
     """
     X = standardised(selected)
     observed: Mask = np.isfinite(X)
     X, weight = np.where(observed, X, 0.0), observed.astype(np.float64)
     n_common = weight.T @ weight
-    # Entry (i, j) is the sum over feature i, in the samples in which i and j are both observed.
+    # Entry (i, j) of `sums` is the sum of the values of feature i in the samples in which features
+    # i and j are both observed. `squares` contains the corresponding sums of squares.
     sums, squares = X.T @ weight, (X**2).T @ weight
     spread = n_common * squares - sums**2
     product = spread * spread.T
@@ -140,22 +161,28 @@ def correlation_distances(selected: ArrayLike) -> Float:
     )
     distances = 1.0 - np.clip(correlation, -1.0, 1.0)
     np.fill_diagonal(distances, 0.0)
-    # Rounding makes the two triangles differ; scipy needs a symmetric matrix.
+    # Average the two triangles: they may differ by rounding error, and scipy requires a symmetric
+    # matrix.
     return (distances + distances.T) / 2
 
 
 def feature_tree(selected: ArrayLike) -> Float:
-    """Return the tree of features by average linkage on 1 - correlation.
+    """Return the tree of the features, computed by average linkage on 1 - correlation.
 
     Parameters
     ----------
     selected : array-like of shape (n_samples, n_features)
-        At least two features; NaN marks a missing value.
+        Values of at least two features; NaN marks a missing value.
 
     Returns
     -------
     linkage_matrix : ndarray of shape (n_features - 1, 4)
         The tree in scipy's format.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two features, or if `selected` is not a matrix of real numbers.
 
     See Also
     --------
@@ -175,7 +202,7 @@ def feature_tree(selected: ArrayLike) -> Float:
             f"{len(distances)}. Pass more features."
         )
     condensed = squareform(distances, checks=False)
-    # Exact copies of a feature can be 1e-16 apart. Rounded to 12 decimals their distance is zero,
-    # and the order of such ties is the same on every machine.
+    # Rounding error can make the distance between identical features about 1e-16. Rounded to 12
+    # decimals, this distance is zero, and ties are broken in the same way on every machine.
     tree: Float = hierarchy.linkage(np.round(condensed, 12), "average")
     return tree

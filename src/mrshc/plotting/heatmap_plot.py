@@ -1,4 +1,4 @@
-"""Heat map of the selected features, with the tree of samples above and of features on the left."""
+"""Heat map of the selected features, with the tree of samples above and of features at the left."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_sample
 from mrshc.plotting.tree_plots import draw_annotation_bars, draw_tree, tree_legend_sections
 from mrshc.utils.sample_alignment import align_samples, sample_names
 
-# Standard deviations at which the colour scale ends. Without a limit, a single outlier would make
-# all other cells pale; three standard deviations contain nearly all values of a normal feature.
+# The colour scale ends at plus and minus this number of standard deviations. Without a limit, a
+# single outlier would make all other values pale. Three standard deviations include nearly all
+# values of a normally distributed feature.
 _COLOUR_LIMIT = 3.0
-# A grey that the colour scale, from blue over white to red, does not contain.
+# Colour of missing values: a grey that does not occur in the colour scale from blue over white to
+# red.
 _MISSING_CELL_COLOUR = "#8C8C8C"
-# Height of the sample tree, width of the feature tree, height of an annotation bar, in inches. Not
-# tuned: chosen by eye, results do not depend on them.
+# Height of the sample tree, width of the feature tree and height of an annotation bar, in inches.
+# The sizes were chosen by eye; they do not affect any result.
 _TREE_INCHES, _FEATURE_TREE_INCHES, _BAR_INCHES = 1.3, 0.9, 0.17
 
 
@@ -50,37 +52,45 @@ def heatmap(
 ) -> Figure:
     """Draw a heat map of the selected features, with samples in the order of their tree.
 
-    Each column is a sample and each row a feature, standardised to mean zero and standard deviation
-    one. Features are ordered by their own tree (average linkage on 1 - correlation), so that
-    correlated features are next to each other.
+    Each column is a sample, and each row is a feature that is standardised to mean zero and
+    standard deviation one. The order of the features is that of a second tree, computed by average
+    linkage on 1 - correlation, so that correlated features are next to each other.
 
     Parameters
     ----------
     model : fitted estimator
-        With `linkage_matrix_`, as in :func:`dendrogram`.
+        Fitted estimator with the attribute `linkage_matrix_`, as in :func:`dendrogram`.
     selected : array-like of shape (n_samples, n_features)
         Values of the selected features, such as `model.transform(X)`; NaN marks a missing value. A
-        DataFrame is aligned by its index with the samples of the fit, or with `names`; an index
-        that does not match is an error.
+        DataFrame is aligned by its index with the samples of the fit, or with `names`.
     annotations : mapping, DataFrame or None, default=None
         Annotations of the samples, as in :func:`dendrogram`.
     names : iterable of length n_samples or None, default=None
         Names of the samples, as in :func:`dendrogram`.
     feature_names : iterable of length n_features or None, default=None
-        Names of the selected features; by default the columns of a DataFrame, or numbers.
+        Names of the selected features; by default the column names of a DataFrame, or 0, 1, ...
     title : str or None, default=None
         Title of the plot.
 
     Returns
     -------
     figure : matplotlib Figure
-        Its first three axes are the heat map, the tree of samples and the tree of features.
+        Figure whose first three axes are the heat map, the tree of samples and the tree of
+        features.
+
+    Raises
+    ------
+    ValueError
+        If the model has no tree, if an index does not match the samples, or if another argument
+        is not valid.
+    TypeError
+        If `annotations` is neither a mapping nor a DataFrame.
 
     See Also
     --------
-    dendrogram : Draw the tree alone.
-    standardised : The values of the cells.
-    feature_tree : The tree of the features.
+    dendrogram : Draw only the tree of samples.
+    standardised : Return the values that the heat map shows.
+    feature_tree : Return the tree of the features.
 
     Examples
     --------
@@ -123,16 +133,20 @@ def heatmap(
 
 
 def _hide_tree_axes(ax: Axes, n: int) -> None:
-    """Align a tree with the columns of the heat map, and hide all ticks but the names of bars."""
+    """Align the tree of samples with the heat map, and hide all ticks but the names of bars."""
     ax.set_xlim(-0.5, n - 0.5)
-    # On the left, the names of bars would overlap the tree of features.
+    # The names of the bars are on the right, since they would overlap the tree of features on the
+    # left.
     ax.yaxis.tick_right()
     ax.spines[:].set_visible(False)
     ax.tick_params(which="major", right=False, labelright=False, bottom=False, labelbottom=False)
 
 
 def _check_selected(selected: ArrayLike, n: int) -> Float:
-    """Return the values of the selected features of n samples."""
+    """Return the values of the selected features of n samples as a float64 matrix.
+
+    Raise ValueError if there are not n rows and at least one column of real numbers.
+    """
     X = check_numbers("selected", selected)
     if X.ndim != 2 or X.shape[0] != n or not X.shape[1]:
         raise ValueError(
@@ -144,7 +158,10 @@ def _check_selected(selected: ArrayLike, n: int) -> Float:
 
 
 def _resolve_feature_names(selected: Any, given: Iterable[Any] | None, *, q: int) -> list[Any]:
-    """Return the names of q features: those given, the columns of a DataFrame, or numbers."""
+    """Return the names of q features: the given names, the columns of a DataFrame, or 0, 1, ...
+
+    Raise ValueError if the number of names is not q.
+    """
     given = check_names("feature_names", given)
     names = list(getattr(selected, "columns", range(q)) if given is None else given)
     if len(names) != q:
@@ -157,7 +174,7 @@ def _resolve_feature_names(selected: Any, given: Iterable[Any] | None, *, q: int
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _HeatmapPanels:
-    """A figure with the axes of a heat map."""
+    """The figure of a heat map, and its axes."""
 
     figure: Figure
     cells: Axes
@@ -167,8 +184,8 @@ class _HeatmapPanels:
 
 def _cells_size(n: int, q: int) -> tuple[float, float]:
     """Return the width and height in inches of a heat map of n samples and q features."""
-    # About 0.15 inches for a name of a sample or a feature. The limits keep the figure with trees,
-    # names and legend within 16 inches.
+    # The name of a sample or a feature needs about 0.15 inches. The limits keep a figure with
+    # trees, names and legend within 16 inches.
     return float(np.clip(0.16 * n, 3.5, 10.5)), float(np.clip(0.15 * q, 0.3, 8.5))
 
 
@@ -179,26 +196,26 @@ def _create_panels(
     n_bars: int,
     sections: list[figure_parts.LegendSection],
 ) -> _HeatmapPanels:
-    """Create a figure with space for cells, trees, names and the legend.
+    """Return a new figure with axes for cells and trees, and space for names and legend.
 
     Parameters
     ----------
     samples, features : list
-        Names along the two sides of the heat map.
+        Names of the samples and of the features.
     n_bars : int
         Number of annotation bars below the tree of samples.
     sections : list of LegendSection
         Sections of the legend.
     """
     width, height = _cells_size(len(samples), len(features))
-    # Beyond the names: 0.9 inches below for axis label and colour bar, 2.2 on the right for the
-    # legend.
+    # In addition to the names, the axis label and the colour bar need 0.9 inches below the heat
+    # map, and the legend needs 2.2 inches on the right.
     below = estimate_text_width(shortened_names(samples), size=figure_parts.SMALL_FONT) + 0.9
     right = estimate_text_width(shortened_names(features), size=figure_parts.SMALL_FONT) + 2.2
     top = _TREE_INCHES + _BAR_INCHES * n_bars
     total = max(top + height + below + 0.4, figure_parts.estimate_legend_height(sections))
     figure = figure_parts.new_figure(_FEATURE_TREE_INCHES + width + right + 0.3, total)
-    # No space between panels: the leaves of both trees must touch the cells.
+    # There is no space between the panels, since the leaves of both trees must touch the cells.
     figure.set_layout_engine("constrained", w_pad=0.03, h_pad=0.05, wspace=0.0, hspace=0.0)
     grid = figure.add_gridspec(
         2, 2, width_ratios=(_FEATURE_TREE_INCHES, width), height_ratios=(top, height)
@@ -212,15 +229,20 @@ def _create_panels(
 
 
 def _draw_feature_tree(ax: Axes, X: Float) -> Index:
-    """Draw the tree of features with its root on the left, and return the order of the features."""
+    """Draw the tree of features with its root on the left, and return the order of its leaves.
+
+    The order contains the indices of the features from top to bottom. A single feature has no tree,
+    so nothing is drawn for it.
+    """
     ax.set_axis_off()
     q = X.shape[1]
     if q == 1:
         return np.zeros(1, dtype=np.intp)
     lines = dendrogram_lines(feature_tree(X))
-    # Coordinates are swapped and heights negated: the tree is rotated, its leaves on the right.
+    # Swapping the coordinates and negating the heights rotates the tree, so that its leaves are on
+    # the right.
     forks = lines.forks[:, :, ::-1] * (-1.0, 1.0)
-    # From 150 features on, wider lines would merge.
+    # With 150 or more features, wider lines would run together.
     width = 1.0 if q < 150 else 0.4
     ax.add_collection(LineCollection(list(forks), colors=NEUTRAL_COLOUR, linewidths=width))
     ax.set_xlim(-1.05 * lines.top, 0.0)
@@ -236,7 +258,7 @@ def _draw_cells(ax: Axes, cells: Float) -> None:
     ax : matplotlib Axes
         Axes to draw in.
     cells : ndarray of shape (n_features, n_samples)
-        Standardised values; NaN where missing.
+        Standardised values; NaN marks a missing value.
     """
     colours = colormaps["RdBu_r"].with_extremes(bad=_MISSING_CELL_COLOUR)
     image = ax.imshow(
@@ -248,7 +270,8 @@ def _draw_cells(ax: Axes, cells: Float) -> None:
         vmax=_COLOUR_LIMIT,
     )
     ax.spines[:].set_visible(False)
-    # matplotlib measures the distance in heights of the axes, which may be a single row high.
+    # matplotlib measures the distance to the colour bar as a multiple of the height of the axes, so
+    # the distance of 0.15 inches is divided by this height.
     pad = 0.15 / _cells_size(*cells.shape[::-1])[1]
     bar = ax.figure.colorbar(
         image, ax=ax, location="bottom", shrink=0.5, aspect=30, pad=pad, extend="both"
@@ -260,8 +283,8 @@ def _draw_cells(ax: Axes, cells: Float) -> None:
 
 
 def _label_cells(ax: Axes, *, samples: list[Any], features: list[Any]) -> None:
-    """Write names of samples and features along the heat map, as many as fit."""
-    # The axes get their final size when the figure is drawn; the planned size is used here.
+    """Write as many names of samples and features along the heat map as fit."""
+    # The axes get their final size only when the figure is drawn, so the planned size is used here.
     width, height = _cells_size(len(samples), len(features))
     sample_fit = fitting_labels(len(samples), inches=width)
     feature_fit = fitting_labels(len(features), inches=height)

@@ -17,12 +17,17 @@ def largest_loadings(component: ArrayLike, top: int) -> Index:
     component : array-like of shape (n_features,)
         Loadings of one sparse component, such as a row of `components_`.
     top : int
-        Largest number of features returned.
+        Largest number of features to return.
 
     Returns
     -------
     features : ndarray of shape (n_shown,)
-        Indices of features with nonzero loadings.
+        Indices of the features. Features whose loading is zero are left out.
+
+    Raises
+    ------
+    ValueError
+        If `component` is not a vector of real numbers, or if `top` is not a positive integer.
 
     See Also
     --------
@@ -40,6 +45,6 @@ def largest_loadings(component: ArrayLike, top: int) -> Index:
             f"component must hold one loading for each feature, got the shape {sizes.shape}. Pass "
             "one row of components_."
         )
-    # A stable sort keeps features with equal loadings in the order of the data.
+    # A stable sort keeps features with equal absolute loadings in the order of the data.
     largest: Index = np.argsort(-sizes, kind="stable")[: check_top(top)]
     return largest[sizes[largest] > 0]

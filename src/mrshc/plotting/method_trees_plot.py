@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from mrshc.plotting.arguments import check_model, check_names
 from mrshc.plotting.tree_plots import dendrogram
 
-# Size of a panel in inches: four methods fit on one page.
+# Width and height of a panel in inches. Four panels fit on one page.
 _WIDTH, _HEIGHT = 10.0, 2.6
-# Additional height of a panel for names below the leaves.
+# Additional height of a panel, in inches, if names are written below the leaves.
 _NAMES_HEIGHT = 0.4
 
 
@@ -24,10 +24,10 @@ def dendrograms(
     titles: Sequence[str] | None = None,
     names: Iterable[Any] | None = None,
 ) -> Figure:
-    """Draw the trees of several methods below each other.
+    """Draw the trees of several methods one below the other.
 
-    Branches are not coloured by cluster: clusters differ between the methods, so one legend could
-    not describe them all.
+    Branches are not coloured by cluster: the clusters differ between methods, so one legend could
+    not describe the clusters of all methods.
 
     Parameters
     ----------
@@ -37,18 +37,27 @@ def dendrograms(
         Annotations of the samples, as in :func:`dendrogram`. One legend describes the bars of all
         trees.
     titles : sequence of str or None, default=None
-        Title of each tree; by default the name of the method, the number of features and the rank.
+        Title of each tree. The default title consists of the name of the method, the number of
+        features and, if the method has one, the rank.
     names : iterable of length n_samples or None, default=None
-        Names of the samples; by default they are left out.
+        Names of the samples; by default no names are shown.
 
     Returns
     -------
     figure : matplotlib Figure
-        One panel for each method.
+        Figure with one panel for each method.
+
+    Raises
+    ------
+    ValueError
+        If `models` is empty or not a mapping of fitted estimators, or if another argument is not
+        valid.
+    TypeError
+        If `annotations` is neither a mapping nor a DataFrame.
 
     See Also
     --------
-    dendrogram : Draw a single tree.
+    dendrogram : Draw one tree.
 
     Examples
     --------
@@ -62,7 +71,8 @@ def dendrograms(
     _check_models(models)
     titles = _panel_titles(models, titles)
     check_names("names", names)
-    # An iterator would be exhausted after the first panel; a Series keeps its index.
+    # Convert an iterator to a list, since it would be exhausted after the first panel. A Series is
+    # not converted, because its index is needed.
     samples = names if names is None or hasattr(names, "iloc") else list(names)
     height = _HEIGHT + (0.0 if samples is None else _NAMES_HEIGHT)
     figure = Figure(figsize=(_WIDTH, height * len(models)), layout="constrained")
@@ -78,14 +88,17 @@ def dendrograms(
         )
         if samples is None:
             panel.set_xticks([])
-        # All panels have the same bars: the legend of the first is enough.
+        # All panels have the same annotation bars, so only the legend of the first panel is kept.
         if panel is not panels[0] and panel.get_legend() is not None:
             panel.get_legend().remove()
     return figure
 
 
 def _check_models(models: Any) -> None:
-    """Refuse models that are not a mapping from names to fitted estimators."""
+    """Raise ValueError if `models` is not a mapping from names to fitted estimators.
+
+    An empty mapping is not valid, either.
+    """
     if not isinstance(models, Mapping) or not models:
         got = "an empty mapping" if isinstance(models, Mapping) else f"a {type(models).__name__}"
         raise ValueError(
@@ -97,7 +110,10 @@ def _check_models(models: Any) -> None:
 
 
 def _panel_titles(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:
-    """Return the title of each panel."""
+    """Return the title of each panel.
+
+    Raise ValueError if `titles` is given but does not contain one title for each model.
+    """
     if titles is None:
         return [_default_title(*item) for item in models.items()]
     is_list = isinstance(titles, Iterable) and not isinstance(titles, str)
@@ -112,7 +128,7 @@ def _panel_titles(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:
 
 
 def _default_title(name: str, model: Any) -> str:
-    """Return the name of a method with its number of features and, if it has one, its rank."""
+    """Return the name of a method, its number of features and, if the model has one, its rank."""
     rank = f", rank {model.rank_}" if hasattr(model, "rank_") else ""
     n_features = model.n_features_selected_
     noun = "feature" if n_features == 1 else "features"

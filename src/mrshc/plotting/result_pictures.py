@@ -14,8 +14,8 @@ from mrshc.plotting.heatmap_plot import heatmap
 from mrshc.plotting.search_plot import search_curves
 from mrshc.plotting.tree_plots import dendrogram, gap_tests
 
-# Rows of a heat map. At 8.5 inches and 150 dots per inch each row then has little more than one
-# pixel; more rows could not be distinguished.
+# Largest number of rows (features) of a heat map. At a height of 8.5 inches and 150 dots per inch,
+# each of 1000 rows has little more than one pixel, so more rows could not be distinguished.
 _MAX_HEATMAP_ROWS = 1000
 _MARKERS_TITLE = (
     "Markers: features that differ between a cluster and all other samples (q-value at most 0.05)"
@@ -31,13 +31,14 @@ class Picture:
     name : str
         Name of the file, without its suffix.
     heading : str
-        Short name for lists of plots.
+        Short name of the plot in lists of plots.
     explanation : str
         One sentence that describes the content of the plot.
     draw : callable
-        Takes a :class:`mrshc.io.result.Result` and returns a matplotlib Axes or Figure.
+        Function that draws a :class:`mrshc.io.result.Result` and returns a matplotlib Axes or
+        Figure.
     applies : callable, default=always True
-        Takes a result and returns whether the plot can be drawn for it.
+        Function of a result that returns whether the plot can be drawn for that result.
     formats : tuple of str, default=("png",)
         Suffixes of the files, without the dot.
     """
@@ -55,25 +56,32 @@ class Picture:
         return tuple(f"{self.name}.{ending}" for ending in self.formats)
 
 
-# By name, in the order in which the plots are drawn and listed.
+# Registered plots by name, in the order in which they are drawn and listed.
 PICTURES: dict[str, Picture] = {}
 
 
 def register(picture: Picture) -> Picture:
-    """Add a plot to the registry.
+    """Add a plot to the registry, and return the plot.
 
     Parameters
     ----------
     picture : Picture
-        Plot whose name is not registered yet.
+        Plot to add. Its name must not be registered yet.
 
     Returns
     -------
     picture : Picture
-        The same picture.
+        The plot that was passed.
+
+    Raises
+    ------
+    ValueError
+        If a plot of the same name is already registered.
 
     Examples
     --------
+    A registered plot is available by its name:
+
     >>> from mrshc.plotting.result_pictures import PICTURES
     >>> PICTURES["dendrogram"].files
     ('dendrogram.svg', 'dendrogram.png')
@@ -87,7 +95,7 @@ def register(picture: Picture) -> Picture:
 
 
 def result_title(result: Any) -> str:
-    """Return a title with the method and the numbers of clusters and features of a result."""
+    """Return a title with the method, the number of clusters and the number of features."""
     name = METHODS[result.about["method"]].label
     clusters = "1 cluster" if result.n_clusters_ == 1 else f"{result.n_clusters_} clusters"
     return (
@@ -97,22 +105,23 @@ def result_title(result: Any) -> str:
 
 
 def features_for_heatmap(result: Any) -> pd.DataFrame:
-    """Return the values of the selected features, limited to those that a heat map can show.
+    """Return the values of the selected features, at most as many as a heat map can show.
 
     Parameters
     ----------
     result : Result
-        Result with its selected features.
+        Result whose attribute `selected` contains the values of the selected features.
 
     Returns
     -------
     values : DataFrame of shape (n_samples, n_shown)
-        All selected features, or the 1000 of largest effect size.
+        Values of all selected features. If more than 1000 features are selected, the 1000 features
+        with the largest effect sizes.
     """
     selected: pd.DataFrame = result.selected
     if selected.shape[1] <= _MAX_HEATMAP_ROWS:
         return selected
-    # The table of features lists selected features first, the largest effect size on top.
+    # The table of features lists the selected features first, in decreasing order of effect size.
     best = set(result.features.index[:_MAX_HEATMAP_ROWS])
     return selected[[name for name in selected.columns if name in best]]
 
@@ -120,14 +129,14 @@ def features_for_heatmap(result: Any) -> pd.DataFrame:
 def _before_refinement_title(result: Any) -> str | None:
     """Return a title for plots of the search; None if the features were not refined later.
 
-    Refinement replaces the features of the search, so plots of the search must state that they show
-    the earlier step.
+    Refinement replaces the features that the search selected. The title therefore states that the
+    plot shows the search before the refinement.
     """
     title = "Search for features, before their refinement"
     return title if result.about["supported"] else None
 
 
-# Silhouette widths and markers compare clusters: a single cluster has neither.
+# Silhouette widths and markers compare clusters, so they are not defined for a single cluster.
 def _has_clusters(result: Any) -> bool:
     return bool(result.n_clusters_ > 1)
 

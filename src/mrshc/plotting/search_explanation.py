@@ -1,4 +1,4 @@
-"""Explanation of the choice of a search, from its table of candidates. Nothing is drawn here."""
+"""Explanation of why a search chose one of its candidates. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -15,18 +15,25 @@ Table = Mapping[str, Any]
 
 
 def search_story(table: Table) -> SearchStory:
-    """Explain which candidate of a search was chosen, and why.
+    """Return an explanation of which candidate of a search was chosen, and why.
+
+    A candidate is one combination of parameter values that the search compared.
 
     Parameters
     ----------
     table : mapping of str to array-like
-        Table of candidates, such as `search_results_` of an estimator.
+        Table with one row for each candidate, such as `search_results_` of an estimator.
 
     Returns
     -------
     story : SearchStory
-        The choice and the rule as sentences, and the curves on which the choice is based. There are
-        no curves if there was a single candidate.
+        The choice and the selection rule as sentences, and the curves of the scores that were
+        compared. There are no curves if there was only one candidate.
+
+    Raises
+    ------
+    ValueError
+        If `table` is not a table with the column "chosen".
 
     See Also
     --------
@@ -41,8 +48,8 @@ def search_story(table: Table) -> SearchStory:
     """
     check_table("table", table, columns=("chosen",))
     columns = {name: np.asarray(column) for name, column in table.items()}
-    # Tables made by a selection rule of MrSHC are explained by that rule. The other methods have no
-    # rule; their tables differ in the columns.
+    # A table that was made by a selection rule of MrSHC is explained by that rule. Other methods
+    # have no selection rule; their tables are distinguished by their columns.
     if (rule := find_rule(columns)) is not None:
         return rule.explain(columns)
     if "n_clusters" in columns:
@@ -51,7 +58,7 @@ def search_story(table: Table) -> SearchStory:
 
 
 def _explain_cut(table: Table) -> SearchStory:
-    """Explain the choice of the number of clusters by the average silhouette width."""
+    """Return an explanation of the choice of the number of clusters by the silhouette."""
     chosen = int(np.flatnonzero(table["chosen"])[0])
     k = int(table["n_clusters"][chosen])
     clusters = format_count(k, "cluster")
@@ -75,15 +82,21 @@ def _explain_cut(table: Table) -> SearchStory:
 
 
 def _explain_gap(table: Table) -> SearchStory:
-    """Explain the choice of the L1 bound of SHC by the permutation gap."""
+    """Return an explanation of the choice of the L1 bound of SHC by the permutation gap.
+
+    SHC is the sparse hierarchical clustering of Witten and Tibshirani (2010). Its L1 bound limits
+    the sum of the feature weights. The permutation gap compares the criterion of SHC with its
+    values in permuted data.
+    """
     chosen = int(np.flatnonzero(table["chosen"])[0])
     bound = float(table["l1_bound"][chosen])
     features = format_count(int(table["n_features"][chosen]), "feature")
     verdict = f"Chosen: {features} (L1 bound on the weights {bound:.3g})"
-    # A bound or a number of features that the user gave is not compared with others.
+    # If the user gave the bound or the number of features, no values were compared.
     if "gap" not in table:
         return SearchStory(verdict=verdict, rule="", curves=(), screened_out="")
-    # Sorted by the number of features, as readers expect; the search may have another order.
+    # Sort the rows by the number of features, as readers expect; the search may have used another
+    # order.
     rows = np.lexsort((table["l1_bound"], table["n_features"]))
     curve = Curve(
         heading="Which number of features?",

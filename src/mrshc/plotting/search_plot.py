@@ -1,4 +1,4 @@
-"""Plot of the candidates of a search, with the chosen one highlighted."""
+"""Plot of the candidates of a search, with the chosen candidate highlighted."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from mrshc.plotting.arguments import check_model, check_title
 from mrshc.plotting.dendrogram_layout import fitting_labels
 from mrshc.plotting.search_explanation import search_story
 
-# A star in the colour of emphasis, larger than the other markers: it must be found at a glance.
+# Marker of the chosen candidate: a star that is larger than the other markers and has a different
+# colour, so that it can be found at a glance.
 _CHOSEN_MARKER: dict[str, Any] = {
     "marker": "*",
     "markersize": 17,
     "color": "#D55E00",
     "markeredgecolor": "#000000",
 }
-# Markers differ in shape as well as in colour, for readers with colour vision deficiency.
+# Marker of the other candidates, by state. Markers differ in shape or fill as well as in colour,
+# for readers with colour vision deficiency.
 _STATE_MARKERS: dict[str, dict[str, Any]] = {
     "kept": {"marker": "o", "markersize": 7, "color": "#0072B2"},
     "removed": {"marker": "o", "markersize": 7, "color": "#0072B2", "markerfacecolor": "#FFFFFF"},
@@ -31,28 +33,35 @@ _STATE_MARKERS: dict[str, dict[str, Any]] = {
 
 
 def search_curves(model: Any, *, title: str | None = None) -> Figure:
-    """Draw the candidates that a search compared, with the chosen one highlighted.
+    """Draw the candidates that a search compared, with the chosen candidate highlighted.
 
-    For MrSHC the curves show the score of the selection rule over the number of features and over
-    the rank; for SHC, the permutation gap over the number of features; for other methods, the
-    average silhouette width over the number of clusters.
+    A candidate is one combination of parameter values. For MrSHC, the curves show the score of the
+    selection rule against the number of features and against the rank; for SHC, the permutation gap
+    against the number of features; for other methods, the average silhouette width against the
+    number of clusters.
 
     Parameters
     ----------
     model : fitted estimator
-        With `search_results_`, such as :class:`mrshc.MrSHC` or :class:`mrshc.SHC`.
+        Fitted estimator with the attribute `search_results_`, such as :class:`mrshc.MrSHC` or
+        :class:`mrshc.SHC`.
     title : str or None, default=None
-        Title of the plot; the choice is written below it.
+        Title of the plot. A sentence that states the choice is written below the title.
 
     Returns
     -------
     figure : matplotlib Figure
-        One panel for each parameter that was chosen. If there was a single candidate, the figure
-        states this instead.
+        Figure with one panel for each parameter that the search chose. If there was only one
+        candidate, the figure contains a sentence that says so instead of panels.
+
+    Raises
+    ------
+    ValueError
+        If the model has no attribute `search_results_`, or if an argument is not valid.
 
     See Also
     --------
-    search_story : The content of the plot as data and sentences.
+    search_story : Return the content of the plot as data and sentences.
 
     Examples
     --------
@@ -65,7 +74,7 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
     """
     title = check_title(title)
     story = search_story(check_model(model, "search_results_").search_results_)
-    # 0.45 inches for each candidate: enough for its tick label and the note above its marker.
+    # Each candidate has 0.45 inches, enough for its tick label and for the note above its marker.
     widths = [float(np.clip(0.45 * len(c.ticks), 3.2, 9.5)) for c in story.curves]
     total_width = max(6.5, sum(widths) + 2.9)  # 2.9 inches for the legend and axis labels
     figure = figure_parts.new_figure(total_width, 4.4 if story.curves else 1.8)
@@ -86,7 +95,7 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
 
 
 def _write_single_candidate(figure: Figure) -> None:
-    """Write that there is no comparison to draw."""
+    """Write into the figure that there was only one candidate, so there is no comparison."""
     ax = figure.subplots()
     ax.set_axis_off()
     message = "There was a single candidate, so no comparison was made."
@@ -94,11 +103,11 @@ def _write_single_candidate(figure: Figure) -> None:
 
 
 def _draw_curve(ax: Axes, curve: Curve, *, width: float) -> None:
-    """Draw the candidates of a curve in axes of a width in inches."""
+    """Draw the candidates of a curve; `width` is the width of the axes in inches."""
     m = len(curve.ticks)
     positions = np.arange(m)
     states = np.array(curve.states)
-    # The line connects the candidates that the rule compared.
+    # The line connects only the candidates that the selection rule compared.
     compared = np.flatnonzero(states != "screened out")
     ax.plot(positions[compared], curve.values[compared], color="#B0B0B0", linewidth=1.2, zorder=1)
     if curve.errors is not None:
@@ -117,7 +126,7 @@ def _draw_curve(ax: Axes, curve: Curve, *, width: float) -> None:
         zorder=3,
         **_CHOSEN_MARKER,
     )
-    # Below 0.4 inches for each candidate, horizontal notes such as "rank 2" would overlap.
+    # At 0.4 inches or less for each candidate, horizontal notes such as "rank 2" would overlap.
     _annotate_candidates(ax, curve, is_tight=width / m <= 0.4)
     figure_parts.label_ticks(ax.xaxis, curve.ticks, fit=fitting_labels(m, inches=width))
     ax.xaxis.set_tick_params(rotation=0 if m <= 20 else 90)
@@ -145,14 +154,14 @@ def _annotate_candidates(ax: Axes, curve: Curve, *, is_tight: bool) -> None:
 
 
 def _legend_section(story: SearchStory) -> figure_parts.LegendSection:
-    """Return the legend of the markers that occur in a plot."""
+    """Return a legend section for the markers that occur in the plot of a search."""
     states = _unchosen_states(story)
     texts = {
         "kept": "compared in the last step" if "removed" in states else "candidate",
         "removed": "removed: local minimum",
         "screened out": f"excluded: {story.screened_out}",
     }
-    # The star of the plot is too large for a line of the legend.
+    # The star in the legend is smaller than in the plot, so that it fits into a line of text.
     entries = [("chosen", Line2D([], [], linestyle="", **(_CHOSEN_MARKER | {"markersize": 12})))]
     entries += [
         (texts[state], Line2D([], [], linestyle="", **marker))
@@ -163,7 +172,10 @@ def _legend_section(story: SearchStory) -> figure_parts.LegendSection:
 
 
 def _unchosen_states(story: SearchStory) -> set[str]:
-    """Return the states of all candidates but the chosen ones, which have their own marker."""
+    """Return the states of all candidates that were not chosen.
+
+    The chosen candidates are left out, since they have a separate marker.
+    """
     return {
         state for curve in story.curves for i, state in enumerate(curve.states) if i != curve.chosen
     }

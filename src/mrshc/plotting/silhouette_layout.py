@@ -14,16 +14,18 @@ from mrshc.plotting.colours import natural_sort_key
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SilhouetteRows:
-    """Samples from top to bottom: by cluster, then from the largest to the smallest width.
+    """Order and vertical positions of the bars of a silhouette plot.
+
+    Samples are sorted by cluster, and within a cluster from the largest to the smallest width.
 
     Attributes
     ----------
     order : ndarray of shape (n_samples,)
-        Samples from top to bottom.
+        Indices of the samples from top to bottom.
     places : ndarray of shape (n_samples,)
-        Vertical positions of these samples; clusters are separated by gaps.
+        Vertical position of each sample, in the order of `order`. Clusters are separated by gaps.
     clusters : ndarray of shape (n_samples,)
-        Position of the cluster of these samples in `names`.
+        Cluster of each sample, in the order of `order`, as a position in `names`.
     names : tuple of str, of length n_clusters
         Names of the clusters.
     averages : ndarray of shape (n_clusters,)
@@ -41,19 +43,24 @@ class SilhouetteRows:
 
 
 def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
-    """Compute the order and positions of silhouette widths in a plot.
+    """Return the order and positions of silhouette widths in a plot.
 
     Parameters
     ----------
     widths : array-like of shape (n_samples,)
-        Silhouette widths.
+        Silhouette width of each sample.
     labels : array-like of shape (n_samples,)
-        Cluster of each sample. Integer labels 0, 1, ... are named cluster 1, 2, ...
+        Cluster of each sample. Integer labels 0, 1, ... are named "cluster 1", "cluster 2", ...
 
     Returns
     -------
     rows : SilhouetteRows
-        Order, positions and averages.
+        Order and positions of the samples, and names and averages of the clusters.
+
+    Raises
+    ------
+    ValueError
+        If `widths` and `labels` do not contain one entry for each sample, or if they are empty.
 
     See Also
     --------
@@ -75,7 +82,8 @@ def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
     position = {level: k for k, level in enumerate(levels)}
     clusters = np.array([position[level] for level in sample_labels.tolist()], dtype=np.intp)
     order = np.lexsort((-values, clusters))
-    # A gap of one bar would not be visible among hundreds: it grows to 2 % of the samples.
+    # The gap between clusters is 2 % of the number of samples, but at least one bar: a gap of one
+    # bar would not be visible among hundreds of bars.
     gap = max(1.0, 0.02 * values.size)
     places = np.arange(values.size) + gap * clusters[order]
     members = [clusters[order] == k for k in range(len(levels))]

@@ -1,4 +1,4 @@
-"""Verdicts and labels of the gap tests of the nodes of a tree. Nothing is drawn here."""
+"""Outcomes of the gap tests of the nodes of a tree. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _COLUMNS = ("node", "height", "drop", "expected_drop", "standard_error", "suppor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitMark:
-    """Outcome of the gap test of a node of the tree.
+    """Outcome of the gap test of one node of the tree.
 
     Attributes
     ----------
     node : int
-        Number of the merge as in scipy.
+        Number of the node as in scipy, where the first merge has the number n_samples.
     verdict : {"made", "not supported", "supported, not made"}
-        Whether the gap statistic supports the split, and whether it was made.
+        Whether the gap statistic supports the split of the node, and whether the split was made.
     excess : float
-        Decrease of the log dispersion beyond the expected one, in standard errors.
+        Decrease in the log of the within-cluster dispersion due to the split, minus the decrease
+        expected in data without clusters, in standard errors.
     label : str
         The excess as text, with its sign.
     """
@@ -39,17 +40,22 @@ class SplitMark:
 
 
 def split_marks(tests: Table) -> list[SplitMark]:
-    """Return the outcomes of the gap tests of a tree, the highest node first.
+    """Return the outcomes of the gap tests of a tree, in decreasing order of height.
 
     Parameters
     ----------
     tests : mapping of str to array-like
-        `split_tests_` of an estimator.
+        Table with one row for each test, such as `split_tests_` of an estimator.
 
     Returns
     -------
     marks : list of SplitMark
-        One for each tested node.
+        Outcome for each tested node.
+
+    Raises
+    ------
+    ValueError
+        If `tests` lacks a column.
 
     See Also
     --------
@@ -57,11 +63,12 @@ def split_marks(tests: Table) -> list[SplitMark]:
 
     Notes
     -----
-    A split of a node lowers the log of the within-cluster dispersion by `drop`; in reference
-    samples without clusters, by `expected_drop` on average. The excess is
-    `(drop - expected_drop) / standard_error`.
+    Splitting a node decreases the log of the within-cluster dispersion by `drop`. In simulated
+    reference data sets without clusters, the mean decrease is `expected_drop`. The excess is `(drop
+    - expected_drop) / standard_error`.
 
-    The rule of Tibshirani, Walther and Hastie supports a split if the excess is larger than 1.
+    The rule of Tibshirani, Walther and Hastie (2001) supports a split if the excess is larger than
+    1.
 
     References
     ----------
@@ -82,8 +89,8 @@ def split_marks(tests: Table) -> list[SplitMark]:
     columns = {name: np.asarray(column) for name, column in tests.items()}
     difference = np.asarray(columns["drop"] - columns["expected_drop"], dtype=np.float64)
     error = np.asarray(columns["standard_error"], dtype=np.float64)
-    # If all reference samples agree the standard error is zero. The limit of the ratio, plus or
-    # minus infinity, avoids a division by zero.
+    # If all reference data sets give the same value, the standard error is zero. The excess is then
+    # set to the limit of the ratio: plus or minus infinity, or zero if the difference is zero.
     limit = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
     excess = np.divide(difference, error, out=limit, where=error > 0)
     return [
@@ -106,7 +113,10 @@ def _split_verdict(*, supported: bool, split: bool) -> Verdict:
 
 
 def _format_signed(value: float) -> str:
-    """Return a number with its sign and one decimal; none from 100 on, to keep labels short."""
+    """Return a number with its sign and one decimal.
+
+    Numbers of 100 or more in absolute value have no decimal, to keep labels short.
+    """
     if np.isinf(value):
         return ("+" if value > 0 else "-") + "\N{INFINITY}"
     return f"{value:+.1f}" if abs(value) < 100 else f"{value:+.0f}"

@@ -13,18 +13,20 @@ from mrshc.plotting.arguments import check_n_clusters, check_table, check_top
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MarkerPanel:
-    """The strongest markers of one cluster.
+    """The strongest markers of one cluster, to be shown in one panel of a plot.
+
+    A marker is a feature that differs between the cluster and all other samples.
 
     Attributes
     ----------
     heading : str
         Name of the cluster.
     features : tuple of str, of length n_shown
-        Names of the markers, the largest absolute effect first.
+        Names of the markers in decreasing order of the absolute effect size.
     effects : ndarray of shape (n_shown,)
-        Effect sizes; positive if the mean is higher in the cluster.
+        Effect size of each marker; positive if the mean of the feature is higher in the cluster.
     n_all : int
-        Number of all markers of the cluster.
+        Number of all markers of the cluster, including those that are not shown.
     """
 
     heading: str
@@ -39,18 +41,23 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     Parameters
     ----------
     table : DataFrame
-        Result of the method `markers` of an estimator, which numbers clusters from 0, or `markers`
-        of a result, which numbers them from 1.
+        Table of markers: the return value of the method `markers` of an estimator, which numbers
+        clusters from 0, or the attribute `markers` of a result, which numbers clusters from 1.
     n_clusters : int
         Number of clusters, including those without markers.
     top : int
-        Largest number of markers of each cluster.
+        Largest number of markers to return for each cluster.
 
     Returns
     -------
     panels : list of MarkerPanel
-        One for each cluster. With two clusters there is one panel: a marker of one cluster is a
-        marker of the other with the opposite sign.
+        One panel for each cluster. If there are two clusters, there is only one panel, since a
+        marker of one cluster is also a marker of the other cluster, with the opposite sign.
+
+    Raises
+    ------
+    ValueError
+        If `table` lacks a column, or if `n_clusters` or `top` is not a positive integer.
 
     See Also
     --------
@@ -69,7 +76,8 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     if "name" not in table:
         check_table("table", table, columns=("feature",))
     n_clusters, top = check_n_clusters("n_clusters", n_clusters), check_top(top)
-    # Only the table of an estimator has a column "name"; its column "feature" holds indices.
+    # Only the table of an estimator has a column "name"; the column "feature" of that table
+    # contains indices.
     counts_from_zero = "name" in table
     names = table["name" if counts_from_zero else "feature"]
     effects = table["effect_size"].to_numpy(dtype=np.float64)
@@ -77,7 +85,8 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     for k in range(1 if n_clusters == 2 else n_clusters):
         label = str(k + 1 - counts_from_zero)
         is_marker = (table["contrast"] == "cluster") & (table["inside"] == label)
-        # An effect size is not finite if the feature does not vary within the groups.
+        # An effect size is not finite if the feature does not vary within the groups. Such features
+        # are left out.
         rows = np.flatnonzero(is_marker & np.isfinite(effects))
         strongest = rows[np.argsort(-np.abs(effects[rows]), kind="stable")[:top]]
         panels.append(

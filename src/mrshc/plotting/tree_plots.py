@@ -43,17 +43,19 @@ from mrshc.plotting.dendrogram_layout import (
 from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
 from mrshc.utils.sample_alignment import SampleNames, align_samples, align_square, sample_names
 
-# Width of a leaf: a rotated name of 8 points and the space to the next.
+# Width of a leaf in inches: a rotated name of 8 points and the space to the next name.
 _INCHES_PER_LEAF = 0.16
-# Height of the tree and of an annotation bar. Not tuned: chosen by eye, results do not depend on
-# them.
+# Heights of the tree and of an annotation bar, in inches. Both heights were chosen by eye; they do
+# not affect any result.
 _TREE_INCHES = 3.4
 _BAR_INCHES = 0.17
-# Height of the axes as a multiple of the height of the tree: the root keeps clear of the border.
+# Height of the axes as a multiple of the height of the tree. The margin keeps the root away from
+# the border.
 _HEADROOM = 1.06
-# Diameter in points of the marker of a tested node: larger than the lines, smaller than a label.
+# Diameter, in points, of the marker of a tested node: larger than the width of a line, smaller than
+# a label.
 _MARK_SIZE = 8.0
-# Text of the legend and appearance of the marker of each verdict.
+# Legend text and appearance of the marker for each verdict on a split.
 _VERDICT_MARKERS: dict[Verdict, tuple[str, dict[str, Any]]] = {
     "made": (
         "split: supported and made",
@@ -90,31 +92,41 @@ def dendrogram(
     Parameters
     ----------
     model : fitted estimator
-        With `linkage_matrix_`, such as :class:`mrshc.MrSHC`, or a result. Samples in its attribute
-        `outlier_samples_`, if present, are marked in a bar of their own.
+        Fitted estimator with the attribute `linkage_matrix_`, such as :class:`mrshc.MrSHC`, or a
+        result. If the model has the attribute `outlier_samples_`, the outlying samples are marked
+        in a separate bar.
     annotations : mapping, DataFrame or None, default=None
-        Values for each sample, by the name of the annotation. A DataFrame or Series is aligned by
-        its index with the index of the fitted data, or with `names`; an index that does not match
-        is an error. Other values must be in the order of the samples. Each annotation is drawn as a
-        bar below the leaves. Names of samples have the colour of the first categorical annotation.
+        Values of the samples, by the name of the annotation. A DataFrame or a Series is aligned by
+        its index with the index of the fitted data, or with `names`. Other values must be in the
+        order of the samples. Each annotation is drawn as a bar below the leaves. The names of the
+        samples are drawn in the colours of the first categorical annotation.
     names : iterable of length n_samples or None, default=None
-        Names of the samples; by default their numbers. A Series is aligned by its index.
+        Names of the samples; by default 0, 1, ... A Series is aligned by its index.
     title : str or None, default=None
         Title of the plot.
     colour_branches : bool, default=True
-        Whether branches inside a cluster have its colour, if the model has `labels_`.
+        Whether branches inside a cluster are drawn in the colour of the cluster. Branches are not
+        coloured if the model has no attribute `labels_`.
     cut : int or None, default=None
         If given, draw a horizontal line that cuts the tree into this number of clusters.
     distances : array-like of shape (n_samples, n_samples) or None, default=None
-        If given, the two branches of each merge are swapped where this brings neighbouring leaves
-        closer together. A DataFrame is aligned by its index and columns.
+        Distances between the samples. If given, the two branches of a merge are swapped where this
+        brings neighbouring leaves closer together. A DataFrame is aligned by its index and columns.
     ax : matplotlib Axes or None, default=None
-        Axes to draw in; a new figure by default.
+        Axes to draw in; by default the axes of a new figure.
 
     Returns
     -------
     ax : matplotlib Axes
-        Axes with the tree; their figure is `ax.figure`.
+        Axes with the tree; the figure is `ax.figure`.
+
+    Raises
+    ------
+    ValueError
+        If the model has no tree, if an index does not match the samples, or if another argument
+        is not valid.
+    TypeError
+        If `annotations` is neither a mapping nor a DataFrame.
 
     See Also
     --------
@@ -142,7 +154,8 @@ def dendrogram(
     bars = (*outlier_bars(model, n), *annotation_bars(annotations, n, samples=samples))
     labels = getattr(model, "labels_", None) if colour_branches else None
     shown = order_by_leaves("names", range(n) if names is None else names, order=lines.order)
-    # Computed before drawing, which refuses a wrong cut: axes of the caller then stay unchanged.
+    # The height is computed before anything is drawn, so the caller's axes are unchanged if `cut`
+    # is not valid.
     height = None if cut is None else cut_height(model.linkage_matrix_, cut)
     sections = tree_legend_sections(bars, labels)
     if ax is None:
@@ -159,21 +172,21 @@ def dendrogram(
 
 
 def _align_names(names: Any, fit_names: SampleNames) -> list[Any]:
-    """Return the names to show, in the order of the samples of the fit."""
+    """Return the names in the order of the fitted samples; a Series is aligned by its index."""
     return list(align_samples(check_names("names", names), fit_names, what="names"))
 
 
 def tree_legend_sections(
     bars: Sequence[AnnotationBar], labels: Any
 ) -> list[figure_parts.LegendSection]:
-    """Return the legend sections of annotation bars and of coloured branches.
+    """Return the legend sections of annotation bars and of branches coloured by cluster.
 
     Parameters
     ----------
     bars : sequence of AnnotationBar
         Bars below the tree.
     labels : array-like of shape (n_samples,) or None
-        Clusters whose branches are coloured; None if branches are not coloured.
+        Cluster of each sample; None if branches are not coloured.
     """
     sections = [
         figure_parts.patch_section(shortened(bar.name, length=26), bar.legend) for bar in bars
@@ -187,11 +200,11 @@ def tree_legend_sections(
 def _create_axes(
     names: Sequence[Any], *, n_bars: int, sections: Sequence[figure_parts.LegendSection]
 ) -> Axes:
-    """Create axes with space for a tree, names below its leaves and a legend."""
-    # Beyond the leaves, one inch for the scale of heights and 1.8 for the legend.
+    """Return new axes with space for a tree, annotation bars, names of leaves and a legend."""
+    # In addition to the leaves, the scale of heights takes one inch and the legend 1.8 inches.
     leaves_width = float(np.clip(len(names) * _INCHES_PER_LEAF, 4.5, 13.0))
     width = leaves_width + 1.0 + 1.8 * bool(sections)
-    # Names are rotated: their width is the height that they need.
+    # Names are rotated, so the width of the longest name is the height that the names need.
     names_height = estimate_text_width(shortened_names(names), size=figure_parts.SMALL_FONT)
     height = _TREE_INCHES + 0.7 + n_bars * _BAR_INCHES + names_height
     return figure_parts.new_figure(
@@ -200,7 +213,7 @@ def _create_axes(
 
 
 def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: Any) -> None:
-    """Draw the brackets of a tree, those inside a cluster in its colour.
+    """Draw the brackets of a tree; a bracket inside a cluster has the colour of the cluster.
 
     Parameters
     ----------
@@ -223,7 +236,7 @@ def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: 
         for k, merge, side in singleton_branches(linkage_matrix, labels):
             segments.append(lines.forks[merge, 2 * side : 2 * side + 2])
             colours.append(palette[k])
-    # From 200 merges on, wider lines would merge near the leaves.
+    # With 200 or more merges, wider lines would run together near the leaves.
     width = 1.2 if n_merges < 200 else 0.7
     ax.add_collection(LineCollection(segments, colors=colours, linewidths=width))
     ax.set_xlim(-0.7, n_merges + 0.7)
@@ -231,7 +244,10 @@ def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: 
 
 
 def _draw_height_axis(ax: Axes, lines: DendrogramLines) -> None:
-    """Draw the scale of heights, which ends at the leaves: annotation bars are below zero."""
+    """Draw the scale of heights, from zero at the leaves to the height of the root.
+
+    Annotation bars are at negative heights, so the scale does not extend below zero.
+    """
     ticks = MaxNLocator(nbins=5).tick_values(0.0, lines.top)
     ax.set_yticks([tick for tick in ticks if 0 <= tick <= lines.top])
     ax.tick_params(axis="y", labelsize=figure_parts.SMALL_FONT)
@@ -245,8 +261,8 @@ def draw_annotation_bars(
 ) -> None:
     """Draw a bar for each annotation below the leaves.
 
-    Bars have negative heights in the axes of the tree: they stay aligned with the leaves when the
-    figure is resized.
+    The bars are at negative heights in the axes of the tree, so they stay aligned with the leaves
+    when the figure is resized.
 
     Parameters
     ----------
@@ -260,15 +276,15 @@ def draw_annotation_bars(
     if not bars:
         return
     height = figure_parts.size_in_inches(ax)[1]
-    # Share of the height for one bar; all bars together take at most 60 % of it.
+    # Proportion of the height of the axes that one bar takes; all bars together take at most 60 %.
     share = min(_BAR_INCHES / height, 0.6 / len(bars))
-    # Height of a bar in data coordinates, after the axes are extended downwards by all bars and 0.4
-    # bars of space.
+    # Height of a bar in data coordinates, after the axes have been extended downwards to make room
+    # for all bars and for a space of 0.4 bars.
     unit = _HEADROOM * lines.top * share / (1 - share * (len(bars) + 0.4))
     left = np.arange(lines.order.size) - 0.5
     middles = -unit * (np.arange(len(bars)) + 0.9)
     for bar, middle in zip(bars, middles, strict=True):
-        # 0.84 units high: the rest separates a bar from the next.
+        # The coloured part is 0.84 units high; the rest separates the bar from the next one.
         low, up = middle - 0.42 * unit, middle + 0.42 * unit
         boxes = [[(x, low), (x, up), (x + 1, up), (x + 1, low)] for x in left]
         colours = [bar.colours[i] for i in lines.order]
@@ -277,7 +293,7 @@ def draw_annotation_bars(
         )
     ax.set_ylim(-unit * (len(bars) + 0.4), _HEADROOM * lines.top)
     names = shortened_names([bar.name for bar in bars])
-    # Minor ticks carry the names of bars, so that major ticks remain those of the heights.
+    # The names of the bars are labels of minor ticks, since the major ticks show the heights.
     ax.set_yticks(middles, names, minor=True, parse_math=False)
     ax.tick_params(axis="y", which="minor", length=0, labelsize=figure_parts.SMALL_FONT)
 
@@ -285,7 +301,11 @@ def draw_annotation_bars(
 def _write_coloured_leaf_names(
     ax: Axes, names: Sequence[Any], *, bars: Sequence[AnnotationBar], order: Index
 ) -> None:
-    """Write the names of samples below the leaves, in the colours of the first levels."""
+    """Write the names of the samples below the leaves, in colour.
+
+    Each name has the colour of the sample in the first categorical annotation. If there is no such
+    annotation, all names have the default colour.
+    """
     fit = fitting_labels(len(names), inches=figure_parts.size_in_inches(ax)[0])
     shown = figure_parts.label_ticks(ax.xaxis, names, fit=fit)
     if fit.step > 1:
@@ -300,7 +320,7 @@ def _write_coloured_leaf_names(
 
 
 def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
-    """Draw a dashed line that cuts the tree into k clusters, with a label."""
+    """Draw a dashed line at the given height, with a label for a cut into k clusters."""
     ax.axhline(height, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="cut")
     ax.annotate(
         f"cut into {format_count(k, 'cluster')}",
@@ -317,27 +337,34 @@ def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
 def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw the tree with the outcome of the gap test of each tested node.
 
-    A marker shows whether the split of a node is supported and was made. The number next to it is
-    the decrease of the log dispersion by the split, minus the decrease expected in samples without
-    clusters, in standard errors.
+    The gap test of a node decides whether the node is split into two clusters. A marker shows
+    whether the test supports the split and whether the split was made. The number next to the
+    marker is the decrease in the log of the within-cluster dispersion due to the split, minus the
+    decrease expected in data without clusters, in standard errors.
 
     Parameters
     ----------
     model : fitted estimator
-        With `linkage_matrix_` and `split_tests_`, such as :class:`mrshc.MrSHC`.
+        Fitted estimator with the attributes `linkage_matrix_` and `split_tests_`, such as
+        :class:`mrshc.MrSHC`.
     title : str or None, default=None
         Title of the plot.
     ax : matplotlib Axes or None, default=None
-        Axes to draw in; a new figure by default.
+        Axes to draw in; by default the axes of a new figure.
 
     Returns
     -------
     ax : matplotlib Axes
         Axes with the tree. Numbers for which there is no space are left out.
 
+    Raises
+    ------
+    ValueError
+        If the model lacks one of the two attributes, or if an argument is not valid.
+
     See Also
     --------
-    split_marks : The verdicts and numbers.
+    split_marks : Return the outcome of each test.
     dendrogram : Draw the tree with annotations.
 
     References
@@ -367,13 +394,15 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
     lines = dendrogram_lines(model.linkage_matrix_)
     n = lines.order.size
     if ax is None:
-        # Leaves have no names here, so they may be closer; three inches for the legend.
+        # The leaves have no names here, so each leaf needs less space. The legend takes three
+        # inches.
         width = float(np.clip(n * 0.1, 6.0, 12.0))
         ax = figure_parts.new_figure(width + 3.0, _TREE_INCHES + 1.0).subplots()
     labels = getattr(model, "labels_", None)
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
     _draw_height_axis(ax, lines)
-    # A wider range than that of the tree keeps numbers at the root and the leaves inside the axes.
+    # The vertical range is larger than the tree, so that numbers at the root and near the leaves
+    # stay inside the axes.
     ax.set_ylim(-0.06 * lines.top, 1.12 * lines.top)
     ax.set_xticks([])
     ax.set_xlabel(f"{n} samples", fontsize=figure_parts.SMALL_FONT)
@@ -387,7 +416,7 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
 
 
 def _draw_marks(ax: Axes, marks: Sequence[SplitMark], *, lines: DendrogramLines) -> None:
-    """Draw a marker at each tested node, and its number next to it."""
+    """Draw a marker at each tested node, and write the result of the test next to the marker."""
     tips = [lines.tip(mark.node) for mark in marks]
     for mark, (x, y) in zip(marks, tips, strict=True):
         appearance = _VERDICT_MARKERS[mark.verdict][1]
@@ -408,15 +437,18 @@ def _draw_marks(ax: Axes, marks: Sequence[SplitMark], *, lines: DendrogramLines)
 def _label_marks(
     ax: Axes, marks: Sequence[SplitMark], *, tips: Sequence[tuple[float, float]]
 ) -> None:
-    """Write the numbers of tested nodes where they overlap neither each other nor a marker."""
-    # Overlaps are computed in points: data coordinates have different units in x and y.
+    """Write the result of each test where it overlaps neither another result nor a marker.
+
+    A result for which there is no such position is left out.
+    """
+    # Overlaps are computed in points, since data coordinates have different units in x and y.
     points = np.array(figure_parts.size_in_inches(ax)) * POINTS_PER_INCH
     low, high = ax.get_ylim()
     left, right = ax.get_xlim()
     scale = points / (right - left, high - low)
     anchors = [((x - left) * scale[0], (y - low) * scale[1]) for x, y in tips]
     size = figure_parts.SMALL_FONT
-    # One point of padding on each side of a label.
+    # Each label has one point of padding on each side.
     sizes = [(len(m.label) * size * CHARACTER_WIDTH + 2, size + 2) for m in marks]
     places = free_places(anchors, sizes, width=points[0], marker=_MARK_SIZE / 2 + 1)
     for mark, tip, anchor, place in zip(marks, tips, anchors, places, strict=True):
@@ -434,7 +466,7 @@ def _label_marks(
 
 
 def _mark_legend_section(marks: Sequence[SplitMark]) -> figure_parts.LegendSection:
-    """Return the legend of the verdicts that occur, with an explanation of the numbers."""
+    """Return a legend section with the verdicts that occur and an explanation of the numbers."""
     present = {mark.verdict for mark in marks}
     marker: dict[str, Any] = {"linestyle": "", "markeredgecolor": "#000000", "markersize": 7}
     entries = [

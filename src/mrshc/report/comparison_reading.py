@@ -14,23 +14,23 @@ from mrshc.io.streams import FlawError
 
 
 def read_comparison(folder: Path) -> dict[str, Any]:
-    """Read the file of a comparison of methods and validate it.
+    """Return the content of the file of a comparison of methods, after validation.
 
     Parameters
     ----------
     folder : Path
-        Folder that holds the comparison.
+        Folder that contains the comparison.
 
     Returns
     -------
     about : dict
-        Content of comparison.json. It conforms to its schema, and its entries are consistent with
-        each other.
+        Content of comparison.json. The content conforms to the schema of the file, and its entries
+        are consistent with each other.
 
     Raises
     ------
     UserError
-        If the file is damaged, or was written in another version of the format.
+        If the file is damaged, or was written in another version of the file format.
     """
     path = folder / COMPARISON_FILE
     try:
@@ -46,8 +46,9 @@ def read_comparison(folder: Path) -> dict[str, Any]:
 
 def _refuse_other_version(about: Any, folder: Path) -> None:
     version = about.get("format_version") if isinstance(about, dict) else None
-    # Only a positive integer can be the version of a newer format; any other value is damage, which
-    # the schema reports. The limit of a million excludes numbers that no format will reach.
+    # Only a positive integer can be the version of a different format. Any other value means that
+    # the file is damaged, which the check of the schema reports. The limit of a million excludes
+    # numbers that no version will reach.
     if type(version) is int and 0 < version < 10**6 and version != COMPARISON_VERSION:
         raise UserError(
             f"{folder} is written in version {version} of the format, but this mrshc reads version "
@@ -56,7 +57,10 @@ def _refuse_other_version(about: Any, folder: Path) -> None:
 
 
 def _check_comparison(about: dict[str, Any]) -> None:
-    """Refuse a comparison whose entries contradict each other; it must conform to its schema."""
+    """Raise FlawError if the entries of a comparison contradict each other.
+
+    The comparison must already conform to its schema.
+    """
     samples, annotations, scores = about["samples"], about["annotations"], about["scores"]
     n, k = about["data"]["n_samples"], about["n_clusters"]
     check_condition(len(samples) == n, "names more or fewer samples than there are")
@@ -72,7 +76,8 @@ def _check_comparison(about: dict[str, Any]) -> None:
     check_condition(all(row.keys() == scores[0].keys() for row in scores), "has incomplete scores")
     counts = {row["method"]: row["n_features"] for row in scores}
     check_condition(len(counts) == len(scores), "has a method twice")
-    # The reverse is allowed: a method that failed has a row of scores and no tree.
+    # Each method with a tree must have a row of scores. A row of scores without a tree is valid:
+    # the method failed.
     for name, method in about["methods"].items():
         check_condition(counts.get(name) is not None, "has a tree of a method without scores")
         check_candidates(method["search"])

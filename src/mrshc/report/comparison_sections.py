@@ -14,7 +14,7 @@ from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures,
 class Scores:
     """Section "Scores": agreement of the trees with known classes."""
 
-    truth: str | None  # annotation that holds the known classes
+    truth: str | None  # name of the annotation with the known classes
     n_clusters: int | None
     table: Table
     notes: list[str]
@@ -34,8 +34,8 @@ class Trees:
     """Section "Trees": the trees of all methods, cut into the same number of clusters."""
 
     n_samples: int
-    max_cut: int  # largest number of clusters of the slider
-    cut: int  # number of clusters when the page is opened
+    max_cut: int  # largest number of clusters that the slider offers
+    cut: int  # number of clusters shown when the page is opened
     methods: list[MethodTree]
 
 
@@ -44,7 +44,7 @@ class ComparisonRun:
     """Section "Data and provenance": how the comparison was made, and how to repeat it."""
 
     reading_notes: str
-    preprocessing: list[str]  # descriptions of the steps
+    preprocessing: list[str]  # description of each step
     command: str
     provenance: Provenance
 
@@ -73,7 +73,7 @@ def comparison_content(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scores_section(about: dict[str, Any]) -> Scores:
-    # All rows have the same columns: read_comparison has checked it.
+    # read_comparison has checked that all rows have the same columns.
     names = list(about["scores"][0])
     rows = [[_format_score(row[name]) for name in names] for row in about["scores"]]
     return Scores(
@@ -85,7 +85,7 @@ def _scores_section(about: dict[str, Any]) -> Scores:
 
 
 def _format_score(value: Any) -> str:
-    """Return a cell of the table of scores; empty if a score could not be computed."""
+    """Return a score as text; the text is empty if the score could not be computed."""
     if value is None:
         return ""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
@@ -96,14 +96,15 @@ def _trees_section(about: dict[str, Any]) -> Trees:
     return Trees(
         n_samples=n_samples,
         max_cut=min(MAX_CUTS, n_samples),
-        # Without known classes there is no reference number of clusters: two is the first split.
+        # Without known classes, there is no reference number of clusters. Two clusters, the first
+        # split of the tree, are shown instead.
         cut=about["n_clusters"] or 2,
         methods=[_method_tree(about, name, position=m) for m, name in enumerate(about["methods"])],
     )
 
 
 def _method_tree(about: dict[str, Any], name: str, *, position: int) -> MethodTree:
-    """Return the tree of a method; its position makes the ids of its figures unique."""
+    """Return the tree of a method; `position` makes the ids of its figures unique."""
     search = columns_from_rows(about["methods"][name]["search"])
     curves = search_story(search).curves if search else ()
     return MethodTree(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ASSETS = Path(__file__).with_name("assets")
 _TEMPLATES = Path(__file__).with_name("templates")
-# In the order of their dependencies: each file uses functions of the files before it.
+# Scripts in the order of their dependencies: each file uses functions of the files before it.
 _SCRIPTS = (
     *("tree.js", "values.js", "tables.js", "figures.js"),
     *("result.js", "comparison.js", "main.js"),
@@ -25,22 +25,22 @@ _SCRIPTS = (
 
 
 def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
-    """Return a whole page as HTML.
+    """Return a complete page as HTML.
 
     Parameters
     ----------
     template : str
         Name of a file in templates/.
     content : mapping of str to object
-        Variables of the template, among them `title` and `lead`. Texts are escaped there. A
-        variable that the template uses must be given.
+        Variables of the template, including `title` and `lead`. The template escapes all texts.
+        Every variable that the template uses must be given.
     data : object
-        Data that the scripts of the page draw; must be serialisable as JSON.
+        Data that the scripts of the page draw. The data must be serialisable as JSON.
 
     Returns
     -------
     html : str
-        The page, with its scripts, style sheet and data inside.
+        The page, which contains its scripts, style sheet and data.
 
     Raises
     ------
@@ -52,8 +52,12 @@ def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    """Return the Jinja environment, which escapes all texts and refuses undefined variables."""
-    # Imported here, as Plotly is below, so that commands without a report start faster.
+    """Return the Jinja environment.
+
+    The environment escapes all texts and raises an error for undefined variables.
+    """
+    # Jinja is imported here, and Plotly in the function below, so that commands that write no
+    # report start faster.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
@@ -67,7 +71,7 @@ def _environment() -> Environment:
 
 
 def _layout_variables(data: Any) -> dict[str, Any]:
-    """Return the variables of page.html that are the same for all pages, and the data."""
+    """Return the variables of page.html that every page needs, such as scripts and data."""
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
@@ -80,13 +84,14 @@ def _layout_variables(data: Any) -> dict[str, Any]:
         "policy": security_policy(scripts=[plotly, own], style=style),
         "mrshc_version": version("mrshc"),
         "unwanted_style_ids": _unwanted_style_ids(plotly),
-        # Browsers do not decode entities inside script and style elements. Escaping would change
-        # the code, and the security policy, which holds the hash of the unescaped text, would
-        # refuse it. All of this text comes from this package and from Plotly, none from the data.
+        # Browsers do not decode entities inside script and style elements, so escaping would change
+        # the code. The changed code would not match its hash in the security policy, and the
+        # browser would not run it. All of this text comes from this package and from Plotly, and
+        # none from the data.
         "scripts": [Markup(plotly), Markup(own)],
         "style": Markup(style),
-        # For the same reason escaped JSON could not be parsed. It is safe without escaping:
-        # `_serialise_json` replaces all characters with a meaning in HTML.
+        # JSON inside a script element cannot be escaped for the same reason. It is safe without
+        # escaping: `_serialise_json` replaces all characters with a meaning in HTML.
         "json_data": Markup(_serialise_json(data)),
     }
 
@@ -94,35 +99,37 @@ def _layout_variables(data: Any) -> dict[str, Any]:
 def security_policy(*, scripts: Iterable[str], style: str) -> str:
     """Return the content security policy of a page.
 
-    Names of samples and features come from files that the user did not necessarily write. They are
+    Names of samples and features may come from files that the user did not write, so all names are
     escaped. The policy is a second line of defence: even if a name were interpreted as markup, the
-    browser would run only the scripts of this package and of Plotly, identified by their SHA-256,
-    and would load nothing from a network.
+    browser would run only the scripts of this package and of Plotly, which are identified by their
+    SHA-256 hashes, and would not load anything from a network.
 
     Parameters
     ----------
     scripts : iterable of str
         Texts of all script elements of the page.
     style : str
-        Text of its style element.
+        Text of the style element of the page.
 
     Returns
     -------
     policy : str
-        Value of the header Content-Security-Policy.
+        The policy in the format of the HTTP header Content-Security-Policy.
     """
-    # Plotly inserts an empty style element and adds rules to it one by one. The browser checks the
-    # hash of its text, which is empty.
+    # Plotly inserts an empty style element and then adds rules to it individually. The browser
+    # checks the hash of the text of this element, which is empty.
     styles = [style, ""]
     return "; ".join(
         [
             "default-src 'none'",
             f"script-src {_csp_hashes(scripts)}",
             f"style-src-elem {_csp_hashes(styles)}",
-            # Plotly sets style attributes on elements that it draws, with texts that are not known
-            # in advance and so have no hash. Attributes can neither run code nor load files.
+            # Plotly sets style attributes on the elements that it draws. The texts of these
+            # attributes are not known in advance, so their hashes cannot be listed. Under this
+            # policy, style attributes can neither run code nor load files.
             "style-src-attr 'unsafe-inline'",
-            # Plotly draws heat maps as images with data: addresses; so is the empty page icon.
+            # The heat maps that Plotly draws and the empty page icon are images with data:
+            # addresses.
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -131,35 +138,39 @@ def security_policy(*, scripts: Iterable[str], style: str) -> str:
 
 
 def _csp_hashes(texts: Iterable[str]) -> str:
-    """Return the SHA-256 of each text, as sources of a content security policy."""
+    """Return the SHA-256 hashes of texts in the format of a content security policy."""
     digests = (b64encode(sha256(text.encode("utf-8")).digest()).decode("ascii") for text in texts)
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 def _normalise_line_endings(text: str) -> str:
-    """Return text with line feeds only: browsers normalise line endings before they hash."""
+    """Return text with line feeds as the only line endings.
+
+    Browsers normalise line endings in this way before they compute the hash of a text.
+    """
     return re.sub("\r\n?", "\n", text)
 
 
 def _unwanted_style_ids(plotly: str) -> list[str]:
     """Return ids of elements that keep Plotly from inserting style sheets when it is loaded.
 
-    These style sheets belong to maps, which no report contains. The policy would refuse them, with
-    an error on the console. Plotly inserts each unless an element with its id, a SHA-256, exists.
+    These style sheets belong to maps, which no report contains. The security policy would block the
+    style sheets, and the browser would log an error. Plotly does not insert a style sheet if the
+    page contains an element with its id, which is a SHA-256 hash.
     """
     return list(dict.fromkeys(re.findall(r'document\.getElementById\("([0-9a-f]{64})"\)', plotly)))
 
 
 def read_asset(name: str) -> str:
-    """Return the text of a script or style sheet of the page."""
+    """Return the text of a script or a style sheet in the folder assets."""
     return (_ASSETS / name).read_text(encoding="utf-8")
 
 
 def _serialise_json(data: Any) -> str:
     """Return data as JSON without characters that have a meaning in HTML.
 
-    A text such as "</script>" in a name would otherwise end the script element. U+2028 and U+2029
-    are line separators in older versions of JavaScript.
+    Otherwise a name that contains "</script>" would end the script element. U+2028 and U+2029 are
+    replaced, too, since older versions of JavaScript treat them as line breaks.
     """
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     for letter in "<>&\u2028\u2029":

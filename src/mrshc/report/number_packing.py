@@ -1,4 +1,4 @@
-"""Compact encoding of numbers for the page, with enough digits to distinguish samples."""
+"""Compact encoding of numbers for an HTML page, with enough digits to distinguish samples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Largest exponent of two of a packed value. Single precision ranges from 2^-126 to 2^127. If one
-# sample is extreme, this limit leaves most of the range to the other samples.
+# Largest binary exponent of a packed value. The binary exponents of single precision range from
+# -126 to 127. If one sample is extreme, this limit leaves most of the range to the other samples.
 _MAX_CELL_EXPONENT = 100
-# Double precision ranges from 2^-1022 to 2^1023. Within these limits the scale has full precision
-# and its reciprocal is finite.
+# Smallest and largest binary exponent of a scale. The binary exponents of double precision range
+# from -1022 to 1023. Within these limits, a scale has full precision and its reciprocal is finite.
 _MIN_SCALE_EXPONENT, _MAX_SCALE_EXPONENT = -1000, 1000
 
 
@@ -21,17 +21,19 @@ _MIN_SCALE_EXPONENT, _MAX_SCALE_EXPONENT = -1000, 1000
 class PackedValues:
     """Values of features in single precision: each value is `centre + scale * cell`.
 
-    Single precision has about seven digits. If a feature has a large offset, these would all be
-    spent on the offset that the samples share. Differences from a centre are stored instead.
+    Single precision has about seven digits. If all values of a feature have a large offset in
+    common, most of these digits would be used for the offset, and few would be left for the
+    differences between samples. Therefore differences from a centre are stored.
 
     Attributes
     ----------
     cells : ndarray of shape (n_samples, n_features), float32
         Scaled differences from the centre; NaN where a value is missing.
     centre : ndarray of shape (n_features,)
-        One of the values of each feature, so that differences of integers are integers.
+        One of the values of each feature. Differences between integers are therefore integers.
     scale : ndarray of shape (n_features,)
-        Power of two near the standard deviation of each feature, so that scaling does not round.
+        Power of two near the standard deviation of each feature. Division by a power of two does
+        not cause rounding error.
     """
 
     cells: NDArray[np.float32]
@@ -40,20 +42,20 @@ class PackedValues:
 
 
 def pack_values(values: NDArray[np.float64], *, outlying: NDArray[np.intp]) -> PackedValues:
-    """Return values relative to the centre and the spread of each feature.
+    """Return values in single precision, relative to the centre and scale of each feature.
 
     Parameters
     ----------
     values : ndarray of shape (n_samples, n_features)
-        Values; those that are not finite become missing.
+        Values of the features; values that are not finite become missing.
     outlying : ndarray of int
-        Samples that are left out when centre and spread are computed, unless a feature is observed
-        only in them.
+        Indices of samples that are not used to compute the centre and the scale of a feature,
+        unless the feature is observed only in these samples.
 
     Returns
     -------
     packed : PackedValues
-        Cells, centres and scales.
+        Scaled differences, centres and scales.
     """
     X = np.where(np.isfinite(values), values, np.nan)
     usual = X.copy()
@@ -63,7 +65,8 @@ def pack_values(values: NDArray[np.float64], *, outlying: NDArray[np.intp]) -> P
     differences = X - centre
     farthest = np.abs(np.nan_to_num(differences)).max(axis=0, initial=0.0)
     exponent = _binary_exponent(np.where(spread > 0, spread, farthest))
-    # A larger scale keeps the most extreme sample within the range of single precision.
+    # Increase the scale where necessary to keep the most extreme sample within the range of single
+    # precision.
     exponent = np.maximum(exponent, _binary_exponent(farthest) - _MAX_CELL_EXPONENT)
     exponent = np.clip(exponent, _MIN_SCALE_EXPONENT, _MAX_SCALE_EXPONENT)
     cells = np.ldexp(differences, -exponent).astype(np.float32)
@@ -73,10 +76,14 @@ def pack_values(values: NDArray[np.float64], *, outlying: NDArray[np.intp]) -> P
 def _centre_and_spread(
     X: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the value of each feature nearest to its mean, and the root mean square deviation."""
+    """Return the value of each feature nearest to its mean, and the spread of each feature.
+
+    The spread is the root mean square deviation from the value nearest to the mean. NaN marks a
+    missing value.
+    """
     observed = ~np.isnan(X)
-    # Scaled by a power of two first: squares of very large or very small numbers would overflow or
-    # underflow.
+    # Scale by a power of two first, since squares of very large or very small numbers would
+    # overflow or underflow.
     unit = _binary_exponent(np.where(observed, np.abs(X), 0.0).max(axis=0, initial=0.0)) + 1
     Y = np.ldexp(np.where(observed, X, 0.0), -unit)
     n_observed = np.maximum(observed.sum(axis=0), 1)
@@ -88,18 +95,21 @@ def _centre_and_spread(
 
 
 def _binary_exponent(sizes: NDArray[np.float64]) -> NDArray[np.intc]:
-    """Return the exponent of the largest power of two that is not above each size; 0 for zero."""
+    """Return the exponent of the largest power of two that does not exceed each size.
+
+    The exponent of zero is set to 0.
+    """
     return np.where(sizes > 0, np.frexp(sizes)[1] - 1, 0)
 
 
 def encode_base64(values: Any, dtype: str) -> str:
-    """Return the bytes of an array in base64, row by row.
+    """Return the bytes of an array as base64 text, row by row.
 
     Parameters
     ----------
     values : array-like
-        Numbers.
+        Numbers to encode.
     dtype : str
-        Type of numpy with its byte order, such as "<f4": JavaScript reads little-endian arrays.
+        numpy data type with its byte order, such as "<f4". The page reads little-endian arrays.
     """
     return b64encode(np.ascontiguousarray(values, dtype=dtype).tobytes()).decode("ascii")

@@ -1,4 +1,4 @@
-"""Data of the page, which the scripts draw in the browser."""
+"""Data of a page, which the scripts of the page draw in the browser."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_sample
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report.number_packing import encode_base64, pack_values
 
-# Rows of the table of markers: about 300 kB of the page, which stays small enough for e-mail.
+# Largest number of rows of the table of markers, unless there are more than 400 contrasts. 2000
+# rows take about 300 kB, so the page stays small enough for e-mail.
 _MAX_MARKERS = 2000
 
 
 def result_data(result: Result) -> dict[str, Any]:
-    """Return the data that the scripts of the page of a result draw.
+    """Return the data of the report of a result, which the scripts of the page draw.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def result_data(result: Result) -> dict[str, Any]:
     Returns
     -------
     data : dict
-        Plain data that JSON can hold. Matrices are encoded in base64.
+        Data that can be serialised as JSON. Matrices are encoded in base64.
     """
     selected, features = _selected_by_effect(result)
     # Outlying samples would distort the correlations on which the tree of features is based.
@@ -78,7 +79,7 @@ def _sample_data(result: Result) -> dict[str, Any]:
         "order": Tree(linkage_matrix=result.linkage_matrix_).leaf_order.tolist(),
         "labels": result.labels_.tolist(),
         "silhouette": _json_numbers(result.samples["silhouette"]),
-        # One row for each cut, from two clusters on.
+        # There is one row for each number of clusters, starting with two.
         "silhouettes": encode_base64(result.silhouettes.to_numpy().T, "<f4"),
         "outlying": result.outlier_samples_.tolist(),
         "annotations": _annotation_columns(result.sample_annotations),
@@ -87,18 +88,18 @@ def _sample_data(result: Result) -> dict[str, Any]:
 
 
 def _feature_values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:
-    """Return the packed values of the features, and the cells that the fit changed.
+    """Return the packed values of the features, and the values that the fit changed.
 
-    A robust fit winsorises cells and leaves outlying samples out. The page shows the data as they
-    were read, but recomputes means and effect sizes from the values of the fit. Few cells differ,
-    so only these are stored twice.
+    A robust fit replaces extreme values by a limit (winsorises them) and excludes outlying samples.
+    The page shows the data as they were read, but recomputes means and effect sizes from the values
+    that the fit used. Only a few values differ, so only these values are stored twice.
     """
     X = selected.to_numpy(dtype=np.float64)
     outlying = result.outlier_samples_
     packed = pack_values(X, outlying=outlying)
     colours = standardised(X, outlying=outlying)
     fitted = _values_of_fit(result, X)
-    # NaN differs from itself: cells that are missing in both are not changed.
+    # NaN is not equal to itself, so values that are missing in both arrays must be excluded.
     changed = (fitted != X) & ~(np.isnan(fitted) & np.isnan(X))
     return {
         "cells": encode_base64(packed.cells, "<f4"),
@@ -114,7 +115,10 @@ def _feature_values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:
 
 
 def _values_of_fit(result: Result, X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the values from which effect sizes and means of features.csv are computed."""
+    """Return the values from which the effect sizes and means of features.csv are computed.
+
+    The values of outlying samples are NaN. If the fit is robust, extreme values are winsorised.
+    """
     robust = result.about["parameters"].get("robust")
     fitted = winsorise(X, result.outlier_samples_) if robust else X.copy()
     fitted[result.outlier_samples_] = np.nan
@@ -122,7 +126,10 @@ def _values_of_fit(result: Result, X: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def _selected_by_effect(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the values and the table of the selected features, the largest effect first."""
+    """Return the values and the table of the selected features.
+
+    The features are in decreasing order of effect size.
+    """
     selected = set(result.selected.columns)
     names = [name for name in result.features.index if name in selected]
     return result.selected[names], result.features.loc[names]
@@ -130,16 +137,16 @@ def _selected_by_effect(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContrastMarkers:
-    """The markers that distinguish two groups of samples.
+    """The markers of one contrast, that is, of a comparison of two groups of samples.
 
     Attributes
     ----------
     kind : {"cluster", "split"}
-        One cluster against all others, or the two branches of a split of the tree.
+        Whether the groups are one cluster and all other samples, or the two branches of a split.
     inside, outside : str
-        Numbers of the clusters of the two groups, separated by commas.
+        Numbers of the clusters in the first and in the second group, separated by commas.
     rows : DataFrame
-        Rows of the table of markers, the largest effect first.
+        Rows of the table of markers, in decreasing order of the absolute effect size.
     """
 
     kind: str
@@ -149,20 +156,23 @@ class ContrastMarkers:
 
 
 def marker_contrasts(result: Result) -> list[ContrastMarkers]:
-    """Return all clusters, with or without markers, and all splits with markers.
+    """Return the contrasts of all clusters, and of the splits that have markers.
+
+    A contrast compares two groups of samples: one cluster and all other samples, or the two
+    branches of a split.
 
     Parameters
     ----------
     result : Result
-        Result with its table of markers.
+        Result whose attribute `markers` is the table of markers.
 
     Returns
     -------
     contrasts : list of ContrastMarkers
-        Clusters first, then splits.
+        Contrasts of clusters, followed by contrasts of splits.
     """
-    # Clusters without markers are listed too, so that readers see that there are none. Splits
-    # without markers are numerous and left out.
+    # Clusters without markers are included, so that the page can state that they have no markers.
+    # Splits without markers are left out, since there are many of them.
     keys = ["contrast", "inside", "outside"]
     rows_by_contrast = dict(list(result.markers.groupby(keys, sort=False)))
     numbers = [str(k) for k in range(1, result.n_clusters_ + 1)]
@@ -180,13 +190,17 @@ def marker_contrasts(result: Result) -> list[ContrastMarkers]:
 
 
 def max_markers_per_contrast(n_contrasts: int) -> int:
-    """Return the largest number of markers of each contrast that the page holds."""
-    # At least five for each contrast, even if there are hundreds of clusters.
+    """Return the largest number of markers that the page contains for each contrast."""
+    # The page contains at least five markers for each contrast, even if there are hundreds of
+    # contrasts.
     return max(5, _MAX_MARKERS // n_contrasts)
 
 
 def _marker_data(result: Result) -> dict[str, Any]:
-    """Return the columns of the strongest markers, and the contrast of each row."""
+    """Return the columns of the table of the strongest markers, and the contrast of each row.
+
+    The dictionary is empty if there is only one cluster.
+    """
     if result.n_clusters_ == 1:
         return {}
     contrasts = marker_contrasts(result)
@@ -206,8 +220,8 @@ def _marker_data(result: Result) -> dict[str, Any]:
     }
 
 
-# Columns of the table of markers from left to right, the most informative first, and whether they
-# are numeric.
+# Columns of the table of markers from left to right, with the most informative columns first, and
+# whether each column is numeric.
 _MARKER_COLUMNS = {
     "feature": False,
     "effect_size": True,
@@ -226,7 +240,7 @@ _MARKER_COLUMNS = {
 
 
 def _marker_column_values(values: pd.Series, *, numeric: bool) -> list[Any]:
-    """Return a column of the table of markers as JSON holds it."""
+    """Return a column of the table of markers as a list that can be serialised as JSON."""
     if numeric:
         return _json_numbers(values)
     flags = {True: "yes", False: "no"}
@@ -234,7 +248,7 @@ def _marker_column_values(values: pd.Series, *, numeric: bool) -> list[Any]:
 
 
 def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
-    """Return the data that the scripts of the page of a comparison draw.
+    """Return the data of the report of a comparison, which the scripts of the page draw.
 
     Parameters
     ----------
@@ -244,7 +258,7 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     data : dict
-        Plain data that JSON can hold.
+        Data that can be serialised as JSON.
     """
     n = len(about["samples"])
     bars = annotation_bars(about["annotations"], n)
@@ -262,7 +276,7 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
                 "name": name,
                 "linkage": method["linkage"],
                 "order": _linkage_leaf_order(method["linkage"]),
-                # outlier_bars expects a model: only its attribute is needed here.
+                # outlier_bars expects a model, but uses only its attribute outlier_samples_.
                 "bars": [
                     asdict(bar)
                     for bar in outlier_bars(SimpleNamespace(outlier_samples_=method["outliers"]), n)
@@ -281,7 +295,9 @@ def _linkage_leaf_order(linkage: list[list[float]]) -> list[int]:
 
 
 def curve_data(search: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
-    """Return the curves that explain the choice of a search; none if there was no search.
+    """Return the curves that explain the choice of a search, as plain data.
+
+    The list is empty if there was no search.
 
     Parameters
     ----------
@@ -296,7 +312,7 @@ def curve_data(search: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
 
 
 def _annotation_columns(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return name, type and values of each column; missing values are None."""
+    """Return the name, type and values of each column; missing values are None."""
     return [
         {
             "name": str(name),
@@ -310,7 +326,10 @@ def _annotation_columns(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _json_numbers(values: Any) -> list[float | None]:
-    """Return numbers with all their digits; None where not finite, since JSON has no NaN."""
+    """Return numbers in full precision, with None for numbers that are not finite.
+
+    JSON cannot represent NaN and infinity.
+    """
     return [float(v) if np.isfinite(v) else None for v in np.asarray(values, dtype=np.float64)]
 
 

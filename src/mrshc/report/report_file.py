@@ -1,4 +1,4 @@
-"""Build the report of a result or of a comparison, and write it to its folder."""
+"""Build the report of a result or a comparison, and write the report to the same folder."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ def write_report(folder: Path) -> Path:
     Parameters
     ----------
     folder : Path
-        Folder that holds a result or a comparison.
+        Folder that contains a result or a comparison.
 
     Returns
     -------
     path : Path
-        File of the report, in the same folder.
+        Path of the report, which is in the same folder.
 
     Raises
     ------
     UserError
-        If the folder holds neither, or one of its files is damaged. An earlier report is kept.
+        If the folder contains neither a result nor a comparison, or if one of its files is damaged.
+        An existing report is then left unchanged.
     """
-    # Only the folder of a comparison has this file; load_result reports all other problems.
+    # Only the folder of a comparison contains this file. For every other folder that does not
+    # contain a valid result, load_result raises an error.
     if (folder / COMPARISON_FILE).exists():
         html = comparison_report(read_comparison(folder))
     else:
@@ -45,7 +47,7 @@ def write_report(folder: Path) -> Path:
 
 
 def result_report(result: Result) -> str:
-    """Return the page of a result as HTML.
+    """Return the report of a result as an HTML page.
 
     Parameters
     ----------
@@ -55,16 +57,16 @@ def result_report(result: Result) -> str:
     Returns
     -------
     html : str
-        The whole page.
+        The complete page.
     """
     data = result_data(result)
-    # The page states the precision of its values, which follows from how they are packed.
+    # The page states the precision of the values, which depends on how the values are encoded.
     content = result_content(result, values=data["values"])
     return render_page("result.html", content=content, data=data)
 
 
 def comparison_report(about: dict[str, Any]) -> str:
-    """Return the page of a comparison as HTML.
+    """Return the report of a comparison as an HTML page.
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ def comparison_report(about: dict[str, Any]) -> str:
     Returns
     -------
     html : str
-        The whole page.
+        The complete page.
     """
     content = comparison_content(about)
     return render_page("comparison.html", content=content, data=comparison_data(about))

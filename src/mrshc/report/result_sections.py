@@ -12,8 +12,8 @@ from mrshc.report import sentences
 from mrshc.report.page_data import marker_contrasts, max_markers_per_contrast
 from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures, provenance
 
-# Cells of the table of classes and clusters. A larger table, such as one of 50 classes, would fill
-# the summary; not tuned: results do not depend on it.
+# Largest number of cells of the table of classes and clusters. A larger table, such as one with 50
+# classes, would fill the summary. The limit is not tuned: it does not affect any result.
 _MAX_TABLE_CELLS = 150
 
 
@@ -34,8 +34,8 @@ class HeatMap:
     n_samples: int
     n_features: int
     n_clusters: int
-    max_cut: int  # largest number of clusters of the slider
-    cut: int  # number of clusters when the page is opened
+    max_cut: int  # largest number of clusters that the slider offers
+    cut: int  # number of clusters shown when the page is opened
     loading_name: str  # "loading" or "weight", depending on the method
     n_annotations: int
     n_annotations_shown: int
@@ -46,21 +46,21 @@ class Search:
     """Section "Choice of features and clusters"."""
 
     verdict: str
-    curves: list[Figure]  # empty for a single candidate
+    curves: list[Figure]  # empty if there was only one candidate
     legend: str
-    cut_by_silhouette: bool  # whether the number of clusters was chosen by the silhouette
-    n_split_tests: int  # nodes of the tree that the gap statistic tested
-    n_splits: int  # nodes that were split
-    n_components: int  # columns of loadings or weights
+    cut_by_silhouette: bool  # whether the silhouette determined the number of clusters
+    n_split_tests: int  # number of nodes that the gap statistic tested
+    n_splits: int  # number of nodes that were split
+    n_components: int  # number of columns of loadings or weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class Markers:
-    """Section "Markers": the contrasts among which the reader can choose."""
+    """Section "Markers": the contrasts (pairs of groups of samples) that the reader can select."""
 
     contrasts: list[str]
-    first: int  # the contrast that is shown when the page is opened
-    omission: str  # sentence on markers that the page omits; empty if it has all
+    first: int  # position of the contrast shown when the page is opened
+    omission: str  # sentence on markers that the page omits; empty if none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class ResultRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """Ranges of the centres and scales of the packed values."""
+    """Ranges of the centres and scales with which the values on the page are encoded."""
 
     centres: str
     scales: str
@@ -91,7 +91,7 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
     result : Result
         Result to show.
     values : dict
-        Packed values of the selected features, with their `centre` and `scale`.
+        Encoded values of the selected features. The entries `centre` and `scale` are used.
 
     Returns
     -------
@@ -124,7 +124,10 @@ def _answer_section(result: Result) -> Answer:
 
 
 def _class_table(result: Result) -> Table | None:
-    """Return the numbers of samples of each class in each cluster, unless there are too many."""
+    """Return a table with the number of samples of each class in each cluster.
+
+    Return None if no classes were given, or if the table would be too large.
+    """
     counts = sentences.classes_in_clusters(result)
     if counts is None or counts.size > _MAX_TABLE_CELLS:
         return None
@@ -152,8 +155,9 @@ def _heat_map_section(result: Result) -> HeatMap:
 
 def _search_section(result: Result) -> Search:
     about, story = result.about, search_story(result.search_results_)
-    # Methods that find the number of clusters themselves do so by split tests; the trees of others
-    # are cut, by the silhouette unless the user gave the number.
+    # Methods that determine the number of clusters themselves do so by split tests. The trees of
+    # other methods are cut at the largest average silhouette, unless the user gave the number of
+    # clusters.
     finds_clusters = METHODS[about["method"]].finds_number_of_clusters
     return Search(
         verdict=story.verdict,
@@ -173,7 +177,8 @@ def _markers_section(result: Result) -> Markers:
     is_truncated = max(counts) > n_most
     return Markers(
         contrasts=[sentences.contrast_name(contrast) for contrast in marked],
-        # The first contrast with markers: an empty table would look like an error.
+        # The first contrast that has markers is shown, since an empty table would look like an
+        # error.
         first=next((i for i, count in enumerate(counts) if count), 0),
         omission=sentences.omitted_markers_sentence(n_most, n_all=len(result.markers))
         if is_truncated
@@ -195,7 +200,10 @@ def _run_section(result: Result) -> ResultRun:
 
 
 def _preprocessing_table(steps: list[dict[str, Any]]) -> Table | None:
-    """Return the numbers of features before and after each step; None without steps."""
+    """Return a table with the number of features before and after each preprocessing step.
+
+    Return None if there are no steps.
+    """
     if not steps:
         return None
     rows = [
@@ -207,15 +215,18 @@ def _preprocessing_table(steps: list[dict[str, Any]]) -> Table | None:
 
 
 def _format_parameter(value: Any) -> str:
-    """Return the value of a parameter as text; four digits are enough to recognise it."""
+    """Return the value of a parameter as text.
+
+    Floats are rounded to four digits, which are enough to recognise the value.
+    """
     if value is None:
         return "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _value_precision(values: dict[str, Any]) -> Precision:
-    # Twelve digits for centres: those of features with a common offset differ in the last digits.
-    # Scales are powers of two, for which four digits are enough.
+    # Centres have twelve digits, since the centres of features with a common offset differ only in
+    # the last digits. Scales are powers of two, for which four digits are enough.
     return Precision(
         centres=_format_range(values["centre"], 12), scales=_format_range(values["scale"], 4)
     )

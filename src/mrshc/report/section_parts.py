@@ -12,7 +12,7 @@ from mrshc.report.sentences import CITATION
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A small table that is part of the HTML; cells are converted with `str`."""
+    """A small table in the HTML of the page. Entries of the rows are converted with `str`."""
 
     headings: Sequence[str]  # (n_columns,)
     rows: Sequence[Sequence[Any]]  # (n_rows, n_columns)
@@ -30,10 +30,10 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """The data and the software with which a result was made."""
+    """Identification of the data and the software of a result, and the citation."""
 
-    fingerprint: str
-    versions: str
+    fingerprint: str  # hash of the data
+    versions: str  # names and versions of packages
     citation: str
 
 
@@ -48,7 +48,7 @@ def provenance(about: dict[str, Any]) -> Provenance:
     Returns
     -------
     provenance : Provenance
-        Fingerprint of the data, versions of packages and the citation.
+        Fingerprint (hash) of the data, versions of packages and the citation.
     """
     versions = about["versions"]
     return Provenance(
@@ -59,14 +59,14 @@ def provenance(about: dict[str, Any]) -> Provenance:
 
 
 def curve_figures(curves: Iterable[Curve], *, prefix: str) -> list[Figure]:
-    """Return an element for each curve that explains a choice.
+    """Return one HTML element for each curve that explains a choice.
 
     Parameters
     ----------
     curves : iterable of Curve
-        Curves, in the order of the data of the page.
+        Curves, in the same order as in the data of the page.
     prefix : str
-        First part of the id of each element; the number of the curve follows.
+        Beginning of the id of each element. The position of the curve (0, 1, ...) is appended.
     """
     return [
         Figure(id=f"{prefix}{i}", heading=curve.heading, label=_curve_label(curve))

@@ -1,4 +1,4 @@
-"""Sentences of the report and of the summary, and code that repeats the fit."""
+"""Sentences of the report and of the summary, and Python code that repeats the fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from mrshc.io.result import Result
 from mrshc.methods import METHODS
 from mrshc.report.page_data import ContrastMarkers
 
-# Features that a sentence names; a longer list would be hard to read, and the table has all.
+# Largest number of features that a sentence names. A longer list would be hard to read, and the
+# table of features contains all of them.
 _MAX_NAMED_FEATURES = 10
 
 CITATION = (
@@ -21,17 +22,18 @@ CITATION = (
 
 
 def page_title(result: Result) -> str:
-    """Return the number of samples and clusters as the title of the page."""
+    """Return the title of the page: the number of samples and the number of clusters."""
     n, k = result.about["data"]["n_samples"], result.n_clusters_
     return f"{n:,} samples in {k} {'cluster' if k == 1 else 'clusters'}"
 
 
 def answer_sentences(result: Result) -> list[str]:
-    """Return sentences on the clusters, their separation and the features that separate them."""
+    """Return sentences on the clusters, on their separation and on the selected features."""
     sentences = [separation_sentence(result), score_sentence(result), refinement_sentence(result)]
     if result.n_clusters_ > 1:
         sentences.insert(0, _cluster_sizes_sentence(result))
-        # The table of features lists selected features first, the largest effect size on top.
+        # The table of features lists the selected features first, in decreasing order of effect
+        # size.
         best = map(
             str, result.features.index[: min(_MAX_NAMED_FEATURES, result.n_features_selected_)]
         )
@@ -47,7 +49,10 @@ def _cluster_sizes_sentence(result: Result) -> str:
 
 
 def _agreement_sentence(result: Result) -> str | None:
-    """Return a sentence on the agreement with known classes; None if none were given."""
+    """Return sentences on the agreement of the clusters with known classes.
+
+    Return None if no classes were given.
+    """
     scores = result.about["scores"]
     if not scores:
         return None
@@ -61,7 +66,7 @@ def _agreement_sentence(result: Result) -> str | None:
 
 
 def curve_legend(story: SearchStory) -> str:
-    """Return sentences that explain the symbols of search curves, and the rule of the choice."""
+    """Return sentences that explain the symbols in search curves and the selection rule."""
     states = {state for curve in story.curves for state in curve.states}
     symbols = {
         "removed": "Hollow circle: removed from the comparison as a local minimum.",
@@ -72,7 +77,7 @@ def curve_legend(story: SearchStory) -> str:
 
 
 def contrast_name(contrast: ContrastMarkers) -> str:
-    """Return the name of a cluster or a split with its number of markers, for a list of choices."""
+    """Return the name of a cluster or a split, followed by its number of markers."""
     name = (
         f"cluster {contrast.inside}"
         if contrast.kind == "cluster"
@@ -82,7 +87,7 @@ def contrast_name(contrast: ContrastMarkers) -> str:
 
 
 def omitted_markers_sentence(n_shown: int, *, n_all: int) -> str:
-    """Return a sentence on the markers that the page omits, and where to find them."""
+    """Return a sentence on how many markers the page shows and which file contains all of them."""
     return (
         f"The table shows the {n_shown} strongest markers of each cluster or split; the file "
         f"markers.csv has all {n_all:,}."
@@ -90,12 +95,15 @@ def omitted_markers_sentence(n_shown: int, *, n_all: int) -> str:
 
 
 def separation_sentence(result: Result) -> str:
-    """Return sentences on the separation of the clusters and on the next best choice."""
+    """Return sentences on the separation of the clusters and on the second-best candidate.
+
+    For a single cluster, the sentence states why no groups were found.
+    """
     if result.n_clusters_ == 1:
         return f"No groups were found: {_no_clusters_reason(result)}."
     width = result.about["chosen"]["silhouette"]
-    # 0.5 and 0.25 are the limits of a reasonable and of a weak structure that Kaufman and Rousseeuw
-    # (1990) suggest.
+    # Kaufman and Rousseeuw (1990) suggest an average silhouette width of 0.5 as the limit of a
+    # reasonable structure, and 0.25 as the limit of a weak structure.
     degree = "clearly" if width >= 0.5 else "moderately" if width >= 0.25 else "weakly"
     sentence = (
         f"The average silhouette width is {width:.2f}: the clusters are {degree} separated (1 is "
@@ -105,7 +113,7 @@ def separation_sentence(result: Result) -> str:
 
 
 def _no_clusters_reason(result: Result) -> str:
-    """Return why there is a single cluster; it completes a sentence."""
+    """Return the reason why there is a single cluster, as a clause that completes a sentence."""
     if result.about["supported"] is False:
         return "there is no structure that other features support"
     rule = result.selection_rule
@@ -113,16 +121,22 @@ def _no_clusters_reason(result: Result) -> str:
 
 
 def _next_best_sentence(result: Result) -> str:
-    """Return a sentence on the second best candidate; empty if it has no meaning."""
+    """Return a sentence on the second-best candidate of the search.
+
+    The sentence is empty if the method has no selection rule or the features were refined.
+    """
     rule = result.selection_rule
-    # After a refinement the clusters are no longer those of any candidate.
+    # After a refinement, the clusters are no longer those of any candidate.
     if rule is None or result.about["supported"]:
         return ""
     return rule.runner_up_sentence(result.search_results_, result.n_clusters_)
 
 
 def classes_in_clusters(result: Result) -> pd.DataFrame | None:
-    """Return the number of samples of each known class in each cluster; None without classes."""
+    """Return a table with the number of samples of each known class in each cluster.
+
+    Return None if no classes were given.
+    """
     scores = result.about["scores"]
     if scores is None:
         return None
@@ -136,9 +150,10 @@ def association_sentence(n_associated: int, *, n_used: int) -> str:
     Parameters
     ----------
     n_associated : int
-        Number of features associated with the clusters; 0 if other features do not support them.
+        Number of features associated with the clusters; 0 if no other features support the
+        clusters.
     n_used : int
-        Number of these features on which the tree is built.
+        Number of associated features on which the tree is built.
     """
     if not n_associated:
         return (
@@ -153,7 +168,10 @@ def association_sentence(n_associated: int, *, n_used: int) -> str:
 
 
 def refinement_sentence(result: Result) -> str | None:
-    """Return a sentence on the refinement; None if it was not requested or found no features."""
+    """Return a sentence on the refinement of the features.
+
+    Return None if refinement was not requested or found no associated features.
+    """
     n_associated = result.about["n_associated"]
     if not n_associated:
         return None
@@ -161,18 +179,22 @@ def refinement_sentence(result: Result) -> str | None:
 
 
 def score_sentence(result: Result) -> str | None:
-    """Return the sentence of the selection rule on the chosen candidate; None if it has none."""
+    """Return the sentence of the selection rule on the score of the chosen candidate.
+
+    Return None if the method has no selection rule, or the rule has no such sentence.
+    """
     rule = result.selection_rule
     return None if rule is None else rule.score_sentence(result.chosen_candidate)
 
 
 def python_code(result: Result) -> str:
-    """Return Python code that repeats reading, preprocessing and fit."""
+    """Return Python code that reads and preprocesses the data and repeats the fit."""
     about = result.about
     method = METHODS[about["method"]]
     estimator = method.load().__name__
     parameters = about["parameters"]
-    # The number of clusters of these methods was chosen after the fit.
+    # For a method that does not determine the number of clusters, this number was chosen after the
+    # fit, so the code must pass the number to the estimator.
     if not method.finds_number_of_clusters:
         parameters = parameters | {"n_clusters": about["chosen"]["n_clusters"]}
     given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
@@ -180,7 +202,7 @@ def python_code(result: Result) -> str:
     lines = [f"from mrshc import {estimator}", "from mrshc.io import read_table"]
     if about["preprocessing"]:
         steps = [step["step"] for step in about["preprocessing"]]
-        # A step is stored as the call of its class, such as "Log2()".
+        # A step is stored as the expression that creates it, such as "Log2()".
         names = sorted({step.partition("(")[0] for step in steps})
         lines.append(f"from mrshc.preprocessing import {', '.join(names)}, prepare")
     lines += ["", f"table = read_table({about['data']['source']!r}{reading})"]
@@ -192,7 +214,7 @@ def python_code(result: Result) -> str:
 
 
 def facts(result: Result) -> list[tuple[str, Any]]:
-    """Return the most important numbers of a result, with their names."""
+    """Return the names and values of the most important numbers of a result."""
     about, chosen = result.about, result.about["chosen"]
     n_associated, missing = about["n_associated"], about["data"]["n_missing"]
     cells = about["data"]["n_samples"] * about["data"]["n_features"]
@@ -212,10 +234,10 @@ def facts(result: Result) -> list[tuple[str, Any]]:
     if scores := about["scores"]:
         name = f"classification error rate ({scores['truth']})"
         numbers.append((name, f"{scores['cer']:.3f}"))
-    # Entries without a value do not apply to this result.
+    # Numbers that do not apply to this result have the value None and are left out.
     return [(name, value) for name, value in numbers if value is not None]
 
 
 def _format_count(count: int, noun: str) -> str:
-    """Return a number with the noun that it counts: 1 marker, 2,000 markers."""
+    """Return a number followed by the noun that it counts, such as 1 marker or 2,000 markers."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -1,5 +1,5 @@
 "use strict";
-// The page of a comparison: trees of all methods, cut into the same number of clusters.
+// The page of a comparison shows the trees of all methods, cut into the same number of clusters.
 
 class ComparisonPage {
   constructor(data) {
@@ -11,7 +11,7 @@ class ComparisonPage {
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     this.draw();
     this.trees.forEach((tree, m) => this.connectTooltip(tree, m));
-    // Figures in closed elements have no size, so they are drawn when the element is opened.
+    // Figures inside a closed element have no size, so they are drawn when the element is opened.
     document.querySelectorAll("details").forEach((box) => box.addEventListener("toggle", () => this.drawCurves()));
   }
 

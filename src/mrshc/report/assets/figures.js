@@ -2,14 +2,14 @@
 // Figures, drawn with Plotly in the colours of the page.
 
 const PLOTLY_CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
-// Diverging scale from blue over white to red (ColorBrewer RdBu), as in heatmap.png.
+// Diverging colour scale from blue over white to red (RdBu of ColorBrewer), as in heatmap.png.
 const HEAT_SCALE = [
   [0, "#053061"], [0.1, "#2166ac"], [0.2, "#4393c3"], [0.3, "#92c5de"], [0.4, "#d1e5f0"],
   [0.5, "#f7f7f7"], [0.6, "#fddbc7"], [0.7, "#f4a582"], [0.8, "#d6604d"], [0.9, "#b2182b"],
   [1, "#67001f"],
 ];
-// Standard deviations at which the colour scale ends: a single outlier would otherwise make all
-// other cells pale. The same value as in heatmap.png.
+// The colour scale ends at plus and minus this number of standard deviations, as in heatmap.png.
+// Without a limit, a single outlier would make all other values pale.
 const COLOUR_LIMIT = 3;
 
 // Colours of the style sheet, which differ between light and dark mode.
@@ -22,28 +22,29 @@ function themeColours() {
   };
 }
 
-// Whether the page is dark. Printed pages are light.
+// Return whether the page is dark. Printed pages are light.
 function isDark() {
   const printing = document.documentElement.classList.contains("printing");
   return window.matchMedia("(prefers-color-scheme: dark)").matches && !printing;
 }
 
-// Colour for the current mode: dark colours are lightened on a dark page.
+// Return a colour for the current mode: dark colours are lightened on a dark page.
 function adaptColour(colour) {
   if (!isDark()) return colour;
   const channels = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-  // Share of white, from the perceived brightness of red, green and blue. Colours with a brightness
-  // of 0.75 or more are not changed. Constants chosen by eye.
+  // The proportion of white depends on the perceived brightness of red, green and blue. Colours with
+  // a brightness of 0.75 or more are not changed. The constants were chosen by eye.
   const share = Math.max(0, 0.45 - (0.6 * (0.3 * channels[0] + 0.59 * channels[1] + 0.11 * channels[2])) / 255);
   return `#${channels.map((c) => Math.round(c + (255 - c) * share).toString(16).padStart(2, "0")).join("")}`;
 }
 
-// Text in which Plotly finds no markup and no formula: names come from files of users.
+// Return text that Plotly does not interpret as markup or as a formula, since names come from files
+// of users.
 function escapeMarkup(text) {
   return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("$", "&#36;");
 }
 
-// Text with its middle replaced by an ellipsis if it is too long, as in the plots of Python.
+// Return text with its middle replaced by an ellipsis if it is too long, as in the plots of Python.
 function shorten(text, length = 16) {
   const letters = [...String(text)];
   if (letters.length <= length) return letters.join("");
@@ -51,7 +52,7 @@ function shorten(text, length = 16) {
   return `${letters.slice(0, length - 1 - half).join("")}…${letters.slice(-half).join("")}`;
 }
 
-// Layout that all figures share.
+// Return the layout that all figures share.
 function baseLayout(more) {
   const t = themeColours();
   return {
@@ -61,7 +62,7 @@ function baseLayout(more) {
   };
 }
 
-// Layout that all axes share.
+// Return the layout that all axes share.
 function axisLayout(more) {
   const t = themeColours();
   return { showgrid: false, zeroline: false, automargin: true, linecolor: t.soft, tickcolor: t.soft, ...more };
@@ -76,7 +77,8 @@ function showTooltip(event, text) {
   tip.style.top = `${Math.min(event.clientY + 14, window.innerHeight - tip.offsetHeight - 8)}px`;
 }
 
-// A line of the legend: a title, then texts with the colour (or gradient) before each.
+// Create a line of the legend: a title, followed by texts with a colour (or gradient) before each
+// text.
 function legendLine(title, entries) {
   const line = document.createElement("div"), heading = document.createElement("b");
   line.className = "legend";
@@ -101,8 +103,8 @@ function barLegend(bar) {
   return legendLine(bar.name, bar.legend.map(([text, colour]) => [text, colour && adaptColour(colour)]));
 }
 
-// A row of colours as a trace; the colour "none" leaves a gap. Plotly has no plot of given colours:
-// a heat map whose scale has one step for each colour serves instead.
+// Return a row of colours as a trace; the colour "none" leaves a gap. Plotly cannot draw given
+// colours directly, so the trace is a heat map whose scale has one step for each colour.
 function barTrace(colours, order, row, yaxis) {
   colours = colours.map((colour) => (colour === "none" ? null : adaptColour(colour)));
   const levels = [...new Set(colours)].filter((colour) => colour !== null);
@@ -114,7 +116,8 @@ function barTrace(colours, order, row, yaxis) {
   };
 }
 
-// Tick labels that fit: every step-th name of the visible range, at least `space` pixels apart.
+// Return the tick labels that fit: every step-th name of the visible range, at least `space` pixels
+// apart.
 function fittingTicks(names, from, to, pixels, { space, length }) {
   const first = Math.max(0, Math.ceil(from)), last = Math.min(names.length - 1, Math.floor(to));
   const step = Math.max(1, Math.ceil((space * Math.max(1, to - from)) / Math.max(1, pixels)));
@@ -123,7 +126,7 @@ function fittingTicks(names, from, to, pixels, { space, length }) {
   return { tickvals: places, ticktext: places.map((at) => escapeMarkup(shorten(names[at], length))) };
 }
 
-// Candidates of a search, with the chosen one highlighted.
+// Draw the candidates of a search, with the chosen candidate highlighted.
 function drawCurve(id, curve) {
   const t = themeColours();
   const looks = {
@@ -156,15 +159,15 @@ function drawCurve(id, curve) {
   }), PLOTLY_CONFIG);
 }
 
-// Gap test of each node: decrease of the log dispersion by the split, in the data and in reference
-// samples without clusters.
+// Draw the gap test of each node: the decrease in the log dispersion due to the split, in the data
+// and in simulated reference data sets without clusters.
 function drawSplits(id, splits) {
   const t = themeColours();
   const rows = splits.map((_, i) => splits.length - 1 - i);
   const reference = { x: [], y: [] };
   splits.forEach((split, i) => split.reference_drops.forEach((drop, j) => {
     reference.x.push(drop);
-    // Spread vertically in a fixed pattern, so that dots do not cover each other.
+    // The dots are spread vertically in a fixed pattern, so that they do not cover each other.
     reference.y.push(rows[i] + (((j * 7) % 11) / 11 - 0.5) * 0.5);
   }));
   const verdict = (s) => (s.split ? "split" : s.supported ? "supported, but not split: the number of clusters is reached" : "not split");
@@ -184,7 +187,7 @@ function drawSplits(id, splits) {
   }), PLOTLY_CONFIG);
 }
 
-// The 25 largest loadings of a component: more would not fit on a screen.
+// Draw the 25 largest loadings of a component. More loadings would not fit on a screen.
 function drawLoadings(id, loadings, names, title) {
   const t = themeColours();
   const top = loadings.map((value, i) => [value, i]).filter(([value]) => value !== 0 && value !== null)

@@ -1,11 +1,12 @@
 "use strict";
-// The page of a result: selections of the reader, and the figures and tables that follow them.
+// The page of a result: it stores what the reader has selected, and updates figures and tables
+// accordingly.
 
-// Constants of the layout, chosen by eye; no number on the page depends on them.
-const FEATURE_TREE_SHARE = 0.13; // share of the width for the feature tree
-const MIN_VISIBLE_SAMPLES = 4; // zooming in stops here: with fewer columns nothing can be compared
+// These constants of the layout were chosen by eye; no number on the page depends on them.
+const FEATURE_TREE_SHARE = 0.13; // proportion of the width for the feature tree
+const MIN_VISIBLE_SAMPLES = 4; // zooming in stops here, since fewer columns could not be compared
 const POINTER_TOLERANCE = 7; // pixels from a branch at which the mouse selects it
-const NARROW_WIDTH = 700; // pixels below which the feature tree is left out, as on telephones
+const NARROW_WIDTH = 700; // pixels; the feature tree is left out on narrower screens, such as telephones
 
 class ResultPage {
   constructor(data) {
@@ -16,25 +17,27 @@ class ResultPage {
     this.tree = new Tree(data.linkage, data.samples.order);
     this.featureTree = this.q > 1 ? new Tree(data.features.tree, leafOrder(data.features.tree)) : null;
     this.values = new FeatureValues(data);
-    // Selections of the reader. k is null for the clusters of the result, and otherwise the number of
-    // clusters of a cut.
+    // What the reader has selected. k is null if the clusters of the result are shown, and otherwise
+    // the number of clusters into which the tree is cut.
     this.state = { k: null, labels: data.samples.labels, node: null, sample: null, feature: null, order: "tree" };
     this.updateStatistics();
     this.connectControls();
     this.drawTree();
     this.drawHeat();
     this.connectMouse();
-    // Tables and curves are below the first screen, so they are created after it is shown.
+    // Tables and curves are below the first screen, so they are created after the first screen is
+    // shown.
     this.settled = afterFrame(() => { this.createTables(); this.updateStatus(); this.drawExplanations(); });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawAll());
-    // Printed pages are light, and all strips are drawn: on screen they wait until they are visible.
+    // Printed pages are light. All strips are drawn before printing; on screen, a strip is drawn when
+    // it becomes visible.
     const print = (on) => { document.documentElement.classList.toggle("printing", on); this.drawAll(); };
     window.addEventListener("beforeprint", () => { print(true); document.querySelectorAll("canvas.strip").forEach((c) => this.paintStrip(c)); });
     window.addEventListener("afterprint", () => print(false));
     window.addEventListener("resize", () => { clearTimeout(this.resizing); this.resizing = setTimeout(() => this.drawAll(), 200); });
   }
 
-  // Colour of a cluster.
+  // Return the colour of a cluster.
   colour(label) { return adaptColour(this.data.colours[label % this.data.colours.length]); }
 
   // ---- number of clusters
@@ -46,7 +49,8 @@ class ResultPage {
     this.sizes = clusterSizes(this.state.labels);
     this.drawTree();
     this.updateStatus();
-    // The slider may have moved on before the tables are built: only the last cut needs them.
+    // The slider may have moved on before the tables are built. The tables are needed only for the
+    // last cut.
     this.settled = afterFrame(() => { if (this.state.k === k) this.updateDependents(); });
   }
 
@@ -58,8 +62,8 @@ class ResultPage {
     this.search(document.getElementById("find").value);
   }
 
-  // Means, effect sizes and silhouette widths. Those of the result come from Python; for other cuts
-  // they are computed from the values on the page.
+  // Update means, effect sizes and silhouette widths. For the clusters of the result, means and
+  // effect sizes come from Python; for other cuts, they are computed from the values on the page.
   updateStatistics() {
     const labels = this.state.labels;
     this.sizes = clusterSizes(labels);
@@ -88,19 +92,19 @@ class ResultPage {
 
   isNarrow() { return document.getElementById("tree").clientWidth < NARROW_WIDTH; }
 
-  // Share of the figure for samples; the feature tree takes the rest.
+  // Return the proportion of the figure for samples; the feature tree takes the rest.
   plotDomain() { return [this.isNarrow() ? 0 : FEATURE_TREE_SHARE, 1]; }
 
-  // Both figures have the same margins, so that the columns of the heat map are below their leaves.
+  // Both figures have the same margins, so the columns of the heat map are below their leaves.
   sideMargins() { return this.isNarrow() ? { l: 62, r: 72 } : { l: 88, r: 112 }; }
 
-  // Width in pixels of the part for samples.
+  // Return the width in pixels of the part for samples.
   plotWidth() {
     const { l, r } = this.sideMargins();
     return (document.getElementById("tree").clientWidth - l - r) * (1 - this.plotDomain()[0]);
   }
 
-  // Rows of colours below the tree: the clusters, then annotations.
+  // Return the rows of colours below the tree: first the clusters, then the annotations.
   annotationBars() {
     const clusters = this.state.labels.map((label) => this.data.colours[label % this.data.colours.length]);
     return [{ name: "cluster", colours: clusters }, ...this.data.samples.bars];
@@ -112,7 +116,7 @@ class ResultPage {
     if (this.state.node !== null) traces.push(this.highlightTrace(t));
     const names = bars.map((bar) => escapeMarkup(shorten(bar.name, this.isNarrow() ? 8 : 12)));
     bars.forEach((bar, row) => traces.push(barTrace(bar.colours, tree.order, row, "y2")));
-    // 18 pixels for each bar of about 300, and at most half of the figure.
+    // Each bar takes 18 of about 300 pixels, and all bars together take at most half of the figure.
     const share = Math.min(0.5, (18 * bars.length) / 300);
     Plotly.react("tree", traces, baseLayout({
       height: 300 + 6 * bars.length, margin: { ...this.sideMargins(), t: 8, b: 4 }, shapes: this.sampleFrames(),
@@ -133,7 +137,7 @@ class ResultPage {
     return { type: "scatter", mode: "lines", ...line, hoverinfo: "skip", line: { width: 3.5, color: t.mark } };
   }
 
-  // Visible samples: the zoomed view, or all.
+  // Return the range of visible samples: the zoomed range, or all samples.
   sampleRange() { return this.view || [-0.5, this.n - 0.5]; }
 
   // Frame around the column of the selected sample.
@@ -143,7 +147,7 @@ class ResultPage {
     return [{ type: "rect", xref: "x", yref: "paper", x0: at - 0.5, x1: at + 0.5, y0: 0, y1: 1, line: { width: 1.5, color: themeColours().mark }, fillcolor: "rgba(0,0,0,0)" }];
   }
 
-  // Features from top to bottom in the order that the reader has chosen.
+  // Return the features from top to bottom in the order that the reader has chosen.
   featureOrder() {
     const all = [...Array(this.q).keys()];
     const size = (j) => Math.max(...this.data.features.loadings.map((l) => Math.abs(l[j] || 0)), 0);
@@ -170,7 +174,8 @@ class ResultPage {
       }
       traces.push({ type: "scatter", mode: "lines", ...line, xaxis: "x2", hoverinfo: "skip", line: { width: 1, color: t.soft } });
     }
-    // 14 pixels for each feature are enough for its name; 96 more for the names of samples.
+    // 14 pixels for each feature are enough for its name; the names of samples take another 96
+    // pixels.
     const height = Math.max(220, Math.min(900, 14 * this.q)) + 96;
     this.heatHeight = height - 96;
     Plotly.react("heat", traces, baseLayout({
@@ -181,7 +186,8 @@ class ResultPage {
     }), PLOTLY_CONFIG);
   }
 
-  // Plotly leaves missing cells transparent: a grey rectangle below the heat map gives them a colour.
+  // Plotly leaves missing values transparent; a grey rectangle below the heat map gives them a
+  // colour.
   heatShapes() {
     const background = { type: "rect", xref: "x domain", yref: "y domain", x0: 0, x1: 1, y0: 0, y1: 1, layer: "below", line: { width: 0 }, fillcolor: themeColours().missing };
     return [background, ...this.sampleFrames(), ...this.featureFrames()];
@@ -219,7 +225,7 @@ class ResultPage {
 
   applyView() {
     const x = { "xaxis.range": this.sampleRange() };
-    // relayout reports a change as well, which must not be applied again.
+    // relayout also reports a change, which must not be applied again.
     const ticks = this.sampleTicks(), rows = this.featureTicks();
     this.isSynchronising = true;
     Promise.all([
@@ -288,11 +294,12 @@ class ResultPage {
       status.textContent = "";
       return;
     }
-    // Names that equal the text come before names that contain it.
+    // Names that are equal to the text have precedence over names that contain the text.
     const hits = (names) => names.map((name, i) => [name.toLowerCase(), i]).filter(([name]) => name.includes(wanted))
       .sort((a, b) => (b[0] === wanted) - (a[0] === wanted) || a[1] - b[1]).map(([, i]) => i);
     const samples = hits(this.names), features = hits(this.data.features.names);
-    // A feature that is named exactly has precedence over samples that contain the text.
+    // A feature whose name is equal to the text has precedence over samples whose names contain the
+    // text.
     const isFeatureName = this.data.features.names.some((name) => name.toLowerCase() === wanted);
     const n = samples.length + features.length, first = n > 1 ? `, first of ${n} matches` : "";
     if (samples.length && !isFeatureName) {
@@ -328,12 +335,13 @@ class ResultPage {
     }
     document.getElementById("branch-none").disabled = node === null;
     document.getElementById("tree").setAttribute("aria-label", `Tree of ${this.n} samples in ${k} clusters, with bars of annotations below`);
-    // A disabled button loses the keyboard focus: move it to a control that is still enabled.
+    // A disabled button loses the keyboard focus, so the focus is moved to a control that is still
+    // enabled.
     if (document.activeElement.disabled) document.getElementById(node === null ? "cut" : "branch-top").focus();
     this.drawLegends();
   }
 
-  // Left or right child of the selected branch; null if it is a single sample.
+  // Return the left or right child of the selected branch; null if the branch is a single sample.
   selectableChild(side) {
     if (this.state.node === null) return null;
     const [left, right] = this.tree.children(this.state.node).sort((a, b) => this.tree.position[a] - this.tree.position[b]);
@@ -365,12 +373,12 @@ class ResultPage {
     if (this.data.markers.contrast_index) this.createMarkersTable();
   }
 
-  // Table of the markers of one cluster or split, or of all.
+  // Create the table of the markers of one cluster or split, or of all of them.
   createMarkersTable() {
     const { contrast_index: contrastIndex, columns } = this.data.markers, choice = document.getElementById("contrast");
     const names = new Map(this.data.features.names.map((name, j) => [name, j]));
     const [inside, outside] = ["mean_inside", "mean_outside"].map((name) => columns.find((c) => c.name === name).values);
-    // Both means are shown with enough digits to see their difference.
+    // Both means are shown with enough digits to distinguish them.
     const difference = (row) => Math.abs(inside[row] - outside[row]);
     this.markersTable = new DataTable("markers", {
       columns: columns.map(({ name, numeric, values }) => ({
@@ -389,7 +397,7 @@ class ResultPage {
     this.samplesTable.render();
   }
 
-  // Columns of the table of features; titles are those of features.csv.
+  // Return the columns of the table of features; their titles are those of features.csv.
   featureColumns() {
     const f = this.data.features, name = this.data.loading_name;
     return [
@@ -403,7 +411,7 @@ class ResultPage {
     ];
   }
 
-  // Columns of the table of samples; titles are those of samples.csv.
+  // Return the columns of the table of samples; their titles are those of samples.csv.
   sampleColumns() {
     const s = this.data.samples;
     const inside = this.state.node === null ? null : new Set(this.tree.members(this.state.node));
@@ -417,8 +425,8 @@ class ResultPage {
     ];
   }
 
-  // A small plot with a dot for each sample and a row for each cluster. It is drawn when it becomes
-  // visible: hundreds at once would delay the page.
+  // Create a small plot with a dot for each sample and a row for each cluster. The plot is drawn when
+  // it becomes visible, since drawing hundreds of plots at once would delay the page.
   appendStrip(cell, j) {
     const canvas = document.createElement("canvas");
     canvas.className = "strip";
@@ -481,7 +489,7 @@ class ResultPage {
     on("branch-none", "click", () => this.selectNode(null));
   }
 
-  // Tooltips, clicks and zoom with the mouse in the two figures.
+  // Connect tooltips, clicks and zoom with the mouse in the two figures.
   connectMouse() {
     const tree = document.getElementById("tree"), heat = document.getElementById("heat");
     const hide = () => { document.getElementById("tip").style.display = "none"; };
@@ -514,8 +522,9 @@ class ResultPage {
     });
   }
 
-  // The node whose bracket is nearest to the mouse, or null. Computed here from the axes of Plotly,
-  // since its own hover needs a point for each node and is slow with thousands of them.
+  // Return the node whose bracket is nearest to the mouse, or null. The node is computed from the
+  // axes of Plotly, since the hover function of Plotly needs a point for each node and is slow with
+  // thousands of points.
   nodeAt(event) {
     const plot = document.getElementById("tree"), box = plot.getBoundingClientRect();
     const { xaxis, yaxis } = plot._fullLayout;
@@ -531,7 +540,7 @@ class ResultPage {
     return nearest;
   }
 
-  // Position on the screen of the upper edge of the annotation bars.
+  // Return the position on the screen of the upper edge of the annotation bars.
   barsTopEdge() {
     const plot = document.getElementById("tree"), { yaxis } = plot._fullLayout;
     return plot.getBoundingClientRect().top + yaxis._offset + yaxis._length;
@@ -553,7 +562,8 @@ class ResultPage {
   }
 }
 
-// Run a function after the browser has drawn the current frame; return a promise of its end.
+// Run a function after the browser has drawn the current frame; return a promise that resolves when
+// it has run.
 function afterFrame(task) {
   return new Promise((done) => requestAnimationFrame(() => setTimeout(() => { try { task(); } finally { done(); } })));
 }

@@ -1,44 +1,45 @@
 "use strict";
 // Tables that can be sorted, filtered, copied and downloaded.
 
-// Text of a value: four significant digits, and more if values are large compared with their spread,
-// since they would all look equal.
+// Return the text of a value: four significant digits, or more if values are large compared with
+// their spread, since all values would otherwise look equal.
 function formatValue(value, spread = 0) {
   if (value === null || value === undefined || Number.isNaN(value)) return "";
   if (typeof value !== "number") return String(value);
   if (Number.isSafeInteger(value)) return value.toLocaleString("en");
   const size = Math.abs(value);
-  // Leading digits that all values of the feature share.
+  // Number of leading digits that all values of the feature share.
   const common = spread > 0 && size > spread ? Math.ceil(Math.log10(size / spread)) : 0;
-  const digits = Math.min(4 + common, 16); // double precision has no more
+  const digits = Math.min(4 + common, 16); // double precision has at most 16 digits
   // Large numbers are written without an exponent only if all digits of their integer part are shown.
   const plain = size >= 0.001 && (size < 1e6 || (common > 0 && size < 10 ** Math.min(digits, 15)));
   return plain ? value.toLocaleString("en", { maximumSignificantDigits: digits })
     : value.toExponential(spread > 0 ? digits - 1 : 2);
 }
 
-// Whether a spreadsheet would execute a text as a formula. Such text gets an apostrophe in front, as
-// in guard_formula of mrshc.utils.text_cleaning; so does text that already has one, so that it can
-// be restored. Numbers and single signs are left unchanged.
+// Return whether a spreadsheet would execute a text as a formula. An apostrophe is put before such a
+// text, as in guard_formula of mrshc.utils.text_cleaning. An apostrophe is also put before a text
+// that begins with one, so that the original text can be restored. Numbers and individual signs are
+// left unchanged.
 function isFormula(text) {
   const number = /^[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)(e[+-]?\d+(_\d+)*)?$|^[+-]?(inf(inity)?|nan)$/i;
   return text.length > 1 && /^'*[=+\-@\t\r]/.test(text) && !number.test(text.trim());
 }
 
-// A value as a field of a CSV file.
+// Return a value as a field of a CSV file.
 function formatCsvCell(value) {
   let text = value === null || value === undefined || Number.isNaN(value) ? "" : String(value);
   if (typeof value === "string" && isFormula(text)) text = `'${text}`;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-// Text of a cell of a table.
+// Return the text of a cell of a table.
 function cellText(column, row) {
   return formatValue(column.value(row), column.spread ? column.spread(row) : 0);
 }
 
-// Rows of a table in the page. Browsers become slow with more; filters and downloads include all
-// rows. Not tuned: results do not depend on it.
+// Largest number of rows of a table in the page. Browsers become slow with more rows. Filters and
+// downloads include all rows. The number is not tuned: it does not affect any result.
 const MAX_ROWS = 1000;
 
 class DataTable {
@@ -50,7 +51,7 @@ class DataTable {
     this.keep = keep;
     this.columns = columns;
     this.onPick = onPick;
-    // By title, since the positions of columns change with the number of clusters.
+    // Columns are identified by title, since their positions change with the number of clusters.
     this.sorting = { title: null, descending: false };
     this.highlightedRow = null;
     this.table = document.querySelector(`#${id} table`);
@@ -62,7 +63,7 @@ class DataTable {
     this.render();
   }
 
-  // Rows that pass the filters, in the chosen order.
+  // Return the rows that pass the filters, in the chosen order.
   visibleRows() {
     const wanted = this.filter.value.trim().toLowerCase();
     let rows = [...Array(this.n).keys()].filter(this.keep);
@@ -76,7 +77,7 @@ class DataTable {
       const isMissing = (v) => v === null || v === undefined || Number.isNaN(v);
       rows.sort((a, b) => {
         const [x, y] = [value(a), value(b)];
-        // Missing values come last in both directions.
+        // Missing values come last in ascending and in descending order.
         if (isMissing(x) || isMissing(y)) return isMissing(x) - isMissing(y) || a - b;
         const order = typeof x === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
         return sign * order || a - b;
@@ -87,11 +88,12 @@ class DataTable {
 
   sortBy(at) {
     const { title, numeric } = this.columns[at], isSame = this.sorting.title === title;
-    // The first click on a numeric column shows the largest values first, which are most often of
-    // interest.
+    // The first click on a numeric column sorts it in descending order, since the largest values are
+    // usually of most interest.
     this.sorting = { title, descending: isSame ? !this.sorting.descending : numeric };
     this.render();
-    // The button was replaced: keyboard users would lose their position.
+    // The button has been replaced, so the new button gets the focus; keyboard users would otherwise
+    // lose their position.
     this.table.querySelectorAll("thead button")[at].focus();
   }
 
@@ -139,7 +141,7 @@ class DataTable {
     return line;
   }
 
-  // Highlight one row, or none if it is null, and scroll to it.
+  // Highlight one row and scroll to it; highlight no row if the argument is null.
   highlight(row) {
     this.highlightedRow = row;
     this.table.querySelectorAll("tr.highlighted").forEach((line) => line.classList.remove("highlighted"));
@@ -151,7 +153,8 @@ class DataTable {
     }
   }
 
-  // All visible rows as CSV, also those beyond the rows in the page. Drawn columns have no values.
+  // Return all rows that pass the filters as CSV, even those beyond the largest number of rows in the
+  // page. Columns that are drawn have no values and are left out.
   csv() {
     const columns = this.columns.filter((column) => !column.draw);
     const lines = [columns.map((column) => formatCsvCell(column.title))];
@@ -164,7 +167,7 @@ class DataTable {
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      // Browsers refuse the clipboard to pages opened from disk; the older command still works.
+      // Browsers do not let pages opened from disk use the clipboard; the older command still works.
       const area = document.createElement("textarea");
       area.value = text;
       document.body.append(area);
@@ -180,7 +183,7 @@ class DataTable {
     link.href = URL.createObjectURL(new Blob([this.csv()], { type: "text/csv" }));
     link.download = fileName;
     link.click();
-    // Later: the download has to start before its address is revoked.
+    // The address is revoked later, since the download must start first.
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     this.status.textContent = `Saved as ${fileName}.`;
   }

@@ -29,14 +29,14 @@ class Tree {
 
   children(node) { return node < this.n ? [] : this.linkage[node - this.n].slice(0, 2); }
 
-  // Samples below a node. They are neighbours in the order of the leaves.
+  // Return the samples below a node, which are neighbours in the order of the leaves.
   members(node) {
     const [from, to] = this.span[node];
     return this.order.slice(from, to + 1);
   }
 
-  // Cluster labels after undoing the last k - 1 merges. Clusters are numbered by their first sample,
-  // as in Python.
+  // Return the cluster labels after undoing the last k - 1 merges. Clusters are numbered by their
+  // first sample, as in Python.
   cut(k) {
     const nodes = [this.root];
     while (nodes.length < k) {
@@ -50,7 +50,7 @@ class Tree {
     return labels;
   }
 
-  // Cluster of each node; null for merges that join several clusters.
+  // Return the cluster of each node; null for merges that join several clusters.
   nodeClusters(labels) {
     const clusters = labels.slice();
     this.linkage.forEach(([left, right], merge) => {
@@ -59,8 +59,8 @@ class Tree {
     return clusters;
   }
 
-  // Corners of the bracket of a merge. The final null ends the line, so that the brackets of many
-  // merges can be drawn as one trace.
+  // Return the corners of the bracket of a merge. The final null ends the line, so that the brackets
+  // of many merges can be drawn as one trace.
   bracket(node) {
     const [left, right] = this.children(node);
     const top = this.height(node);
@@ -70,7 +70,8 @@ class Tree {
     };
   }
 
-  // The node itself and all merges below it. A loop: recursion could exceed the call stack.
+  // Return the node and all merges below it. A loop is used, since recursion could exceed the call
+  // stack.
   mergesBelow(node) {
     const merges = [], pending = [node];
     while (pending.length) {
@@ -83,7 +84,7 @@ class Tree {
   }
 }
 
-// Leaves of a tree from left to right: the left child of each merge comes first.
+// Return the leaves of a tree from left to right: the left child of each merge comes first.
 function leafOrder(linkage) {
   const n = linkage.length + 1, starts = new Array(2 * n - 1), sizes = new Array(2 * n - 1).fill(1);
   linkage.forEach(([left, right], merge) => { sizes[n + merge] = sizes[left] + sizes[right]; });
@@ -98,7 +99,7 @@ function leafOrder(linkage) {
   return order;
 }
 
-// Lines of a tree: one trace for each colour, since a trace has a single colour.
+// Return the lines of a tree: one trace for each colour, since a trace has only one colour.
 function branchTraces(tree, labels, colours, neutralColour) {
   const clusters = tree.nodeClusters(labels);
   const lines = new Map();
@@ -115,7 +116,7 @@ function branchTraces(tree, labels, colours, neutralColour) {
   }));
 }
 
-// Number of samples of each cluster.
+// Return the number of samples of each cluster.
 function clusterSizes(labels) {
   const sizes = [];
   labels.forEach((label) => { sizes[label] = (sizes[label] || 0) + 1; });

@@ -5,12 +5,12 @@ class FeatureValues {
   constructor(data) {
     this.n = data.samples.names.length;
     this.q = data.features.names.length;
-    // Stored in single precision, relative to the centre and scale of each feature: a large common
-    // offset would leave no digits for the differences between samples.
+    // Values are stored in single precision, relative to the centre and scale of each feature, since
+    // a large common offset would leave no digits for the differences between samples.
     ({ centre: this.centre, scale: this.scale } = data.values);
     this.cells = new Float32Array(decodeBase64(data.values.cells));
-    // Means and effect sizes are computed from the values of the fit, in which a robust fit has
-    // winsorised cells and removed outlying samples.
+    // Means and effect sizes are computed from the values of the fit. A robust fit winsorises values
+    // and excludes outlying samples.
     this.fittedCells = this.cells.slice();
     const changed = new Float32Array(decodeBase64(data.values.changed.cells));
     new Uint32Array(decodeBase64(data.values.changed.positions)).forEach((at, i) => { this.fittedCells[at] = changed[i]; });
@@ -20,25 +20,28 @@ class FeatureValues {
     this.moments = Array.from({ length: this.q }, (_, j) => this.computeMoments(j));
   }
 
-  // A value relative to the centre, in units of the scale.
+  // Return a value relative to the centre, in units of the scale.
   cell(sample, feature) { return this.cells[sample * this.q + feature]; }
 
-  // A value as it was read, in double precision.
+  // Return a value as it was read, in double precision.
   value(sample, feature) { return this.unpack(this.cell(sample, feature), feature); }
 
   unpack(cell, feature) { return this.centre[feature] + this.scale[feature] * cell; }
 
-  // Deviation from the mean of the feature in standard deviations; 0 for constant features.
+  // Return the deviation from the mean of the feature in standard deviations; 0 for constant
+  // features.
   standardised(sample, feature) {
     const [mean, deviation] = this.moments[feature], cell = this.cell(sample, feature);
     const varies = deviation > 0 && !this.constant.has(feature);
-    return varies ? (cell - mean) / deviation : 0 * cell; // 0 * NaN keeps missing cells missing
+    return varies ? (cell - mean) / deviation : 0 * cell; // 0 * NaN keeps missing values missing
   }
 
-  // Standard deviation of a feature: it determines how many digits of its values are shown.
+  // Return the standard deviation of a feature, which determines how many digits of its values are
+  // shown.
   spread(feature) { return this.moments[feature][1] * this.scale[feature]; }
 
-  // Mean and standard deviation of the cells of a feature, without outlying samples.
+  // Return the mean and standard deviation of the stored values of a feature, without outlying
+  // samples.
   computeMoments(feature) {
     const observed = [];
     for (let i = 0; i < this.n; i++) {
@@ -50,8 +53,8 @@ class FeatureValues {
     return [mean, Math.sqrt(observed.reduce((sum, v) => sum + (v - mean) ** 2, 0) / count)];
   }
 
-  // Means of the clusters, and the effect size of each feature: the share of its variance that is
-  // between the clusters. The sums are those of Python for features.csv.
+  // Return the means of the clusters, and the effect size of each feature: the proportion of its
+  // variance that is between the clusters. The sums are computed as in Python for features.csv.
   separation(labels, sizes) {
     const means = sizes.map(() => new Array(this.q)), effect = new Array(this.q);
     for (let j = 0; j < this.q; j++) {
@@ -77,8 +80,9 @@ class FeatureValues {
     return { means, effect };
   }
 
-  // Silhouette widths of the samples if the tree is cut into k clusters. They are computed in
-  // Python, since the page does not hold the distances; rows start at two clusters.
+  // Return the silhouette widths of the samples if the tree is cut into k clusters. The widths are
+  // computed in Python, since the page does not contain the distances. The first row is for two
+  // clusters.
   silhouettes(k) {
     return k < 2 ? new Array(this.n).fill(0) : [...this.widths.subarray((k - 2) * this.n, (k - 1) * this.n)];
   }
