@@ -28,11 +28,12 @@ _MIN_RELATIVE_DISPERSION = 1e-16
 
 
 class GapTestSettings(NamedTuple):
-    """Settings of the gap test, which decides whether a group of samples has one or two clusters.
+    """Settings of the gap test of a group of samples.
 
-    After some of the reference data sets (simulated data without clusters), the test checks whether
-    its decision is already certain, and stops early if so. The decision is the sign of the margin
-    gap(2) - se(2) - gap(1).
+    The test simulates reference data sets, which have no clusters. At regular intervals, it can
+    check whether the decision between one and two clusters is already certain, and stop early if
+    so. The decision is the sign of the margin gap(2) - se(2) - gap(1). There are no checks if
+    `first_check` equals `n_references`.
     """
 
     linkage: int  # value of a LinkageMethod

@@ -1,4 +1,4 @@
-"""The decorator for compiled functions, which keeps type hints, Ctrl-C and a cache on disk."""
+"""The decorator for compiled functions, which adds Ctrl-C and a cache on disk to numba.njit."""
 
 from __future__ import annotations
 

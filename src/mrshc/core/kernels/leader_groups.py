@@ -20,7 +20,8 @@ from mrshc.core.kernels.jit import jit
 class VectorGroups(NamedTuple):
     """Grouped vectors, and the certificate that each vector belongs to.
 
-    Missing values are filled with a mean. `shifts` allows for the change of this mean.
+    Missing values are filled with a mean, which changes when earlier components are subtracted from
+    the data. `shifts` bounds the effect of this change, called `fill_change`, on inner products.
     """
 
     vectors: Float  # (N, n), the N vectors in rows
