@@ -29,9 +29,9 @@ class CellCorrections(NamedTuple):
 class Residual(NamedTuple):
     """The parts of a residual matrix: the centred data minus the k earlier components.
 
-    The residual is X minus `offsets`, minus scores' loadings, plus `corrections`. Missing values of
-    X are filled with the mean of the other values. The corrections replace the residuals of these
-    filled values by the mean of the other residuals.
+    Unless `orthogonal` is True, the residual is X minus `offsets`, minus scores' loadings, plus
+    `corrections`. Missing values of X are filled with the mean of the other values. The corrections
+    replace the residuals of these filled values by the mean of the other residuals.
     """
 
     X: NDArray[Any]  # (n, p), or its transpose, (p, n), if `by_columns`
@@ -39,7 +39,7 @@ class Residual(NamedTuple):
     offsets: Float  # (p,), subtracted from the columns of the data matrix
     scores: Float  # (k, n), scores of the earlier components
     loadings: Float  # (k, p), loadings of the earlier components, times their scales
-    orthogonal: bool  # if True, scores' loadings is not subtracted: u is orthogonal to `scores`
+    orthogonal: bool  # if True, nothing is subtracted; u is kept orthogonal to `scores` instead
     corrections: CellCorrections  # corrections of the entries that are missing in the data
 
 
