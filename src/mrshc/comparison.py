@@ -63,10 +63,11 @@ def compare(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Comparison:
-    """Return several clustering methods, fitted to one data set, and their scores.
+    """Fit several clustering methods to one data set, and return the models and their scores.
 
     All trees are cut into the same number of clusters, so that the scores are comparable. The true
-    classes and the informative features are used only for the scores, not for the fits.
+    classes (`truth`) and the mask of true features (`support`) are used only for the scores, not
+    for the fits.
 
     Parameters
     ----------
@@ -195,9 +196,9 @@ def _fit_and_score(
 def convert_counts_to_integers(scores: pd.DataFrame) -> pd.DataFrame:
     """Return a copy of the scores in which `n_features` and `rank` have the type Int64.
 
-    These values are missing for methods that failed, and `rank` is missing for HC. With missing
-    values, pandas stores integers as floats, and displays 20 as 20.0. The type Int64 of pandas
-    stores integers and missing values.
+    Both values are missing for methods that failed, and `rank` is missing for methods without
+    components. If a column has missing values, pandas by default stores its integers as floats, and
+    displays 20 as 20.0. The pandas type Int64 can store both integers and missing values.
 
     Parameters
     ----------
@@ -223,7 +224,7 @@ def _check_methods(methods: Any) -> None:
 
 
 def _is_method(method: Any) -> bool:
-    """Return whether a value is a tree estimator or a function that is not a class."""
+    """Return whether a value is a tree estimator, or a callable that is not a class."""
     return isinstance(method, TreeClusterer) or (callable(method) and not isinstance(method, type))
 
 

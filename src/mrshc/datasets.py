@@ -1,4 +1,4 @@
-"""Simulated data: the designs of the paper, harder variants, and data with outliers or gaps.
+"""Simulated data: the designs of the paper, and variants with outliers or missing values.
 
 The paper is Zhang and Zamar (2014). Features that distinguish the clusters are called informative;
 all other features are noise features.

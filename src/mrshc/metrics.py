@@ -1,4 +1,4 @@
-"""Scores that compare a clustering with true classes, or selected features with the true ones."""
+"""Scores that compare clusters with true classes, or selected with informative features."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def feature_recall(true_support: ArrayLike, support: ArrayLike) -> float:
     Parameters
     ----------
     true_support : array-like of bool of shape (n_features,)
-        Mask of the features that distinguish the true clusters.
+        Mask of the informative features, which distinguish the true clusters.
     support : array-like of bool of shape (n_features,)
         Mask of the selected features, such as `model.get_support()`.
 
@@ -138,7 +138,7 @@ def feature_precision(true_support: ArrayLike, support: ArrayLike) -> float:
     Parameters
     ----------
     true_support : array-like of bool of shape (n_features,)
-        Mask of the features that distinguish the true clusters.
+        Mask of the informative features, which distinguish the true clusters.
     support : array-like of bool of shape (n_features,)
         Mask of the selected features, such as `model.get_support()`.
 

@@ -190,8 +190,10 @@ def _compute_all_slopes(
 ) -> Slopes:
     """Return the slopes R'u of all columns of the residual R, with their soft threshold.
 
-    If the trace has a row t, upper bounds of the slopes are written to row t. `previous_depth`,
-    from the previous iteration, is where the search for the threshold starts.
+    `t` is the number of the iteration. Upper bounds of the slopes are written to row t of `trace`,
+    if it has such a row, so that later runs can exclude columns. The search for the threshold
+    starts from `previous_depth`, the active depth (largest slope minus threshold) of the previous
+    iteration.
     """
     slopes = multiply_transposed(residual.X, residual.by_columns, residual.offsets, u)
     # Write the trace before the earlier components are subtracted, because bounds on the slopes of
@@ -238,8 +240,9 @@ def _residual_times_screened(
 ) -> Float:
     """Return the residual matrix times a sparse vector v, computed from the columns of a screen.
 
-    `positions` are the positions of the non-zero entries of v among the columns of the screen, and
-    `weights` are these entries.
+    A screen contains copies of some columns of the data, including all columns in which v is not
+    zero. `positions` are the positions of the non-zero entries of v among the columns of the
+    screen, and `weights` are these entries.
     """
     image = multiply(screen.packed, False, screen.offsets, positions, weights)
     deflate_image(residual, screen.loadings, screen.corrections, image, positions, weights)

@@ -117,10 +117,11 @@ def find_active_depth(
     """Return the active depth, largest - delta, for the soft threshold delta of an L1 bound.
 
     At delta, the ratio of the L1 norm to the L2 norm of the soft-thresholded slopes equals the L1
-    bound. If the ratio is smaller than the bound for all positive delta, then delta is zero. The
-    depth of a slope is `largest` minus its absolute value. Only slopes of small depth affect the
-    result, so the search is first restricted to a small depth, which is doubled until it is large
-    enough.
+    bound. If the ratio is smaller than the bound for all positive delta, then delta is zero. If the
+    ratio is larger than the bound for all delta, because too many slopes are tied for the largest
+    absolute value, the active depth is zero. The depth of a slope is `largest` minus its absolute
+    value. Only slopes of small depth affect the result, so the search is first restricted to a
+    small depth, which is doubled until it is large enough.
 
     Parameters
     ----------
