@@ -142,9 +142,10 @@ def _row_minimum(row: Float) -> float:
 def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clusters: int) -> Float:
     """Return the dispersions W_k within k = 1, ..., max_clusters clusters, for any linkage.
 
-    The arguments are those of `top_dispersions`. The closest pair of clusters is merged in each
-    step, using a list of the nearest neighbour of each cluster. This order of merges is correct for
-    all linkages, including those whose merge heights may decrease (centroid and median).
+    `original` contains the distances between samples; the other arguments are those of
+    `top_dispersions`. The closest pair of clusters is merged in each step, using a list of the
+    nearest neighbour of each cluster. This order of merges is correct for all linkages, including
+    those whose merge heights may decrease (centroid and median).
     """
     distances = original.copy()
     n = distances.shape[0]

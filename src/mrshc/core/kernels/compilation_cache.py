@@ -87,8 +87,8 @@ class _FolderCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        # This object replaces the one created by numba's constructor, which is invalidated only by
-        # changes in the file that defines the function.
+        # Numba's constructor creates a cache file object that is invalidated only by changes in the
+        # file that defines the function. That object is replaced here.
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
