@@ -1,7 +1,7 @@
 """Sparse hierarchical clustering of data with many features and few samples.
 
 The package implements multi-rank sparse hierarchical clustering (MrSHC; Zhang and Zamar 2014,
-https://arxiv.org/abs/1409.0745) and the methods with which its paper compares it.
+https://arxiv.org/abs/1409.0745) and the methods that the paper compares with MrSHC.
 
 Estimators: :class:`MrSHC`, :class:`SHC`, :class:`HighVarianceHC`. Functions: :func:`compare`,
 :func:`sparse_components`, :func:`refine_features`. Modules: :mod:`mrshc.datasets`,
@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Type checkers and editors do not run `__getattr__`: they read these imports instead.
+# Type checkers and editors do not run `__getattr__`, so they need these imports.
 if TYPE_CHECKING:
     from mrshc.comparison import Comparison, MethodFailedWarning, compare
     from mrshc.estimators import (
@@ -39,8 +39,9 @@ __all__ = [
     "sparse_components",
 ]
 
-# Modules of the public names, imported at their first use: `import mrshc` must not wait for
-# pandas, numba and matplotlib, which are slow to import.
+# Public names, by the module that defines them. A module is imported when one of its names is first
+# used, so that `import mrshc` does not wait for pandas, numba and matplotlib, which are slow to
+# import.
 _NAMES_BY_MODULE = {
     "comparison": ("Comparison", "MethodFailedWarning", "compare"),
     "estimators.sparse_components": ("SparseComponents", "sparse_components"),
@@ -49,7 +50,7 @@ _NAMES_BY_MODULE = {
         *("UnsupportedClustersWarning", "refine_features"),
     ),
 }
-# Public modules, which are available as `mrshc.io` after `import mrshc`.
+# Public modules. After `import mrshc`, they are available as attributes, such as `mrshc.io`.
 _SUBMODULES = (
     "comparison",
     "datasets",
@@ -63,10 +64,14 @@ _SUBMODULES = (
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name, or a public submodule, at its first use."""
+    """Return a public object or submodule, which is imported when it is first used.
+
+    Raises AttributeError if there is no public object or submodule of that name.
+    """
     for module, names in _NAMES_BY_MODULE.items():
         if name in names:
-            # Stored, so that Python does not call this function for the name again.
+            # Store the object in the module, so that Python does not call this function for the
+            # same name again.
             globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
             return value
     if name in _SUBMODULES:
@@ -75,5 +80,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the names of the module, including those that are not imported yet."""
+    """Return the names in the module, including public names that are not imported yet."""
     return sorted({*globals(), *__all__, *_SUBMODULES})

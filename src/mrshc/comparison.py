@@ -25,12 +25,13 @@ from mrshc.metrics import (
 from mrshc.utils.sample_alignment import align_samples, column_names, row_names
 from mrshc.validation.parameters import check_integer
 
-# An estimator, or a function that makes one from the models fitted before it, by name.
+# An estimator, or a function that returns an estimator. The function is called with the models
+# fitted so far, by name.
 EstimatorOrFactory = Any | Callable[[Mapping[str, Any]], Any]
 
 
 class MethodFailedWarning(UserWarning):
-    """Warning that a method of a comparison raised an error; the other methods are fitted."""
+    """Warning that a method of a comparison raised an error. The other methods are still fitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,11 +41,11 @@ class Comparison:
     Attributes
     ----------
     models : dict of str to estimator
-        Fitted estimators by name, without those of methods that failed.
+        Fitted estimators by name. Methods that failed are not included.
     scores : pandas.DataFrame
-        One row for each method; for the columns see :func:`compare`.
+        Scores with one row for each method. The columns are described in :func:`compare`.
     errors : dict of str to Exception
-        Exceptions of the methods that failed, by name.
+        Exceptions raised by the methods that failed, by name of the method.
     """
 
     models: dict[str, Any]
@@ -62,59 +63,63 @@ def compare(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Comparison:
-    """Fit several clustering methods to one data set and score them.
+    """Fit several clustering methods to one data set, and return the models and their scores.
 
     All trees are cut into the same number of clusters, so that the scores are comparable. The true
-    classes and informative features are used for the scores only, not for the fits.
+    classes (`truth`) and the mask of true features (`support`) are used only for the scores, not
+    for the fits.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         Data, with samples in rows.
     methods : mapping of str to estimator or callable, or None, default=None
-        Estimators by name. A function takes the models fitted before it, by name, and returns an
-        estimator. Estimators must be tree estimators of this package, since the scores need
-        `cut`; in place of a pipeline, transform X first. None stands for the methods of the paper
-        [1]_: hierarchical clustering on all features (HC), :class:`~mrshc.SHC`,
-        :class:`~mrshc.MrSHC`, and clustering on as many features of highest variance as MrSHC
-        selects (HC-HMV).
+        Estimators by name. In place of an estimator, a function can be given; it is called with a
+        dict of the models fitted so far, by name, and returns an estimator. Estimators must be tree
+        estimators of this package, since the scores need their method `cut`. Pipelines are not
+        accepted; transform X first instead. None stands for the methods of the paper [1]_:
+        hierarchical clustering on all features (HC), :class:`~mrshc.SHC`, :class:`~mrshc.MrSHC`,
+        and hierarchical clustering on the features of highest variance, as many as MrSHC selects
+        (HC-HMV).
     truth : array-like of shape (n_samples,) or None, default=None
-        True class of each sample. A Series is matched by its index to that of X, and must have an
-        entry for every sample; pass its values to match by position.
+        True class of each sample. The index of a Series is matched to the index of X, and must
+        contain every sample. To match by position, pass the values of the Series.
     support : array-like of bool of shape (n_features,) or None, default=None
-        Mask of the features that distinguish the true classes. A Series is matched by its index to
+        Mask of the features that distinguish the true classes. The index of a Series is matched to
         the columns of X.
     n_clusters : int or None, default=None
         Number of clusters into which the trees are cut for the scores. None stands for the number
         of true classes.
     random_state : int, RandomState instance or None, default=None
-        Seed of the default methods; methods that are given keep their own.
+        Seed of the default methods. It has no effect if `methods` is given.
     n_jobs : int or None, default=None
-        Number of workers of the default methods.
+        Number of parallel workers of the default methods. It has no effect if `methods` is given.
 
     Returns
     -------
     Comparison
-        Fitted `models`, their `scores`, and `errors`. The columns of the scores are `n_features`
-        and `rank`; with `truth`, `cer` (classification error rate) and `purity`; with `support`,
-        `recall` and `precision` of the selected features; if a method failed, `error`.
+        The fitted `models`, their `scores`, and the `errors` of methods that failed. The columns of
+        `scores` are `n_features` (number of selected features) and `rank` (number of sparse
+        components); if `truth` is given, `cer` (classification error rate) and `purity`; if
+        `support` is given, `recall` and `precision` of the selected features; and if a method
+        failed, `error`.
 
     Raises
     ------
     ValueError
-        If an argument is invalid. Nothing is fitted then.
+        If an argument is invalid. In this case, no method is fitted.
     Exception
-        The error of the first method, if all methods fail.
+        If all methods fail. The error is that of the first method.
 
     Warns
     -----
     MethodFailedWarning
-        For each method that fails, if another one does not.
+        For each method that fails, if at least one other method does not fail.
 
     See Also
     --------
-    mrshc.metrics : The scores.
-    mrshc.methods.METHODS : Registry of the default methods.
+    mrshc.metrics : Functions that compute the scores.
+    mrshc.methods.METHODS : Registry that defines the default methods.
 
     References
     ----------
@@ -130,7 +135,7 @@ def compare(
     >>> list(result.scores.index)
     ['HC', 'SHC', 'MrSHC', 'HC-HMV']
     """
-    # All arguments are checked before the first fit, which may take long.
+    # All arguments are checked before the first fit, since a fit may take a long time.
     if methods is None:
         methods = default_methods(X, random_state=random_state, n_jobs=n_jobs)
     _check_methods(methods)
@@ -145,7 +150,8 @@ def compare(
         check_integer("n_clusters", k, low=1, high=n_samples, advice=advice)
     scorer = partial(score_model, truth=truth, support=support, n_clusters=k)
     result = _fit_and_score(X, methods, scorer=scorer)
-    # An error of all methods is most likely one of the data, which a warning would hide.
+    # If all methods fail, the cause is most likely in the data, so an error is raised rather than a
+    # warning issued.
     if not result.models:
         raise next(iter(result.errors.values()))
     for name, reason in result.errors.items():
@@ -159,22 +165,25 @@ def _fit_and_score(
     *,
     scorer: Callable[[Any], dict[str, Any]],
 ) -> Comparison:
-    """Fit all methods in their order, and collect models, scores and errors."""
+    """Return the fitted models, the scores and the errors of all methods, fitted in order.
+
+    `scorer` is called with a fitted model and returns its scores by name.
+    """
     models: dict[str, Any] = {}
     rows: dict[str, dict[str, Any]] = {}
     errors: dict[str, Exception] = {}
     for name, method in methods.items():
         try:
-            # A clone, so that the estimators of the caller remain unfitted.
+            # Fit a clone, so that the caller's estimators remain unfitted.
             estimator = clone(method) if isinstance(method, TreeClusterer) else method(models)
             model = estimator.fit(X)
             rows[name] = scorer(model)
             models[name] = model
-        # One method that fails must not discard the results of the others, which may have taken
-        # hours.
+        # If one method fails, the results of the other methods must not be lost, since fitting them
+        # may have taken hours.
         except Exception as error:
-            # A function that looks up the model of a failed method raises a KeyError, which would
-            # not tell the user the reason.
+            # A function that looks up the model of a failed method raises a KeyError. It is
+            # replaced by an error whose message states the reason.
             missing = error.args[0] if isinstance(error, KeyError) and error.args else None
             if missing in errors:
                 error = RuntimeError(f"it uses the result of {missing}, which failed")
@@ -185,10 +194,11 @@ def _fit_and_score(
 
 
 def convert_counts_to_integers(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a copy of the scores in which numbers of features and ranks are integers.
+    """Return a copy of the scores in which `n_features` and `rank` have the type Int64.
 
-    Methods that failed have no numbers, and HC has no rank: pandas then stores floats, which would
-    be displayed as 20.0. The type Int64 has missing values.
+    Both values are missing for methods that failed, and `rank` is missing for methods without
+    components. If a column has missing values, pandas by default stores its integers as floats, and
+    displays 20 as 20.0. The pandas type Int64 can store both integers and missing values.
 
     Parameters
     ----------
@@ -199,7 +209,10 @@ def convert_counts_to_integers(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _check_methods(methods: Any) -> None:
-    """Refuse anything but a mapping of names to estimators and functions."""
+    """Raise ParameterError if `methods` is not a mapping of names to estimators or functions.
+
+    An empty mapping is an error too.
+    """
     is_valid = isinstance(methods, Mapping) and methods and all(map(_is_method, methods.values()))
     if not is_valid:
         raise invalid_parameter_error(
@@ -211,12 +224,12 @@ def _check_methods(methods: Any) -> None:
 
 
 def _is_method(method: Any) -> bool:
-    """Return whether a value is a tree estimator or a function, not a class of estimators."""
+    """Return whether a value is a tree estimator, or a callable that is not a class."""
     return isinstance(method, TreeClusterer) or (callable(method) and not isinstance(method, type))
 
 
 def _check_shape(X: Any) -> tuple[int, int]:
-    """Return the shape of a table; refuse other shapes."""
+    """Return the shape of X, or raise ValueError if X does not have two dimensions."""
     shape = np.shape(X)
     if len(shape) != 2:
         raise ValueError(
@@ -227,10 +240,13 @@ def _check_shape(X: Any) -> tuple[int, int]:
 
 
 def _check_truth(truth: Any, *, n_samples: int) -> NDArray[Any] | None:
-    """Return the true classes as an array; refuse a wrong number and missing classes."""
+    """Return the true classes as an array, or None if `truth` is None.
+
+    Raises ValueError if there is not exactly one class for each sample, or a class is missing.
+    """
     if truth is None:
         return None
-    # pandas finds None and NaN among classes of any type; numpy does not.
+    # pandas.isna detects None and NaN in arrays of any type; numpy.isnan does not.
     classes = np.asarray(truth)
     if classes.shape != (n_samples,) or pd.isna(classes).any():
         raise ValueError(
@@ -242,10 +258,14 @@ def _check_truth(truth: Any, *, n_samples: int) -> NDArray[Any] | None:
 
 
 def _check_support(support: Any, *, n_features: int) -> NDArray[np.bool_] | None:
-    """Return the mask of informative features as an array; refuse other arrays."""
+    """Return the mask of informative features as an array, or None if `support` is None.
+
+    Raises ValueError if `support` is not a boolean mask with one entry for each feature.
+    """
     if support is None:
         return None
-    # Indices of features would be converted to a mask without an error, and give wrong scores.
+    # The type must be bool: an array of feature indices could be converted to a mask without an
+    # error, but would give wrong scores.
     mask = np.asarray(support)
     if mask.shape != (n_features,) or mask.dtype != bool:
         raise ValueError(
@@ -268,17 +288,17 @@ def default_methods(
     refine: bool = False,
     robust: bool = False,
 ) -> dict[str, EstimatorOrFactory]:
-    """Return the registered methods of a comparison, with common parameters.
+    """Return the methods that are compared by default, with the given parameters.
 
-    Each method gets those of the parameters that its estimator has: only SHC and MrSHC have
-    `refine`, only MrSHC has `selection` and `robust`.
+    Each method receives only those parameters that its estimator has. For example, only SHC and
+    MrSHC have `refine`, and only MrSHC has `selection` and `robust`.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         Data, of which only the shape is used.
     n_features_to_select : int, sequence of int or "auto", default="auto"
-        Number of features of the sparse methods, or candidates for it.
+        Number of features that SHC and MrSHC select, or several candidate numbers.
     linkage : str, default="complete"
         Linkage of all trees.
     metric : str, default="sqeuclidean"
@@ -286,19 +306,19 @@ def default_methods(
     random_state : int, RandomState instance or None, default=None
         Seed of the methods that draw random numbers.
     n_jobs : int or None, default=None
-        Number of workers.
+        Number of parallel workers.
     selection : str, default="silhouette"
-        Selection rule of MrSHC.
+        Rule by which MrSHC selects the rank and the number of features.
     refine : bool, default=False
-        Whether to refine the selected features.
+        Whether SHC and MrSHC refine the selected features.
     robust : bool, default=False
         Whether MrSHC is made robust against outliers.
 
     Returns
     -------
     dict of str to estimator or callable
-        Methods by label, in the order of the comparison; a value for `methods` of
-        :func:`compare`.
+        Methods by label, in the order of the comparison. The dict can be passed to :func:`compare`
+        as `methods`.
     """
     parameters = {
         "n_features_to_select": n_features_to_select,
@@ -310,7 +330,8 @@ def default_methods(
         "refine": refine,
         "robust": robust,
     }
-    # Hierarchical clustering on all features needs their number as `n_features_to_select`.
+    # For hierarchical clustering on all features, `n_features_to_select` must be the number of all
+    # features.
     n_features = _check_shape(X)[1]
     return {
         method.label: method.make_for_comparison(parameters, n_features=n_features)
@@ -324,25 +345,26 @@ def score_model(model: Any, *, truth: Any, support: Any, n_clusters: int | None)
     Parameters
     ----------
     model : fitted tree estimator
-        The model.
+        The model to score.
     truth : array-like of shape (n_samples,) or None
-        True classes; without them, `cer` and `purity` are left out.
+        True class of each sample. If it is None, `cer` and `purity` are left out.
     support : array-like of bool of shape (n_features,) or None
-        Mask of informative features; without it, `recall` and `precision` are left out.
+        Mask of the informative features. If it is None, `recall` and `precision` are left out.
     n_clusters : int or None
-        Number of clusters into which the tree is cut.
+        Number of clusters into which the tree is cut. If it is None, `cer` and `purity` are left
+        out.
 
     Returns
     -------
     dict of str to object
-        Scores by name, as in the columns of :func:`compare`.
+        Scores by name. The names are those of the columns described in :func:`compare`.
     """
     row: dict[str, Any] = {
         "n_features": model.n_features_selected_,
-        "rank": getattr(model, "rank_", None),  # only MrSHC has one
+        "rank": getattr(model, "rank_", None),  # only MrSHC has a rank
     }
-    # The tree is cut at the number of the comparison, whatever number the method has chosen:
-    # otherwise the scores would reflect that choice more than the tree.
+    # The tree is cut into `n_clusters` clusters even if the method has chosen another number.
+    # Otherwise the scores would depend more on the chosen number than on the tree.
     if truth is not None and n_clusters is not None:
         labels = model.cut(n_clusters)
         row["cer"] = classification_error_rate(truth, labels)

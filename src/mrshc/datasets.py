@@ -1,6 +1,7 @@
-"""Simulated data: the designs of the paper, harder variants of them, and contaminations.
+"""Simulated data: the designs of the paper, and variants with outliers or missing values.
 
-Features that distinguish the clusters are called informative; all others are noise.
+The paper is Zhang and Zamar (2014). Features that distinguish the clusters are called informative;
+all other features are noise features.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from sklearn.utils import check_random_state
 Noise = Literal["normal", "t3", "t5"]
 Spread = Literal["one direction", "every feature"]
 
-# Number of features in a correlated block: small enough for many independent blocks among the 450
-# noise features of the simulations. Part of the definition of the simulated data.
+# Number of features in a block of correlated features. The number is small enough that the 450
+# noise features of the simulations contain many independent blocks. Changing it would change the
+# simulated data.
 _BLOCK_SIZE = 10
 
 
@@ -30,15 +32,16 @@ class SimulatedData:
     X : ndarray of shape (n_samples, n_features)
         The data, with samples in rows.
     labels : ndarray of int of shape (n_samples,)
-        True cluster of each sample, 0, 1, ...
+        True cluster of each sample, numbered 0, 1, ...
     support : ndarray of bool of shape (n_features,)
-        Mask of the informative features.
+        Mask of the informative features, which distinguish the clusters.
     sample_names : tuple of str of length n_samples
-        C1.1, C1.2, ...: cluster and number of each sample, counted from 1.
+        Names such as "C2.7", for sample 7, which belongs to cluster 2. Samples and clusters are
+        counted from 1, and samples are counted across clusters.
     feature_names : tuple of str of length n_features
-        V1, V2, ... as in the paper.
+        The names V1, V2, ..., as in the paper.
     outlying : tuple of int
-        Indices of the samples that were made outliers.
+        Indices of the samples that :func:`with_outlying_samples` has shifted.
 
     See Also
     --------
@@ -54,32 +57,35 @@ class SimulatedData:
 
 
 def make_section2_example(random_state: Any = None, *, noise_sd: float = 0.1) -> SimulatedData:
-    """Simulate the example of section 2 of the paper.
+    """Return data simulated as in the example in section 2 of the paper.
 
-    20 samples in 4 clusters of 5, and 15 features, 4 of which are informative. V1 and V2 separate
-    clusters 1 and 4 from 2 and 3; V3 and V4 separate 1 and 2 from 3 and 4. No single component
-    separates all four clusters.
+    The data have 20 samples, in 4 clusters of 5 samples, and 15 features, V1 to V15. The features
+    V1 to V4 distinguish the clusters: V1 and V2 separate clusters 1 and 4 from clusters 2 and 3,
+    and V3 and V4 separate clusters 1 and 2 from clusters 3 and 4. No single component separates all
+    four clusters.
 
     Parameters
     ----------
     random_state : int, RandomState instance or None, default=None
-        Seed of the noise.
+        Seed of the random numbers.
     noise_sd : float, default=0.1
-        Standard deviation of the informative features around their means; that of the others is 1.
+        Standard deviation of V1 to V4 within each cluster. The standard deviation of the other
+        features is 1.
 
     Returns
     -------
     SimulatedData
-        The data and the truth.
+        The data, the true clusters and the informative features.
 
     See Also
     --------
-    make_simulation_1, make_simulation_2 : The simulation study of the paper.
+    make_simulation_1, make_simulation_2 : Data of the simulation study of the paper.
 
     Notes
     -----
-    The paper [1]_ writes N(mu, 0.1) for the informative features. This may mean a standard
-    deviation of 0.1, the default here, or a variance of 0.1, that is `noise_sd=0.316`.
+    In the paper [1]_, the distribution of the informative features is N(mu, 0.1). The number 0.1
+    may be the standard deviation, which is the default here, or the variance, which corresponds to
+    `noise_sd=0.316`.
 
     References
     ----------
@@ -96,7 +102,7 @@ def make_section2_example(random_state: Any = None, *, noise_sd: float = 0.1) ->
     first = np.array([1.0, -1.0, -1.0, 1.0])  # means of V1 and V2 in the four clusters
     second = np.array([1.0, 1.0, -1.0, -1.0])  # means of V3 and V4
     errors = _draw_noise(check_random_state(random_state), (20, 15))
-    errors[:, :4] *= noise_sd  # the informative features come first
+    errors[:, :4] *= noise_sd  # the first four features are informative
     means = np.column_stack([first, first, second, second])
     return _add_cluster_means(errors, means, sizes=[5] * 4)
 
@@ -109,30 +115,32 @@ def make_simulation_1(
     noise: Noise = "normal",
     noise_correlation: float = 0.0,
 ) -> SimulatedData:
-    """Simulate data of Simulation I of the paper.
+    """Return data simulated as in Simulation I of the paper.
 
-    60 samples in 3 clusters, and 500 features, 50 of which are informative. The clusters have the
-    means 0, mu and -mu in every informative feature, so that one component separates them.
+    By default, the data have 60 samples in 3 clusters. They have 500 features, and the first 50
+    features distinguish the clusters (informative features). In each informative feature, the
+    cluster means are 0, mu and -mu, so one component separates all clusters.
 
     Parameters
     ----------
     random_state : int, RandomState instance or None, default=None
-        Seed of the noise.
+        Seed of the random numbers.
     mu : float, default=1.0
-        Distance between neighbouring cluster means in each informative feature, in multiples of
-        the standard deviation of the noise.
+        Distance between neighbouring cluster means in each informative feature. The standard
+        deviation of all features within clusters is 1.
     sizes : sequence of int, default=(20, 20, 20)
         Number of samples in each of the three clusters.
     noise : {"normal", "t3", "t5"}, default="normal"
-        Distribution of the noise: normal, or Student's t with 3 or 5 degrees of freedom, scaled to
-        the variance 1 so that only the tails differ.
+        Distribution of all features around the cluster means: normal, or Student's t with 3 or 5
+        degrees of freedom. The t distributions are scaled to variance 1.
     noise_correlation : float in [0, 1), default=0.0
-        Correlation between the features that are not informative, within blocks of ten features.
+        Correlation between features that are not informative and belong to the same block of ten
+        features. Features of different blocks are independent.
 
     Returns
     -------
     SimulatedData
-        The data and the truth.
+        The data, the true clusters and the informative features.
 
     See Also
     --------
@@ -141,8 +149,8 @@ def make_simulation_1(
 
     Notes
     -----
-    The defaults of `sizes`, `noise` and `noise_correlation` are those of the paper [1]_. Other
-    values are variants that the paper does not contain.
+    The default values of `sizes`, `noise` and `noise_correlation` are those of the paper [1]_. The
+    paper does not consider other values.
 
     References
     ----------
@@ -156,7 +164,7 @@ def make_simulation_1(
     >>> data.X.shape, int(data.support.sum())
     ((60, 500), 50)
     """
-    # The same means in all 50 informative features, as in the paper.
+    # As in the paper, the cluster means are the same in all 50 informative features.
     means = np.repeat([[0.0], [mu], [-mu]], 50, axis=1)
     rng = check_random_state(random_state)
     errors = _draw_noise(
@@ -174,41 +182,43 @@ def make_simulation_2(
     noise: Noise = "normal",
     noise_correlation: float = 0.0,
 ) -> SimulatedData:
-    """Simulate data of Simulation II of the paper.
+    """Return data simulated as in Simulation II of the paper.
 
-    80 samples in 4 clusters, and 500 features, two sets of 25 of which are informative. The sets
-    separate different clusters, so that two components are needed to separate all of them.
+    By default, the data have 80 samples in 4 clusters. They have 500 features, and the first 50
+    features distinguish the clusters (informative features). Features 1 to 25 and features 26 to 50
+    separate different clusters, so two components are needed to separate all clusters.
 
     Parameters
     ----------
     random_state : int, RandomState instance or None, default=None
-        Seed of the noise.
+        Seed of the random numbers.
     mu : float, default=1.0
-        Scale of the cluster means: mu, -1.5 mu, 0 and 0 in the first set of informative features,
-        mu, 0, -mu and 0 in the second.
+        Scale of the cluster means. The means of the four clusters are mu, -1.5 mu, 0 and 0 in
+        features 1 to 25, and mu, 0, -mu and 0 in features 26 to 50.
     informative_sd : float, default=1.0
-        Standard deviation of the informative features around their means.
+        Standard deviation of the informative features within clusters.
     sizes : sequence of int, default=(20, 20, 20, 20)
         Number of samples in each of the four clusters.
     noise : {"normal", "t3", "t5"}, default="normal"
-        Distribution of the noise, as in :func:`make_simulation_1`.
+        Distribution of all features around the cluster means, as in :func:`make_simulation_1`.
     noise_correlation : float in [0, 1), default=0.0
-        Correlation between the features that are not informative, within blocks of ten features.
+        Correlation between features that are not informative and belong to the same block of ten
+        features. Features of different blocks are independent.
 
     Returns
     -------
     SimulatedData
-        The data and the truth.
+        The data, the true clusters and the informative features.
 
     See Also
     --------
-    make_simulation_1 : A design in which one component separates the clusters.
+    make_simulation_1 : A design in which one component separates all clusters.
 
     Notes
     -----
-    The paper [1]_ writes N(mu, 0.1) for the informative features, that is a standard deviation of
-    0.1, or of 0.316 if 0.1 is a variance. Only a standard deviation of 1 agrees with its tables,
-    which is why it is the default.
+    In the paper [1]_, the distribution of the informative features is N(mu, 0.1), which means a
+    standard deviation of 0.1, or of 0.316 if 0.1 is the variance. However, only a standard
+    deviation of 1 reproduces the tables of the paper, so 1 is the default of `informative_sd`.
 
     References
     ----------
@@ -222,7 +232,8 @@ def make_simulation_2(
     >>> data.X.shape, int(data.support.sum())
     ((80, 500), 50)
     """
-    # Each set of 25 features leaves two clusters at the same mean: the second separates others.
+    # Each set of 25 features has the same mean in two of the clusters. The two clusters with equal
+    # means in one set differ in the other set.
     first = np.repeat([[mu], [-1.5 * mu], [0.0], [0.0]], 25, axis=1)
     second = np.repeat([[mu], [0.0], [-mu], [0.0]], 25, axis=1)
     rng = check_random_state(random_state)
@@ -240,29 +251,29 @@ def make_noise(
     n_features: int = 500,
     noise: Noise = "normal",
 ) -> SimulatedData:
-    """Simulate data without clusters.
+    """Return simulated data without clusters.
 
-    All samples have the same label, and no feature is informative.
+    All samples have the label 0, and no feature is informative.
 
     Parameters
     ----------
     random_state : int, RandomState instance or None, default=None
-        Seed of the noise.
+        Seed of the random numbers.
     n_samples : int, default=60
         Number of samples.
     n_features : int, default=500
         Number of features.
     noise : {"normal", "t3", "t5"}, default="normal"
-        Distribution of the noise, as in :func:`make_simulation_1`.
+        Distribution of the features, as in :func:`make_simulation_1`.
 
     Returns
     -------
     SimulatedData
-        The data and the truth.
+        The data, with labels that are all 0 and a mask of informative features that is all False.
 
     See Also
     --------
-    make_simulation_1, make_simulation_2 : Data with clusters, of the same size by default.
+    make_simulation_1, make_simulation_2 : Data with clusters.
 
     Examples
     --------
@@ -277,27 +288,32 @@ def make_noise(
 def with_missing_cells(
     data: SimulatedData, random_state: Any = None, *, share: float
 ) -> SimulatedData:
-    """Return a copy of the data in which random cells are missing (NaN).
+    """Return a copy of the data in which random values are replaced by NaN (missing values).
 
-    Every cell is missing with the same probability, independently of its value and of other cells.
+    Each value is replaced with the same probability, independently of the values.
 
     Parameters
     ----------
     data : SimulatedData
-        The data; not changed.
+        The data, which are not changed.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of cells.
+        Seed for the choice of the values that are replaced.
     share : float in [0, 1)
-        Probability of a cell to be missing.
+        Probability that a value is replaced.
 
     Returns
     -------
     SimulatedData
-        The same data with missing cells.
+        A copy of the data with missing values.
+
+    Raises
+    ------
+    ValueError
+        If `share` is not in [0, 1).
 
     See Also
     --------
-    with_outlying_cells : Replace random cells by outliers.
+    with_outlying_cells : Replace random values by outliers.
 
     Examples
     --------
@@ -315,27 +331,34 @@ def with_missing_cells(
 def with_outlying_cells(
     data: SimulatedData, random_state: Any = None, *, share: float, sd: float
 ) -> SimulatedData:
-    """Return a copy of the data in which random cells are replaced by outliers.
+    """Return a copy of the data in which random values are replaced by outliers.
+
+    Each value is replaced with the same probability, independently of the values.
 
     Parameters
     ----------
     data : SimulatedData
-        The data; not changed.
+        The data, which are not changed.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of cells and of their values.
+        Seed for the choice of the values that are replaced, and for the outliers.
     share : float in [0, 1)
-        Probability of a cell to be replaced.
+        Probability that a value is replaced.
     sd : float
-        Standard deviation of the outliers, which are normal with mean 0.
+        Standard deviation of the outliers, which are normally distributed with mean 0.
 
     Returns
     -------
     SimulatedData
-        The same data with outlying cells.
+        A copy of the data with outliers.
+
+    Raises
+    ------
+    ValueError
+        If `share` is not in [0, 1).
 
     See Also
     --------
-    with_outlying_samples : Shift whole samples.
+    with_outlying_samples : Shift all values of random samples.
 
     Examples
     --------
@@ -347,7 +370,8 @@ def with_outlying_cells(
     _check_share(share)
     rng = check_random_state(random_state)
     is_outlying = rng.uniform(size=data.X.shape) < share
-    # Values are drawn for all cells, so that they do not depend on the number of replaced ones.
+    # An outlier is drawn for every value of X, so that the outliers do not depend on which values
+    # are replaced.
     return replace(data, X=np.where(is_outlying, rng.normal(0.0, sd, size=data.X.shape), data.X))
 
 
@@ -364,25 +388,32 @@ def with_outlying_samples(
     Parameters
     ----------
     data : SimulatedData
-        The data; not changed.
+        The data, which are not changed.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of samples and of their directions.
+        Seed for the choice of the samples and of the directions.
     share : float in [0, 1)
-        Proportion of samples to shift; their number is rounded.
+        Proportion of samples that are shifted. The number of samples is rounded to an integer.
     shift : float
-        Size of the shift, see `spread`.
+        Size of the shift, as defined by `spread`.
     spread : {"one direction", "every feature"}, default="one direction"
-        "one direction": `shift` is the Euclidean norm of the shift of a sample. "every feature":
-        `shift` is added to, or subtracted from, every feature of a sample.
+        Distribution of the direction. With "one direction", the direction is uniform on the sphere,
+        and `shift` is the Euclidean norm of the shift. With "every feature", `shift` is either
+        added to or subtracted from each feature, at random.
 
     Returns
     -------
     SimulatedData
-        The same data with outlying samples, whose indices are in `outlying`.
+        A copy of the data with shifted samples. The attribute `outlying` contains the indices of
+        the shifted samples.
+
+    Raises
+    ------
+    ValueError
+        If `share` is not in [0, 1), or `spread` is not one of the allowed values.
 
     See Also
     --------
-    with_outlying_cells : Replace random cells by outliers.
+    with_outlying_cells : Replace random values by outliers.
 
     Examples
     --------
@@ -398,19 +429,20 @@ def with_outlying_samples(
     rng = check_random_state(random_state)
     n, p = data.X.shape
     rows = np.sort(rng.choice(n, size=round(share * n), replace=False))
-    # Normal vectors have no preferred direction; their signs are random signs.
+    # The direction of a vector of independent normal values is uniformly distributed, and the signs
+    # of the values are random.
     directions = rng.normal(size=(rows.size, p))
     if spread == "every feature":
         directions = np.sign(directions)
     else:
         directions /= np.linalg.norm(directions, axis=1)[:, None]
-    X = data.X.copy()  # the data of the caller must not change
+    X = data.X.copy()  # the caller's data must not change
     X[rows] += shift * directions
     return replace(data, X=X, outlying=tuple(rows.tolist()))
 
 
 def _check_share(share: float) -> None:
-    """Refuse a value that is not a proportion below one."""
+    """Raise ValueError if `share` is not in [0, 1)."""
     if not 0 <= share < 1:
         raise ValueError(
             f"share must be in [0, 1), got {share!r}. Give a proportion, such as 0.05 for 5 %."
@@ -425,9 +457,12 @@ def _draw_noise(
     correlation: float = 0.0,
     n_independent: int = 0,
 ) -> NDArray[np.float64]:
-    """Return noise of variance 1, of the given shape.
+    """Return random values with mean 0 and variance 1, of shape (n_samples, n_features).
 
-    Features after the first `n_independent` are correlated within blocks of ten.
+    The first `n_independent` features are independent of all other features. The other features are
+    divided into blocks of ten; within a block, each pair of features has the given correlation.
+
+    Raises ValueError if `noise` is not a known distribution, or `correlation` is not in [0, 1).
     """
     if noise not in get_args(Noise):
         raise ValueError(
@@ -443,12 +478,13 @@ def _draw_noise(
         errors = rng.normal(size=shape)
     else:
         degrees_of_freedom = int(noise[1:])
-        # Student's t has the variance d / (d - 2) with d degrees of freedom.
+        # Student's t distribution with d degrees of freedom has the variance d / (d - 2).
         scale = np.sqrt(degrees_of_freedom / (degrees_of_freedom - 2))
         errors = rng.standard_t(degrees_of_freedom, size=shape) / scale
     if correlation > 0:
-        # A factor shared by the features of a block: variances remain 1, correlations are equal.
-        # The number of blocks is rounded up; the last one may be incomplete.
+        # A normal factor is added to all features of a block, and the features are scaled such that
+        # their variances remain 1. The number of blocks is rounded up, so the last block may have
+        # fewer features.
         n_blocks = -(-(p - n_independent) // _BLOCK_SIZE)
         factors = rng.normal(size=(n, n_blocks))
         shared = np.repeat(factors, _BLOCK_SIZE, axis=1)[:, : p - n_independent]
@@ -460,23 +496,30 @@ def _draw_noise(
 def _add_cluster_means(
     errors: NDArray[np.float64], means: NDArray[np.float64], *, sizes: Sequence[int]
 ) -> SimulatedData:
-    """Return the data of clusters with given means.
+    """Return simulated data: noise plus the cluster means of the informative features.
 
     Parameters
     ----------
     errors : array of shape (n_samples, n_features)
-        Noise; not changed.
+        Noise with mean 0. The array is not changed.
     means : array of shape (n_clusters, n_informative)
-        Means of the first features in each cluster; the others have the mean 0.
+        Mean of each informative feature in each cluster. The first n_informative features are
+        informative; the other features have mean 0.
     sizes : sequence of int of length n_clusters
         Number of samples in each cluster.
+
+    Raises
+    ------
+    ValueError
+        If the length of `sizes` is not the number of clusters.
     """
     if len(sizes) != len(means):
         raise ValueError(
             f"sizes must hold {len(means)} numbers, one for each cluster, got {len(sizes)}. This "
             "design has a fixed number of clusters."
         )
-    # Samples of a cluster are adjacent: names and tables are easier to read than in random order.
+    # The samples of a cluster are adjacent, because names and tables are then easier to read than
+    # in random order.
     labels = np.repeat(np.arange(len(sizes)), sizes)
     n_features = errors.shape[1]
     support = np.arange(n_features) < means.shape[1]

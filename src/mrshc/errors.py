@@ -1,9 +1,9 @@
-"""Errors of the library, and messages that name its parameters.
+"""Errors of the library, and messages that mention parameters.
 
-The library names parameters as Python code does: `n_clusters`, `in_memory=False`. An application
-has other names for them, such as the options of a command line. A :class:`Sentence` therefore keeps
-the parameters that it names, so that an application can render it with its own names without
-searching the text.
+In messages of the library, parameters have their names in Python, such as `n_clusters` or
+`in_memory=False`. In an application, the same parameters may have other names, such as the options
+of a command line. A :class:`Sentence` is a message that stores the parameters that it mentions, so
+an application can replace their names without searching the text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter that a message names.
+    """A parameter that is mentioned in a message.
 
     Parameters
     ----------
@@ -31,16 +31,17 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Setting(Parameter):
-    """A parameter with a value, rendered as in a call.
+    """A parameter with a value, shown in a message as in a Python call.
 
     Parameters
     ----------
     name : str
         Name of the parameter in Python.
     value : object
-        Its value; ``...`` stands for any value.
-    of : str, default=""
-        Name of the class that takes the parameter, if the message has to name it.
+        Value of the parameter. The value ``...`` stands for any value.
+    class_name : str, default=""
+        Name of the class that has the parameter. If it is empty, the message does not mention the
+        class.
 
     Examples
     --------
@@ -60,7 +61,7 @@ class Setting(Parameter):
 
 @dataclass(frozen=True, slots=True)
 class PythonOnly:
-    """A part of a message that applies to Python code only; applications leave it out.
+    """Text in a message that applies only to Python code. Applications leave it out.
 
     Parameters
     ----------
@@ -74,31 +75,35 @@ class PythonOnly:
         return self.text
 
 
-# A function that returns the name of a parameter, alone or with a value, in an application.
+# A function that takes a `Parameter` or `Setting` and returns the text by which an application
+# refers to the parameter.
 ParameterNaming = Callable[[Parameter], str]
 
 
 class Sentence(str):
-    """A message that names parameters. Its text has their names in Python.
+    """A message that mentions parameters.
+
+    As a string, the message contains the Python names of the parameters. The method `reword`
+    returns the message with other names.
 
     Parameters
     ----------
     template : str
-        The message, with fields as in `str.format`.
+        The message, with replacement fields as in `str.format`.
     **fields
-        Values of the fields. Those of type `Parameter`, `Setting`, `PythonOnly`, `Sentence` and
-        exceptions are rendered again by :meth:`reword`.
+        Values of the replacement fields. :meth:`reword` renders values of the types `Parameter`,
+        `Setting`, `PythonOnly` and `Sentence`, and exceptions, with the names of an application.
 
     Attributes
     ----------
     template : str
-        As given.
+        The argument `template`.
     fields : dict
-        As given.
+        Values of the replacement fields, by name.
 
     See Also
     --------
-    worded : The same for a text or an exception that may or may not hold a `Sentence`.
+    mrshc.errors.reword : The same for any text or exception.
 
     Examples
     --------
@@ -116,64 +121,73 @@ class Sentence(str):
     fields: dict[str, Any]
 
     def __new__(cls, template: str, **fields: Any) -> Self:
-        """Render the text with the names of parameters in Python."""
-        # An empty field at the end, such as advice that is not given, leaves a trailing blank.
+        """Return the message as a string with the Python names of the parameters."""
+        # If the last field is empty, for example because there is no advice, a trailing blank
+        # remains, which is removed.
         self = super().__new__(cls, template.format(**fields).rstrip())
         self.template, self.fields = template, fields
         return self
 
     def reword(self, naming: ParameterNaming) -> str:
-        """Return the text with the parameter names of an application.
+        """Return the message with the parameter names of an application.
 
         Parameters
         ----------
         naming : callable
-            Takes a `Parameter` or `Setting` and returns its name in the application.
+            Function that takes a `Parameter` or `Setting` and returns its name in the application.
         """
         fields = {name: _render_field(field, naming) for name, field in self.fields.items()}
         return self.template.format(**fields).rstrip()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A string is pickled by its text alone, which would lose template and fields.
+        # By default, only the text of a string is pickled, so the template and the fields would be
+        # lost.
         return _from_template, (type(self), self.template, self.fields)
 
 
 def _from_template(cls: Callable[..., Any], template: str, fields: dict[str, Any]) -> Any:
-    """Return a sentence or an error, as unpickling needs it: pickle passes no keywords."""
+    """Return cls(template, **fields), a message or an error.
+
+    Pickle needs this function, because it calls functions with positional arguments only.
+    """
     return cls(template, **fields)
 
 
 def _render_field(field: Any, naming: ParameterNaming) -> Any:
-    """Return the value of a field with the parameter names of an application."""
+    """Return the value of a replacement field with the parameter names of an application.
+
+    `naming` takes a `Parameter` or `Setting` and returns its name in the application.
+    """
     if isinstance(field, Parameter):
         return naming(field)
     if isinstance(field, PythonOnly):
         return ""
-    # Messages may contain messages, and errors with messages.
+    # The value of a field may itself be a message, or an error with a message.
     return reword(field, naming) if isinstance(field, str | BaseException) else field
 
 
 def reword(text: str | BaseException, naming: ParameterNaming) -> str:
-    """Return a message, or that of an error, with the parameter names of an application.
+    """Return a message, or the message of an error, with the parameter names of an application.
 
     Parameters
     ----------
     text : str or BaseException
-        The message. Plain text, and errors without a `Sentence`, are returned as they are.
+        The message or the error.
     naming : callable
-        Takes a `Parameter` or `Setting` and returns its name in the application.
+        Function that takes a `Parameter` or `Setting` and returns its name in the application.
 
     Returns
     -------
     str
-        The text.
+        The message. Names are replaced only if the message is a `Sentence`; any other message is
+        returned unchanged.
 
     Examples
     --------
     >>> from mrshc.errors import invalid_parameter_error, reword
     >>> error = invalid_parameter_error("rank", 0, allowed="be at least 1")
-    >>> reword(error, lambda parameter: parameter.name.upper())
-    'RANK must be at least 1, got 0.'
+    >>> reword(error, lambda parameter: f"--{parameter.name}")
+    '--rank must be at least 1, got 0.'
     """
     if isinstance(text, BaseException):
         message = text.args[0] if len(text.args) == 1 else None
@@ -184,8 +198,8 @@ def reword(text: str | BaseException, naming: ParameterNaming) -> str:
 class UserError(ValueError):
     """An error that the user can correct, such as an unsuitable value or file.
 
-    The message says what was expected, what was given and what to do. It is a string, or a
-    :class:`Sentence` if it names parameters.
+    The message states what was expected, what was given and how to correct the error. The message
+    is a string, or a :class:`Sentence` if it mentions parameters.
     """
 
 
@@ -195,31 +209,31 @@ class ParameterError(UserError):
     Parameters
     ----------
     template : str
-        The message, with fields as in `str.format`. `{value}`, `{allowed}` and `{advice}` are
-        fields too.
+        The message, with replacement fields as in `str.format`. The fields may include `{value}`,
+        `{allowed}` and `{advice}`.
     value : object, default=None
         The value that was given.
     allowed : str, default=""
         Requirement, as a verb phrase after "must", such as "be a whole number in [1, 5]".
     advice : str, default=""
-        A sentence that tells the user what to do.
+        A sentence that explains how to correct the error.
     **fields
-        Values of the other fields; parameters are of type `Parameter` or `Setting`.
+        Values of the other fields. A parameter is given as a `Parameter` or `Setting`.
 
     Attributes
     ----------
     parameters : tuple of str
-        Names of the parameters, in the order of the fields.
+        Names of the parameters, in the order of `fields`.
     value : object
-        As given.
+        The value that was given.
     allowed : str
-        As given.
+        The argument `allowed`.
     advice : str
-        As given.
+        The argument `advice`.
 
     See Also
     --------
-    invalid_parameter_error : Make the error of one parameter in the usual wording.
+    invalid_parameter_error : Return an error with a standard message for one parameter.
 
     Examples
     --------
@@ -241,8 +255,8 @@ class ParameterError(UserError):
         advice: str = "",
         **fields: Any,
     ) -> None:
-        # `value`, `allowed` and `advice` are included, since the template may use them and an
-        # unpickled copy is made from the template and all fields.
+        # The fields include `value`, `allowed` and `advice`, because the template may use them, and
+        # because unpickling creates the error from the template and the fields.
         self._fields = {"value": value, "allowed": allowed, "advice": advice, **fields}
         super().__init__(Sentence(template, **self._fields))
         self._template = template
@@ -252,15 +266,15 @@ class ParameterError(UserError):
         self.advice = advice
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions are pickled by their arguments, which would lose the attributes of an error
-        # that is raised in a worker process.
+        # By default, only the message of an exception is pickled. An error that is raised in a
+        # worker process would then lose its attributes.
         return _from_template, (type(self), self._template, self._fields)
 
 
 def invalid_parameter_error(
     name: str, value: Any, *, allowed: str, advice: str = ""
 ) -> ParameterError:
-    """Return the error of a parameter with an invalid value.
+    """Return, without raising it, the error for a parameter with an invalid value.
 
     Parameters
     ----------
@@ -271,19 +285,18 @@ def invalid_parameter_error(
     allowed : str
         Requirement, as a verb phrase after "must", such as "be in [0, 1]".
     advice : str, default=""
-        A sentence that tells the user what to do.
+        A sentence that explains how to correct the error.
 
     Returns
     -------
     ParameterError
-        The error, not raised.
+        The error.
 
     Examples
     --------
     >>> from mrshc.errors import invalid_parameter_error
-    >>> allowed = "be a whole number at least 1"
-    >>> print(invalid_parameter_error("rank", 0, allowed=allowed, advice="Try 1."))
-    rank must be a whole number at least 1, got 0. Try 1.
+    >>> print(invalid_parameter_error("rank", 0, allowed="be at least 1", advice="Try 1."))
+    rank must be at least 1, got 0. Try 1.
     """
     return ParameterError(
         "{parameter} must {allowed}, got {value!r}. {advice}",
@@ -295,7 +308,7 @@ def invalid_parameter_error(
 
 
 def format_error(error: BaseException) -> str:
-    """Return the class and the message of an error, for tables of results.
+    """Return the class and the message of an error as text, for tables of results.
 
     Parameters
     ----------
@@ -305,8 +318,8 @@ def format_error(error: BaseException) -> str:
     Returns
     -------
     str
-        The class is the nearest one that this package does not define: readers of a table need not
-        know the classes of this package.
+        The class name and the message. If the class is defined in this package, which readers of a
+        table need not know, the name of its nearest base class outside this package is used.
 
     Examples
     --------
@@ -319,7 +332,7 @@ def format_error(error: BaseException) -> str:
 
 
 class ResourceLostError(OSError):
-    """A resource outside this process, such as a cluster of workers, is no longer available.
+    """A resource outside this process, such as a compute cluster, is no longer available.
 
-    The message says which one, and what to do.
+    The message states which resource is not available, and what the user can do.
     """

@@ -1,10 +1,10 @@
 """Export of trees and data to the file formats of other programs.
 
-All functions return text, which the caller writes to a file, encoded as UTF-8. Tabs and line breaks
-in names are replaced by blanks. In tables (GCT, CDT), names and annotations that a spreadsheet
-would interpret as a formula are preceded by an apostrophe, see
-:func:`mrshc.utils.text_cleaning.guard_formula`; :func:`mrshc.io.read_table` removes it from GCT
-files.
+The functions return text, which the caller writes to files in UTF-8. Tabs and line breaks in names
+are replaced by blanks. In tables (GCT and CDT files), an apostrophe is put in front of each name or
+annotation that a spreadsheet would interpret as a formula
+(:func:`mrshc.utils.text_cleaning.guard_formula`). When GCT files are read,
+:func:`mrshc.io.read_table` removes the apostrophe.
 """
 
 from __future__ import annotations
@@ -23,42 +23,45 @@ from mrshc.utils.text_cleaning import guard_formula
 
 __all__ = ["TreeViewFiles", "gct", "newick", "treeview"]
 
-# Names that Newick files may hold without quotes. Underscores are excluded, since readers replace
-# them by blanks in names without quotes.
+# Names that may be written to Newick files without quotes. Names with underscores are not included,
+# since programs that read Newick files replace underscores in unquoted names by blanks.
 _UNQUOTED_NAME = re.compile(r"[A-Za-z0-9.+-]+")
-# Heights of 1 - correlation may leave [0, 2] by up to this much through rounding. Correlations over
-# a million samples have smaller errors. Not tuned: larger deviations indicate other distances.
+# Heights of the form 1 - correlation are between 0 and 2, but rounding may move them outside this
+# interval by up to this amount. The rounding error of a correlation is smaller even for a million
+# samples. The value has not been tuned. Heights that deviate more are not of the form 1 -
+# correlation.
 _ROUNDING = 1e-9
 
 
 def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
-    """Return a tree in Newick format, which programs for phylogenetic trees read.
+    """Return a tree in Newick format, which programs for phylogenetic trees can read.
 
-    The length of a branch is the difference of the heights of its ends, so that all leaves have the
-    same distance from the root. With linkages that are not monotone (centroid, median), lengths may
-    be negative.
+    The length of a branch is the difference between the heights of its two ends, so all leaves have
+    the same distance from the root. With centroid and median linkage, a branch length may be
+    negative, because a merge may be lower than an earlier merge.
 
     Parameters
     ----------
     linkage_matrix : array-like of shape (n_samples - 1, 4)
         Tree in scipy's format, such as the attribute `linkage_matrix_` of an estimator.
     names : sequence of length n_samples
-        Names of the samples. Names with other characters than letters, digits, ".", "+" and "-" are
-        quoted.
+        Names of the samples. A name is quoted unless it consists of ASCII letters, digits, ".", "+"
+        and "-".
 
     Returns
     -------
     str
-        The tree, in one line without a line break. Lengths have 12 significant digits.
+        The tree [1]_ as one line, without a line break at the end. Branch lengths have 12
+        significant digits.
 
     Raises
     ------
     ValueError
-        If the linkage matrix is not a tree with as many leaves as there are names.
+        If the linkage matrix is not a tree, or the number of its leaves is not the number of names.
 
     See Also
     --------
-    treeview : Trees and data for Java TreeView.
+    treeview : Return trees and data in the format of Java TreeView.
 
     References
     ----------
@@ -76,8 +79,8 @@ def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
     children = merges[:, :2].astype(np.intp)
     heights = np.append(np.zeros(n), merges[:, 2])
     parts: list[str] = []
-    # A stack of nodes and text to be written, in place of recursion: the depth of a tree may exceed
-    # Python's recursion limit.
+    # A stack of nodes and texts that remain to be written is used instead of recursion, since the
+    # depth of a tree may exceed Python's recursion limit.
     stack: list[int | str] = [";", 2 * n - 2]
     while stack:
         item = stack.pop()
@@ -87,7 +90,7 @@ def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
             parts.append(_quote_name(str(names[item])))
         else:
             left, right = children[item - n]
-            # In reverse order, since the last item is taken first.
+            # The items are added in reverse order, since the last item is taken first.
             stack += [")", _format_branch(heights, item, right), int(right), ","]
             stack += [_format_branch(heights, item, left), int(left), "("]
     return "".join(parts)
@@ -102,16 +105,16 @@ def gct(
     feature_annotations: Mapping[str, Sequence[Any]] | None = None,
     sample_annotations: Mapping[str, Sequence[Any]] | None = None,
 ) -> str:
-    r"""Return data in the GCT format, which GenePattern, GSEA and Morpheus read.
+    r"""Return data in GCT format, which GenePattern [1]_, GSEA and Morpheus can read.
 
-    The version of the format is 1.3 if there are annotations, otherwise 1.2. Values are written
-    with all their digits, so that reading them returns the same numbers.
+    The format version is 1.3 if there are annotations, otherwise 1.2. Values are written with all
+    their digits, so reading the file returns exactly the same numbers.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Data, with samples in rows; NaN for missing values. In the file, samples are in columns, as
-        the format requires.
+        Data, with samples in rows; NaN for missing values. In the returned text, samples are in
+        columns, as the format requires.
     feature_names : sequence of length n_features
         Names of the features. Many programs require unique names.
     sample_names : sequence of length n_samples
@@ -119,24 +122,27 @@ def gct(
     descriptions : sequence of length n_features or None, default=None
         Description of each feature.
     feature_annotations : mapping of str to sequences of length n_features or None, default=None
-        Annotations of the features, such as their weights in a fit.
+        Annotations of the features, such as their loadings. The keys are the names of the
+        annotations.
     sample_annotations : mapping of str to sequences of length n_samples or None, default=None
-        Annotations of the samples, such as their clusters.
+        Annotations of the samples, such as their clusters. The keys are the names of the
+        annotations.
 
     Returns
     -------
     str
-        Text of the file. A missing value is "NaN", an empty name or annotation "na".
+        Text of the file. Missing values are written as "NaN", and empty names and annotations as
+        "na".
 
     Raises
     ------
     ValueError
-        If the lengths do not agree, X holds infinite values, or there are descriptions and also an
-        annotation with the name "Description".
+        If the length of an argument does not match the shape of X, if X contains infinite values,
+        or if `descriptions` are given and a feature annotation is named "Description".
 
     See Also
     --------
-    mrshc.io.read_table : Read GCT and other files.
+    mrshc.io.read_table : Read a table from a GCT file or another file.
 
     References
     ----------
@@ -182,7 +188,8 @@ def gct(
         preamble = ["#1.2", f"{p}\t{n}"]
     keys = [key for key, _ in columns]
     header = ["id" if is_annotated else "Name", *keys, *map(format_gct_cell, sample_names)]
-    # Each row is joined at once: a list of all cells would take twenty times the memory.
+    # Each row is joined to one string immediately, since a list of all entries of the table would
+    # take twenty times the memory.
     lines = [*preamble, "\t".join(header)]
     lines += ["\t".join([key, *["na"] * len(keys), *cells]) for key, cells in rows]
     for j, name in enumerate(feature_names):
@@ -193,20 +200,22 @@ def gct(
 
 @dataclass(frozen=True, kw_only=True)
 class TreeViewFiles:
-    """Texts of the files that Java TreeView reads, which have the same name but for the suffix.
+    """Texts of the files that Java TreeView reads.
+
+    The texts must be written to files that have the same name and the suffixes .cdt, .gtr and .atr.
 
     Attributes
     ----------
     cdt : str
-        The data, in the order of the trees.
+        The data, with samples and features in the order of the leaves of their trees.
     gtr : str or None
-        The tree of the features, if there is one.
+        The tree of the features, or None if there is no such tree.
     atr : str or None
-        The tree of the samples, if there is one.
+        The tree of the samples, or None if there is no such tree.
 
     See Also
     --------
-    treeview : Make these texts.
+    treeview : Return these texts.
     """
 
     cdt: str
@@ -222,22 +231,22 @@ def treeview(
     sample_names: Sequence[Any],
     feature_names: Sequence[Any],
 ) -> TreeViewFiles:
-    r"""Return data and trees in the format of Cluster 3.0 and Java TreeView.
+    r"""Return data and trees in the format of Cluster 3.0 [2]_ and Java TreeView [3]_.
 
-    Samples, and features, with a tree are in the order of its leaves; those without a tree are in
-    the order of X.
+    Samples are sorted in the order of the leaves of the sample tree, or kept in the order of X if
+    there is no sample tree. The same holds for features and the feature tree.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Data, with samples in rows; usually of the selected features only. NaN becomes an empty
-        cell.
+        Data, with samples in rows, usually restricted to the selected features. NaN is written as
+        an empty entry.
     sample_tree : array-like of shape (n_samples - 1, 4) or None
         Tree of the samples in scipy's format, such as the attribute `linkage_matrix_` of an
-        estimator; None for no tree.
+        estimator; None for no tree. The tree is ignored if there is only one sample.
     feature_tree : array-like of shape (n_features - 1, 4) or None
-        Tree of the features in scipy's format, with heights of 1 - correlation; None for no tree.
-        It is ignored if there is only one feature.
+        Tree of the features in scipy's format, whose heights are 1 - correlation; None for no tree.
+        The tree is ignored if there is only one feature.
     sample_names : sequence of length n_samples
         Names of the samples.
     feature_names : sequence of length n_features
@@ -246,26 +255,27 @@ def treeview(
     Returns
     -------
     TreeViewFiles
-        The texts of the three files.
+        The texts of the files: the data, the feature tree and the sample tree.
 
     Raises
     ------
     ValueError
-        If the shapes do not agree, a matrix is not a tree, X holds infinite values, or heights of
-        the feature tree are not between 0 and 2.
+        If the shapes do not match, a tree is not valid, X contains infinite values, or a height of
+        the feature tree is not between 0 and 2.
 
     See Also
     --------
-    newick : The tree of the samples only.
-    gct : The data only.
+    newick : Return a tree without data.
+    gct : Return data without trees.
 
     Notes
     -----
-    The format requires similarities in [-1, 1] that do not increase from merge to merge. For
-    features, the similarity is 1 - height, the correlation. The heights of samples are divided by
-    the height of the root, as Cluster 3.0 does with Euclidean distances, so that similarities
-    decrease from 1 at a sample to 0 at the root. A merge below an earlier one, as in trees of
-    centroid and median linkage, gets the height of the earlier one.
+    The format [1]_ requires a similarity in [-1, 1] for each merge, and the similarities must not
+    increase from merge to merge. For features, the similarity is 1 - height, which is the
+    correlation. For samples, the similarity is 1 minus the height divided by the height of the
+    root, as in Cluster 3.0 with Euclidean distances. It decreases from 1 at height zero to 0 at the
+    root. With centroid and median linkage, a merge may be lower than an earlier merge. Such a merge
+    is raised to the height of the earlier merge.
 
     References
     ----------
@@ -323,18 +333,23 @@ def _format_cdt(
     sample_names: list[str],
     feature_names: list[str],
 ) -> str:
-    """Return the text of a CDT file: features in rows, samples in columns."""
+    """Return the text of a CDT file, with features in rows and samples in columns.
+
+    `values` has samples in rows. `samples` and `features` are the trees of samples and features, or
+    None.
+    """
     n, p = values.shape
     columns = np.arange(n) if samples is None else samples.leaf_order
-    # The column of identifiers exists only if the features have a tree, the row of identifiers only
-    # if the samples do.
+    # The file has a column of feature identifiers only if there is a feature tree, and a row of
+    # sample identifiers only if there is a sample tree.
     ids = [] if features is None else ["GID"]
     blank = ["", ""] if features is None else ["", "", ""]
     header = [*ids, "UNIQID", "NAME", "GWEIGHT", *(sample_names[i] for i in columns)]
     lines = ["\t".join(header)]
     if samples is not None:
         lines.append("\t".join(["AID", *blank, *(f"ARRY{i}X" for i in columns)]))
-    # Weights of samples and features are required; with six digits, as Cluster 3.0 writes them.
+    # The format requires weights of samples and features. They are all 1, written with six decimal
+    # places as in Cluster 3.0.
     lines.append("\t".join(["EWEIGHT", *blank, *["1.000000"] * n]))
     for j in np.arange(p) if features is None else features.leaf_order:
         ids = [] if features is None else [f"GENE{j}X"]
@@ -345,7 +360,11 @@ def _format_cdt(
 
 
 def _format_merges(tree: Tree, similarities: Float, *, leaf_prefix: str) -> str:
-    """Return one line for each merge: its name, its two children and their similarity."""
+    """Return text with one line for each merge of a tree: its name, its children, its similarity.
+
+    `similarities` contains one number for each merge. `leaf_prefix` is the first part of the names
+    of leaves: "GENE" for features, "ARRY" for samples.
+    """
     n = tree.n_samples
 
     def node_name(node: int) -> str:
@@ -358,7 +377,10 @@ def _format_merges(tree: Tree, similarities: Float, *, leaf_prefix: str) -> str:
 
 
 def _feature_similarities(features: Tree) -> Float:
-    """Return the correlation at each merge; refuse heights that are not 1 - correlation."""
+    """Return the correlation at each merge of a feature tree whose heights are 1 - correlation.
+
+    Raises ValueError if a height is larger than 2.
+    """
     heights = _monotone_heights(features)
     if heights[-1] > 2 + _ROUNDING:
         raise ValueError(
@@ -369,42 +391,53 @@ def _feature_similarities(features: Tree) -> Float:
 
 
 def _sample_similarities(samples: Tree) -> Float:
-    """Return a similarity for each merge, 1 at height zero and 0 at the root."""
+    """Return the similarity at each merge of a sample tree: 1 at height zero and 0 at the root."""
     heights = _monotone_heights(samples)
-    # Identical samples have heights of zero: they are entirely similar.
+    # If all samples are identical, all heights are zero, and all similarities are 1.
     return 1.0 - heights / heights[-1] if heights[-1] > 0 else np.ones_like(heights)
 
 
 def _monotone_heights(tree: Tree) -> Float:
-    """Return the heights of all merges, each at least that of the merge before it."""
+    """Return the heights of all merges, raised where a merge is lower than an earlier merge."""
     return np.maximum.accumulate(tree.linkage_matrix[:, 2])
 
 
 def _check_tree(argument: str, linkage_matrix: ArrayLike | None, *, n: int) -> Tree | None:
-    """Return the tree of n leaves in an argument; None if there is none or n is 1."""
+    """Return the tree with n leaves that a linkage matrix defines.
+
+    Returns None if the linkage matrix is None or n is 1, and raises ValueError if it is not valid.
+    `argument` is the name of the linkage matrix in the error message.
+    """
     if linkage_matrix is None or n == 1:
         return None
     return Tree(linkage_matrix=_check_merges(argument, linkage_matrix, n=n))
 
 
 def _check_merges(argument: str, linkage_matrix: ArrayLike, *, n: int) -> Float:
-    """Return a linkage matrix of n leaves as floats; refuse anything else."""
+    """Return a linkage matrix as an array of floats.
+
+    Raises ValueError if the linkage matrix does not define a tree with n leaves. `argument` is the
+    name of the linkage matrix in the error message.
+    """
     try:
         merges = np.array(linkage_matrix, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):  # not numbers: check_linkage says so
+    except (TypeError, ValueError, OverflowError):  # not numbers; check_linkage raises the error
         return check_linkage(linkage_matrix, n_samples=n, name=argument)
     if np.isnan(merges).any():
         raise ValueError(
             f"{argument} must be finite, but holds NaN. Remove constant features before computing "
             "correlations, and impute missing values."
         )
-    # Rounding may make 1 - correlation of identical features slightly negative.
+    # Rounding may make the height 1 - correlation of identical features slightly negative.
     merges[(merges < 0) & (merges > -_ROUNDING)] = 0.0
     return check_linkage(merges, n_samples=n, name=argument)
 
 
 def _check_values(X: ArrayLike, *, n: int, p: int) -> Float:
-    """Return data of n samples and p features as floats; refuse other shapes and infinity."""
+    """Return data of n samples and p features as an array of floats.
+
+    Raises ValueError if X does not have the shape (n, p), or contains infinite values.
+    """
     values = np.asarray(X, dtype=np.float64)
     if values.shape != (n, p):
         raise ValueError(
@@ -422,7 +455,11 @@ def _check_values(X: ArrayLike, *, n: int, p: int) -> Float:
 def _format_annotations(
     argument: str, annotations: Mapping[str, Sequence[Any]] | None, *, length: int
 ) -> list[tuple[str, list[str]]]:
-    """Return annotations as pairs of a name and its entries, as text; refuse wrong lengths."""
+    """Return a list of annotations, each a pair of a name and a list of entries, as text.
+
+    Raises ValueError if an annotation does not have `length` entries. `argument` is the name of the
+    annotations in the error message; it is empty for the descriptions of features.
+    """
     for key, entries in (annotations or {}).items():
         if len(entries) != length:
             name = f"{argument}[{key!r}]" if argument else "descriptions"
@@ -437,18 +474,19 @@ def _format_annotations(
 
 
 def _format_numbers(values: Float, *, missing: str) -> list[str]:
-    """Return numbers with all their digits, and `missing` for NaN."""
-    # tolist makes Python floats, whose repr is the number alone. NaN is not equal to itself.
+    """Return numbers as text with all their digits, and the text `missing` for NaN."""
+    # tolist converts the values to Python floats, whose repr contains only the number. The
+    # comparison detects NaN, which is not equal to itself.
     return [repr(value) if value == value else missing for value in values.tolist()]
 
 
 def _join_lines(lines: Iterable[str]) -> str:
-    """Return the text of lines, each with a line break."""
+    """Return a text in which each of the lines ends with a line break."""
     return "\n".join([*lines, ""])
 
 
 def format_gct_cell(value: Any) -> str:
-    """Return a name or an annotation as text for a cell of a GCT file.
+    """Return a name or an annotation as text for a GCT file.
 
     Parameters
     ----------
@@ -458,26 +496,38 @@ def format_gct_cell(value: Any) -> str:
     Returns
     -------
     str
-        One line without tabs; "na" for None, NaN and empty text, since programs skip rows without a
-        name.
+        The text, in which tabs and line breaks are replaced by blanks. An apostrophe is put in
+        front of text that a spreadsheet would interpret as a formula. None, NaN and empty text
+        become "na", since other programs skip rows without a name.
     """
     is_missing = value is None or (isinstance(value, float) and np.isnan(value))
     return "na" if is_missing else guard_formula(_replace_whitespace(value)) or "na"
 
 
 def _replace_whitespace(name: Any) -> str:
-    """Return a name as text in which tabs and line breaks, which separate cells, are blanks."""
+    """Return a name as text in which each tab, line break or other whitespace becomes a blank.
+
+    Tabs and line breaks would otherwise be read as the end of an entry or of a row.
+    """
     return re.sub(r"\s", " ", str(name))
 
 
 def _format_branch(heights: Any, parent: int, child: int) -> str:
-    """Return the length of a branch in Newick notation."""
-    # 12 digits hide rounding errors of differences, and are more than a drawing can show.
+    """Return a colon and the length of the branch from a parent to a child, in Newick notation.
+
+    `parent` and `child` are numbers of nodes, and `heights` contains the height of each node.
+    """
+    # 12 significant digits hide the rounding error of the difference, and are more than a drawing
+    # can show.
     return f":{heights[parent] - heights[child]:.12g}"
 
 
 def _quote_name(name: str) -> str:
-    """Return a name in Newick notation, in quotes if it needs them; quotes in it are doubled."""
+    """Return a name in Newick notation.
+
+    A name that contains special characters is put in single quotes, and each single quote in the
+    name is doubled.
+    """
     if _UNQUOTED_NAME.fullmatch(name):
         return name
     return "'" + _replace_whitespace(name).replace("'", "''") + "'"

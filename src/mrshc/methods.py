@@ -1,8 +1,8 @@
 """Registry of clustering methods.
 
-The command line and its help, comparisons, studies, saved results, plot titles and the report take
-the names and properties of methods from this registry. Estimators are imported when a method is
-used.
+The names and properties of methods in the command line and its help, comparisons, studies, saved
+results, plot titles and the report are taken from this registry. The class of an estimator is
+imported only when its method is used.
 """
 
 from __future__ import annotations
@@ -23,29 +23,32 @@ class Method:
     key : str
         Name on the command line and in saved results, such as "mrshc".
     label : str
-        Name in comparisons and titles, such as "MrSHC".
+        Name in comparisons and plot titles, such as "MrSHC".
     name : str
-        Full name, for the report.
+        Full name, which the report uses.
     summary : str
         Short description for the help of the command line; may be empty.
     load : callable
-        Function without arguments that returns the class of the estimator. It is called when the
-        method is used, so that importing the registry is fast.
+        Function without arguments that returns the class of the estimator. The function is called
+        only when the method is used, so that the registry can be imported quickly.
     features : {"chosen", "all", "given"}, default="chosen"
-        Whether the method chooses the features, uses all of them, or requires their number,
-        `n_features_to_select`.
+        How the number of features is determined: the method chooses the number ("chosen"), it uses
+        all features ("all"), or the user must give `n_features_to_select` ("given").
     follows : str or None, default=None
-        In a comparison, key of the method whose number of selected features is used.
+        Key of another method. In a comparison, this method uses as many features as the other
+        method selects.
     comparison_position : int or None, default=100
-        Position among the methods of a comparison, in increasing order. None excludes the method
-        from comparisons unless it is requested. The default puts it after the built-in methods.
+        Number by which the methods of a comparison are sorted, in increasing order. By default, a
+        method comes after the built-in methods. If it is None, the method is not part of the
+        default comparison.
     finds_number_of_clusters : bool, default=False
-        Whether "auto" is a value of the parameter `n_clusters`. Otherwise the number must be given.
+        Whether the parameter `n_clusters` may be "auto". If not, the user must give a number.
     needs_shared_features : bool, default=False
-        Whether every pair of samples needs a feature in which both are observed.
+        Whether the method requires, for every pair of samples, at least one feature that is missing
+        in neither of the two samples.
     loadings : {"rank", "one"} or None, default=None
-        Loadings of features in the result: "rank" for one column per component, "one" for one
-        column of weights, None for no loadings.
+        Loadings of the features in the result: "rank" for one column per component, "one" for one
+        column of feature weights, None for no loadings.
 
     See Also
     --------
@@ -66,26 +69,29 @@ class Method:
 
     @property
     def parameters(self) -> set[str]:
-        """Names of the parameters of the estimator, a set of str."""
+        """Names of the parameters of the estimator."""
         return set(signature(self.load()).parameters)
 
     @property
     def loading_name(self) -> str:
-        """Name of the loadings in plots and tables: "weight" or "loading"."""
+        """Word for a loading in plots and tables: "weight" if `loadings` is "one", or "loading"."""
         return "weight" if self.loadings == "one" else "loading"
 
     def n_loadings(self, rank: int | None) -> int:
-        """Return the number of columns of loadings in a result of the given rank, or None."""
+        """Return the number of columns of loadings in a result with the given rank.
+
+        `rank` is the number of components, or None if the method has no components.
+        """
         return {"rank": rank or 0, "one": 1, None: 0}[self.loadings]
 
     def make_estimator(self, parameters: Mapping[str, Any]) -> Any:
-        """Return the estimator, with those of the parameters that it has.
+        """Return an unfitted estimator of this method with the given parameters.
 
         Parameters
         ----------
         parameters : mapping of str to object
-            Values by name. Names that the estimator does not have are ignored, so that one mapping
-            serves all methods of a comparison.
+            Values of parameters by name. Parameters that the estimator does not have are ignored,
+            so the same mapping can be used for all methods of a comparison.
         """
         accepted = self.parameters
         return self.load()(
@@ -93,19 +99,20 @@ class Method:
         )
 
     def make_for_comparison(self, parameters: Mapping[str, Any], *, n_features: int) -> Any:
-        """Return the estimator for a comparison, or a function that makes it from fitted models.
+        """Return the unfitted estimator for a comparison, or a function that returns it.
 
         Parameters
         ----------
         parameters : mapping of str to object
-            Values by name, as in :meth:`make`.
+            Values of parameters by name, as in :meth:`make_estimator`.
         n_features : int
             Number of features of the data.
 
         Returns
         -------
         estimator or callable
-            A function if the method follows another one. It takes the fitted models by label.
+            The estimator. If `follows` is not None, a function is returned instead, which takes a
+            mapping of labels to fitted models and returns the estimator.
         """
         if self.follows is not None:
             leader = METHODS[self.follows].label
@@ -117,22 +124,23 @@ class Method:
         return self.make_estimator(parameters)
 
 
-# Methods by key, in the order in which help and error messages list them.
+# The registered methods by key, in the order in which help texts and error messages list them.
 METHODS: dict[str, Method] = {}
 
 
 def register(method: Method) -> Method:
-    """Add a method to the registry.
+    """Add a method to the registry, and return the method.
 
     Parameters
     ----------
     method : Method
-        The method. Its key and its label must differ from those of all registered methods.
+        The method. Its key and its label must differ from the keys and labels of all registered
+        methods.
 
     Returns
     -------
     Method
-        The same method.
+        The argument `method`.
 
     Raises
     ------
@@ -141,11 +149,18 @@ def register(method: Method) -> Method:
 
     Examples
     --------
-    >>> from mrshc.methods import METHODS
-    >>> METHODS["hmv"].label
-    'HC-HMV'
+    >>> from mrshc import HighVarianceHC
+    >>> from mrshc.methods import METHODS, Method, register
+    >>> def load():
+    ...     return HighVarianceHC
+    >>> method = register(
+    ...     Method(key="demo", label="Demo", name="Demonstration", summary="", load=load)
+    ... )
+    >>> METHODS["demo"].label
+    'Demo'
+    >>> del METHODS["demo"]  # remove the method of this example
     """
-    # Labels must be unique too: they are the names of the rows of a comparison.
+    # Labels must be unique, because they name the rows of a comparison.
     for other in METHODS.values():
         if method.key == other.key or method.label == other.label:
             raise ValueError(
@@ -158,25 +173,28 @@ def register(method: Method) -> Method:
 
 
 def compared_methods() -> list[Method]:
-    """Return the methods of a comparison, in increasing order of `comparison_position`."""
+    """Return the methods of the default comparison, in increasing order of `comparison_position`.
+
+    Methods whose `comparison_position` is None are left out.
+    """
     compared = [m for m in METHODS.values() if m.comparison_position is not None]
-    # Stable: methods with equal positions remain in the order of registration.
+    # The sort is stable, so methods with equal positions remain in the order of registration.
     return sorted(compared, key=lambda m: m.comparison_position or 0)
 
 
 def _estimator_loader(name: str) -> Callable[[], type]:
-    """Return a function that imports an estimator class of this package and returns it."""
+    """Return a function that imports and returns the estimator class with the given name."""
     return lambda: getattr(import_module("mrshc.estimators"), name)
 
 
-# The order of registration is that of the help; `comparison_position` is the order of the columns
-# in the tables of the paper.
+# Help texts list the methods in the order of registration. `comparison_position` gives the order of
+# the columns in the tables of the paper.
 register(
     Method(
         key="mrshc",
         label="MrSHC",
         name="Multi-rank sparse hierarchical clustering (MrSHC)",
-        summary="",  # the default method: the help describes it at length
+        summary="",  # the help of the command line describes the default method in detail
         load=_estimator_loader("MrSHC"),
         comparison_position=3,
         finds_number_of_clusters=True,
@@ -201,7 +219,7 @@ register(
         label="HC",
         name="Classical hierarchical clustering",
         summary="classical, all features",
-        # Classical clustering is the same estimator, with as many features as the data have.
+        # With all features selected, HighVarianceHC is classical hierarchical clustering.
         load=_estimator_loader("HighVarianceHC"),
         features="all",
         comparison_position=1,
@@ -215,7 +233,8 @@ register(
         summary="classical, features of highest variance",
         load=_estimator_loader("HighVarianceHC"),
         features="given",
-        # In the paper it uses as many features as MrSHC selects, so that only the choice differs.
+        # As in the paper, HC-HMV uses as many features as MrSHC selects, so that the two methods
+        # differ in the choice of the features, not in their number.
         follows="mrshc",
         comparison_position=4,
     )

@@ -1,4 +1,4 @@
-"""Scores that compare a clustering or a feature selection with the known truth."""
+"""Scores that compare clusters with true classes, or selected with informative features."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from sklearn.metrics.cluster import contingency_matrix
 
 
 def classification_error_rate(labels_true: ArrayLike, labels: ArrayLike) -> float:
-    """Compute the classification error rate (CER) between two partitions.
+    """Return the classification error rate (CER) between two partitions.
 
-    The CER is the proportion of pairs of samples that are together in one partition and apart in
-    the other. It is 0 for equal partitions, and does not depend on the names of the clusters.
+    The CER [1]_ is the proportion of pairs of samples that are in the same group in one partition
+    and in different groups in the other. The CER is 0 if the partitions are equal, and does not
+    depend on the names of the classes and clusters.
 
     Parameters
     ----------
@@ -29,12 +30,12 @@ def classification_error_rate(labels_true: ArrayLike, labels: ArrayLike) -> floa
     See Also
     --------
     purity : Proportion of samples in the majority class of their cluster.
-    sklearn.metrics.rand_score : The Rand index.
-    sklearn.metrics.adjusted_rand_score : The Rand index, adjusted for chance.
+    sklearn.metrics.rand_score : Rand index.
+    sklearn.metrics.adjusted_rand_score : Rand index, adjusted for chance.
 
     Notes
     -----
-    The CER is 1 minus the Rand index [2]_. It is the score of the tables of [3]_.
+    The CER is 1 minus the Rand index [2]_. The tables of [3]_ report the CER.
 
     References
     ----------
@@ -56,7 +57,7 @@ def classification_error_rate(labels_true: ArrayLike, labels: ArrayLike) -> floa
 
 
 def purity(labels_true: ArrayLike, labels: ArrayLike) -> float:
-    """Compute the proportion of samples that belong to the majority class of their cluster.
+    """Return the proportion of samples that belong to the majority class of their cluster.
 
     Parameters
     ----------
@@ -68,17 +69,19 @@ def purity(labels_true: ArrayLike, labels: ArrayLike) -> float:
     Returns
     -------
     float
-        The purity, between 0 and 1; 1 if every cluster consists of one class.
+        The purity, greater than 0 and at most 1. It is 1 if each cluster contains samples of only
+        one class.
 
     See Also
     --------
-    classification_error_rate : Proportion of pairs on which two partitions disagree.
+    classification_error_rate : Proportion of pairs of samples on which two partitions disagree.
 
     Notes
     -----
-    With n_kc samples of class c in cluster k, the purity is the sum over k of max_c n_kc, divided
-    by n. Purity increases with the number of clusters, and is 1 if every sample is a cluster:
-    compare partitions into the same number of clusters only.
+    If n_kc is the number of samples of class c in cluster k, and n is the number of all samples,
+    the purity [1]_ is the sum over k of max_c n_kc, divided by n. Purity never decreases when a
+    cluster is split, and is 1 if every sample is its own cluster, so compare only partitions with
+    the same number of clusters.
 
     References
     ----------
@@ -96,19 +99,19 @@ def purity(labels_true: ArrayLike, labels: ArrayLike) -> float:
 
 
 def feature_recall(true_support: ArrayLike, support: ArrayLike) -> float:
-    """Compute the proportion of the informative features that were selected.
+    """Return the proportion of the informative features that were selected.
 
     Parameters
     ----------
     true_support : array-like of bool of shape (n_features,)
-        Mask of the features that distinguish the true clusters.
+        Mask of the informative features, which distinguish the true clusters.
     support : array-like of bool of shape (n_features,)
         Mask of the selected features, such as `model.get_support()`.
 
     Returns
     -------
     float
-        The recall, between 0 and 1; 1 if no feature is informative.
+        The recall, between 0 and 1. It is defined as 1 if no feature is informative.
 
     Raises
     ------
@@ -130,19 +133,19 @@ def feature_recall(true_support: ArrayLike, support: ArrayLike) -> float:
 
 
 def feature_precision(true_support: ArrayLike, support: ArrayLike) -> float:
-    """Compute the proportion of the selected features that are informative.
+    """Return the proportion of the selected features that are informative.
 
     Parameters
     ----------
     true_support : array-like of bool of shape (n_features,)
-        Mask of the features that distinguish the true clusters.
+        Mask of the informative features, which distinguish the true clusters.
     support : array-like of bool of shape (n_features,)
         Mask of the selected features, such as `model.get_support()`.
 
     Returns
     -------
     float
-        The precision, between 0 and 1; 1 if no feature is selected.
+        The precision, between 0 and 1. It is defined as 1 if no feature is selected.
 
     Raises
     ------
@@ -164,9 +167,13 @@ def feature_precision(true_support: ArrayLike, support: ArrayLike) -> float:
 
 
 def _count_features(true_support: ArrayLike, support: ArrayLike) -> tuple[int, int, int]:
-    """Return the numbers of hits, of informative and of selected features."""
+    """Return the numbers of features that are both informative and selected, informative, selected.
+
+    Raises ValueError if the arguments are not boolean masks of the same shape.
+    """
     informative, selected = np.asarray(true_support), np.asarray(support)
-    # Indices would be converted to masks without an error, and give wrong scores.
+    # The type must be bool: arrays of feature indices could be converted to masks without an error,
+    # but would give wrong scores.
     if informative.dtype != bool or selected.dtype != bool or informative.shape != selected.shape:
         raise ValueError(
             "true_support and support must be boolean masks over the same features, got "

@@ -1,12 +1,13 @@
-"""Array types for annotations; shapes are given where they are used."""
+"""Array types for annotations. The shape of an array is documented where its type is used."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Results are in double precision; data that may be in single precision are NDArray[Any].
+# All results are in double precision. Data that may be in single precision are annotated as
+# NDArray[Any] instead.
 Float = NDArray[np.float64]
-# Positions in an axis, in numpy's native index type, so that indexing does not convert them.
+# Indices along an axis. The type is numpy's native index type, so indexing needs no conversion.
 Index = NDArray[np.intp]
-# Cluster of each sample; some functions take negative labels as "leave out".
+# The cluster of each sample. Some functions exclude samples with a negative label.
 Labels = NDArray[np.intp]
 Mask = NDArray[np.bool_]

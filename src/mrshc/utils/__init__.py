@@ -1,1 +1,1 @@
-"""Utilities without statistics: atomic files, locks, journals, text, progress, sample names."""
+"""Utilities that are not statistical: files, locks, journals, text, progress, sample names."""

@@ -1,6 +1,6 @@
-"""Atomic writing of files: readers find the old content or the whole new content.
+"""Atomic writing of files: a file has either its old content or its complete new content.
 
-An interruption at any moment leaves the file that was there before unchanged.
+If writing is interrupted, the old content remains unchanged.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# Suffix of files in progress. They are hidden, and carry the number of the process, so that two
-# processes that write the same file do not use the same one.
+# Suffix of temporary files. The name of a temporary file starts with a dot, which hides the file,
+# and contains the process ID, so that two processes that write the same file use different
+# temporary files.
 _PARTIAL = ".partial"
 _LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9]+\.partial")
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file that replaces `path` when the block ends without error.
+    """Yield a temporary file, which replaces the file `path` if the with block raises no error.
+
+    If the block raises an error, the temporary file is removed, and the file `path` is unchanged.
 
     Parameters
     ----------
@@ -29,12 +32,16 @@ def atomic_write(path: Path) -> Iterator[Path]:
     Yields
     ------
     partial : Path
-        An empty file in the same folder, to which the new content is written.
+        Path of the temporary file, an empty file in the same folder. The caller writes the new
+        content to this file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, since only a rename within one file system is atomic.
+    # The temporary file is in the same folder, since a rename is atomic only within one file
+    # system.
     partial = path.with_name(f".{path.name}.{os.getpid()}{_PARTIAL}")
-    partial.unlink(missing_ok=True)  # of a killed process, or a link that must not be followed
+    # A file of this name may remain from a process that was killed, or may be a symbolic link that
+    # must not be followed.
+    partial.unlink(missing_ok=True)
     partial.touch(exist_ok=False)
     try:
         yield partial
@@ -44,15 +51,18 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def is_partial_file(path: Path, names: Collection[str]) -> bool:
-    """Return whether `path` is a partial file of `atomic_write` for a file with one of the names.
+    """Return whether `path` is a temporary file that `atomic_write` created for one of `names`.
 
-    Such files remain when the process that writes them is killed.
+    Such a file remains if the process is killed while it writes the file.
     """
     match = _LEFTOVER.fullmatch(path.name)
     return match is not None and match["name"] in names and path.is_file()
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8 atomically."""
+    """Write text to a file in UTF-8, atomically.
+
+    If writing is interrupted, the old content of the file remains unchanged.
+    """
     with atomic_write(path) as partial:
         partial.write_text(text, encoding="utf-8")

@@ -19,31 +19,39 @@ except ImportError:  # Windows has no fcntl; folders are not locked there
 
 # Name of the lock file in the folder.
 LOCK_FILE_NAME = "lock"
-# Attempts to lock a folder that other processes remove at the same moment. The second succeeds,
-# unless several processes end together; 100 is far more than are expected to. Not tuned: results
-# do not depend on it.
+# Number of attempts to lock a folder, if other processes remove the folder at the same moment. The
+# second attempt succeeds, unless several processes end at the same time; many fewer than 100 are
+# expected to. The number has not been tuned; it does not affect results.
 _ATTEMPTS = 100
-# A symbolic link in place of the lock file could point to any file, so it is not followed.
+# Flags for opening the lock file. A symbolic link in place of the lock file could point to any
+# file, so symbolic links are not followed.
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
 def create_and_lock_folder(folder: Path) -> Iterator[bool]:
-    """Create a folder and hold a lock on it within the block.
+    """Create a folder, lock it during the with block, and yield whether the lock was obtained.
 
-    The lock is on a file in the folder, and the operating system releases it when the process ends.
-    The file is not truncated, and not followed if it is a symbolic link. Folders that were created
-    here are removed at the end if they are empty.
+    The lock is a lock on a file in the folder. The operating system releases the lock when the
+    process ends, even if the process is killed. On Windows, folders are not locked. The content of
+    the lock file is not changed. At the end of the block, folders that this function created are
+    removed if they are empty.
 
     Parameters
     ----------
     folder : Path
-        The folder; missing parents are created too.
+        The folder. Missing parent folders are created too.
 
     Yields
     ------
     is_locked : bool
-        False if another process holds the lock.
+        False if another process has locked the folder, otherwise True.
+
+    Raises
+    ------
+    UserError
+        If the folder is a symbolic link or a file, if the lock file is not a regular file, or if
+        other processes repeatedly remove the folder.
     """
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     descriptor = _create_and_lock(folder)
@@ -51,24 +59,26 @@ def create_and_lock_folder(folder: Path) -> Iterator[bool]:
         yield descriptor is not None
     finally:
         if descriptor is not None:
-            # If this process removed the folder, another one may have created and locked it since.
+            # If the folder was removed during the block, another process may have created and
+            # locked a new folder of the same name, which must not be removed.
             if _is_same_file(folder / LOCK_FILE_NAME, descriptor) and not _list_content(folder):
                 remove_locked_folder(folder)
             os.close(descriptor)
         for path in created:
-            with suppress(OSError):  # not empty: another process may have written to it
+            with suppress(OSError):  # raised if the folder is not empty
                 path.rmdir()
 
 
 def remove_locked_folder(folder: Path) -> None:
-    """Remove a folder whose lock this process holds.
+    """Remove a folder that this process has locked, with all its content.
 
-    The lock file is removed last, since it keeps other processes out while anything else is left.
+    The lock file is removed last, so that other processes cannot lock the folder while other files
+    remain.
     """
     for path in _list_content(folder):
         _remove_path(path)
     (folder / LOCK_FILE_NAME).unlink(missing_ok=True)
-    with suppress(OSError):  # another process may have created its lock file since
+    with suppress(OSError):  # raised if another process has created its lock file in the meantime
         folder.rmdir()
 
 
@@ -77,7 +87,7 @@ def _list_content(folder: Path) -> list[Path]:
 
 
 def _remove_path(path: Path) -> None:
-    # Of a link to a folder, only the link is removed.
+    # If the path is a symbolic link to a folder, only the link is removed.
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -85,9 +95,13 @@ def _remove_path(path: Path) -> None:
 
 
 def _create_and_lock(folder: Path) -> int | None:
-    """Return the descriptor of the locked lock file; None if another process holds the lock."""
+    """Create and lock a folder, and return the file descriptor of the lock file.
+
+    Returns None if another process has locked the folder. Raises UserError if the folder is a
+    symbolic link or a file, or if other processes remove the folder in each of many attempts.
+    """
     for _ in range(_ATTEMPTS):
-        # The process that held the lock may remove the folder between any two of these steps.
+        # Another process that had locked the folder may remove it between any two of these steps.
         with suppress(FileExistsError, FileNotFoundError):
             folder.mkdir(parents=True, exist_ok=True)
         if folder.is_symlink() or folder.is_file():
@@ -101,7 +115,10 @@ def _create_and_lock(folder: Path) -> int | None:
 
 
 def _lock_file(path: Path) -> int | None:
-    """Return the descriptor of a locked file; None if another process holds the lock."""
+    """Create and lock a file, and return its file descriptor.
+
+    Returns None if another process has locked the file.
+    """
     while True:
         descriptor = _open_lock_file(path)
         try:
@@ -113,15 +130,19 @@ def _lock_file(path: Path) -> int | None:
         except OSError:
             os.close(descriptor)
             raise
-        # The file may have been removed between opening and locking. A lock on a file that other
-        # processes cannot open would not exclude them.
+        # Another process may have removed the file after it was opened here and before it was
+        # locked. A lock on a removed file would have no effect, since other processes would create
+        # a new file.
         if _is_same_file(path, descriptor):
             return descriptor
         os.close(descriptor)
 
 
 def _is_same_file(path: Path, descriptor: int) -> bool:
-    """Return whether a path still leads to the file that is open."""
+    """Return whether `path` refers to the open file with the given descriptor.
+
+    The result is False if the file was removed or replaced after it was opened.
+    """
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
@@ -129,14 +150,17 @@ def _is_same_file(path: Path, descriptor: int) -> bool:
 
 
 def _open_lock_file(path: Path) -> int:
-    """Return the descriptor of a regular file, which is created if it does not exist."""
+    """Open a lock file, which is created if it does not exist, and return its file descriptor.
+
+    Raises UserError if the path is a symbolic link, or anything else than a regular file.
+    """
     try:
         descriptor = os.open(path, _FLAGS, 0o666)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UserError(f"{path} is a link, but a file was wanted. Remove the link.") from None
         raise
-    # A named pipe or a device cannot serve as a lock.
+    # A named pipe or a device cannot be used as a lock file.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise UserError(f"{path} must be a regular file, but is a pipe or a device. Remove it.")

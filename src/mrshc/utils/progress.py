@@ -1,4 +1,4 @@
-"""Report the progress of a fit to scikit-learn's callbacks and to a progress bar."""
+"""Report the progress of a fit to the callbacks of scikit-learn and to a progress bar."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from mrshc.core.parallel import ProgressCallback
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9
+except ImportError:  # versions of scikit-learn before 1.9 have no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Empty substitute for the mixin of later versions of scikit-learn."""
+        """Empty substitute for the class of the same name in later versions of scikit-learn."""
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method unchanged: there are no callbacks to call."""
+        """Return the method unchanged, since this version of scikit-learn has no callbacks."""
         return method
 
 
@@ -35,47 +35,54 @@ __all__ = [
 
 
 class ProgressReporter:
-    """Callback for finished steps, and for the blocks of a pass over the data.
+    """Object that is called to report the progress of a fit.
+
+    Calling the object reports finished steps. The method `pass_callback` returns a function that
+    reports finished blocks of columns, in a pass (one complete read) over the data.
 
     Parameters
     ----------
     step : callable
-        Called with the number of finished steps and the number of all steps.
+        Function that is called with the number of finished steps and the number of all steps.
     show_message : callable
-        Called with a short text on the current pass.
+        Function that is called with a short text about the current pass.
     """
 
     def __init__(self, step: ProgressCallback, show_message: Callable[[str], None]) -> None:
         self._step = step
         self.show_message = show_message
-        # The current pass: its number, the columns done at its first report, and when that was.
+        # Number of the current pass, number of columns finished at the first report of the pass,
+        # and time of the first report.
         self._pass, self._first, self._begun = 0, 0, 0.0
 
     def __call__(self, done: int, total: int) -> None:
-        """Report the number of finished steps."""
+        """Report that `done` of `total` steps are finished."""
         self._step(done, total)
 
     def pass_callback(self, shape: tuple[int, int], itemsize: int) -> Callable[[int, int], None]:
-        """Return a callback for the blocks of passes over X, which shows progress and throughput.
+        """Return a function that shows the progress and the speed of passes over X.
+
+        A pass is one complete read of the data, which are read in blocks of columns.
 
         Parameters
         ----------
         shape : tuple of int
             Shape of X, (n_samples, n_features).
         itemsize : int
-            Bytes of a value of X.
+            Size of one value of X in bytes.
 
         Returns
         -------
         callable
-            To be called after each block with the number of the pass and the number of columns
-            done.
+            Function that must be called after each block, with the number of the pass and the
+            number of columns of the pass that are finished.
         """
         n, p = shape
 
         def report_block(number: int, done: int) -> None:
             now = perf_counter()
-            # The time before the first report of a pass is unknown: the rate counts from there.
+            # The time at which a pass began is unknown, so the speed is measured from the first
+            # report of the pass.
             if number != self._pass:
                 self._pass, self._first, self._begun = number, done, now
             message = f"pass {number}, {done / p:.0%}".replace("%", " %")
@@ -91,26 +98,27 @@ class ProgressReporter:
 def report_progress(
     estimator: Any, *, n_steps: int, X: Any, verbose: bool
 ) -> Iterator[ProgressReporter]:
-    """Yield a reporter that passes the steps of a fit on to callbacks and to a progress bar.
+    """Yield an object that reports the progress of a fit to callbacks and to a progress bar.
 
     Parameters
     ----------
     estimator : estimator
-        The estimator that is fitted. Its callbacks of scikit-learn, if any, are called.
+        The estimator that is fitted. If scikit-learn callbacks are registered with the estimator,
+        they are called.
     n_steps : int
-        Number of all steps.
+        Number of steps of the fit.
     X : array-like
-        Data of the fit, for the callbacks.
+        Data of the fit, which are passed to the callbacks.
     verbose : bool
-        Whether to show a progress bar on a terminal.
+        Whether to show a progress bar if stderr is a terminal.
 
     Yields
     ------
-    reporter : Reporter
-        Callback for finished steps and blocks.
+    reporter : ProgressReporter
+        Object that must be called when steps are finished.
     """
     with progress_bar(type(estimator).__name__, visible=verbose) as bar:
-        # scikit-learn sets this attribute when callbacks are registered.
+        # The attribute exists only if callbacks are registered with the estimator.
         if not hasattr(estimator, "_skl_callbacks"):
             yield bar
             return
@@ -120,7 +128,8 @@ def report_progress(
 
         def report(done: int, total: int) -> None:
             nonlocal finished
-            # Callbacks expect one task for each step, but several steps may be reported at once.
+            # scikit-learn requires one task for each step, but several steps may be reported in one
+            # call.
             for _ in range(finished, done):
                 step = context.subcontext(task_name="candidate")
                 step.call_on_fit_task_begin(estimator=estimator)
@@ -134,22 +143,23 @@ def report_progress(
 
 @contextmanager
 def progress_bar(title: str, *, visible: bool) -> Iterator[ProgressReporter]:
-    """Yield a reporter that draws a progress bar on stderr, if that is a terminal.
+    """Yield an object that reports progress to a progress bar on stderr.
 
     Parameters
     ----------
     title : str
         Text in front of the bar.
     visible : bool
-        False never draws the bar.
+        Whether to show the bar. The bar is never shown if stderr is not a terminal.
 
     Yields
     ------
-    reporter : Reporter
-        Callback for finished steps and blocks.
+    reporter : ProgressReporter
+        Object that must be called when steps are finished.
     """
     console = Console(stderr=True)
-    # Names of files may hold square brackets, which must not be read as markup.
+    # The title may contain file names with square brackets, which Rich must not interpret as
+    # markup.
     text = TextColumn("{task.description}", markup=False)
     columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=console, disable=not (visible and console.is_terminal)) as bar:

@@ -1,7 +1,8 @@
-"""Align values of samples with the samples of a fit, by their index if they have one.
+"""Sort values that belong to samples, such as true classes, in the order of the samples of a fit.
 
-Indexes are compared by their values, not by their class: the index 0, 1, ..., n - 1 is the same
-whether it is a RangeIndex or a list of numbers.
+Values with an index (a pandas Series or DataFrame) are matched by the index; other values are taken
+to be in the order of the samples already. Two indexes are equal if they contain the same names,
+even if they have different types: a RangeIndex equals an Index of the same integers.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # imported when needed: pandas takes long to import
+if TYPE_CHECKING:  # pandas takes long to import, so it is imported only when it is needed
     import pandas as pd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SampleNames:
-    """Names by which samples, or features, can be matched, in the order of the data.
+    """Names of the samples (or features) of a data set, in the order of the data.
+
+    An index of other values is matched to these names.
 
     Attributes
     ----------
     of_fit : Index or None
-        Names in the data of the fit; None if these had no index.
+        Names in the data to which a model was fitted, or None if the data had no index.
     alternatives : tuple of Index, default=()
-        Other names of the same samples, such as those that are displayed.
+        Other names of the same samples, such as the names shown in a plot.
     """
 
     of_fit: pd.Index | None
@@ -32,20 +35,23 @@ class SampleNames:
 
 
 def sample_names(model: Any, *tables: Any, names: Iterable[Any] | None = None) -> SampleNames:
-    """Return the names by which samples can be matched.
+    """Return the names of the samples of a fitted model.
 
     Parameters
     ----------
     model : fitted estimator or result
-        It has the attribute `sample_names_in_` if it was fitted to a DataFrame.
+        The model. The attribute `sample_names_in_`, which exists if the model was fitted to a
+        DataFrame, contains the names of the samples.
     *tables : array-like
-        Values of the samples; the index of a DataFrame holds alternative names.
+        Data of the same samples. If a table is a DataFrame, its index is added to the alternative
+        names.
     names : iterable or None, default=None
-        Names that are displayed, also alternative names.
+        Names of the samples that are shown to the user. They are added to the alternative names.
 
     Returns
     -------
     SampleNames
+        The names in the fitted data, and the alternative names.
     """
     known = getattr(model, "sample_names_in_", None)
     others = [table.index for table in tables if _has_index(table)]
@@ -57,28 +63,36 @@ def sample_names(model: Any, *tables: Any, names: Iterable[Any] | None = None) -
 
 
 def row_names(X: Any) -> SampleNames:
-    """Return the names of the samples of data to which nothing is fitted yet."""
+    """Return the names of the samples of X: the index of a DataFrame, otherwise no names.
+
+    This function is for data to which no model has been fitted yet.
+    """
     return SampleNames(of_fit=_object_index(X.index) if _has_index(X) else None)
 
 
 def column_names(X: Any) -> SampleNames:
-    """Return the names of the features of data to which nothing is fitted yet."""
+    """Return the names of the features of X: the columns of a DataFrame, otherwise no names.
+
+    This function is for data to which no model has been fitted yet.
+    """
     return SampleNames(of_fit=_object_index(X.columns) if _has_index(X) else None)
 
 
 def align_samples(values: Any, samples: SampleNames, *, what: str, unit: str = "sample") -> Any:
-    """Return a Series or DataFrame in the order of the samples; other values unchanged.
+    """Return a Series or DataFrame sorted in the order of the samples.
+
+    Objects without an index, such as arrays and lists, are returned unchanged.
 
     Parameters
     ----------
     values : Series, DataFrame or any other object
-        One entry or row for each sample.
+        Values with one entry or row for each sample. Entries for other samples are dropped.
     samples : SampleNames
-        Names of the samples, as :func:`sample_names` returns them.
+        Names of the samples, as returned by :func:`sample_names`.
     what : str
-        Name of the values in error messages.
+        Name of `values` in error messages.
     unit : str, default="sample"
-        Name of the object that an entry describes, in error messages.
+        What an entry of `values` describes, "sample" or "feature", for error messages.
 
     Returns
     -------
@@ -88,12 +102,13 @@ def align_samples(values: Any, samples: SampleNames, *, what: str, unit: str = "
     Raises
     ------
     ValueError
-        If the index does not match any names of the samples.
+        If the index of `values` lacks a name of a sample or contains a name twice, or if the
+        samples have no names and the index is not 0, 1, ..., n - 1.
 
     Notes
     -----
-    The index 0, 1, ..., n - 1 is aligned by position if the fit had no names. Every other index is
-    matched by its values.
+    If the data of the fit had no names, values with the index 0, 1, ..., n - 1 are taken to be in
+    the order of the samples. Otherwise, the index of `values` is matched to the names.
     """
     if not _has_index(values):
         return values
@@ -102,37 +117,43 @@ def align_samples(values: Any, samples: SampleNames, *, what: str, unit: str = "
     for names in known:
         if index.equals(names):
             return values
-        # Further entries, of samples that are not in the fit, are dropped.
+        # Entries for samples that are not in the fit are dropped.
         if index.is_unique and names.isin(index).all():
             return values.iloc[index.get_indexer(names)]
-    # A DataFrame made without names has this index; its rows are in the order of the data.
+    # A DataFrame without names has the default index 0, 1, ..., n - 1. Its rows are taken to be in
+    # the order of the samples.
     if samples.of_fit is None and is_default_index(index):
         return values
     if not known:
         raise _unnamed_samples_error(index, what=what, unit=unit)
-    # In the message, names are more useful than the row numbers of a default index.
+    # The message shows names if there are any, since they are more useful than the row numbers of a
+    # default index.
     shown = next((names for names in known if not is_default_index(names)), known[0])
     raise _mismatch_error(index, shown, what=what, unit=unit)
 
 
 def align_together(**given: Any) -> dict[str, Any]:
-    """Return values of the same samples in the order of the first of them that has an index.
+    """Return several arguments, each with values of the same samples, in a common order.
+
+    The common order is that of the first argument with an index (a pandas Series or DataFrame).
 
     Parameters
     ----------
     **given : array-like or None
-        Values of the samples, by the name that error messages use.
+        The arguments. Error messages use their names.
 
     Returns
     -------
     dict
-        The aligned values. Values without an index are taken to be in the order of the others.
+        The arguments by name, in the common order. Arguments without an index are returned
+        unchanged, since they are taken to be in the common order.
 
     Raises
     ------
     ValueError
-        If two indexes do not match, or if an index is a permutation of 0, 1, ..., n - 1 while other
-        values have none: the order of these is unknown.
+        If the indexes of two arguments do not match. Also if the first index contains the numbers
+        0, 1, ..., n - 1 in another order and an argument has no index, since the order of this
+        argument is then unknown.
     """
     indexed = [(what, values) for what, values in given.items() if _has_index(values)]
     if not indexed:
@@ -147,7 +168,12 @@ def align_together(**given: Any) -> dict[str, Any]:
 
 
 def align_square(values: Any, samples: SampleNames, *, what: str) -> Any:
-    """Return a DataFrame of samples by samples in the order of the samples; others unchanged."""
+    """Return a DataFrame with samples in both rows and columns, sorted in the order of `samples`.
+
+    Objects that are not a DataFrame are returned unchanged. Raises ValueError if the index or the
+    columns do not match the names of the samples. `what` is the name of `values` in the error
+    message.
+    """
     if not hasattr(values, "columns") or not _has_index(values):
         return values
     rows = align_samples(values, samples, what=f"The index of {what}")
@@ -155,39 +181,48 @@ def align_square(values: Any, samples: SampleNames, *, what: str) -> Any:
 
 
 def are_same_names(some: Any, others: Any) -> bool:
-    """Return whether two sequences of names are equal, in the same order."""
+    """Return whether two sequences contain the same names in the same order."""
     return bool(_object_index(some).equals(_object_index(others)))
 
 
 def is_default_index(index: Iterable[Any]) -> bool:
-    """Return whether names are 0, 1, ..., n - 1 in this order, the default index of pandas."""
+    """Return whether an index is 0, 1, ..., n - 1, which is the default index of pandas."""
     return all(isinstance(name, Integral) and name == i for i, name in enumerate(index))
 
 
 def is_permuted_index(index: Iterable[Any]) -> bool:
-    """Return whether names are 0, 1, ..., n - 1 in another order, as after sorting or shuffling."""
+    """Return whether an index contains the numbers 0, 1, ..., n - 1, but not in this order.
+
+    The default index of pandas has this form after the rows were sorted or shuffled.
+    """
     names = list(index)
     are_numbers = all(isinstance(name, Integral) for name in names)
     return are_numbers and not is_default_index(names) and is_default_index(sorted(names))
 
 
 def _has_index(values: Any) -> bool:
-    # Lists have a method `index` too, so that `iloc` is needed to recognise pandas.
+    # Lists also have an attribute `index`, so the attribute `iloc` is tested as well to recognise
+    # pandas objects.
     return hasattr(values, "iloc") and hasattr(values, "index")
 
 
 def _object_index(names: Any) -> pd.Index:
-    """Return names as an Index of objects, which may mix numbers, text and other values."""
+    """Return names as an Index of type object, which may contain numbers, text and other values."""
     import pandas as pd
 
-    # Tuples can be compared with the names of a fit, which are stored as an array.
+    # The entries of a MultiIndex are converted to tuples, since fitted models store names in an
+    # array, in which such entries are tuples.
     if isinstance(names, pd.MultiIndex):
         names = names.to_flat_index()
     return pd.Index(names, dtype=object)
 
 
 def _unnamed_samples_error(index: pd.Index, *, what: str, unit: str) -> ValueError:
-    """Return the error of values with an index for samples without names."""
+    """Return the error for values that have an index although the samples have no names.
+
+    `index` is the index of the values, `what` the name of the values, and `unit` is "sample" or
+    "feature".
+    """
     if is_permuted_index(index):
         return ValueError(
             f"{what} has an index in another order than the {unit}s, which have no names to match. "
@@ -201,8 +236,13 @@ def _unnamed_samples_error(index: pd.Index, *, what: str, unit: str) -> ValueErr
 
 
 def _mismatch_error(index: pd.Index, names: pd.Index, *, what: str, unit: str) -> ValueError:
-    """Return the error of an index that lacks names of samples, or holds some twice."""
-    # Missing names first: they are the more frequent mistake, and easier to correct.
+    """Return the error for an index that does not contain each name of a sample exactly once.
+
+    `index` is the index of the values, `names` are the names of the samples, `what` is the name of
+    the values, and `unit` is "sample" or "feature".
+    """
+    # Missing names are reported first, since they are the more frequent mistake and easier to
+    # correct.
     absent = names[~names.isin(index)]
     if len(absent):
         problem = (

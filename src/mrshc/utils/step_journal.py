@@ -1,4 +1,8 @@
-"""Journal of finished steps: a file of JSON lines that can be read after an interruption."""
+"""Journal of finished steps: a file of JSON lines that can be read after an interruption.
+
+Each line after the first describes one finished step of a long computation, so an interrupted
+computation can continue after the last finished step.
+"""
 
 from __future__ import annotations
 
@@ -10,44 +14,45 @@ from typing import Any
 from mrshc.errors import UserError
 from mrshc.utils.atomic_files import atomic_write
 
-# Number of bytes that are read to compare the header. Headers are shorter; a file that is no
-# journal may have a first line of any length.
+# Number of bytes that are read to compare the header, which is the first line. A header is shorter
+# than this, but the first line of a file that is not a journal may have any length.
 _LONGEST_HEADER = 4096
 
 
 class JournalMismatchError(UserError):
-    """The journal belongs to other work: other data, parameters or another version."""
+    """The journal belongs to a different computation: the data, parameters or version differ."""
 
 
 class DamagedJournalError(UserError):
-    """The journal cannot be read, or the path leads to something else than a file."""
+    """The journal is damaged, or the path does not refer to a journal."""
 
 
 class StepJournal:
-    """File of JSON lines to which finished steps are appended.
+    """File of JSON lines to which the finished steps of a computation are appended.
 
-    The first line, the header, identifies the work to which the steps belong. If the process is
-    killed while it writes, the last line is incomplete; it is ignored and removed when the journal
-    is opened again. Damage in any other line has another cause and is refused.
+    The first line, the header, identifies the computation. If the process is killed while it
+    writes, the last line may be incomplete. When the journal is opened again, an incomplete last
+    line is ignored and removed. Damage in any other line cannot come from an interruption, and
+    raises an error.
 
     Parameters
     ----------
     path : Path
         The file, which is created if it does not exist.
     work : str
-        Identifier of the work, such as a digest of data and parameters.
+        Identifier of the computation, such as a hash of the data and the parameters.
 
     Attributes
     ----------
     entries : list
-        Steps that the file held when it was opened, as `json.loads` returns them.
+        Steps that the file contained when it was opened, as returned by `json.loads`.
 
     Raises
     ------
     JournalMismatchError
-        If the header identifies other work.
+        If the header identifies a different computation.
     DamagedJournalError
-        If the file is no journal, or one of its lines is no JSON.
+        If the file is not a journal, or one of its complete lines is not valid JSON.
     """
 
     def __init__(self, path: Path, *, work: str) -> None:
@@ -56,33 +61,38 @@ class StepJournal:
         if _regular_file_size(path):
             _refuse_other_header(path, header)
             content = path.read_bytes()
-        # Up to the last line break: without one, the last line is incomplete.
+        # Keep everything up to the last line break; text after it is an incomplete line.
         complete = content[: content.rfind(b"\n") + 1] or header
         lines = complete.split(b"\n")[1:-1]
         self.entries = [_parse_entry(line, path, number=i) for i, line in enumerate(lines, start=2)]
         self._path = path
         if complete != content:
-            # Otherwise the next step would be appended to the incomplete line.
+            # Rewrite the file without the incomplete line; otherwise the next step would be
+            # appended to the incomplete line.
             with atomic_write(path) as partial:
                 partial.write_bytes(complete)
 
     def append(self, entry: Any) -> None:
-        """Append a step, any object that JSON can represent."""
+        """Append a step to the file. A step is any object that JSON can represent."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
 
 
 def damaged_line_error(path: Path, number: int) -> DamagedJournalError:
-    """Return the error of a line that is no finished step; lines are counted from 1."""
+    """Return, without raising it, the error for a line that does not describe a finished step.
+
+    `number` is the number of the line, counted from 1.
+    """
     return DamagedJournalError(
         f"{path} is damaged: line {number} holds no finished step. Remove it to begin anew."
     )
 
 
 def _regular_file_size(path: Path) -> int:
-    """Return the size of a regular file, 0 if there is none; refuse everything else.
+    """Return the size of a regular file in bytes, or 0 if the file does not exist.
 
-    Reading a pipe could block, and reading a device such as /dev/zero would not end.
+    Raises DamagedJournalError if the path is a folder, a pipe or a device. Reading a pipe could
+    block, and reading a device such as /dev/zero would never end.
     """
     try:
         status = path.stat()
@@ -97,12 +107,17 @@ def _regular_file_size(path: Path) -> int:
 
 
 def _refuse_other_header(path: Path, header: bytes) -> None:
-    """Refuse a file that does not start with the header."""
+    """Raise an error if the first line of a file is not the header.
+
+    The error is JournalMismatchError if the first line is the header of a different computation,
+    otherwise DamagedJournalError.
+    """
     with path.open("rb") as file:
         first = file.readline(_LONGEST_HEADER)
     if first == header:
         return
-    # The header of a journal, though of another one, or the first line of any other file?
+    # Determine whether the first line is the header of another journal or belongs to a file that
+    # is not a journal.
     other = _parse_json(first) if first.endswith(b"\n") else None
     if isinstance(other, dict) and isinstance(other.get("work"), str):
         raise JournalMismatchError(f"{path} belongs to other work. Remove it to begin anew.")
@@ -113,7 +128,11 @@ def _refuse_other_header(path: Path, header: bytes) -> None:
 
 
 def _parse_entry(line: bytes, path: Path, *, number: int) -> Any:
-    """Return the step on a line, or raise DamagedJournalError with the number of the line."""
+    """Return the step that a line describes.
+
+    Raises DamagedJournalError, with the path and the number of the line, if the line is not valid
+    JSON.
+    """
     entry = _parse_json(line)
     if entry is None:
         raise damaged_line_error(path, number)
@@ -121,7 +140,10 @@ def _parse_entry(line: bytes, path: Path, *, number: int) -> Any:
 
 
 def _parse_json(line: bytes) -> Any:
-    """Return the content of a line of JSON; None if it is invalid or nested too deeply."""
+    """Return the object that a line of JSON represents.
+
+    Returns None if the line is not valid JSON, or the JSON is nested too deeply.
+    """
     try:
         return json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):

@@ -1,29 +1,35 @@
-"""Clean text from files and libraries, and guard text that a spreadsheet may read as a formula."""
+"""Remove unsafe characters from text, and protect text that spreadsheets may read as a formula.
+
+Text is protected by an apostrophe in front of it, which is called the guard.
+"""
 
 from __future__ import annotations
 
 import re
 
-# Control characters and separators, which would break lines, control a terminal or make XML
-# invalid: C0, DEL, C1, the line and paragraph separators, and code points that XML 1.0 excludes.
+# Control characters and separators that would break lines, control a terminal or make XML invalid.
+# These are the C0 and C1 control characters, DEL, the line and paragraph separators, and two code
+# points that XML 1.0 does not allow.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
-# Marks that change the direction of text: a name must not reorder the text around it.
+# Characters that change the direction of text. With them, a name could change the order of the text
+# that surrounds it.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
-# Halves of UTF-16 pairs, by which Python represents bytes that it cannot decode: no encoding can
-# write them.
+# Surrogates (halves of UTF-16 pairs). Python can represent bytes that it cannot decode by
+# surrogates, but cannot encode surrogates as UTF-8.
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# First characters by which spreadsheets recognise a formula, after any number of guards. Guarded
-# text is guarded again, so that removing one guard always restores the original.
+# Any number of apostrophes, followed by a character with which a formula starts in a spreadsheet.
+# Text that already has an apostrophe gets another one, so that removing one apostrophe always
+# restores the original text.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-# Spreadsheets read a cell with a leading apostrophe as text.
+# Spreadsheets treat an entry with a leading apostrophe as text.
 _GUARD = "'"
 
 
 def clean_text(text: str) -> str:
     r"""Return a text without characters that are unsafe on a terminal, in XML or in a table.
 
-    Control characters become blanks, marks of text direction are dropped, and bytes that could not
-    be decoded become U+FFFD.
+    Control characters are replaced by blanks. Characters that change the direction of text are
+    removed. Bytes that Python could not decode are replaced by U+FFFD, the replacement character.
 
     Parameters
     ----------
@@ -33,7 +39,7 @@ def clean_text(text: str) -> str:
     Returns
     -------
     str
-        The text without these characters, and without leading and trailing blanks.
+        The text without unsafe characters, and without leading and trailing blanks.
 
     Examples
     --------
@@ -41,7 +47,7 @@ def clean_text(text: str) -> str:
     >>> clean_text("gene\x1b[31m\u202e7\n")
     'gene [31m7'
     """
-    # By far the most frequent case, and much faster than three substitutions.
+    # Most texts are printable ASCII, for which this test is much faster than three substitutions.
     if text.isascii() and text.isprintable():
         return text.strip()
     text = _DIRECTIONS.sub("", _CONTROLS.sub(" ", text))
@@ -49,21 +55,22 @@ def clean_text(text: str) -> str:
 
 
 def guard_formula(text: str) -> str:
-    """Return a text that no spreadsheet reads as a formula; `unguard_formula` reverses it.
+    """Return a text in a form that spreadsheets do not interpret as a formula.
 
-    An apostrophe is put in front of texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a
-    carriage return, unless they are a number or a single character, such as a sign that is used as
-    a category.
+    An apostrophe is put in front of the text if the text begins with ``=``, ``+``, ``-``, ``@``, a
+    tab or a carriage return, or with apostrophes followed by one of these characters. Numbers are
+    not changed, and neither are single characters, such as a plus or minus sign that is used as a
+    category. `unguard_formula` restores the original text.
 
     Parameters
     ----------
     text : str
-        Text of a cell.
+        Text of one entry of a table.
 
     Returns
     -------
     str
-        The text, guarded if necessary.
+        The text, with an apostrophe in front of it if necessary.
 
     Examples
     --------
@@ -75,17 +82,18 @@ def guard_formula(text: str) -> str:
 
 
 def unguard_formula(text: str) -> str:
-    """Return the original of a text that `guard_formula` returned.
+    """Return the original of a text that was returned by `guard_formula`.
 
     Parameters
     ----------
     text : str
-        Text of a cell.
+        Text of one entry of a table.
 
     Returns
     -------
     str
-        The text without the guard, if it has one.
+        The text without the apostrophe that `guard_formula` put in front of it. Any other text is
+        returned unchanged.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Compiled functions, one module for each concern. Numba is imported at the first call.
+"""Compiled functions, with one module for each topic.
 
-A change in any file of this folder invalidates the cached machine code of all of them
-(:mod:`~mrshc.core.kernels.compilation_cache`), so that compiled functions may call each other
-across files. Named tuples and enumerations that compiled functions share are therefore defined in
-this folder too.
+Numba is imported when a compiled function is first called. Machine code is cached on disk
+(:mod:`~mrshc.core.kernels.compilation_cache`). A change in any file of this folder invalidates the
+cached code of all functions in the folder, so a compiled function may call functions from other
+files of the folder. Named tuples and enumerations that compiled functions use must also be defined
+in this folder, since a change outside the folder does not invalidate the cached code.
 """

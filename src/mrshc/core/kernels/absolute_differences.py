@@ -1,4 +1,4 @@
-"""Absolute differences between pairs of samples, feature by feature."""
+"""Weighted sums of the absolute differences between pairs of samples in each feature."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def add_absolute_differences(
     Parameters
     ----------
     total : array of shape (n, n)
-        Distances between samples, to which the differences in these features are added.
+        Distances between the n samples, to which the differences in the p features are added.
     features : array of shape (p, n)
-        Features in rows, so that the inner loop reads contiguous memory.
+        Data with features in rows. In this layout, the inner loop reads contiguous memory.
     observed : array of shape (p, n) or (0, 0)
-        0 for missing cells and 1 for others; empty if no cell is missing.
+        0 for each missing value and 1 for each other value; empty if no value is missing.
     weights : array of shape (p,)
         Weight of each feature.
     """
@@ -29,10 +29,11 @@ def add_absolute_differences(
     for k in range(features.shape[0]):
         x = features[k]
         for i in range(n):
-            # Both triangles are written, since the result is used as a full symmetric matrix.
+            # Write both triangles, because the result is used as a full symmetric matrix.
             for j in range(n):
                 distance = weights[k] * abs(x[i] - x[j])
-                # An empty array in place of None: numba would compile a second version for None.
+                # `observed` is an empty array, not None, because numba would compile a second
+                # version of this function for None.
                 if observed.size:
                     distance *= observed[k, i] * observed[k, j]
                 total[i, j] += distance
@@ -40,28 +41,29 @@ def add_absolute_differences(
 
 @jit()
 def absolute_difference_sums(u: Float, features: Float, observed: Float) -> Float:
-    """Return for each feature the sum over pairs of samples of u times their absolute difference.
+    """Return, for each feature x, the sum of u[i, j] |x[i] - x[j]| over all pairs of samples i, j.
 
     Parameters
     ----------
     u : array of shape (n, n)
-        Weight of each pair of samples; only the entries below the diagonal are used.
+        Weight of each pair of the n samples. Only the entries below the diagonal are used.
     features : array of shape (p, n)
-        Features in rows.
+        Data with features in rows.
     observed : array of shape (p, n) or (0, 0)
-        0 for missing cells and 1 for others; empty if no cell is missing.
+        0 for each missing value and 1 for each other value; empty if no value is missing.
 
     Returns
     -------
     array of shape (p,)
-        Each pair is counted once.
+        The sum for each feature. Each pair of samples is counted once, and pairs in which a value
+        of the feature is missing are left out.
     """
     n = u.shape[0]
     out = np.zeros(features.shape[0])
     for k in range(features.shape[0]):
         x = features[k]
         for i in range(n):
-            # A sum for each row limits the growth of rounding errors over n^2 / 2 terms.
+            # Summing each row separately limits the rounding error of a sum of n^2 / 2 terms.
             row = 0.0
             for j in range(i):
                 distance = u[i, j] * abs(x[i] - x[j])

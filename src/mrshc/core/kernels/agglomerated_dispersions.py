@@ -1,6 +1,8 @@
-"""Agglomeration to the topmost clusters of a group of samples, and their dispersions W_k.
+"""Dispersions W_k within the k clusters of a hierarchical clustering, for small k.
 
-The gap test needs W_k of the topmost clusters only, many times over: no tree is stored.
+W_k is the sum over the k clusters of the sum of distances between pairs of samples in the cluster,
+divided by twice the size of the cluster. Each pair is counted once. The gap test computes W_k for
+many simulated data sets, and only for small k, so these functions do not store the tree.
 """
 
 from __future__ import annotations
@@ -14,26 +16,31 @@ from mrshc.core.kernels.linkage_codes import LinkageMethod
 
 @jit()
 def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: int) -> Float:
-    """Return W_k of the topmost 1..max_clusters clusters of samples.
+    """Return the dispersions W_k within k = 1, ..., max_clusters clusters of samples.
+
+    The samples are clustered by agglomerative hierarchical clustering, and the tree is cut into k
+    clusters for each k.
 
     Parameters
     ----------
     distances : array of shape (n, n)
-        Distances between samples; squared if `power` is 2. They are not changed.
+        Distances between the n samples; squared distances if `power` is 2. The array is not
+        changed.
     linkage : int
         Value of a :class:`~mrshc.core.kernels.linkage_codes.LinkageMethod`.
     power : {1, 2}
-        W_k is a sum of the distances themselves if it is 1, of their square roots if it is 2.
+        W_k is a sum of the entries of `distances` if `power` is 1, and of the square roots of
+        these entries if `power` is 2.
     max_clusters : int
         Largest number of clusters.
 
     Returns
     -------
     array of shape (max_clusters,)
-        W_1, W_2, ...
+        W_1, W_2, ..., W_max_clusters.
     """
-    # Pruning asks for W_1 and W_2 only, the usual case: the nearest-neighbour chain takes O(n^2)
-    # operations for it. It is valid only where merges cannot create inversions.
+    # Pruning, the most frequent caller, needs only W_1 and W_2. The nearest-neighbour chain
+    # computes the two clusters in O(n^2) operations, but is valid only for reducible linkages.
     if max_clusters == 2 and _is_reducible(linkage):
         membership = _top_split_membership(distances.copy(), linkage)
         return _split_dispersions(distances, membership, power)
@@ -42,23 +49,28 @@ def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: in
 
 @jit()
 def _is_reducible(linkage: int) -> bool:
-    """Return whether a merge never brings a third cluster closer than both parts were."""
+    """Return whether a linkage is reducible.
+
+    A linkage is reducible if the union of two clusters is never closer to a third cluster than the
+    nearer one of the two clusters was.
+    """
     return linkage != LinkageMethod.centroid and linkage != LinkageMethod.median
 
 
 @jit()
 def _top_split_membership(distances: Float, linkage: int) -> Float:
-    """Agglomerate and return 1.0 for the samples on one side of the last merge, 0.0 for others.
+    """Return 1.0 for the samples on one side of the last merge of a tree, and 0.0 for the others.
 
-    This is the nearest-neighbour chain algorithm (Muellner 2013), for reducible linkages: clusters
-    that are nearest neighbours of each other are merged in the order in which the chain reaches
-    them. The merges are those of the tree, in another order, except that the last one is always
-    the top of the tree. `distances` is overwritten; the m remaining clusters occupy its first m
-    rows and columns.
+    The tree is built with the nearest-neighbour chain algorithm (Muellner 2013), which requires a
+    reducible linkage. Two clusters are merged as soon as the chain shows that each is the nearest
+    neighbour of the other. The merges are those of the tree, but not in order of increasing height.
+    The last merge is nevertheless the root of the tree. `distances`, of shape (n, n), is
+    overwritten: while m clusters remain, the first m rows and columns contain the distances between
+    these clusters.
     """
     n = distances.shape[0]
     sizes = np.ones(n)
-    # The members of a cluster form a linked list, so that two clusters are joined in O(1).
+    # The members of a cluster are stored as a linked list, so two clusters are joined in O(1).
     first_member, last_member, next_member = np.arange(n), np.arange(n), np.full(n, -1)
     chain, length, m = np.empty(n, np.intp), 0, n
     for i in range(n):
@@ -69,14 +81,14 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
         a = chain[length - 1]
         row = distances[a, :m]
         closest = _row_minimum(row)
-        # Among ties, the previous element of the chain comes first: the chain would never end if
-        # it moved on to another cluster at the same distance.
+        # If several clusters are equally close, the previous element of the chain is preferred:
+        # if the chain moved on to another cluster at the same distance, it might never end.
         if length > 1 and row[chain[length - 2]] == closest:
             b = chain[length - 2]
             length -= 2
         else:
             b = 0
-            # The limit m - 1 keeps the index in range where distances hold NaN.
+            # The limit m - 1 keeps the index b in range even if some distances are NaN.
             while row[b] != closest and b < m - 1:
                 b += 1
             chain[length] = b
@@ -90,8 +102,8 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
         sizes[i] += sizes[j]
         next_member[last_member[i]] = first_member[j]
         last_member[i] = last_member[j]
-        # The last cluster moves to the free row and column, so that rows remain contiguous and
-        # searches for a minimum become shorter with each merge.
+        # Move the last cluster to the free row and column. The rows remain contiguous, and the
+        # search for a minimum becomes shorter with each merge.
         if j != last:
             distances[j, :m] = distances[last, :m]
             for k in range(m):
@@ -106,7 +118,8 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
                 if chain[k] == last:
                     chain[k] = j
         m -= 1
-    # Two clusters are left, whose merge is the top of the tree: the members of one of them.
+    # Two clusters remain, and merging them gives the root of the tree. Mark the members of the
+    # first cluster.
     membership = np.zeros(n)
     member = first_member[0]
     while member >= 0:
@@ -115,7 +128,8 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
     return membership
 
 
-# Vectorised: a minimum does not depend on the order in which the entries are compared.
+# The fastmath options allow the compiler to vectorise the loop. They do not change the result,
+# since a minimum does not depend on the order in which entries are compared.
 @jit(fastmath={"nnan", "nsz"})
 def _row_minimum(row: Float) -> float:
     smallest = np.inf
@@ -126,18 +140,22 @@ def _row_minimum(row: Float) -> float:
 
 @jit()
 def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clusters: int) -> Float:
-    """Agglomerate the samples and return W_k of the topmost 1..max_clusters clusters.
+    """Return the dispersions W_k within k = 1, ..., max_clusters clusters, for any linkage.
 
-    The closest pair is merged, from a list of the nearest neighbour of every cluster. This order
-    of merges is right for all linkages, including those whose heights are not monotone.
+    `original` contains the distances between samples; the other arguments are those of
+    `top_dispersions`. The closest pair of clusters is merged in each step, using a list of the
+    nearest neighbour of each cluster. This order of merges is correct for all linkages, including
+    those whose merge heights may decrease (centroid and median).
     """
     distances = original.copy()
     n = distances.shape[0]
     sizes = np.ones(n)
-    parent = np.arange(n)  # the cluster into which this one was merged; itself if it remains
+    # parent[i] is the cluster into which cluster i was merged, or i if cluster i still exists.
+    parent = np.arange(n)
     nearest = np.empty(n, dtype=np.intp)
     nearest_distance = np.empty(n)
-    # Infinite distances exclude the diagonal and merged clusters from every minimum.
+    # Infinite distances exclude the diagonal, and clusters that were merged into another cluster,
+    # from every minimum.
     for i in range(n):
         distances[i, i] = np.inf
     for i in range(n):
@@ -155,7 +173,8 @@ def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clus
         parent[j] = i
         sizes[i] += sizes[j]
         for k in range(n):
-            # The update formulas also wrote entries of merged clusters, which must remain infinite.
+            # _merge_rows also overwrites the distances to clusters that no longer exist; these
+            # distances must remain infinite.
             if parent[k] != k or k == i:
                 distances[i, k] = np.inf
             distances[k, i] = distances[i, k]
@@ -167,7 +186,8 @@ def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clus
         for k in range(n):
             if parent[k] != k or k == i:
                 continue
-            # Only clusters that lost their nearest neighbour need a new search.
+            # A new search is needed only if the nearest neighbour of k was one of the two merged
+            # clusters.
             if nearest[k] == i or nearest[k] == j:
                 nearest[k] = np.argmin(distances[k])
                 nearest_distance[k] = distances[k, nearest[k]]
@@ -179,10 +199,11 @@ def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clus
 
 @jit()
 def _merge_rows(row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkage: int) -> None:
-    """Write the distances of the union of clusters i and j to the row of i.
+    """Overwrite `row_i` with the distances between the union of clusters i and j and all clusters.
 
-    These are the update formulas of Lance and Williams (1967). Ward's, centroid and median linkage
-    take squared distances.
+    `row_i` and `row_j` contain the distances from clusters i and j to all clusters, and `sizes` the
+    numbers of samples in the clusters. The distances are updated with the formulas of Lance and
+    Williams (1967). For Ward's, centroid and median linkage, the distances must be squared.
     """
     d_ij, n_i, n_j = row_i[j], sizes[i], sizes[j]
     total = n_i + n_j
@@ -207,7 +228,11 @@ def _merge_rows(row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkag
 
 @jit()
 def _cluster_labels(parent: Index) -> Index:
-    """Return the cluster of each sample, numbered 0, 1, ... in the order of first members."""
+    """Return the cluster of each sample, numbered 0, 1, ... in the order of first appearance.
+
+    `parent[i]` is the cluster into which cluster i was merged, or i if cluster i still exists.
+    Initially, cluster i consists of sample i.
+    """
     number, labels, count = np.full(parent.size, -1), np.empty(parent.size, np.intp), 0
     for i in range(parent.size):
         root = i
@@ -222,21 +247,25 @@ def _cluster_labels(parent: Index) -> Index:
 
 @jit()
 def dispersion(distances: Float, labels: Index, power: int) -> float:
-    """Return W_k: the sum over clusters of the distances between pairs over twice the size.
+    """Return the dispersion W_k within the k clusters of a partition.
+
+    W_k is the sum over clusters of the sum of distances between pairs of samples in the cluster,
+    divided by twice the number of samples in the cluster.
 
     Parameters
     ----------
     distances : array of shape (n, n)
-        Distances between samples; squared if `power` is 2.
+        Distances between the n samples; squared distances if `power` is 2.
     labels : array of shape (n,)
-        Cluster of each sample, 0, ..., k - 1. Every cluster has a sample.
+        Cluster of each sample, 0, ..., k - 1. Every cluster contains at least one sample.
     power : {1, 2}
-        W_k is a sum of the distances themselves if it is 1, of their square roots if it is 2.
+        W_k is a sum of the entries of `distances` if `power` is 1, and of the square roots of
+        these entries if `power` is 2.
 
     Returns
     -------
     float
-        Each pair of samples is counted once.
+        W_k, in which each pair of samples is counted once.
     """
     k = labels.max() + 1
     sizes, sums = np.zeros(k), np.zeros(k)
@@ -250,7 +279,11 @@ def dispersion(distances: Float, labels: Index, power: int) -> float:
 
 @jit()
 def _split_dispersions(distances: Float, membership: Float, power: int) -> Float:
-    """Return W_1 of all samples, and W_2 of the samples marked by `membership` and the others."""
+    """Return the dispersions W_1 of all samples and W_2 of two clusters, as an array of length 2.
+
+    `membership` is 1.0 for samples of the first cluster and 0.0 for samples of the second cluster.
+    The other arguments are those of `dispersion`.
+    """
     n = membership.size
     n_members = membership.sum()
     total = within_members = within_others = 0.0
@@ -259,7 +292,8 @@ def _split_dispersions(distances: Float, membership: Float, power: int) -> Float
         for j in range(i):
             distance = np.sqrt(row[j]) if power == 2 else row[j]
             total += distance
-            # Products of 0.0 and 1.0 in place of conditions: the loop has no branches.
+            # Multiplying by 0.0 or 1.0 instead of testing a condition keeps the loop free of
+            # branches, which is faster.
             within_members += distance * (membership[i] * membership[j])
             within_others += distance * ((1.0 - membership[i]) * (1.0 - membership[j]))
     return np.array(

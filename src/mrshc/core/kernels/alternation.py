@@ -1,7 +1,9 @@
-"""The alternation between scores u and a sparse direction v of one sparse component.
+"""The alternating algorithm that computes the scores u and loadings v of one sparse component.
 
-Witten, Tibshirani and Hastie (2009), with the soft threshold found exactly
-(:mod:`~mrshc.core.kernels.sparse_direction`).
+The algorithm is that of Witten, Tibshirani and Hastie (2009), except that the soft threshold is
+computed exactly (:mod:`~mrshc.core.kernels.sparse_direction`) instead of by bisection. R denotes
+the residual, the centred data minus the earlier components. The entries of R'u are called slopes,
+and the vector Rv is called the image of v.
 """
 
 from __future__ import annotations
@@ -42,35 +44,42 @@ from mrshc.core.kernels.vectors import dot, euclidean_distance, l1_distance
 
 
 class AlternationStart(NamedTuple):
-    """The vector from which an alternation starts."""
+    """The vector v from which the alternating algorithm starts."""
 
     v: Float  # (p,)
-    image: Float  # (n,), the residual times v, without its cell corrections
+    image: Float  # (n,), the residual matrix times v, before corrections for missing values
 
 
 class AlternationSettings(NamedTuple):
-    """The L1 bound of a component and the stopping criteria of its alternation."""
+    """The L1 bound of a component, and the stopping criteria of the alternating algorithm."""
 
     l1_bound: float
     max_iter: int
-    tol: float  # converged when v changes by at most this much in L1 norm
-    noise: float  # norm of the residual times v up to which it is rounding error
+    tol: float  # the algorithm has converged if the L1 norm of the change of v is at most `tol`
+    noise: float  # the residual is taken to be zero if its product with v has at most this norm
 
 
 class IterateRecord(NamedTuple):
-    """The iterates u and their soft thresholds, with which a component is certified later."""
+    """The scores u and the soft thresholds of the first T iterations of the alternation.
+
+    They are used later to check that a component computed from some columns is also optimal for all
+    columns.
+    """
 
     scores: Float  # (T, n)
-    thresholds: Float  # (T,); negative for iterations that were not reached
+    thresholds: Float  # (T,), negative for iterations that were not carried out
 
 
 class Alternation(NamedTuple):
-    """The component at the end of an alternation; without indices if the residual is zero."""
+    """The sparse component that the alternating algorithm returns.
 
-    u: Float  # (n,), unit norm
-    indices: Index  # (m,), increasing
-    weights: Float  # (m,), v at these indices
-    scale: float  # u'Xv
+    If the residual matrix is zero, `u` and `scale` are zero, and `indices` and `weights` are empty.
+    """
+
+    u: Float  # (n,), scores with unit L2 norm
+    indices: Index  # (m,), indices of the non-zero loadings, increasing
+    weights: Float  # (m,), the non-zero loadings: v at `indices`
+    scale: float  # u'Rv for the residual R
     n_iter: int
     converged: bool
 
@@ -84,26 +93,30 @@ def alternate(
     trace: Trace,
     record: IterateRecord,
 ) -> Alternation:
-    """Alternate u = Rv / |Rv| and v = soft(R'u, delta) / |.|_2 until v no longer changes.
+    """Return the sparse component of a residual matrix R, computed by the alternating algorithm.
 
-    Most iterations compute only the slopes of the columns of a screen. The results are the same,
-    to the last digit, as with all columns.
+    Each iteration computes u = Rv / |Rv|_2 and then v = s / |s|_2, where s = soft(R'u, delta) is
+    R'u after soft-thresholding and delta is chosen such that |v|_1 is at most the L1 bound. The
+    iterations end when v no longer changes. Most iterations compute the entries of R'u (slopes)
+    only for a subset of the columns, called a screen. The result is identical, to the last digit,
+    to the result with all columns.
 
     Parameters
     ----------
     residual : Residual
-        The matrix R: the data minus the earlier components.
+        The matrix R: the centred data minus the earlier components.
     column_norms : array of shape (p,)
-        Euclidean norms of the columns of X.
-    start : Start
+        Euclidean norms of the columns of the centred data.
+    start : AlternationStart
         The first v.
     settings : AlternationSettings
         L1 bound and stopping criteria.
     trace : Trace
-        Bounds of an alternation at a similar L1 bound, which provide further screens. They are
-        overwritten with those of this alternation.
-    record : Record
-        Iterates and thresholds are written to it, as many as it has rows.
+        Upper bounds of the slopes in each iteration of a previous run at a similar L1 bound. They
+        are used to exclude columns, and are overwritten with the bounds of this run.
+    record : IterateRecord
+        Output. The scores u and the soft threshold of iteration t are written to row t, for as many
+        iterations as `record` has rows.
 
     Returns
     -------
@@ -120,14 +133,15 @@ def alternate(
     while n_iter < settings.max_iter and not converged:
         if residual.orthogonal:
             image = orthogonalise(image, residual.scores)
-        # u is the direction of the image: without a norm above rounding error it has none.
+        # If the norm of the image does not exceed rounding error, the direction of the image, and
+        # so u, is undefined.
         norm = np.sqrt(dot(image, image))
         if norm <= settings.noise:
             return _empty_component(n)
         old_u, old_indices, old_weights = u, indices, weights
         u = image / norm
-        # From cheap to expensive: the screen of the last iterations, a screen from the trace, and
-        # at last all columns, if neither screen is valid at u.
+        # Try the cheapest computation first: use the screen of the previous iterations; if that
+        # screen is not valid at u, use a screen made from the trace; otherwise use all columns.
         slopes = screened_slopes(residual, screen, u, settings.l1_bound, depth)
         if slopes.active_depth < 0.0 and has_bounds(trace, n_iter):
             screen = screen_from_trace(residual, norms, trace, n_iter, u)
@@ -136,7 +150,8 @@ def alternate(
         if not is_screened:
             slopes = _compute_all_slopes(residual, u, settings.l1_bound, depth, trace, n_iter)
             screen = empty_screen(residual.X)
-            # In the first iteration there is no previous u, and so no estimate of the next move.
+            # The radius of the new screen is estimated from the last change of u. The first
+            # iteration has no previous u, so no screen is made.
             if n_iter > 0 and slopes.largest > 0.0:
                 screen = screen_from_slopes(
                     residual, norms, slopes, u, euclidean_distance(u, old_u)
@@ -162,7 +177,10 @@ def alternate(
 
 @jit()
 def _empty_component(n: int) -> Alternation:
-    """Return the component of a residual that is zero, up to rounding."""
+    """Return the component of a residual that is zero except for rounding errors.
+
+    Its scores, of length n, are zero, and it has no loadings.
+    """
     return Alternation(np.zeros(n), np.empty(0, np.intp), np.empty(0), 0.0, 0, True)
 
 
@@ -170,9 +188,16 @@ def _empty_component(n: int) -> Alternation:
 def _compute_all_slopes(
     residual: Residual, u: Float, l1_bound: float, previous_depth: float, trace: Trace, t: int
 ) -> Slopes:
-    """Return the slopes of all columns and their threshold, and write row t of the trace."""
+    """Return the slopes R'u of all columns of the residual R, with their soft threshold.
+
+    `t` is the number of the iteration. Upper bounds of the slopes are written to row t of `trace`,
+    if it has such a row, so that later runs can exclude columns. The search for the threshold
+    starts from `previous_depth`, the active depth (largest slope minus threshold) of the previous
+    iteration.
+    """
     slopes = multiply_transposed(residual.X, residual.by_columns, residual.offsets, u)
-    # Before deflation: bounds on the slopes of X serve whatever the earlier components are.
+    # Write the trace before the earlier components are subtracted, because bounds on the slopes of
+    # X itself can also be used with other earlier components.
     if t < trace.units.size:
         write_trace(trace, t, u, slopes)
     deflate_slopes(residual, residual.loadings, residual.corrections, slopes, u)
@@ -187,7 +212,11 @@ def _compute_all_slopes(
 
 @jit()
 def _sparse_dot(values: Float, indices: Index, weights: Float) -> float:
-    """Return the inner product of a dense vector and one that is `weights` at `indices`."""
+    """Return the inner product of a dense vector and a sparse vector.
+
+    `indices` and `weights` are the positions and values of the non-zero entries of the sparse
+    vector.
+    """
     total = 0.0
     for k in range(indices.size):
         total += values[indices[k]] * weights[k]
@@ -196,7 +225,10 @@ def _sparse_dot(values: Float, indices: Index, weights: Float) -> float:
 
 @jit()
 def _residual_times(residual: Residual, indices: Index, weights: Float) -> Float:
-    """Return the residual times the v that is `weights` at `indices`."""
+    """Return the residual matrix times a sparse vector v, whose entries at `indices` are `weights`.
+
+    The other entries of v are zero.
+    """
     image = multiply(residual.X, residual.by_columns, residual.offsets, indices, weights)
     deflate_image(residual, residual.loadings, residual.corrections, image, indices, weights)
     return image
@@ -206,7 +238,12 @@ def _residual_times(residual: Residual, indices: Index, weights: Float) -> Float
 def _residual_times_screened(
     residual: Residual, screen: Screen, positions: Index, weights: Float
 ) -> Float:
-    """Return the residual times a sparse v, given by positions among the columns of a screen."""
+    """Return the residual matrix times a sparse vector v, computed from the columns of a screen.
+
+    A screen contains copies of some columns of the data, including all columns in which v is not
+    zero. `positions` are the positions of the non-zero entries of v among the columns of the
+    screen, and `weights` are these entries.
+    """
     image = multiply(screen.packed, False, screen.offsets, positions, weights)
     deflate_image(residual, screen.loadings, screen.corrections, image, positions, weights)
     return image
@@ -214,7 +251,7 @@ def _residual_times_screened(
 
 @jit()
 def _write_record(record: IterateRecord, t: int, u: Float, threshold: float) -> None:
-    # A record without rows is given where nothing is to be certified.
+    # The record has no rows if the component need not be certified.
     if t < record.thresholds.size:
         record.scores[t] = u
         record.thresholds[t] = threshold

@@ -1,4 +1,4 @@
-"""One-way analysis of variance on ranks: the variance of features that partitions explain."""
+"""One-way analysis of variance on ranks, for many features and several partitions of samples."""
 
 from __future__ import annotations
 
@@ -16,31 +16,37 @@ def write_explained_rank_variance(
     fractions: Float,
     degrees_of_freedom: NDArray[np.intp],
 ) -> None:
-    """Write the fraction of the sum of squares of ranks between the groups of each partition.
+    """Write the proportion of the rank variance of each feature that each partition explains.
+
+    The proportion is the sum of squares between groups divided by the total sum of squares, where
+    each feature is replaced by its ranks over the samples.
 
     Parameters
     ----------
     features : array of shape (p, n)
-        Features in rows; NaN for missing cells.
+        Data with the p features in rows; NaN for missing values.
     partitions : array of shape (m, n)
-        Partitions in rows: the group of each sample, negative for samples to leave out.
+        The m partitions in rows: the group of each sample, or a negative number for samples that
+        are excluded from the partition.
     fractions : array of shape (p, m)
-        Output. The fraction is zero if there are too few groups, samples or distinct values.
+        Output. The proportion for each feature and partition. It is zero if the non-missing values
+        contain fewer than two groups or fewer than two distinct values, or if each group contains
+        only one sample.
     degrees_of_freedom : array of shape (p, m, 2)
-        Output. Degrees of freedom between and within groups.
+        Output. Degrees of freedom between groups and within groups.
 
     Notes
     -----
-    The total sum of squares is that of ranks without ties, (n^3 - n) / 12, even where there are
-    ties. Ties would reduce it, and a few samples that differ from many equal ones would appear
-    significant.
+    The total sum of squares is always that of N distinct ranks, (N^3 - N) / 12, where N is the
+    number of samples used. Tied values would reduce the sum, and then a few samples that differ
+    from many samples with equal values would appear significant.
     """
     p, n = features.shape
     n_groups = partitions.max() + 1
     sums, counts = np.empty(n_groups), np.empty(n_groups)
     for j in range(p):
         order = np.argsort(features[j])
-        n_observed = n  # argsort puts NaN last, so that observed cells come first
+        n_observed = n  # argsort puts NaN last, so the first n_observed values are not missing
         while n_observed > 0 and np.isnan(features[j, order[n_observed - 1]]):
             n_observed -= 1
         for m in range(partitions.shape[0]):
@@ -49,8 +55,8 @@ def write_explained_rank_variance(
             counts[:] = 0.0
             n_used, start, n_values = 0, 0, 0
             while start < n_observed:
-                # Samples with the same value receive the mean of their ranks (midranks). Only the
-                # samples of this partition are counted.
+                # Samples with the same value receive the mean of their ranks (midranks). Only
+                # samples that are not excluded from this partition are ranked.
                 end, n_tied = start, 0
                 while end < n_observed and features[j, order[end]] == features[j, order[start]]:
                     n_tied += groups[order[end]] >= 0
@@ -64,15 +70,15 @@ def write_explained_rank_variance(
                 n_used += n_tied
                 n_values += n_tied > 0
                 start = end
-            mean = 0.5 * (n_used + 1)  # of the ranks 1, ..., n_used
+            mean = 0.5 * (n_used + 1)  # mean of the ranks 1, ..., n_used
             between, n_present = 0.0, 0
             for group in range(n_groups):
                 if counts[group] > 0:
                     n_present += 1
                     between += counts[group] * (sums[group] / counts[group] - mean) ** 2
-            total = n_used * (n_used * n_used - 1.0) / 12.0  # without ties, see Notes
+            total = n_used * (n_used * n_used - 1.0) / 12.0  # not reduced for ties, see Notes
             degrees_of_freedom[j, m, 0] = n_present - 1
             degrees_of_freedom[j, m, 1] = n_used - n_present
             is_testable = n_present > 1 and n_used > n_present and n_values > 1
-            # Rounding may raise the ratio above one, where the p-value is not defined.
+            # Rounding may make the ratio larger than one, for which no p-value is defined.
             fractions[j, m] = min(between / total, 1.0) if is_testable else 0.0

@@ -1,4 +1,4 @@
-"""Membership of columns in sorted sets of columns."""
+"""Test whether columns belong to given sets of columns."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from mrshc.core.kernels.jit import jit
 
 @jit()
 def are_in_sets(starts: Index, members: Index, sets: Index, columns: Index) -> Mask:
-    """Return whether columns[i] is in the set number sets[i], by binary search.
+    """Return, for each i, whether columns[i] belongs to set number sets[i].
 
     Parameters
     ----------
     starts : array of shape (n_sets + 1,)
-        Set k is members[starts[k]:starts[k + 1]].
+        Set number k consists of the columns members[starts[k]:starts[k + 1]].
     members : array
-        The columns of all sets, one set after the other, increasing within each set.
+        The columns of all sets, one set after the other. Within each set, the columns are in
+        increasing order, as binary search requires.
     sets, columns : arrays of the same length
-        Pairs of a set and a column.
+        Pairs of a set number and a column.
 
     Returns
     -------
@@ -35,6 +36,7 @@ def are_in_sets(starts: Index, members: Index, sets: Index, columns: Index) -> M
                 low = middle + 1
             else:
                 high = middle
-        # `low` is the first position whose member is not smaller, perhaps the end of the set.
+        # `low` is now the position of the first member that is at least columns[i], or the end of
+        # the set if there is no such member.
         is_member[i] = low < starts[sets[i] + 1] and members[low] == columns[i]
     return is_member

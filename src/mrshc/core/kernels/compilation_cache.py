@@ -1,11 +1,13 @@
-"""The cache of machine code on disk.
+"""Cache on disk for the machine code of compiled functions.
 
-The machine code of a function includes that of the functions that it calls. Numba's own cache is
-invalidated only by changes in the function's own file. The cache defined here is invalidated by
-changes in any file of its folder, so that functions may call each other across files.
+The machine code of a function includes the machine code of the functions that it calls. Numba's
+standard cache (``cache=True``) recompiles a function only if the file that defines the function
+has changed. The cache in this module recompiles a function if any file in the same folder has
+changed, so functions may call functions from other files of the folder.
 
-Unlike numba's own ``cache=True``, a cache that cannot be read or written is not an error: the
-package and the home directory are often read-only in containers and for service users.
+Numba's standard cache raises an error if there is no writable folder. The cache in this module
+issues a warning instead, because the package and the home directory are often read-only in
+containers and for service users.
 """
 
 from __future__ import annotations
@@ -26,17 +28,23 @@ _ADVICE = (
     "environment variable NUMBA_CACHE_DIR to a writable folder."
 )
 
-# Whether this process has warned already: all functions have the same cache folder, and one
-# warning for each of dozens of functions would be noise.
+# Whether this process has already issued the warning. All functions use the same cache folder, so
+# one warning is enough for dozens of functions.
 _has_warned = False
 
 
 class CompilationCacheWarning(UserWarning):
-    """Compiled code cannot be cached: results are the same, but every process compiles it again."""
+    """Warning that compiled code cannot be cached on disk.
+
+    Results are not affected, but every process has to compile the functions again.
+    """
 
 
 class CompilationCache(NullCache):
-    """A cache that looks for its folder when a function is first compiled, not when imported.
+    """Cache for the machine code of one function.
+
+    The cache folder is looked for when the function is first compiled, not when its module is
+    imported.
 
     Parameters
     ----------
@@ -49,36 +57,38 @@ class CompilationCache(NullCache):
 
     @cached_property
     def _storage(self) -> FunctionCache | NullCache:
-        """Numba's cache in a folder, or one that stores nothing."""
+        """The cache in a folder, or a cache that stores nothing if no folder is writable."""
         try:
             return _FolderCache(self._function)
-        except (OSError, RuntimeError):  # numba raises either if it finds no writable folder
+        except (OSError, RuntimeError):  # numba raises one of these if no folder is writable
             _warn_once("There is no writable folder for compiled code.")
             return NullCache()
 
     @property
     def cache_path(self) -> str | None:
-        """The cache folder; None if there is none."""
+        """The cache folder, or None if no folder is writable."""
         return self._storage.cache_path
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the machine code for a signature, or None if it must be compiled."""
+        """Return the machine code for the signature `sig`, or None if it is not cached."""
         return self._storage.load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store the machine code for a signature."""
+        """Store `data`, the machine code for the signature `sig`."""
         self._storage.save_overload(sig, data)
 
 
 class _FolderCache(FunctionCache):
-    """A cache that is invalidated by a change of any source file in the function's folder.
+    """Cache in a folder that is invalidated by a change of any source file next to the function.
 
-    Files that cannot be read count as not cached; files that cannot be written cause a warning.
+    If a cache file cannot be read, the function is compiled again. If a cache file cannot be
+    written, a warning is issued.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        # Replaces the index file made by numba, whose stamp covers the function's own file only.
+        # Numba's constructor creates a cache file object that is invalidated only by changes in the
+        # file that defines the function. That object is replaced here.
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
@@ -93,7 +103,7 @@ class _FolderCache(FunctionCache):
             return super().load_overload(sig, target_context)
         except Exception:  # unpickling a damaged file may raise any exception
             with suppress(OSError):
-                self.flush()  # replaces the damaged index by an empty one
+                self.flush()  # replaces the damaged index by an empty index
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -104,18 +114,19 @@ class _FolderCache(FunctionCache):
             _warn_once(f"Compiled code cannot be stored in {self.cache_path}: {error.strerror}.")
 
 
-@cache  # computed once, since a process keeps the sources that it has imported
+@cache  # computed once per process, since a process does not reload changed source files
 def _source_hash(folder: Path) -> str:
     """Return a hash of the names and contents of the Python files in a folder."""
     digest = hashlib.sha256()
     for file in sorted(folder.glob("*.py")):
-        # Zero bytes separate the parts: text moved between a name and a content changes the hash.
+        # Zero bytes separate names from contents. Without them, moving characters from the end of
+        # a name to the start of the content would not change the hash.
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
 def _warn_once(problem: str) -> None:
-    """Warn that code cannot be cached, unless this process has done so already."""
+    """Warn that code cannot be cached, unless this process has already issued the warning."""
     global _has_warned
     if not _has_warned:
         _has_warned = True

@@ -1,7 +1,8 @@
-"""Completion of missing cells by a low-rank approximation.
+"""Estimation of missing values by a low-rank approximation.
 
-Regularised iterative principal component analysis (Josse and Husson 2012): missing cells are
-replaced by their fit from a few principal components, whose scores are shrunk by the noise.
+The method is regularised iterative principal component analysis (Josse and Husson 2012). Missing
+values are replaced by their fitted values from a few principal components. The scores of the
+components are shrunk towards zero, by an amount that increases with the estimated noise.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ import numpy as np
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 
-# Cells either converge within a few iterations or so slowly that further changes are smaller than
-# the noise. Reaching the limit is therefore not an error.
+# Maximum number of iterations. The fitted values either converge within a few iterations or change
+# so slowly that further changes are smaller than the noise, so reaching the limit is not an error.
 _MAX_ITER = 50
 
 
 class LowRankFit(NamedTuple):
-    """Principal components fitted to a matrix, and the variance of the noise."""
+    """Principal components fitted to a matrix of n rows and q columns, and the noise variance."""
 
-    means: Float  # (q,), of the columns
-    scores: Float  # (n, rank), shrunk
-    loadings: Float  # (q, rank), orthonormal columns
-    signal: Float  # (rank,), squared singular values minus those expected of noise alone
+    means: Float  # (q,), means of the columns of the matrix
+    scores: Float  # (n, rank), scores after shrinkage
+    loadings: Float  # (q, rank), loadings as orthonormal columns
+    signal: Float  # (rank,), squared singular values minus the values expected from noise alone
     noise: float  # variance of the residuals
 
 
@@ -37,25 +38,29 @@ def complete_cells(
     noise_degrees_of_freedom: int,
     tol: float,
 ) -> LowRankFit:
-    """Replace cells by a low-rank fit and fit again, until none changes by more than `tol`.
+    """Return a low-rank fit of a matrix, and replace the missing values by their fitted values.
+
+    The fit and the replacement are repeated until no replaced value changes by more than `tol`, or
+    a maximum number of iterations is reached.
 
     Parameters
     ----------
     values : array of shape (n, q)
-        The matrix. The given cells are overwritten with their fit.
+        The matrix, in which each missing value has been replaced by an initial value, such as the
+        mean of its column. The missing values are overwritten with their fitted values.
     rows, columns : arrays of the same length
-        The cells to complete, most often the missing ones, which hold some first value.
+        Row and column indices of the missing values.
     loadings : array of shape (q, rank)
-        Components from which the iteration starts.
+        Loadings from which the iteration starts.
     noise_degrees_of_freedom : int
         Residual degrees of freedom, by which the residual sum of squares is divided.
     tol : float
-        Largest change of a cell at which the iteration stops.
+        The iteration stops when no replaced value changes by more than `tol`.
 
     Returns
     -------
     LowRankFit
-        The last fit.
+        The fit of the last iteration.
     """
     n, q = values.shape
     rank = loadings.shape[1]
@@ -64,17 +69,18 @@ def complete_cells(
     scores, signal, noise = np.empty((n, rank)), np.empty(rank), 0.0
     for _ in range(_MAX_ITER):
         total = _write_centred(values, means, centred)
-        # One step of subspace iteration instead of a decomposition: the matrix changes in each
-        # iteration as well, and both converge together.
+        # Use one step of subspace iteration instead of a full singular value decomposition. The
+        # matrix changes in each iteration, and the subspace converges together with the matrix.
         scores = _orthonormal_basis(centred @ loadings)
         images = centred.T @ scores
         eigenvalues, rotation = np.linalg.eigh(images.T @ images)
-        # At least the smallest positive number, since rounding may make eigenvalues negative and
-        # loadings are divided by their square roots.
+        # Rounding may make eigenvalues negative or zero. They are raised to the smallest positive
+        # number, since the loadings are divided by the square roots.
         singular_values = np.sqrt(np.maximum(eigenvalues, np.finfo(np.float64).tiny))
         scores, loadings = scores @ rotation, (images @ rotation) / singular_values
         noise = max(total - eigenvalues.sum(), 0.0) / noise_degrees_of_freedom
-        # Noise alone gives squared singular values of about its variance times max(n, q).
+        # In a matrix of pure noise, the squared singular values are about the noise variance times
+        # max(n, q).
         signal = np.maximum(eigenvalues - noise * max(n, q), 0.0)
         scores *= signal / singular_values
         change = 0.0
@@ -92,7 +98,10 @@ def complete_cells(
 
 @jit()
 def _write_centred(values: Float, means: Float, centred: Float) -> float:
-    """Write column means and centred values, and return the sum of squares of the latter."""
+    """Return the sum of squares of the centred matrix `values`.
+
+    The column means are written to `means`, and the centred matrix to `centred`.
+    """
     n, q = values.shape
     means[:] = 0.0
     for i in range(n):
@@ -109,10 +118,14 @@ def _write_centred(values: Float, means: Float, centred: Float) -> float:
 
 @jit()
 def _orthonormal_basis(columns: Float) -> Float:
-    """Return an orthonormal basis of the columns, with zeros where they are dependent."""
+    """Return an orthonormal basis of the space spanned by the columns of a matrix.
+
+    The result has the shape of the matrix. If the columns are linearly dependent, the superfluous
+    basis vectors are zero.
+    """
     eigenvalues, rotation = np.linalg.eigh(columns.T @ columns)
-    # The usual tolerance for the numerical rank, relative to the largest eigenvalue. Division by
-    # an infinite norm gives zeros for directions below it.
+    # This is the usual tolerance for the numerical rank, relative to the largest eigenvalue.
+    # Directions with smaller eigenvalues are divided by infinity, which makes them zero.
     negligible = eigenvalues[-1] * columns.shape[0] * np.finfo(np.float64).eps
     singular_values = np.sqrt(np.where(eigenvalues > negligible, eigenvalues, np.inf))
     return (columns @ rotation) / singular_values

@@ -1,6 +1,8 @@
-"""The gap statistic of a group of samples: its dispersions and those of reference samples.
+"""Dispersions for the gap statistic of a group of samples (Tibshirani, Walther and Hastie 2001).
 
-Tibshirani, Walther and Hastie (2001), with reference samples drawn in principal coordinates.
+W_k is the dispersion within k clusters. The gap statistic compares log W_k of the samples with
+log W_k of reference data sets, which are simulated without clusters. Each reference data set is
+uniform on the box that is aligned with the principal axes of the samples and encloses them.
 """
 
 from __future__ import annotations
@@ -19,21 +21,27 @@ from mrshc.core.kernels.principal_box import (
     squared_distances_from_gram,
 )
 
-# Dispersions are raised to at least this fraction of W_1, so that their logarithms are finite. It
-# is below the relative rounding error of double precision: smaller dispersions mean that the
-# samples of each cluster are identical.
+# Dispersions smaller than this fraction of W_1 are raised to this fraction of W_1, so that their
+# logarithms are finite. The fraction is below the relative rounding error of double precision, so a
+# smaller dispersion means that the samples within each cluster are identical.
 _MIN_RELATIVE_DISPERSION = 1e-16
 
 
 class GapTestSettings(NamedTuple):
-    """Settings of the gap test of a group of samples, and of its early stopping."""
+    """Settings of the gap test of a group of samples.
+
+    The test simulates reference data sets, which have no clusters. At regular intervals, it can
+    check whether the decision between one and two clusters is already certain, and stop early if
+    so. The decision is the sign of the margin gap(2) - se(2) - gap(1). There are no checks if
+    `first_check` equals `n_references`.
+    """
 
     linkage: int  # value of a LinkageMethod
-    power: int  # 2: squared Euclidean distances, W_k adds up their roots; 1: city-block distances
-    n_references: int
-    first_check: int  # reference samples before the first check; n_references for no check
-    check_interval: int  # reference samples between checks
-    n_standard_errors: float  # distance of the margin from zero at which the decision is certain
+    power: int  # 1: city-block distances; 2: squared distances, of which W_k sums the square roots
+    n_references: int  # maximum number of reference data sets
+    first_check: int  # number of reference data sets before the first check
+    check_interval: int  # number of reference data sets between checks
+    n_standard_errors: float  # certain if the margin is this many standard errors away from zero
 
 
 @jit()
@@ -44,30 +52,32 @@ def gap_test(
     rng: np.random.Generator,
     settings: GapTestSettings,
 ) -> tuple[Float, Float]:
-    """Return log W_k of a group of samples and of reference samples without clusters.
+    """Return log W_k of a group of samples and of simulated reference data sets without clusters.
 
-    Reference samples are uniform on a box along the principal axes of X. No more of them are drawn
-    once the decision between one and two clusters is certain.
+    W_k is the dispersion within k clusters. Each reference data set has as many samples as X and
+    is uniform on the box that encloses X and is aligned with the principal axes of X. Simulation
+    stops early once the decision between one and two clusters is certain.
 
     Parameters
     ----------
     X : array of shape (n, q)
-        Samples of the group.
+        The group of n samples, with q features.
     distances : array of shape (n, n)
-        Their distances; squared if `settings.power` is 2.
+        Distances between the samples; squared distances if `settings.power` is 2.
     partitions : array of shape (max_clusters, n)
-        Partitions of the group into 1, 2, ..., max_clusters clusters.
+        Partitions of the group into 1, 2, ..., max_clusters clusters, in rows.
     rng : numpy.random.Generator
-        Draws the reference samples.
+        Random number generator for the reference data sets.
     settings : GapTestSettings
-        Linkage, metric, number of reference samples and early stopping.
+        Linkage, metric, number of reference data sets and early stopping.
 
     Returns
     -------
     observed : array of shape (max_clusters,)
-        log W_k of the partitions.
+        log W_k of the given partitions of X.
     reference : array of shape (n_drawn, max_clusters)
-        log W_k of the topmost k clusters of each reference sample.
+        log W_k of each of the n_drawn reference data sets. Each data set is clustered
+        hierarchically, and its tree is cut into k clusters.
     """
     power, n_references = settings.power, settings.n_references
     n, max_clusters = X.shape[0], partitions.shape[0]
@@ -75,8 +85,8 @@ def gap_test(
     for k in range(max_clusters):
         dispersions[k] = dispersion(distances, partitions[k], power)
     observed = _log_dispersions(dispersions)
-    # Euclidean distances do not change under rotation: reference samples remain in principal
-    # coordinates, and the axes are not needed. City-block distances do change.
+    # Euclidean distances do not change under rotation, so reference data sets can stay in principal
+    # coordinates, and the axes are not needed. City-block distances do change under rotation.
     if power == 2:
         box, axes = principal_ranges(X), np.empty((0, 0))
     else:
@@ -85,13 +95,14 @@ def gap_test(
     for b in range(n_references):
         if _is_check_due(b, settings) and _is_decision_certain(reference[:b], observed, settings):
             return observed, reference[:b].copy()
-        # A box around zero: distances do not depend on its centre.
+        # The box is centred at zero, since distances do not depend on the position of the box.
         sample = rng.random((n, box.size))
         for i in range(n):
             for k in range(box.size):
                 sample[i, k] = (sample[i, k] - 0.5) * box[k]
         if power == 2:
-            # A matrix product is much faster than loops over pairs of samples.
+            # Distances are computed from a matrix product, which is much faster than a loop over
+            # pairs of samples.
             reference_distances = np.dot(sample, sample.T)
             squared_distances_from_gram(reference_distances)
         else:
@@ -111,25 +122,42 @@ def _is_check_due(n_drawn: int, settings: GapTestSettings) -> bool:
 
 @jit()
 def _is_decision_certain(reference: Float, observed: Float, settings: GapTestSettings) -> bool:
-    """Return whether the reference samples not drawn yet are very unlikely to change the decision.
+    """Return whether further reference data sets are very unlikely to change the decision.
 
-    The decision is the sign of the margin gap(2) - se(2) - gap(1), which consists of a mean and a
-    standard deviation over reference samples. Their changes between the samples drawn so far and
-    all samples have known standard errors if the samples are normally distributed.
+    The decision is the sign of the margin gap(2) - se(2) - gap(1), which depends on a mean and a
+    standard deviation of log W_k over the reference data sets. If log W_k is normally distributed,
+    the standard errors are known of the changes in this mean and this standard deviation when the
+    remaining reference data sets are added.
+
+    Parameters
+    ----------
+    reference : array of shape (n_drawn, 2)
+        log W_1 and log W_2 of the reference data sets drawn so far.
+    observed : array of shape (2,)
+        log W_1 and log W_2 of the samples.
+    settings : GapTestSettings
+        Number of all reference data sets, and number of standard errors that counts as certain.
     """
     n_drawn, n_references = reference.shape[0], settings.n_references
     log_ratios = reference[:, 1] - reference[:, 0]
-    # se(2)^2, with the factor 1 + 1/B for the simulation error of B reference samples.
+    # squared_se is se(2)^2. The factor 1 + 1/B accounts for the simulation error of B reference
+    # data sets.
     squared_se = reference[:, 1].var() * n_drawn / (n_drawn - 1) * (1 + 1 / n_references)
     margin = log_ratios.mean() - np.sqrt(squared_se) - (observed[1] - observed[0])
-    # Variance of the difference between the mean of the samples so far and that of all B.
+    # This is the variance of the difference between the mean over the data sets drawn so far and
+    # the mean over all B data sets.
     variance_of_mean = log_ratios.var() * n_drawn / (n_drawn - 1) * (1 / n_drawn - 1 / n_references)
-    # Likewise for the standard deviation s of m normal values, with the variance s^2 / (2 (m - 1)).
+    # The variance of the change of se(2) is computed in the same way: the standard deviation s of m
+    # normal values has the variance s^2 / (2 (m - 1)).
     variance_of_se = squared_se * (1 / (n_drawn - 1) - 1 / (n_references - 1)) / 2
     return abs(margin) > settings.n_standard_errors * np.sqrt(variance_of_mean + variance_of_se)
 
 
 @jit()
 def _log_dispersions(dispersions: Float) -> Float:
-    """Return log W_1, log W_2, ..., finite even where clusters hold identical samples."""
+    """Return the logarithms of the dispersions W_1, W_2, ...
+
+    Dispersions that are zero, because all samples of each cluster are identical, are first replaced
+    by a tiny fraction of W_1, so the logarithms are finite unless W_1 is zero.
+    """
     return np.log(np.maximum(dispersions, _MIN_RELATIVE_DISPERSION * dispersions[0]))

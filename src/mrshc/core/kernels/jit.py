@@ -1,4 +1,4 @@
-"""The decorator of all compiled functions, which are typed, interruptible and cached on disk."""
+"""The decorator for compiled functions, which adds Ctrl-C and a cache on disk to numba.njit."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from typing import Any, Generic, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Held while a dispatcher is created, since several threads may make the first call. Reentrant: the
-# dispatchers of called functions are created while a function is compiled.
+# The lock is held while a dispatcher (numba's object for a compiled function) is created, since
+# several threads may call the function for the first time. The lock is reentrant, because compiling
+# a function also creates the dispatchers of the functions that it calls.
 _creation_lock = RLock()
 
 
 def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that compiles a function on its first call.
 
-    The function releases the global interpreter lock while it runs. When it is called from Python,
-    Ctrl-C raises KeyboardInterrupt. When it is called from another compiled function, the call goes
-    to numba's own dispatcher without overhead.
+    The compiled function releases the global interpreter lock while it runs. If the function is
+    called from Python, Ctrl-C raises KeyboardInterrupt as usual. Calls from other compiled
+    functions have no additional overhead.
 
     Machine code is cached on disk (:mod:`~mrshc.core.kernels.compilation_cache`). Numba is imported
-    at the first call, so that modules with compiled functions can be imported quickly.
+    at the first call of a compiled function, so modules that define compiled functions can be
+    imported quickly.
 
     Parameters
     ----------
@@ -33,8 +35,8 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     Returns
     -------
     callable
-        The decorator. Decorated functions keep their name, signature and documentation; the
-        Python function is their attribute `py_func`.
+        The decorator. A decorated function keeps its name, signature and docstring. The original
+        Python function is available as its attribute `py_func`.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -44,7 +46,9 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 class _CompiledFunction(Generic[P, R]):
-    """A compiled function as called from Python; compiled functions see numba's dispatcher.
+    """Wrapper of a compiled function for calls from Python.
+
+    Other compiled functions do not call the wrapper; they call numba's dispatcher directly.
 
     Parameters
     ----------
@@ -64,18 +68,19 @@ class _CompiledFunction(Generic[P, R]):
 
     @property
     def dispatcher(self) -> Any:
-        """Numba's dispatcher, created when it is first needed."""
+        """Numba's object that compiles and calls the function, created when it is first needed."""
         if self._dispatcher is None:
             from numba import njit
 
             from mrshc.core.kernels.compilation_cache import CompilationCache
 
             with _creation_lock:
-                # Another thread may have created it while this one waited for the lock.
+                # Another thread may have created the dispatcher while this thread waited for the
+                # lock.
                 if self._dispatcher is None:
                     dispatcher = njit(nogil=True, **self._options)(self.py_func)
-                    # As Dispatcher.enable_caching does, with our cache in place of numba's. Numba
-                    # has no public interface for it.
+                    # Numba's Dispatcher.enable_caching sets this attribute to numba's standard
+                    # cache. Numba has no public interface for setting another cache.
                     dispatcher._cache = CompilationCache(self.py_func)
                     self._dispatcher = dispatcher
         return self._dispatcher
@@ -84,8 +89,9 @@ class _CompiledFunction(Generic[P, R]):
         try:
             result: R = self.dispatcher(*args, **kwargs)
         except SystemError as error:
-            # Python handles the signal after the machine code has returned, and reports "returned
-            # a result with an exception set" with KeyboardInterrupt as the cause.
+            # Python handles Ctrl-C only after the machine code has returned. It then raises
+            # SystemError ("returned a result with an exception set"), with KeyboardInterrupt as the
+            # cause.
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, KeyboardInterrupt):
                 cause = cause.__cause__ or cause.__context__
@@ -95,9 +101,9 @@ class _CompiledFunction(Generic[P, R]):
         return result
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # pickled by name, as functions are
+        return self.__qualname__  # the object is pickled by name, like a Python function
 
     @property
     def _numba_type_(self) -> Any:
-        """The type that numba gives to this object where compiled code refers to it."""
+        """The numba type of this object, which numba reads when compiled code calls the object."""
         return self.dispatcher._numba_type_

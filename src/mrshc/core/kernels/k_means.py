@@ -1,4 +1,4 @@
-"""Iterations of k-means from pairwise distances between samples."""
+"""K-means clustering, computed from the pairwise distances between samples."""
 
 from __future__ import annotations
 
@@ -10,28 +10,33 @@ from mrshc.core.kernels.jit import jit
 
 @jit()
 def run_lloyd_iterations(distances: Float, labels: Labels, max_iter: int) -> Labels:
-    """Assign each sample to the cluster with the nearest mean, until no label changes.
+    """Return the labels of a k-means clustering that starts from given labels.
+
+    Each iteration assigns every sample to the cluster with the nearest mean. The iterations end
+    when no label changes, or after `max_iter` iterations.
 
     Parameters
     ----------
     distances : array of shape (n, n)
-        Squared Euclidean distances between samples.
+        Squared Euclidean distances between the n samples.
     labels : array of shape (n,)
-        Clusters 0, 1, ... from which the iterations start. They are not changed.
+        Initial cluster of each sample, 0, 1, ... The array is not changed.
     max_iter : int
-        Largest number of iterations.
+        Maximum number of iterations.
 
     Returns
     -------
     array of shape (n,)
-        The new clusters. A cluster that loses all its samples is no longer used as a label.
+        New cluster of each sample. A cluster may become empty; its number is then missing from the
+        labels.
 
     Notes
     -----
     This is the algorithm of Lloyd (1982), Least squares quantization in PCM, IEEE Transactions on
-    Information Theory 28(2), 129-137, doi:10.1109/TIT.1982.1056489, without coordinates: the
-    squared distance of a sample to the mean of a cluster is its mean squared distance to the
-    cluster's samples minus half of their mean squared distance to each other.
+    Information Theory 28(2), 129-137, doi:10.1109/TIT.1982.1056489. Coordinates of the samples are
+    not needed: the squared distance between a sample x and the mean of a cluster is the mean
+    squared distance between x and the samples of the cluster, minus half the mean squared distance
+    over all ordered pairs of samples of the cluster.
     """
     n = labels.size
     labels = labels.copy()
@@ -46,7 +51,8 @@ def run_lloyd_iterations(distances: Float, labels: Labels, max_iter: int) -> Lab
             within_sums[labels[i]] += sums[i, labels[i]]
         has_changed = False
         for i in range(n):
-            # Strict comparison below: among ties, the cluster with the smallest number is taken.
+            # If several means are equally near, the strict comparison below selects the cluster
+            # with the smallest number.
             nearest, best = labels[i], np.inf
             for c in range(k):
                 if sizes[c] > 0:  # an empty cluster has no mean

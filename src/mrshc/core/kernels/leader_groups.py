@@ -1,7 +1,10 @@
-"""Group vectors by distance, and find the largest inner product of each column with them.
+"""Group similar vectors, and compute the largest inner product of each column with the vectors.
 
-Certification compares the inner products of all columns with many similar vectors. A bound for a
-group excludes all its vectors at once; only the remaining products are computed here.
+A component that was computed from some columns of the data is optimal for all columns if the
+absolute inner products of the other columns with certain vectors do not exceed certain thresholds.
+These vectors and thresholds are the certificate of the component. Many of the vectors are similar,
+so they are grouped. The caller bounds the inner products of a column with all vectors of a group at
+once. This module computes the inner products that such a bound cannot exclude.
 """
 
 from __future__ import annotations
@@ -15,25 +18,34 @@ from mrshc.core.kernels.jit import jit
 
 
 class VectorGroups(NamedTuple):
-    """Vectors in groups, each with the certificate that owns it."""
+    """Grouped vectors, and the certificate that each vector belongs to.
 
-    vectors: Float  # (N, n)
-    shifts: Float  # (N,), change of the fill of missing cells, relative to the threshold
-    owners: Index  # (N,), number of the certificate of each vector
-    order: Index  # (N,), the vectors of the first group, of the second, ...
-    ends: Index  # (groups,), end of each group in `order`
+    Missing values are filled with a mean, which changes when earlier components are subtracted from
+    the data. `shifts` bounds the effect of this change, called `fill_change`, on inner products.
+    """
+
+    vectors: Float  # (N, n), the N vectors in rows
+    # (N,), absolute `fill_change` of the vector's certificate, divided by the soft threshold of the
+    # iteration that the vector comes from
+    shifts: Float
+    owners: Index  # (N,), number of the certificate that each vector belongs to
+    order: Index  # (N,), indices of the vectors, sorted by group
+    ends: Index  # (n_groups,), position in `order` after the last vector of each group
 
 
 @jit()
 def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
-    """Assign each vector to a leader within the radius; if there is none, it becomes a leader.
+    """Return groups of close vectors, as the leader of each group and the group of each vector.
+
+    The vectors are processed in order. A vector joins the group of a leader if their distance is at
+    most `radius`. If no leader is close enough, the vector becomes the leader of a new group.
 
     Parameters
     ----------
     vectors : array of shape (N, n)
-        Vectors in rows.
+        The N vectors, in rows.
     radius : float
-        Largest Euclidean distance of a vector from its leader.
+        Largest Euclidean distance between a vector and its leader.
 
     Returns
     -------
@@ -52,14 +64,15 @@ def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
     squared_radius = radius * radius
     for i in range(count):
         label = -1
-        # The latest leaders are tried first: iterates of one alternation follow each other, and
-        # are similar.
+        # Try the most recent leaders first: successive vectors often come from successive
+        # iterations of the same algorithm, and are therefore similar.
         for g in range(n_leaders - 1, -1, -1):
             leader = vectors[leaders[g]]
             squared_distance = 0.0
             for k in range(n):
                 squared_distance += (vectors[i, k] - leader[k]) ** 2
-                # The partial sum only grows: most leaders are rejected after a few coordinates.
+                # The partial sum never decreases, so most leaders are rejected after a few
+                # coordinates.
                 if squared_distance > squared_radius:
                     break
             if squared_distance <= squared_radius:
@@ -73,35 +86,38 @@ def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
     return leaders[:n_leaders].copy(), labels
 
 
-# The order of summation is free, which allows vectorisation: products are compared with thresholds
-# that include a margin for rounding errors.
+# The fastmath options allow the compiler to change the order of summation and so to vectorise the
+# loop. The resulting rounding errors do no harm, since the thresholds that the products are
+# compared with include a margin for rounding errors.
 @jit(fastmath={"reassoc", "contract", "nsz"})
 def update_largest_products(
     groups: VectorGroups, candidates: Mask, columns: Float, gaps: Float, largest: Float
 ) -> None:
-    """Raise `largest`, in place, to the largest product of each column with an owner's vectors.
+    """Update, in place, the largest product of each column with the vectors of each certificate.
 
-    A product is the absolute inner product plus the shift of the vector times the gap of the
+    The product of a column and a vector is defined here as the absolute value of their inner
+    product, plus the entry of `groups.shifts` for the vector times the entry of `gaps` for the
     column.
 
     Parameters
     ----------
     groups : VectorGroups
-        Vectors in groups.
+        The vectors, their groups, and the certificate that each vector belongs to.
     candidates : array of shape (n_groups, n_columns)
-        True where a column is to be multiplied with the vectors of a group.
+        True if the products of the column with the vectors of the group are to be computed.
     columns : array of shape (n_columns, n)
-        Columns of the data, in rows.
+        Columns of the data matrix, stored as the rows of this array.
     gaps : array of shape (n_columns,)
-        Square root of the number of missing cells of each column.
-    largest : array of shape (n_owners, n_columns)
-        Largest products so far; updated.
+        Square root of the number of missing values in each column.
+    largest : array of shape (n_certificates, n_columns)
+        Largest product of each column with the vectors of each certificate so far; updated.
     """
     n = columns.shape[1]
     vectors, shifts, owners, order, ends = groups
     begin = 0
     for g in range(ends.size):
-        # Columns in the inner loop: the vectors of a group remain in the processor's cache.
+        # The loop over columns is inside the loop over groups, so that the vectors of a group
+        # remain in the processor's cache.
         for j in range(candidates.shape[1]):
             if candidates[g, j]:
                 column = columns[j]

@@ -1,4 +1,4 @@
-"""Positions of the nodes of a tree in the order of its leaves."""
+"""Positions of the leaves below each node of a tree, in the left-to-right order of the leaves."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ from mrshc.core.kernels.jit import jit
 
 @jit()
 def first_leaf_positions(children: Index, sizes: Index) -> Index:
-    """Return the position of the first leaf of each node in the order from left to right.
+    """Return, for each node of a tree, the position of the leftmost leaf below the node.
+
+    Positions refer to the order of the leaves from left to right, starting at 0.
 
     Parameters
     ----------
     children : array of shape (n - 1, 2)
-        Left and right child of each merge, as in scipy's linkage matrix.
+        Left and right child of each merge of a tree with n leaves. Nodes are numbered as in scipy's
+        linkage matrix: 0, ..., n - 1 are the leaves, and n + i is the result of merge i.
     sizes : array of shape (2 n - 1,)
-        Number of leaves of each node.
+        Number of leaves below each node; 1 for a leaf.
 
     Returns
     -------
     array of shape (2 n - 1,)
-        The leaves of node i have the positions out[i], ..., out[i] + sizes[i] - 1.
+        If `out` denotes the returned array, the leaves below node i have the positions out[i], ...,
+        out[i] + sizes[i] - 1.
     """
     n = children.shape[0] + 1
     starts = np.zeros(2 * n - 1, np.intp)
-    # From the root, the last merge, to the leaves: the position of a parent must be known before
-    # those of its children.
+    # The loop runs from the last merge, which is the root, to the first, because the position of a
+    # parent must be computed before the positions of its children.
     for merge in range(n - 2, -1, -1):
         left, right = children[merge, 0], children[merge, 1]
         starts[left] = starts[n + merge]

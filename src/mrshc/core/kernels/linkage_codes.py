@@ -1,14 +1,14 @@
-"""Integer codes of the linkage methods for compiled functions."""
+"""Integer codes by which compiled functions identify the linkage methods."""
 
 from enum import IntEnum
 
 
 class LinkageMethod(IntEnum):
-    """Linkage methods; the names of the members are the values of the parameter `linkage`.
+    """Linkage methods. The member names are the values of the parameter `linkage` of estimators.
 
-    Compiled functions take ``LinkageMethod["ward"].value`` and compare it with the members. Numba
-    accepts members as arguments too, but their conversion takes 80 microseconds in each call, as
-    long as the gap test of a small group.
+    Compiled functions take an integer, such as ``LinkageMethod["ward"].value``, and compare it with
+    the members. Numba also accepts the members themselves as arguments, but converting a member
+    takes 80 microseconds in each call, which is as long as the gap test of a small group.
     """
 
     single = 0

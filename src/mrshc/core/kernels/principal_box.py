@@ -1,7 +1,7 @@
-"""The box along the principal axes of a group of samples, and distances between samples.
+"""The box aligned with the principal axes of a group of samples, and distances between samples.
 
-The gap statistic draws its reference samples uniformly on this box (Tibshirani, Walther and Hastie
-2001, choice b).
+The gap statistic simulates its reference data sets uniformly on this box (Tibshirani, Walther and
+Hastie 2001, choice b).
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ from mrshc.core.kernels.jit import jit
 
 @jit()
 def principal_ranges(X: Float) -> Float:
-    """Return the range of X along each of its principal axes, in decreasing order of variance.
+    """Return the range (maximum minus minimum) of the rows of X along each principal axis of X.
 
-    The result has the shape (min(n - 1, p),).
+    The principal axes are in decreasing order of variance. If X has shape (n, p), the result has
+    shape (min(n - 1, p),).
     """
     centred = _centre_columns(X)
     n, p = X.shape
-    # From the smaller of the two products X'X and XX', which have the same non-zero eigenvalues.
+    # The scores are computed from the smaller of the two matrices X'X and XX', which have the same
+    # non-zero eigenvalues.
     if n > p:
         axes = np.linalg.eigh(np.dot(centred.T, centred))[1]
         scores = np.dot(centred, axes)
         scales = np.ones(p)
     else:
         eigenvalues, scores = np.linalg.eigh(np.dot(centred, centred.T))
-        # Unit eigenvectors become scores when multiplied by singular values. Rounding may make an
-        # eigenvalue of zero negative.
+        # A unit eigenvector of XX' times its singular value gives the scores. Rounding may make an
+        # eigenvalue negative that should be zero.
         scales = np.sqrt(np.maximum(eigenvalues, 0.0))
     ranges = np.empty(min(n - 1, p))
-    # Eigenvalues increase: the columns are taken from the last to the first. Centring makes one of
-    # n eigenvalues zero, hence at most n - 1 axes.
+    # eigh returns eigenvalues in increasing order, so the columns are used from the last to the
+    # first. Centring makes one of the n eigenvalues zero, so there are at most n - 1 axes.
     for k in range(ranges.size):
         column = scores[:, scores.shape[1] - 1 - k]
         ranges[k] = (column.max() - column.min()) * scales[scales.size - 1 - k]
@@ -41,9 +43,11 @@ def principal_ranges(X: Float) -> Float:
 
 @jit()
 def principal_box(X: Float) -> tuple[Float, Float]:
-    """Return the range of X along each of its principal axes, (k,), and the axes in rows, (k, p).
+    """Return the range of the rows of X along each principal axis of X, and the axes.
 
-    The number k of axes is min(n - 1, p).
+    If X has shape (n, p), there are k = min(n - 1, p) axes, in decreasing order of variance. The
+    ranges (maximum minus minimum) have shape (k,). The axes are the rows of an array of shape
+    (k, p).
     """
     centred = _centre_columns(X)
     n_axes = min(X.shape[0] - 1, X.shape[1])
@@ -57,7 +61,7 @@ def principal_box(X: Float) -> tuple[Float, Float]:
 
 @jit()
 def _centre_columns(X: Float) -> Float:
-    """Return X, of shape (n, p), minus the means of its columns."""
+    """Return a copy of X, of shape (n, p), in which each column is centred at zero."""
     out = X.copy()
     for j in range(X.shape[1]):
         out[:, j] -= X[:, j].mean()
@@ -66,7 +70,7 @@ def _centre_columns(X: Float) -> Float:
 
 @jit()
 def absolute_distances(X: Float) -> Float:
-    """Return the city-block distances between the rows of X, of shape (n, n)."""
+    """Return the city-block distances between the n rows of X, as an array of shape (n, n)."""
     n = X.shape[0]
     out = np.zeros((n, n))
     for i in range(n):
@@ -80,21 +84,26 @@ def absolute_distances(X: Float) -> Float:
 
 @jit()
 def squared_distances_from_gram(gram: Float) -> None:
-    """Replace the inner products of samples, (n, n), by squared Euclidean distances, in place."""
+    """Replace the inner products of n samples by their squared Euclidean distances, in place.
+
+    `gram` has shape (n, n). Entry (i, j) is the inner product of samples i and j on entry, and
+    their squared distance on return.
+    """
     n = gram.shape[0]
-    # A copy of the diagonal, which is overwritten row by row.
+    # Copy the diagonal first, because the loop below overwrites it.
     squared_norms = np.empty(n)
     for i in range(n):
         squared_norms[i] = gram[i, i]
     for i in range(n):
         row, squared_norm = gram[i], squared_norms[i]
         for j in range(i):
-            # Rounding may make the squared distance of nearly identical samples negative.
+            # Rounding may make the squared distance between nearly identical samples negative.
             row[j] = max(squared_norm + squared_norms[j] - 2.0 * row[j], 0.0)
         row[i] = 0.0
-    # The lower triangle is copied to the upper one, since BLAS need not return a product that is
-    # symmetric to the last digit. In blocks of 32 columns: copies of whole rows to columns would
-    # load a cache line for every number. Not tuned: results do not depend on it.
+    # Copy the lower triangle to the upper triangle, since a product computed by BLAS need not be
+    # symmetric to the last digit. Copy in blocks of 32 columns: copying a whole row to a column
+    # would load a new cache line for each element. The block size has not been tuned; it does not
+    # affect the result.
     for start in range(0, n, 32):
         for i in range(start, n):
             for j in range(start, min(start + 32, i)):

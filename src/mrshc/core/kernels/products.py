@@ -1,8 +1,8 @@
-"""Products of the centred data with vectors, without forming the centred data.
+"""Products of the centred data matrix with vectors, computed without storing the centred matrix.
 
-Sums are taken in the same order for all memory layouts and for all subsets of the columns, so that
-screening columns does not change the results in any digit. BLAS does not guarantee that order,
-which is why the loops are written out.
+Centring subtracts one offset from each column. Sums are computed in the same order for all memory
+layouts and all subsets of the columns, so leaving out columns does not change the result for the
+other columns in any digit. BLAS does not guarantee this order, so the loops are written out here.
 """
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 
-# Number of columns whose running sums are updated together: 4 KB in double precision, which fit
-# into the first-level cache together with four rows of the data. Results do not depend on it.
+# Number of columns whose running sums are updated together. The sums take 4 KB in double precision,
+# which fit into the first-level cache together with the same columns of four rows of the data. The
+# number does not affect the result.
 _BLOCK = 512
 
 
 @jit()
 def multiply_transposed(X: NDArray[Any], by_columns: bool, offsets: Float, u: Float) -> Float:
-    """Return X'u for X minus its offsets.
+    """Return X'u, where X is the data matrix minus the offset of each column.
 
     Parameters
     ----------
     X : array of shape (n, p), or (p, n) if `by_columns`
-        The data, in single or double precision.
+        The data before offsets are subtracted, in single or double precision.
     by_columns : bool
-        Whether the transpose of X is given, because X is stored by columns.
+        Whether `X` is the transpose of the data matrix. The transpose is passed if the data matrix
+        is stored column by column, so that the rows of `X` are contiguous in memory.
     offsets : array of shape (p,)
-        Subtracted from the columns of X.
+        The value that is subtracted from each column of the data matrix.
     u : array of shape (n,)
-        The vector.
+        The vector to multiply by.
 
     Returns
     -------
@@ -47,21 +49,26 @@ def multiply_transposed(X: NDArray[Any], by_columns: bool, offsets: Float, u: Fl
 
 @jit()
 def multiply_transposed_rows(X: NDArray[Any], offsets: Float, u: Float) -> Float:
-    """Return X'u, of shape (p,), for X minus its offsets, stored by rows."""
+    """Return X'u, where X is the data matrix minus the offset of each column, stored row by row.
+
+    `X` has shape (n, p), `offsets` and the result have shape (p,), and `u` has shape (n,).
+    """
     n, p = X.shape
     out = np.zeros(p)
     for start in range(0, p, _BLOCK):
         stop = min(start + _BLOCK, p)
         o, s = offsets[start:stop], out[start:stop]
         i = 0
-        # Four rows at a time, so that running sums are loaded and stored a quarter as often. They
-        # are added one after the other, in the same order as single rows.
+        # Process four rows at a time, so that each running sum is loaded and stored a quarter as
+        # often. The rows are still added one after the other, so the order of summation is the
+        # same as for individual rows.
         while i + 4 <= n:
             a, b = X[i, start:stop], X[i + 1, start:stop]
             c, d = X[i + 2, start:stop], X[i + 3, start:stop]
             ua, ub, uc, ud = u[i], u[i + 1], u[i + 2], u[i + 3]
             for j in range(s.size):
-                # The offset is subtracted first: X'u - (sum of u) offsets would cancel digits.
+                # Subtract the offset before multiplying: computing X'u first and then subtracting
+                # the offset times the sum of u would lose digits to cancellation.
                 t = s[j] + (a[j] - o[j]) * ua
                 t = t + (b[j] - o[j]) * ub
                 t = t + (c[j] - o[j]) * uc
@@ -77,12 +84,17 @@ def multiply_transposed_rows(X: NDArray[Any], offsets: Float, u: Float) -> Float
 
 @jit()
 def _multiply_transposed_columns(X: NDArray[Any], offsets: Float, u: Float) -> Float:
-    """Return X'u, of shape (p,), for X minus its offsets, given its transpose."""
+    """Return the product of `X` minus `offsets` with the vector u.
+
+    `X`, of shape (p, n), is the transpose of the data matrix. `offsets` and the result have shape
+    (p,), and `u` has shape (n,).
+    """
     p, n = X.shape
     out = np.empty(p)
     j = 0
-    # Four columns at a time: their additions do not depend on each other, so that the processor
-    # need not wait for one to finish. The order within each sum is that of the samples.
+    # Process four columns at a time: their four sums do not depend on each other, so the processor
+    # need not wait for one addition to finish before it starts the next. Within each sum, the
+    # samples are added in order.
     while j + 4 <= p:
         a, b, c, d = X[j], X[j + 1], X[j + 2], X[j + 3]
         oa, ob, oc, od = offsets[j], offsets[j + 1], offsets[j + 2], offsets[j + 3]
@@ -107,18 +119,19 @@ def _multiply_transposed_columns(X: NDArray[Any], offsets: Float, u: Float) -> F
 def multiply(
     X: NDArray[Any], by_columns: bool, offsets: Float, indices: Index, weights: Float
 ) -> Float:
-    """Return Xv, for X minus its offsets and the v that is `weights` at `indices`.
+    """Return Xv, where X is the data matrix minus the offset of each column, and v is sparse.
 
     Parameters
     ----------
     X : array of shape (n, p), or (p, n) if `by_columns`
-        The data, in single or double precision.
+        The data before offsets are subtracted, in single or double precision.
     by_columns : bool
-        Whether the transpose of X is given, because X is stored by columns.
+        Whether `X` is the transpose of the data matrix. The transpose is passed if the data matrix
+        is stored column by column, so that the rows of `X` are contiguous in memory.
     offsets : array of shape (p,)
-        Subtracted from the columns of X.
+        The value that is subtracted from each column of the data matrix.
     indices, weights : arrays of the same length
-        Columns with a non-zero entry of v, increasing, and these entries.
+        Indices of the non-zero entries of v, in increasing order, and the values of these entries.
 
     Returns
     -------
@@ -135,7 +148,8 @@ def multiply(
     n = X.shape[0]
     out = np.empty(n)
     i = 0
-    # Four samples at a time, for the same reason as above: independent additions.
+    # Process four samples at a time: their four sums do not depend on each other, so the processor
+    # need not wait for one addition to finish before it starts the next.
     while i + 4 <= n:
         a, b, c, d = X[i], X[i + 1], X[i + 2], X[i + 3]
         ta = tb = tc = td = 0.0
@@ -159,14 +173,19 @@ def multiply(
 
 @jit()
 def column_norms(X: NDArray[Any], by_columns: bool, offsets: Float) -> Float:
-    """Return the Euclidean norm of each column of X minus its offsets, of shape (p,)."""
+    """Return the Euclidean norm of each column of the data matrix after subtraction of its offset.
+
+    `X` is the data matrix, of shape (n, p), or its transpose if `by_columns`. `offsets` and the
+    result have shape (p,).
+    """
     out = np.zeros(offsets.size)
     if by_columns:
         for j in range(X.shape[0]):
             for i in range(X.shape[1]):
                 out[j] += (X[j, i] - offsets[j]) ** 2
     else:
-        # Rows in the outer loop, as they are stored: columns would be read with strides.
+        # The outer loop runs over rows, because the matrix is stored row by row; reading it column
+        # by column would access distant memory addresses.
         for i in range(X.shape[0]):
             row = X[i]
             for j in range(out.size):
@@ -176,21 +195,21 @@ def column_norms(X: NDArray[Any], by_columns: bool, offsets: Float) -> Float:
 
 @jit()
 def low_rank_cells(scores: Float, loadings: Float, rows: Index, columns: Index) -> Float:
-    """Return single cells of the matrix product of scores' and loadings.
+    """Return individual entries of the matrix product scores' loadings, of shape (n, p).
 
     Parameters
     ----------
     scores : array of shape (k, n)
-        Scores of components, in rows.
+        Scores of k components, in rows.
     loadings : array of shape (k, p)
-        Loadings of components, in rows.
+        Loadings of the k components, in rows.
     rows, columns : arrays of the same length
-        The cells of the product, a matrix of shape (n, p).
+        Row and column indices of the entries to compute.
 
     Returns
     -------
-    array
-        The value of each cell.
+    array of the same length as `rows`
+        The value of each entry.
     """
     out = np.zeros(rows.size)
     for k in range(scores.shape[0]):

@@ -1,6 +1,9 @@
-"""Products of vectors with the residual of the data after earlier components.
+"""Products of vectors with the residual: the centred data minus the earlier sparse components.
 
-The residual itself is not formed, since it would take as much memory as the data.
+The residual matrix is not stored, since it would take as much memory as the data. The functions of
+this module correct products that were computed with the centred data X: X'u, whose entries are
+called slopes, and Xv, which is called the image of v. Subtracting the contribution of the earlier
+components from such a product is called deflation.
 """
 
 from __future__ import annotations
@@ -16,46 +19,51 @@ from mrshc.core.kernels.vectors import dot
 
 
 class CellCorrections(NamedTuple):
-    """Values to be added to single cells of a matrix."""
+    """Values that are added to individual entries of a matrix."""
 
-    rows: Index  # (c,)
-    columns: Index  # (c,)
-    values: Float  # (c,)
+    rows: Index  # (c,), row index of each of the c entries
+    columns: Index  # (c,), column index of each entry
+    values: Float  # (c,), value that is added to each entry
 
 
 class Residual(NamedTuple):
-    """X minus its offsets, minus scores' times loadings, plus corrections of single cells.
+    """The parts of a residual matrix: the centred data minus the k earlier components.
 
-    The corrections make missing cells hold the fill of the residual, not the residual of the fill.
+    Unless `orthogonal` is True, the residual is X minus `offsets`, minus scores' loadings, plus
+    `corrections`. Missing values of X are filled with the mean of the other values. The corrections
+    replace the residuals of these filled values by the mean of the other residuals.
     """
 
-    X: NDArray[Any]  # (n, p), or (p, n) if `by_columns`
-    by_columns: bool
-    offsets: Float  # (p,)
-    scores: Float  # (k, n), of earlier components
-    loadings: Float  # (k, p), of earlier components, times their scales
-    orthogonal: bool  # True: nothing is subtracted; u is kept orthogonal to the scores instead
-    corrections: CellCorrections
+    X: NDArray[Any]  # (n, p), or its transpose, (p, n), if `by_columns`
+    by_columns: bool  # whether `X` is the transpose of the data matrix
+    offsets: Float  # (p,), subtracted from the columns of the data matrix
+    scores: Float  # (k, n), scores of the earlier components
+    loadings: Float  # (k, p), loadings of the earlier components, times their scales
+    orthogonal: bool  # if True, nothing is subtracted; u is kept orthogonal to `scores` instead
+    corrections: CellCorrections  # corrections of the entries that are missing in the data
 
 
 @jit()
 def deflate_slopes(
     residual: Residual, loadings: Float, corrections: CellCorrections, slopes: Float, u: Float
 ) -> None:
-    """Replace the product X'u by that of the residual, in place.
+    """Replace the product X'u of the centred data X by R'u, where R is the residual, in place.
+
+    The product may be restricted to a subset of the columns.
 
     Parameters
     ----------
     residual : Residual
-        The residual.
+        The residual R of the data after k earlier components.
     loadings : array of shape (k, m)
-        Loadings of the m columns whose slopes are given: all columns or those of a screen.
+        Loadings of the earlier components in the m columns that `slopes` refers to.
     corrections : CellCorrections
-        Corrections of the cells of these columns.
+        Corrections of the residual in these m columns.
     slopes : array of shape (m,)
-        The product of these columns of X with u; overwritten.
+        Inner products of u with these m columns of X, overwritten with the inner products of u with
+        the same columns of R.
     u : array of shape (n,)
-        The vector.
+        The vector u, for n samples.
     """
     if not residual.orthogonal:
         for k in range(residual.scores.shape[0]):
@@ -76,20 +84,23 @@ def deflate_image(
     indices: Index,
     weights: Float,
 ) -> None:
-    """Replace the product Xv by that of the residual, in place.
+    """Replace the product Xv of the centred data X by Rv, where R is the residual, in place.
+
+    The sparse vector v may be given for a subset of the columns that contains all its non-zero
+    entries.
 
     Parameters
     ----------
     residual : Residual
-        The residual.
+        The residual R of the data after k earlier components.
     loadings : array of shape (k, m)
-        Loadings of the m columns that `indices` refers to: all columns or those of a screen.
+        Loadings of the earlier components in the m columns of the subset, or in all columns.
     corrections : CellCorrections
-        Corrections of the cells of these columns.
+        Corrections of the residual in these m columns.
     image : array of shape (n,)
-        The product of X with v; overwritten.
+        The product Xv, overwritten with Rv.
     indices, weights : arrays of the same length
-        Columns with a non-zero entry of v, and these entries.
+        Positions of the non-zero entries of v among the m columns, and the values of these entries.
     """
     if not residual.orthogonal:
         for k in range(residual.scores.shape[0]):
@@ -98,7 +109,7 @@ def deflate_image(
                 projection += loadings[k, indices[m]] * weights[m]
             for i in range(image.size):
                 image[i] -= projection * residual.scores[k, i]
-    # Corrections are looked up by column: v becomes dense, only if there are any.
+    # correct_image needs v as a dense vector, which is made only if there are corrections.
     if corrections.values.size > 0:
         v = np.zeros(loadings.shape[1])
         v[indices] = weights
@@ -107,16 +118,24 @@ def deflate_image(
 
 @jit()
 def correct_image(corrections: CellCorrections, image: Float, v: Float) -> None:
-    """Add the product of the corrections with a dense v, (p,), to an image, (n,), in place."""
+    """Add the product of a matrix of corrections with a dense vector v to `image`, in place.
+
+    The matrix has shape (n, p) and is zero except for the corrections. `v` has shape (p,), and
+    `image` has shape (n,).
+    """
     for k in range(corrections.values.size):
         image[corrections.rows[k]] += corrections.values[k] * v[corrections.columns[k]]
 
 
 @jit()
 def orthogonalise(image: Float, scores: Float) -> Float:
-    """Return an image, (n,), minus its projections on the unit vectors in the rows of `scores`."""
+    """Return the vector `image`, (n,), minus its projection onto the rows of `scores`, (k, n).
+
+    The rows of `scores` are orthogonal unit vectors.
+    """
     for k in range(scores.shape[0]):
-        # The projection of what is left, not of the original image: the modified Gram-Schmidt
+        # Each projection is computed from the current image, from which the previous projections
+        # have been subtracted, and not from the original image. This is the modified Gram-Schmidt
         # process, which loses fewer digits.
         image = image - dot(scores[k], image) * scores[k]
     return image
@@ -124,7 +143,10 @@ def orthogonalise(image: Float, scores: Float) -> Float:
 
 @jit()
 def correction_norms(corrections: CellCorrections, p: int) -> Float:
-    """Return the Euclidean norm of the corrections of each of p columns, of shape (p,)."""
+    """Return the Euclidean norm of the corrections in each of p columns, as an array of length p.
+
+    The norm of a column without corrections is zero.
+    """
     squares = np.zeros(p)
     for k in range(corrections.values.size):
         squares[corrections.columns[k]] += corrections.values[k] ** 2

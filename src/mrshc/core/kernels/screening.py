@@ -1,10 +1,11 @@
-"""Screening of columns: those that can exceed the soft threshold for all u near an anchor.
+"""Exclusion of columns that cannot exceed the soft threshold in the next iterations.
 
-If u changes by a vector of norm d, the slope of a column, its inner product with u, changes by at
-most d times the norm of the column. A screen holds a copy of the columns that can exceed the
-threshold within some distance of an anchor, so that an iteration reads these columns only.
-Iterations outside this distance compute the slopes of all columns again. Results are the same as
-without screening, to the last digit.
+The slope of a column is its inner product with the scores u. If u changes by a vector of norm d,
+the slope changes by at most d times the norm of the column. A screen is a copy of the columns whose
+absolute slope can exceed the soft threshold for some u within a given distance, the radius, of a
+reference vector, the anchor. As long as u stays within the radius, an iteration reads only the
+columns of the screen. Otherwise, the iteration computes the slopes of all columns. Results are
+identical, to the last digit, to those without screening.
 """
 
 from __future__ import annotations
@@ -21,67 +22,79 @@ from mrshc.core.kernels.residual import CellCorrections, Residual, deflate_slope
 from mrshc.core.kernels.sparse_direction import find_active_depth, largest_slope
 from mrshc.core.kernels.vectors import euclidean_distance
 
-# These three constants affect the speed only: a screen never changes a result.
-# Radius of a screen as a multiple of the last change of u: the changes of an alternation that
-# converges decrease about geometrically, so that the sum of all further ones is of that order.
+# The following three constants affect only the speed, since a screen never changes a result.
+# The radius of a screen is this multiple of the last change of u. When the iterations converge, the
+# changes of u decrease about geometrically, so the sum of all further changes is of that order.
 _RADIUS_FACTOR = 3.0
-# Fraction by which the threshold may decrease before a screen is no longer valid.
+# A screen remains valid until the threshold has decreased by more than this fraction.
 _THRESHOLD_MARGIN = 0.05
-# A screen with more than this fraction of the columns is not made: to copy them would cost more
-# time than it saves. It also limits the memory of a screen to an eighth of X.
+# A screen is not made if it would contain more than this fraction of the columns, because copying
+# the columns would take more time than it saves. The limit also bounds the memory of a screen: it
+# takes at most an eighth of the memory of X.
 _MAX_FRACTION = 0.125
 
-# Bounds of slopes are stored as bytes, in units of 1/254 of the largest slope: the largest becomes
-# 255 when rounded up, which a byte can hold.
+# Upper bounds of slopes are stored as bytes, in units of 1/254 of the largest slope. Rounding up
+# turns the largest slope into at most 255, the largest value of a byte.
 _N_BOUND_STEPS = 254.0
 
 
 class ColumnNorms(NamedTuple):
-    """Euclidean norms of the columns of X and of the corrections of their cells."""
+    """Euclidean norms of the p columns of the centred data and of their corrections.
 
-    data: Float  # (p,)
-    corrections: Float  # (p,)
+    The corrections are the values that are added to the residual where data are missing.
+    """
+
+    data: Float  # (p,), norms of the columns of the centred data
+    corrections: Float  # (p,), norms of the corrections in each column
 
 
 class Slopes(NamedTuple):
-    """Slopes of some columns and the soft threshold among them."""
+    """Slopes (inner products with u) of m columns, and the soft threshold."""
 
-    values: Float  # (m,)
-    largest: float  # in absolute value
-    active_depth: float  # largest minus threshold; negative if these columns do not determine it
+    values: Float  # (m,), the slope of each column
+    largest: float  # largest absolute slope
+    active_depth: float  # `largest` minus threshold; negative if the threshold is not known
 
 
 class Screen(NamedTuple):
-    """The columns that can exceed the threshold for every u within `radius` of an anchor."""
+    """Copies of all columns whose slope can exceed a bound for some u within `radius` of `anchor`.
 
-    columns: Index  # (m,), increasing
-    packed: NDArray[Any]  # (n, m), these columns of X
-    offsets: Float  # (m,)
-    loadings: Float  # (k, m)
-    corrections: CellCorrections  # of these columns
-    anchor: Float  # (n,)
-    radius: float  # negative for an empty screen, which is valid nowhere
-    slope_bound: float  # within the radius, no other column has a slope above it
+    The slope of a column is its inner product with u.
+    """
+
+    columns: Index  # (m,), indices of the columns, increasing
+    packed: NDArray[Any]  # (n, m), copies of the columns, before offsets are subtracted
+    offsets: Float  # (m,), offsets of the columns
+    loadings: Float  # (k, m), loadings of the k earlier components in the columns
+    corrections: CellCorrections  # corrections in the columns
+    anchor: Float  # (n,), a vector u
+    radius: float  # largest distance of u from `anchor`; negative for an empty screen
+    slope_bound: float  # within the radius, no other column has a larger absolute slope
 
 
 class Trace(NamedTuple):
-    """Upper bounds of all slopes of X in the iterations of an earlier alternation.
+    """Upper bounds of all slopes in the iterations of a previous run of the alternating algorithm.
 
-    In iteration t, u was `scores[t]` and no slope of X exceeded `quantised_bounds[t] * units[t]`.
-    An alternation at a similar L1 bound has a similar u, and derives screens from these bounds.
-    One byte for each slope limits the memory.
+    In iteration t, u was `scores[t]`, and the absolute inner product of column j of the centred
+    data with u was at most `quantised_bounds[t, j] * units[t]`. In a run with a similar L1 bound, u
+    is similar in iteration t, so the bounds can be used to make screens. The bounds are stored as
+    bytes to save memory.
     """
 
-    scores: Float  # (T, n)
-    quantised_bounds: NDArray[np.uint8]  # (T, p)
-    units: Float  # (T,)
-    thresholds: Float  # (T,), soft threshold; negative where not all slopes were computed
+    scores: Float  # (T, n), the vector u of each iteration
+    quantised_bounds: NDArray[np.uint8]  # (T, p), bounds in multiples of `units`
+    units: Float  # (T,), unit of the bounds of each iteration
+    thresholds: Float  # (T,), soft thresholds; negative if not all slopes were computed
 
 
 @jit()
 def empty_screen(X: NDArray[Any]) -> Screen:
-    """Return a screen without columns, which is valid for no u."""
-    # Compiled code has no None of the same type: a negative radius takes its place.
+    """Return a screen without columns, which is not valid for any u.
+
+    The entries of the screen have the data type of X.
+    """
+    # In compiled code, a function cannot return either a Screen or None. A negative radius is used
+    # instead of None.
     packed = np.empty((0, 0), X.dtype)
     indices, values = np.empty(0, np.intp), np.empty(0)
     corrections = CellCorrections(indices, indices, values)
@@ -92,26 +105,29 @@ def empty_screen(X: NDArray[Any]) -> Screen:
 def screened_slopes(
     residual: Residual, screen: Screen, u: Float, l1_bound: float, previous_depth: float
 ) -> Slopes:
-    """Return the slopes of the columns of a screen, with the threshold if they determine it.
+    """Return the slopes of the columns of a screen, and the soft threshold if it can be determined.
+
+    The slope of a column of the residual is its inner product with u.
 
     Parameters
     ----------
     residual : Residual
         The residual whose slopes are computed.
     screen : Screen
-        The columns.
+        The columns for which slopes are computed.
     u : array of shape (n,)
         The scores.
     l1_bound : float
-        L1 bound of the direction v.
+        L1 bound of the loadings.
     previous_depth : float
-        Active depth of the previous iteration, from which the search starts; negative if unknown.
+        Active depth (largest slope minus threshold) of the previous iteration, from which the
+        search for the threshold starts; negative if there is no previous iteration.
 
     Returns
     -------
     Slopes
-        Its active depth is negative if the screen is not valid for u, or the threshold is not
-        above the slopes that other columns may have.
+        The slopes and the active depth. The active depth is negative if the screen is not valid for
+        u, or if columns outside the screen may have slopes above the threshold.
     """
     if screen.radius < 0.0 or euclidean_distance(u, screen.anchor) > screen.radius:
         return Slopes(np.empty(0), 0.0, -1.0)
@@ -120,7 +136,8 @@ def screened_slopes(
     largest = largest_slope(slopes)
     if largest <= screen.slope_bound:
         return Slopes(slopes, largest, -1.0)
-    # A threshold below the slope bound could be exceeded by columns outside the screen.
+    # The search is limited to thresholds above the slope bound, because columns outside the screen
+    # may exceed a smaller threshold.
     max_depth = largest - screen.slope_bound
     depth = find_active_depth(slopes, largest, l1_bound, previous_depth, max_depth)
     return Slopes(slopes, largest, depth)
@@ -130,24 +147,26 @@ def screened_slopes(
 def screen_from_slopes(
     residual: Residual, norms: ColumnNorms, slopes: Slopes, u: Float, last_move: float
 ) -> Screen:
-    """Return a screen with the anchor u from the slopes of all columns; empty if it is large.
+    """Return a screen around u, made from the slopes of all columns at u.
+
+    The screen is empty if it would contain too many columns to save time.
 
     Parameters
     ----------
     residual : Residual
-        The residual.
+        The residual whose columns are screened.
     norms : ColumnNorms
-        Norms of its columns.
+        Norms of the columns of the centred data and of their corrections.
     slopes : Slopes
-        The slopes of all columns at u.
+        Inner products of all columns of the residual with u, and the soft threshold.
     u : array of shape (n,)
-        The anchor.
+        The scores, which become the anchor of the screen.
     last_move : float
-        Norm of the last change of u.
+        Norm of the last change of u, from which the radius of the screen is derived.
     """
     radius = _RADIUS_FACTOR * last_move
     slope_bound = (1.0 - _THRESHOLD_MARGIN) * (slopes.largest - slopes.active_depth)
-    # The triangle inequality: the norm of a sum is at most the sum of the norms.
+    # By the triangle inequality, the norm of a corrected column is at most the sum of both norms.
     total_norms = norms.data + norms.corrections
     columns = _candidate_columns(slopes.values, total_norms, residual.loadings, radius, slope_bound)
     if columns.size > _MAX_FRACTION * slopes.values.size:
@@ -159,15 +178,31 @@ def screen_from_slopes(
 def _candidate_columns(
     slopes: Float, norms: Float, loadings: Float, radius: float, slope_bound: float
 ) -> Index:
-    """Return the columns whose slope may reach `slope_bound` within `radius`, increasing."""
+    """Return, in increasing order, the columns whose slope may reach a bound for some u nearby.
+
+    Parameters
+    ----------
+    slopes : array of shape (p,)
+        Inner products of all columns of the residual with the current scores u.
+    norms : array of shape (p,)
+        Upper bounds of the norms of the columns before earlier components are subtracted.
+    loadings : array of shape (k, p)
+        Loadings of the k earlier components.
+    radius : float
+        Largest distance between the current u and another u.
+    slope_bound : float
+        The bound. Columns whose absolute slope is below it for all u within the radius are left
+        out.
+    """
     candidates = np.empty(slopes.size, np.intp)
     count = 0
     for j in range(slopes.size):
-        # An upper bound of the norm of the residual column: scores are unit vectors.
+        # This is an upper bound of the norm of the residual column, since scores are unit vectors.
         norm = norms[j]
         for k in range(loadings.shape[0]):
             norm += abs(loadings[k, j])
-        # Written first and accepted by the count, so that the loop has no branch.
+        # The index is always written, and kept only if the count increases, so the loop has no
+        # branch.
         candidates[count] = j
         count += abs(slopes[j]) + norm * radius >= slope_bound
     return candidates[:count].copy()
@@ -175,7 +210,10 @@ def _candidate_columns(
 
 @jit()
 def has_bounds(trace: Trace, t: int) -> bool:
-    """Return whether an earlier alternation computed all slopes in iteration t."""
+    """Return whether a trace contains bounds of the slopes for iteration t.
+
+    It does if all slopes were computed in iteration t of the previous run.
+    """
     return t < trace.units.size and trace.thresholds[t] > 0.0
 
 
@@ -183,33 +221,38 @@ def has_bounds(trace: Trace, t: int) -> bool:
 def screen_from_trace(
     residual: Residual, norms: ColumnNorms, trace: Trace, t: int, u: Float
 ) -> Screen:
-    """Return a screen valid at u from the bounds of an earlier alternation; empty if it is large.
+    """Return a screen that is valid at u, made from the bounds of a previous run.
+
+    The anchor of the screen is the vector u of the trace in iteration t. The radius is the distance
+    between the anchor and the current u. The screen is empty if it would contain too many columns
+    to save time.
 
     Parameters
     ----------
     residual : Residual
-        The residual.
+        The residual whose columns are screened.
     norms : ColumnNorms
-        Norms of its columns.
+        Norms of the columns of the centred data and of their corrections.
     trace : Trace
-        Bounds of the earlier alternation.
+        Upper bounds of the slopes in the previous run of the alternating algorithm.
     t : int
-        Iteration, for which the trace has bounds.
+        Number of the iteration. The trace must contain bounds for iteration t.
     u : array of shape (n,)
-        The scores, at any distance from those of the trace: the radius is that distance.
+        The current scores.
     """
     radius = euclidean_distance(u, trace.scores[t])
     slope_bound = (1.0 - _THRESHOLD_MARGIN) * trace.thresholds[t]
     bounds, unit = trace.quantised_bounds[t], trace.units[t]
-    # Arrays are taken out of named tuples before a loop: numba would update their reference counts
-    # in each iteration.
+    # Assign the arrays in the named tuples to local variables before the loop; otherwise numba
+    # would update the reference counts of the arrays in each iteration.
     data, corrections, loadings = norms.data, norms.corrections, residual.loadings
     max_columns = int(_MAX_FRACTION * data.size)
     columns = np.empty(max_columns + 1, np.intp)
     count = 0
     for j in range(data.size):
         is_candidate = bounds[j] * unit + data[j] * radius + corrections[j] >= slope_bound
-        # The bounds are those of X, not of the residual: columns with loadings are always kept.
+        # The bounds apply to the centred data, not to the residual. Columns in which an earlier
+        # component has a loading differ in the residual, so they are always kept.
         if is_candidate or _has_loading(loadings, j):
             if count == max_columns:
                 return empty_screen(residual.X)
@@ -222,7 +265,10 @@ def screen_from_trace(
 
 @jit()
 def _has_loading(loadings: Float, j: int) -> bool:
-    """Return whether an earlier component has a loading in column j."""
+    """Return whether any component has a non-zero loading in column j.
+
+    `loadings` has one row per component and one column per column of the data.
+    """
     for k in range(loadings.shape[0]):  # noqa: SIM110 - numba does not compile generators
         if loadings[k, j] != 0.0:
             return True
@@ -231,16 +277,22 @@ def _has_loading(loadings: Float, j: int) -> bool:
 
 @jit()
 def write_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
-    """Write u, (n,), and upper bounds of the slopes of X, (p,), to row t of a trace."""
-    # Positive, so that divisions are defined where all slopes are zero, and far below any other.
+    """Write the scores u and upper bounds of the slopes to row t of a trace.
+
+    `slopes`, of shape (p,), are the inner products of the p columns of the centred data with u, of
+    shape (n,).
+    """
+    # The unit must be positive, since slopes are divided by it even if all slopes are zero. The
+    # lower limit 1e-300 is far below any unit that occurs otherwise.
     unit = max(largest_slope(slopes) / _N_BOUND_STEPS, 1e-300)
     trace.scores[t] = u
     trace.units[t] = unit
-    # Not valid until the threshold is known, which the caller computes after deflation.
+    # A negative threshold marks the row as not yet valid. The caller computes the threshold later,
+    # after earlier components have been subtracted.
     trace.thresholds[t] = -1.0
     bounds = trace.quantised_bounds[t]
     for j in range(slopes.size):
-        # Conversion truncates: one more makes it an upper bound.
+        # The conversion to an integer rounds down; adding 1 before makes the result an upper bound.
         bounds[j] = np.uint8(abs(slopes[j]) / unit + 1.0)
 
 
@@ -248,7 +300,11 @@ def write_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
 def _pack_screen(
     residual: Residual, columns: Index, anchor: Float, radius: float, slope_bound: float
 ) -> Screen:
-    """Return a screen with copies of some columns and of all that belongs to them."""
+    """Return a screen with copies of the given columns, and of their offsets and loadings.
+
+    `columns` are the indices of the columns, in increasing order. The other arguments are those of
+    `Screen`.
+    """
     packed = _pack_columns(residual.X, residual.by_columns, columns)
     loadings = residual.loadings[:, columns]
     offsets = residual.offsets[columns]
@@ -258,7 +314,10 @@ def _pack_screen(
 
 @jit()
 def _pack_columns(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[Any]:
-    """Return a copy of some columns of X, of shape (n, m), stored by rows."""
+    """Return a copy of m columns of the data matrix, of shape (n, m), stored row by row.
+
+    `X` is the data matrix, or its transpose if `by_columns`. `columns` contains the m indices.
+    """
     n = X.shape[1] if by_columns else X.shape[0]
     out = np.empty((n, columns.size), X.dtype)
     if by_columns:
@@ -276,12 +335,17 @@ def _pack_columns(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[
 
 @jit()
 def _select_corrections(corrections: CellCorrections, columns: Index, p: int) -> CellCorrections:
-    """Return the corrections of some of p columns, in the same order."""
+    """Return the corrections in a subset of the p columns of a matrix, in their original order.
+
+    The column indices of the returned corrections are positions in `columns`, the increasing
+    indices of the subset.
+    """
     if corrections.values.size == 0:
         return corrections
     position = np.full(p, -1)
     position[columns] = np.arange(columns.size)
-    # The order is that of the data, so that sums over the corrections do not change in any digit.
+    # The order of the corrections is kept, so that sums over the corrections of a column do not
+    # change in any digit.
     kept = np.empty(corrections.values.size, np.intp)
     count = 0
     for k in range(corrections.values.size):

@@ -1,9 +1,9 @@
-"""The sparse direction under an L1 bound, with an exact soft threshold.
+"""Sparse loadings v under an L1 bound, with an exact soft threshold.
 
-Slopes are the entries of X'u. The depth of a slope is its difference, in absolute value, to the
-largest slope. Soft-thresholding at delta keeps the slopes of depth less than `largest - delta`,
-which is called the active depth. Computing with depths instead of thresholds avoids cancellation
-when the largest slopes are nearly tied.
+Slopes are the entries of X'u. The depth of a slope is the largest absolute slope, `largest`, minus
+the absolute value of the slope. Soft-thresholding at delta keeps the slopes whose depth is less
+than `largest - delta`, which is called the active depth. Computing with depths instead of
+thresholds avoids cancellation if the largest slopes are nearly equal.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ import numpy as np
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 
-# The active depth changes little from one iteration of an alternation to the next. The search
-# starts from the previous one times this factor, so that it rarely has to be repeated with a larger
-# depth. Not tuned: results do not depend on it.
+# The active depth changes little from one iteration of the alternating algorithm to the next. The
+# search starts from the previous active depth times this factor, so that it rarely has to be
+# repeated with a larger depth. The factor has not been tuned; it does not affect the result.
 _DEPTH_FACTOR = 1.25
 
 
 @jit()
 def sparse_direction(slopes: Float, l1_bound: float) -> tuple[Index, Float]:
-    """Return the v that maximises slopes'v with |v|_2 <= 1 and |v|_1 <= l1_bound.
+    """Return the vector v that maximises slopes'v subject to |v|_2 <= 1 and |v|_1 <= l1_bound.
 
-    If features tie for the largest slope, and the bound is too small for a unit vector with equal
-    entries for all of them, each gets an equal part of the bound.
+    The maximum may not be unique if m slopes are tied for the largest absolute value and l1_bound
+    is less than sqrt(m). In this case, the m entries of v have the absolute value l1_bound / m.
 
     Parameters
     ----------
     slopes : array of shape (p,)
-        The objective.
+        Coefficients of the linear objective function.
     l1_bound : float
-        Bound of the L1 norm, at least 1.
+        Upper bound of the L1 norm, at least 1.
 
     Returns
     -------
     indices : array of shape (m,)
-        Non-zero entries of v, increasing; empty if all slopes are zero.
+        Indices of the non-zero entries of v, in increasing order; empty if all slopes are zero.
     weights : array of shape (m,)
-        Their values.
+        Values of the non-zero entries of v.
     """
     largest = largest_slope(slopes)
     if largest == 0.0:
@@ -47,10 +47,11 @@ def sparse_direction(slopes: Float, l1_bound: float) -> tuple[Index, Float]:
     return threshold_slopes(slopes, largest, active_depth, l1_bound)
 
 
-# Vectorised: without NaN, a maximum does not depend on the order of comparisons.
+# The fastmath option allows the compiler to vectorise the loop. It does not change the result,
+# since a maximum of values without NaN does not depend on the order of comparisons.
 @jit(fastmath={"nnan"})
 def largest_slope(slopes: Float) -> float:
-    """Return the largest absolute slope."""
+    """Return the largest absolute value of the slopes."""
     largest = 0.0
     for slope in slopes:
         largest = max(largest, abs(slope))
@@ -61,26 +62,31 @@ def largest_slope(slopes: Float) -> float:
 def threshold_slopes(
     slopes: Float, largest: float, active_depth: float, l1_bound: float
 ) -> tuple[Index, Float]:
-    """Return the slopes soft-thresholded at largest - active_depth, scaled to unit norm.
+    """Return the slopes after soft-thresholding at largest - active_depth, scaled to unit L2 norm.
+
+    If the active depth is zero, only the slopes tied for the largest absolute value remain. They
+    get equal absolute weights, and the result has the L1 norm `l1_bound` instead of unit L2 norm.
 
     Parameters
     ----------
     slopes : array of shape (p,)
-        Slopes.
+        The slopes.
     largest : float
-        The largest of them in absolute value.
+        Largest absolute value of the slopes.
     active_depth : float
         Result of :func:`find_active_depth`.
     l1_bound : float
-        L1 norm of the result where only tied slopes are left (an active depth of zero).
+        L1 norm of the result if the active depth is zero; not used otherwise.
 
     Returns
     -------
-    indices, weights : arrays of shape (m,)
-        The non-zero entries, as in :func:`sparse_direction`.
+    indices : array of shape (m,)
+        Indices of the non-zero entries of the result, in increasing order.
+    weights : array of shape (m,)
+        Values of the non-zero entries.
     """
-    # Counted first, so that arrays of the right size are allocated. Slopes tied for the largest
-    # are kept even where the active depth is zero.
+    # Count the remaining slopes first, so that arrays of the right size can be allocated. Slopes
+    # tied for the largest are kept even if the active depth is zero.
     count = 0
     for slope in slopes:
         depth = largest - abs(slope)
@@ -93,7 +99,7 @@ def threshold_slopes(
         depth = largest - abs(slopes[j])
         if depth < active_depth or depth == 0.0:
             indices[k] = j
-            weights[k] = active_depth - depth  # = |slope| - delta, without cancellation
+            weights[k] = active_depth - depth  # equals |slope| - delta, but avoids cancellation
             squares += weights[k] * weights[k]
             k += 1
     norm = np.sqrt(squares)
@@ -108,28 +114,33 @@ def threshold_slopes(
 def find_active_depth(
     slopes: Float, largest: float, l1_bound: float, previous_depth: float, max_depth: float
 ) -> float:
-    """Return largest - delta, for the delta at which |soft|_1 / |soft|_2 equals the bound.
+    """Return the active depth, largest - delta, for the soft threshold delta of an L1 bound.
 
-    Only the largest slopes matter. The search is restricted to slopes up to some depth, which is
-    doubled while it is too small.
+    At delta, the ratio of the L1 norm to the L2 norm of the soft-thresholded slopes equals the L1
+    bound. If the ratio is smaller than the bound for all positive delta, then delta is zero. If the
+    ratio is larger than the bound for all delta, because too many slopes are tied for the largest
+    absolute value, the active depth is zero. The depth of a slope is `largest` minus its absolute
+    value. Only slopes of small depth affect the result, so the search is first restricted to a
+    small depth, which is doubled until it is large enough.
 
     Parameters
     ----------
     slopes : array of shape (m,)
-        Slopes of all columns, or of those of a screen.
+        The slopes: inner products of columns with the scores.
     largest : float
-        The largest of them in absolute value.
+        Largest absolute value of the slopes.
     l1_bound : float
-        L1 bound of the direction.
+        L1 bound of the loadings.
     previous_depth : float
-        Active depth of a similar problem, such as the previous iteration; negative if unknown.
+        Active depth of a similar problem, such as the previous iteration; negative if there is
+        none.
     max_depth : float
-        Largest depth to consider; `largest` for an unrestricted search.
+        Largest active depth to consider. The search is unrestricted if `max_depth` is `largest`.
 
     Returns
     -------
     float
-        The active depth; -1 if it is larger than `max_depth`.
+        The active depth, or -1 if it is larger than `max_depth`.
     """
     n_tied, second_depth = 0, largest
     for slope in slopes:
@@ -137,8 +148,9 @@ def find_active_depth(
         n_tied += depth == 0.0
         if 0.0 < depth < second_depth:
             second_depth = depth
-    # A unit vector with m equal entries has the L1 norm sqrt(m): as many ties as the squared bound
-    # exhaust it. With exactly as many, any threshold between them and the next slope is right.
+    # A unit vector with m equal entries has the L1 norm sqrt(m). So if the number of tied slopes is
+    # at least the squared bound, no other slope can be active. If it equals the squared bound, any
+    # threshold between the tied slopes and the next slope gives the same result.
     if n_tied >= l1_bound * l1_bound:
         return second_depth if n_tied == l1_bound * l1_bound else 0.0
     start_depth = _DEPTH_FACTOR * previous_depth
@@ -150,7 +162,8 @@ def find_active_depth(
         active_depth = _find_active_depth_within(depths, l1_bound, depth)
         if active_depth >= 0.0:
             return active_depth
-        # A threshold of zero is allowed if all slopes together do not reach the bound.
+        # If even all slopes together do not reach the L1 bound, the threshold is zero, and the
+        # active depth is `largest`.
         if depth >= max_depth:
             return largest if max_depth >= largest else -1.0
         depth = min(2.0 * depth, max_depth)
@@ -158,9 +171,12 @@ def find_active_depth(
 
 @jit()
 def _depths_less_than(slopes: Float, largest: float, max_depth: float) -> Float:
-    """Return the depths of the slopes that are less than `max_depth`."""
-    # Each depth is written before it is accepted by the count, so that the loop has no branch. The
-    # last entry is spare.
+    """Return the depths that are less than `max_depth`, in the order of the slopes.
+
+    The depth of a slope is `largest`, the largest absolute slope, minus its absolute value.
+    """
+    # Each depth is always written, and kept only if the count increases, so the loop has no branch.
+    # The array has one extra entry, since a depth may be written after the last kept depth.
     out = np.empty(slopes.size + 1)
     count = 0
     for slope in slopes:
@@ -172,11 +188,16 @@ def _depths_less_than(slopes: Float, largest: float, max_depth: float) -> Float:
 
 @jit()
 def _initial_depth(slopes: Float, largest: float, l1_bound: float) -> float:
-    """Return a depth with about twice as many slopes as the bound requires at least."""
-    # A unit vector with m equal entries has the L1 norm sqrt(m), the largest of all with m entries:
-    # at least bound^2 slopes are active. The factor 2, the 8 slopes added for small bounds and the
-    # 12 bisections (a resolution of 1/4096 of the largest slope) are not tuned: results do not
-    # depend on the initial depth.
+    """Return the depth at which the search for the active depth starts.
+
+    The depth of a slope is `largest`, the largest absolute slope, minus its absolute value. The
+    number of slopes with a smaller depth than the returned depth is about twice the minimum number
+    of active slopes.
+    """
+    # A unit vector with m non-zero entries has an L1 norm of at most sqrt(m), so at least bound^2
+    # slopes are active. The factor 2, the 8 slopes added for small bounds and the 12 bisections (a
+    # resolution of 1/4096 of the largest slope) have not been tuned; the initial depth does not
+    # affect the result.
     n_wanted = 2.0 * l1_bound * l1_bound + 8.0
     low, high = 0.0, largest
     for _ in range(12):
@@ -188,7 +209,8 @@ def _initial_depth(slopes: Float, largest: float, l1_bound: float) -> float:
             low = middle
         else:
             high = middle
-            # Close enough: fewer slopes than this would not make the search much faster.
+            # Stop if the number is close enough: a more precise depth would not make the search
+            # much faster.
             if count < 2.0 * n_wanted:
                 break
     return high
@@ -196,25 +218,27 @@ def _initial_depth(slopes: Float, largest: float, l1_bound: float) -> float:
 
 @jit()
 def _find_active_depth_within(depths: Float, l1_bound: float, max_depth: float) -> float:
-    """Return the active depth if it is at most `max_depth`, else -1.
+    """Return the active depth if it is at most `max_depth`, otherwise -1.
 
     Parameters
     ----------
-    depths : array of shape (m,)
-        Depths of the slopes, each less than `max_depth`.
+    depths : array
+        Depths of the slopes (largest absolute slope minus absolute slope) that are less than
+        `max_depth`.
     l1_bound : float
-        L1 bound of the direction.
+        L1 bound of the loadings.
     max_depth : float
-        Largest depth to consider.
+        Largest active depth to consider.
 
     Notes
     -----
-    Let m features be active, and S1 and S2 be the sums of their depths and squared depths. At the
-    active depth c, the ratio of the L1 norm to the L2 norm is
-    (m c - S1) / sqrt(m c^2 - 2 c S1 + S2). It increases with c and equals the bound where
-    m c = S1 + bound * sqrt((m S2 - S1^2) / (m - bound^2)). This root is the solution if the same
-    features are active there; otherwise the next iteration starts from it. Bisection replaces a
-    root outside the bracket.
+    At an active depth c, the features with a depth less than c are active. Let m be the number of
+    active features, and let S1 and S2 be the sums of their depths and squared depths. The ratio of
+    the L1 norm to the L2 norm of the soft-thresholded slopes is
+    (m c - S1) / sqrt(m c^2 - 2 c S1 + S2). The ratio increases with c and equals the L1 bound if
+    m c = S1 + bound * sqrt((m S2 - S1^2) / (m - bound^2)). The solution c of this equation is the
+    active depth if the same features are active at c; otherwise the next iteration uses this c. If
+    the solution is outside the bracket of possible values, a bisection step is made instead.
     """
     squared_bound = l1_bound * l1_bound
     low, high, c, n_active = 0.0, max_depth, max_depth, -1
@@ -226,7 +250,8 @@ def _find_active_depth_within(depths: Float, l1_bound: float, max_depth: float) 
                 m += 1
                 s1 += depth
                 s2 += depth * depth
-        # Features enter as c grows: the same number at the root means the same features.
+        # Features only become active as c grows, so the same number of active features means that
+        # the same features are active.
         if m == n_active:
             return c
         l1, l2_squared = m * c - s1, m * c * c - 2.0 * c * s1 + s2
@@ -238,12 +263,12 @@ def _find_active_depth_within(depths: Float, l1_bound: float, max_depth: float) 
             low = c
         root, n_active = -1.0, m
         if m > squared_bound:
-            # By the Cauchy-Schwarz inequality m S2 >= S1^2, except for rounding.
+            # By the Cauchy-Schwarz inequality, m S2 - S1^2 is negative only through rounding.
             root = (s1 + l1_bound * np.sqrt(max(m * s2 - s1 * s1, 0.0) / (m - squared_bound))) / m
         if not low < root < high:
             root, n_active = (low + high) / 2, -1
-            # The midpoint of adjacent floating-point numbers is one of them: the bracket cannot
-            # shrink further.
+            # The computed midpoint equals an end of the bracket if the ends are adjacent
+            # floating-point numbers, so the bracket cannot shrink further.
             if root in (low, high):
                 return high
         c = root

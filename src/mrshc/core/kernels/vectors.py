@@ -1,4 +1,4 @@
-"""Operations on dense and sparse vectors and on sorted indices."""
+"""Operations on dense vectors, on sparse vectors and on sorted arrays of indices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from mrshc.core.kernels.jit import jit
 @jit()
 def dot(a: Float, b: Float) -> float:
     """Return the inner product of two dense vectors of the same length."""
-    # Added up from the first entry to the last: BLAS may take another order on another machine.
+    # The products are added from the first entry to the last. BLAS may use different orders on
+    # different machines.
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
@@ -21,7 +22,8 @@ def dot(a: Float, b: Float) -> float:
 @jit()
 def euclidean_distance(a: Float, b: Float) -> float:
     """Return the Euclidean distance between two dense vectors of the same length."""
-    # From differences: norms and an inner product would lose all digits for nearly equal vectors.
+    # The differences are squared and summed. Computing the distance from the norms and the inner
+    # product would lose all digits if the vectors are nearly equal.
     total = 0.0
     for i in range(a.size):
         total += (a[i] - b[i]) ** 2
@@ -30,21 +32,24 @@ def euclidean_distance(a: Float, b: Float) -> float:
 
 @jit()
 def l1_distance(indices_a: Index, weights_a: Float, indices_b: Index, weights_b: Float) -> float:
-    """Return the L1 distance between two sparse vectors with increasing indices.
+    """Return the L1 distance between two sparse vectors.
 
     Parameters
     ----------
     indices_a, weights_a : arrays of the same length
-        Entries of the first vector, in increasing order of indices.
+        Indices and values of the non-zero entries of the first vector, in increasing order of the
+        indices.
     indices_b, weights_b : arrays of the same length
-        Entries of the second vector.
+        Indices and values of the non-zero entries of the second vector, in increasing order of the
+        indices.
 
     Returns
     -------
     float
-        The sum of absolute differences over all indices of either vector.
+        The sum of the absolute differences between corresponding entries.
     """
-    # Both are merged in one pass, without dense vectors: p may be much larger than either.
+    # The sorted indices of both vectors are merged. Dense vectors are avoided, because they may be
+    # much longer than the number of non-zero entries.
     total = 0.0
     a = b = 0
     while a < indices_a.size or b < indices_b.size:
@@ -68,7 +73,7 @@ def sorted_union(a: Index, b: Index) -> Index:
     i = j = count = 0
     while i < a.size or j < b.size:
         if j == b.size or (i < a.size and a[i] <= b[j]):
-            j += j < b.size and a[i] == b[j]  # an index in both is taken once
+            j += j < b.size and a[i] == b[j]  # skip b[j] if the same index is taken from a
             out[count] = a[i]
             i += 1
         else:
