@@ -33,13 +33,13 @@ from mrshc.validation.tables import check_numeric_columns
 if TYPE_CHECKING:
     import pandas as pd
 
-# # Candidate numbers of features for `n_features_to_select="auto"`. They are the candidates of
+# Candidate numbers of features for `n_features_to_select="auto"`. They are the candidates of
 # Zhang and Zamar (2014), whose data have hundreds of features or more.
 _PAPER_CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
-# # Below this number of features, most candidates above would select nearly all features, so the
+# Below this number of features, most candidates above would select nearly all features, so the
 # candidates below are used instead.
 _FEW_FEATURES = 100
-# # Candidates for data with few features. They are denser among small numbers, where adding or
+# Candidates for data with few features. They are denser among small numbers, where adding or
 # removing one feature changes the tree most. The paper does not consider data with so few features.
 _SMALL_CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 40)
 
@@ -73,7 +73,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         self._support = support
         self.linkage_matrix_ = tree.linkage_matrix
         self.children_ = tree.linkage_matrix[:, :2].astype(np.intp)
-        # # The heights are copied, so changing `distances_` does not change the tree.
+        # The heights are copied, so changing `distances_` does not change the tree.
         self.distances_ = tree.linkage_matrix[:, 2].copy()
         self.n_leaves_ = tree.n_samples
         self.n_features_selected_ = int(support.sum())
@@ -116,7 +116,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             distances, which take the uncertainty of the imputed values into account.
         """
         data = self.data_of_fit(X)
-        # # Only the selected columns are read. They are few, so they fit into memory even if X does
+        # Only the selected columns are read. They are few, so they fit into memory even if X does
         # not.
         columns = data.columns(np.flatnonzero(self._support)).astype(np.float64)
         with limit_blas_to_one_thread():
@@ -210,8 +210,8 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             out-of-core.
         """
         check_is_fitted(self)
-        # # `as_stored_matrix` returns None for arrays and tables. scikit-learn transforms these, so
-        # the setting `set_output` determines the type of the result.
+        # `as_stored_matrix` returns None for arrays and tables. scikit-learn transforms these, so
+        # `set_output` determines the type of the result.
         if (data := as_stored_matrix(X)) is None:
             return super().transform(check_numeric_columns(unwrap_anndata(X)))
         check_n_features(self, data.shape[1])
@@ -239,7 +239,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         data = check_samples(self, X, reset=False)
-        # # The values cannot be compared, because the data of the fit are not stored.
+        # The values cannot be compared, because the data of the fit are not stored.
         if data.shape[0] != self.n_leaves_:
             raise ValueError(
                 f"X must be the data of the fit, with {self.n_leaves_} samples, got "
@@ -279,7 +279,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
 
 
 class TreeCutter(TreeClusterer):
-    """Base class of estimators that cut the tree into `n_clusters` clusters, unless it is None."""
+    """Base class of estimators that build a tree and can cut it into `n_clusters` clusters."""
 
     n_clusters: int | None
 
@@ -288,15 +288,15 @@ class TreeCutter(TreeClusterer):
 
         Raise ParameterError if `n_clusters` is neither None nor an integer from 1 to `n_samples`.
         """
-        # # None can be passed only in Python, so messages of the command line omit this advice.
+        # None can be passed only in Python, so messages of the command line omit this advice.
         advice = Sentence("{none}", none=PythonOnly("Give None to make the tree only."))
         limits: Any = {"low": 1, "high": n_samples, "advice": advice}
         return check_integer_or_keyword("n_clusters", self.n_clusters, None, **limits)
 
     def _store_cut(self, n_clusters: int | None) -> None:
-        """Set `labels_` to the cut into `n_clusters` clusters, or delete `labels_` if it is None.
+        """Set `labels_` to the cut into `n_clusters` clusters.
 
-        In the second case, `labels_` may exist from an earlier fit.
+        If `n_clusters` is None, delete the `labels_` of an earlier fit.
         """
         if n_clusters is not None:
             self.labels_ = self.cut(n_clusters)
@@ -323,7 +323,7 @@ class TreeCutter(TreeClusterer):
         ParameterError
             If `n_clusters` is None.
         """
-        # # This is checked before the fit, which may take a long time.
+        # This is checked before the fit, which may take a long time.
         if self.n_clusters is None:
             raise ParameterError(
                 "fit_predict needs {n_clusters}, got None. {advice}",
@@ -410,10 +410,10 @@ def all_constant_error(n_features: int) -> ValueError:
 
 
 def _default_feature_counts(p: int) -> tuple[int, ...]:
-    """Return the candidate numbers of features of "auto" for p features that are not constant."""
+    """Return the candidates that "auto" stands for, given p features that are not constant."""
     if p >= _FEW_FEATURES:
         return tuple(q for q in _PAPER_CANDIDATES if q < p)
-    # # At most half of the features are tried: choosing nearly all features would not be a
+    # At most half of the features are tried: choosing nearly all features would not be a
     # selection.
     half = max(2, (p + 1) // 2)
     return tuple(q for q in _SMALL_CANDIDATES if q <= min(half, p)) or (p,)
@@ -424,6 +424,6 @@ def derive_seed(random_state: Any) -> int:
 
     Raise ParameterError if `random_state` is invalid.
     """
-    # # If `random_state` is a RandomState instance, drawing the seed changes its state. A second
+    # If `random_state` is a RandomState instance, drawing the seed changes its state. A second
     # fit with the same instance therefore uses another seed, as is usual in scikit-learn.
     return int(check_seed(random_state).randint(np.iinfo(np.int32).max))

@@ -27,7 +27,7 @@ from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.errors import invalid_parameter_error
 from mrshc.utils.step_journal import JournalMismatchError, StepJournal, damaged_line_error
 
-# # Patterns of the names of steps, which `mrshc.core.search` defines. The name of a feature set
+# Patterns of the names of steps, which `mrshc.core.search` defines. The name of a feature set
 # contains the target number of features and the rank. The name of an evaluation contains the
 # SHA-256 digest of the evaluated feature set.
 _FEATURES_NAME = re.compile(r"features [0-9]+ ([0-9]+)")
@@ -85,7 +85,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
             raise invalid_parameter_error(
                 "checkpoint", path, allowed="be the path of a file or None"
             )
-        # # Another version of mrshc may compute different steps, which must not be mixed with those
+        # Another version of mrshc may compute different steps, which must not be mixed with those
         # of this version.
         work = sha256(f"mrshc {version('mrshc')} {search}".encode()).hexdigest()
         file = Path(path)
@@ -101,7 +101,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
             try:
                 name, content = _split_entry(entry)
                 self._steps[name] = _step_from_json(name, content, sizes)
-            # # JSON allows integers of any size; large ones raise OverflowError in numpy.
+            # JSON allows integers of any size; large ones raise OverflowError in numpy.
             except (ValueError, TypeError, OverflowError):
                 raise damaged_line_error(file, number) from None
 
@@ -109,7 +109,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
         return self._steps[name]
 
     def __setitem__(self, name: str, step: FeatureSet | Evaluation) -> None:
-        # # The step is written to the file first: if this fails, the step must not count as
+        # The step is written to the file first: if this fails, the step must not count as
         # finished.
         self._file.append([name, _step_to_json(step)])
         self._steps[name] = step
@@ -195,17 +195,17 @@ def _step_from_json(
 
 def _feature_set_from_json(content: dict[str, Any], sizes: StepSizes) -> FeatureSet:
     _check_condition(content.keys() == {"indices", "l1_bound", "rank", "reached"})
-    # # The types are compared exactly, not with `isinstance`: True is an instance of int, but it is
+    # The types are compared exactly, not with `isinstance`: True is an instance of int, but it is
     # not a valid rank.
     _check_condition(type(content["rank"]) is int and type(content["reached"]) is bool)
     indices = np.array(content["indices"])
     _check_condition(indices.dtype.kind == "i" and indices.ndim == 1 and indices.size > 0)
-    # # The indices must increase strictly. The first and the last index are then the smallest and
+    # The indices must increase strictly. The first and the last index are then the smallest and
     # the largest.
     _check_condition(
         indices[0] >= 0 and indices[-1] < sizes.n_features and bool((np.diff(indices) > 0).all())
     )
-    # # A vector of p entries with unit Euclidean norm has an L1 norm between 1 and sqrt(p). The
+    # A vector of p entries with unit Euclidean norm has an L1 norm between 1 and sqrt(p). The
     # factor 1 + 1e-9 allows for rounding errors; it has not been tuned, and it does not affect the
     # result.
     bound = float(_finite_array([content["l1_bound"]], (1,))[0])
@@ -264,7 +264,7 @@ def _gap_curve_from_json(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
     _check_condition(isinstance(test, dict) and test.keys() == {*arrays, "n_clusters"})
     n_references, k = np.shape(test["reference"])
     n_clusters = test["n_clusters"]
-    # # The test compares one cluster with two or more, and a standard deviation requires at least
+    # The test compares one cluster with two or more, and a standard deviation requires at least
     # two reference data sets.
     _check_condition(
         n_references >= 2 and k >= 2 and type(n_clusters) is int and 1 <= n_clusters <= k
