@@ -65,8 +65,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Number q of features to select, or an increasing sequence of candidates for q, one of which
         is chosen by the selection rule. "auto" uses those of the candidates of the paper (10, 20,
         40, 60, ..., 200, 250, ..., 500) that are smaller than the number of non-constant features.
-        If there are fewer than 100 non-constant features, it uses those of the candidates 2, 3,
-        ..., 8, 10, 15, 20, 30, 40 that are at most half of their number.
+        If fewer than 100 features are not constant, "auto" uses those of the numbers 2, 3, ..., 8,
+        10, 15, 20, 30, 40 that are at most half the number of non-constant features.
     rank : int or "auto", default="auto"
         Number r of sparse components from whose loadings the features are selected. With "auto",
         the selection rule chooses one of 1, 2, ..., `max_rank`.
@@ -90,8 +90,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         statistic; at least 2.
     stop_early : bool, default=True
         Whether to stop simulating reference data sets for a node of the tree when more of them are
-        very unlikely to change the decision whether the node is split. If False, all `n_references`
-        data sets are simulated.
+        very unlikely to change the decision on whether to split the node. If False, all
+        `n_references` data sets are simulated.
     feature_tolerance : int, default=0
         A feature set is accepted if its number of features differs from q by at most this number.
     center : {True, "grand", False}, default=True
@@ -133,11 +133,10 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     robust : bool, default=False
         Whether to reduce the influence of outliers. Let s be the robust standard deviation of a
         feature, computed from the median absolute deviation. Values farther than 2.5 s from the
-        median of the feature are replaced by the nearest value within these limits (winsorised).
-        Values farther than 3.5 s from the median are treated as missing if at most three samples
-        have such values on the same side of the median. Outlying samples are excluded from the
-        search and attached to the tree afterwards; see `outlier_samples_`. X must be an array in
-        memory.
+        median of the feature are replaced by the median plus or minus 2.5 s (winsorised). Values
+        farther than 3.5 s from the median are treated as missing if at most three samples have such
+        values on the same side of the median. Outlying samples are excluded from the search and
+        attached to the tree afterwards; see `outlier_samples_`. X must be an array in memory.
 
     Attributes
     ----------
@@ -197,9 +196,10 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         - `reference_drops` : array with the decrease in each reference data set.
     supported_ : bool or None
         Defined only if `refine=True`. Whether at least 5 features are associated with clusters from
-        trees that were built without them. If False, `labels_` contains a single cluster, and the
-        tree is the one that the search chose. None replaces False if the search selected fewer than
-        5 features, which are too few for a decision; the result of the search is then unchanged.
+        trees that were built without these features. If False, `labels_` contains a single cluster,
+        and the tree is the one that the search chose. If the search selected fewer than 5 features,
+        which are too few for a decision, `supported_` is None instead of False, and the result of
+        the search is unchanged.
     associated_features_ : ndarray of shape (n_associated,)
         Defined only if `refine=True`. Indices of all features associated with the clusters at a
         false discovery rate of 0.05. The tree is built on at most 200 of these features, those with
@@ -255,10 +255,10 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
        Pruning stops at K clusters.
     3. Algorithm 3, choice of r, and Algorithm 4, choice of q. Feature sets with fewer than K
        clusters are excluded. For each q, Algorithm 3 considers the mean silhouette widths [4]_ of
-       the remaining feature sets as a sequence in r. Algorithm 4 considers those of the chosen
-       ranks as a sequence in q. In both algorithms, the last local minimum is removed repeatedly
-       until the sequence is monotone. If the sequence is then decreasing, its first member is
-       chosen; if it is increasing, the member just after the largest increase is chosen.
+       the remaining feature sets as a sequence in r. Algorithm 4 considers the widths for the
+       chosen ranks as a sequence in q. In both algorithms, the last local minimum is removed
+       repeatedly until the sequence is monotone. If the sequence is then decreasing, its first
+       member is chosen; if it is increasing, the member just after the largest increase is chosen.
 
     Constant features are never selected. If two features are identical, either both or neither is
     selected.
@@ -486,8 +486,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
 
         Raise ParameterError if `random_state` is not an integer.
         """
-        # Without a fixed seed, the continued search would use other random numbers than the steps
-        # in the file.
+        # Without a fixed seed, the random numbers of the continued search would differ from those
+        # of the steps in the file.
         advice = "A checkpoint needs a fixed seed: a continued search uses the same random numbers."
         check_integer("random_state", self.random_state, low=0, high=None, advice=advice)
         n, p = data.shape

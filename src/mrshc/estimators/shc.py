@@ -46,9 +46,9 @@ from mrshc.validation.parameters import (
     check_number,
 )
 
-# Candidates for the L1 bound if `l1_bound="auto"`: ten equidistant values. The smallest is 1.1, and
-# the largest is 0.7 times the square root of the number of features, which is the largest bound
-# that has an effect. These are the defaults of the R package sparcl, so results can be compared.
+# Candidates for the L1 bound if `l1_bound="auto"`: ten equidistant values from 1.1 up to 0.7
+# sqrt(p), where p is the number of features. Bounds above sqrt(p) have no effect. These are the
+# defaults of the R package sparcl, so results can be compared.
 _SMALLEST_BOUND, _LARGEST_SHARE, _N_BOUNDS = 1.1, 0.7, 10
 
 
