@@ -86,7 +86,7 @@ def refine_features(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Data with at least 3 samples; NaN marks a missing value.
+        Data with at least 3 samples and 2 features; NaN marks a missing value.
     start : array-like of int, or of bool of shape (n_features,)
         Initial feature set, given as indices of features or as a mask.
     linkage : str, default="complete"
@@ -133,9 +133,10 @@ def refine_features(
     Notes
     -----
     A feature that was used to build a tree differs between the clusters of that tree even if the
-    data are pure noise. Features outside the current set are tested against the tree on the whole
-    set. The features in the set are divided into ten folds, and the features in a fold are tested
-    against the tree on the other folds.
+    data are pure noise. Every feature is therefore tested against a tree that was built without the
+    feature. Features outside the current set are tested against the tree on the whole set. The
+    features in the set are divided into ten folds, and the features in a fold are tested against
+    the tree on the other folds.
 
     A test uses the cuts of the tree into 2 to 6 clusters, each improved by k-means iterations that
     start from the cut. For each cut, a p-value is computed by a one-way analysis of variance on the

@@ -31,7 +31,7 @@ class _LabelledContrast:
     """A comparison of two groups of samples (contrast), and its description in the table."""
 
     description: dict[str, Any]  # values of the columns that identify the contrast
-    contrast: Contrast  # positions of samples, not counting outlying ones
+    contrast: Contrast  # positions of samples; outlying samples are not counted
 
 
 def marker_table(

@@ -378,8 +378,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         threads = effective_n_threads(n_jobs)
         data = check_samples(self, X, n_threads=threads)
         robust = self._robust_data(data, gap.metric)
-        # Only the other samples are searched, so that outlying samples influence neither the
-        # selected features nor the tree of the other samples.
+        # The search uses only the other samples, so outlying samples influence neither the selected
+        # features nor the tree of the other samples.
         usual = robust.usual_samples()
         plan = self._search_plan(usual, gap)
         checkpoint = None if self.checkpoint is None else self._open_checkpoint(usual, plan)

@@ -17,10 +17,11 @@ from mrshc.validation.parameters import check_integer, check_option
 # the result.
 _BLOCK_PAIRS = 1 << 21
 
-# A donor is a row whose values may be used for imputation. At least `_N_CANDIDATES` nearest donors
-# are examined first, or more if many values are missing, up to `_MAX_CANDIDATES`. All donors are
-# sorted only if these candidates do not suffice. The two numbers affect the result only by rounding
-# errors.
+# A donor is a row whose values may be used for imputation. At first, only some of the nearest
+# donors (candidates) are examined: `_N_CANDIDATES` of them, more if many values are missing, but
+# not more than `_MAX_CANDIDATES`, and in any case four times the number of neighbours. All donors
+# are sorted only if these candidates do not suffice. The two numbers affect the result only by
+# rounding errors.
 _N_CANDIDATES, _MAX_CANDIDATES = 32, 256
 
 
@@ -28,8 +29,8 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     """Replace each missing value by a mean over the nearest features or samples.
 
     With `over="samples"`, the result is that of :class:`sklearn.impute.KNNImputer`. With
-    `over="features"`, it is the result of the same method for the transposed data. The computation
-    takes a fraction of the time if there are thousands of possible neighbours.
+    `over="features"`, it is the result of the same method for the transposed data. If there are
+    thousands of possible neighbours, the computation takes a fraction of the time of `KNNImputer`.
 
     Parameters
     ----------
@@ -379,7 +380,7 @@ def _means_over_all_donors(distances: Float, values: NDArray[Any], *, k: int) ->
         Mean of each column.
     """
     order = np.argsort(distances, kind="stable")
-    order = order[np.isfinite(distances[order])]  # infinite: no common column
+    order = order[np.isfinite(distances[order])]  # infinite: no column is observed in both
     means = np.empty(values.shape[1])
     for j, column in enumerate(values.T):
         chosen = order[~np.isnan(column[order])][:k]

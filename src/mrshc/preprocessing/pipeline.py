@@ -308,7 +308,7 @@ def _apply_step(
             f"features of {p:,}. Apply it to X before or after prepare."
         )
     same = before if len(remaining) == p else before[:, remaining]
-    changed = (same != after) & ~(np.isnan(same) & np.isnan(after))  # NaN != NaN
+    changed = (same != after) & ~(np.isnan(same) & np.isnan(after))  # NaN != NaN is True
     report = StepReport(
         step=repr(step),
         description=description,
