@@ -1,6 +1,7 @@
 """Estimators with the interface of scikit-learn.
 
-Each validates the data and its parameters, calls `mrshc.core`, and stores the fitted attributes.
+Each estimator validates the data and the parameters, calls the functions of `mrshc.core`, and
+stores the fitted attributes.
 """
 
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning, refine_features

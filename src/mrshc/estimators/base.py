@@ -1,4 +1,4 @@
-"""Base classes of the estimators, and the validation of their common parameters."""
+"""Base classes of the estimators, and checks of the parameters that they have in common."""
 
 from __future__ import annotations
 
@@ -33,29 +33,33 @@ from mrshc.validation.tables import check_numeric_columns
 if TYPE_CHECKING:
     import pandas as pd
 
-# Candidates for the number of features with "auto". The first list is that of the paper, for its
-# data with hundreds of features or more.
+# Candidate numbers of features for `n_features_to_select="auto"`. They are the candidates of
+# Zhang and Zamar (2014), whose data have hundreds of features or more.
 _PAPER_CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
-# With fewer features than this, most candidates of the paper would select nearly all features.
+# Below this number of features, most candidates above would select nearly all features, so the
+# candidates below are used instead.
 _FEW_FEATURES = 100
-# Denser for small numbers, where one feature more or less changes the tree most. The paper gives
-# none for so few features.
+# Candidates for data with few features. They are denser among small numbers, where adding or
+# removing one feature changes the tree most. The paper does not consider data with so few features.
 _SMALL_CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 40)
 
 
 class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
-    """Base class of estimators that select features and build a tree of the samples on them.
+    """Base class of estimators that select features and cluster the samples hierarchically.
+
+    The tree of the samples is built on the selected features.
 
     Attributes
     ----------
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
     children_ : ndarray of shape (n_samples - 1, 2)
-        Nodes joined by each merge, as in :class:`sklearn.cluster.AgglomerativeClustering`.
+        Numbers of the two nodes joined by each merge, as in
+        :class:`sklearn.cluster.AgglomerativeClustering`.
     distances_ : ndarray of shape (n_samples - 1,)
         Height of each merge.
     n_leaves_ : int
-        Number of leaves of the tree, one for each sample.
+        Number of leaves of the tree, which equals the number of samples.
     n_features_selected_ : int
         Number of features on which the tree is built.
     """
@@ -64,18 +68,18 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
     metric: Any
 
     def _store_tree(self, tree: Tree, support: Mask) -> None:
-        """Set the fitted attributes of a tree on the features of the mask."""
+        """Set the fitted attributes that describe a tree built on the features in `support`."""
         self._tree = tree
         self._support = support
         self.linkage_matrix_ = tree.linkage_matrix
         self.children_ = tree.linkage_matrix[:, :2].astype(np.intp)
-        # A copy, so that changing the heights does not change the tree.
+        # The heights are copied, so changing `distances_` does not change the tree.
         self.distances_ = tree.linkage_matrix[:, 2].copy()
         self.n_leaves_ = tree.n_samples
         self.n_features_selected_ = int(support.sum())
 
     def cut(self, k: int) -> Labels:
-        """Cut the tree into k clusters by undoing its last k - 1 merges.
+        """Return the clusters that result from undoing the last k - 1 merges of the tree.
 
         Parameters
         ----------
@@ -85,7 +89,13 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Cluster of each sample, numbered 0, 1, ..., k - 1 in order of first appearance.
+            Cluster of each sample. Clusters are numbered 0, 1, ..., k - 1 in order of first
+            appearance.
+
+        Raises
+        ------
+        ParameterError
+            If `k` is not an integer from 1 to the number of samples.
         """
         check_is_fitted(self)
         advice = "A tree has no more clusters than samples."
@@ -97,15 +107,17 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data that were passed to `fit`.
+            The data that were passed to `fit`.
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_samples)
-            Distances in the selected features; expected distances if values are missing.
+            Distances computed from the selected features. If values are missing, these are expected
+            distances, which take the uncertainty of the imputed values into account.
         """
         data = self.data_of_fit(X)
-        # Only the selected columns are read, which are few even if X is out-of-core.
+        # Only the selected columns are read. They are few, so they fit into memory even if X does
+        # not.
         columns = data.columns(np.flatnonzero(self._support)).astype(np.float64)
         with limit_blas_to_one_thread():
             return complete_missing_cells(columns, excluded=self._outlier_rows).distances(
@@ -114,7 +126,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
 
     @property
     def _outlier_rows(self) -> Index:
-        """Indices of the outlying samples; empty unless a robust fit found some."""
+        """Indices of the outlying samples; empty unless a fit with `robust=True` detected any."""
         return getattr(self, "outlier_samples_", np.empty(0, np.intp))
 
     def markers(self, X: Any, *, k: int | None = None, alpha: float = 0.05) -> pd.DataFrame:
@@ -123,36 +135,44 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data that were passed to `fit`.
+            The data that were passed to `fit`.
         k : int or None, default=None
-            Number of clusters into which the tree is cut first. None uses `labels_`.
+            Number of clusters into which the tree is cut. If None, the clusters in `labels_` are
+            used.
         alpha : float, default=0.05
-            Largest q-value of the features to list; 1 lists all of them.
+            Largest q-value (p-value adjusted for the false discovery rate) of the features to list.
+            With 1, all features are listed.
 
         Returns
         -------
         markers : DataFrame
-            One row for each listed feature of each contrast, in decreasing order of the absolute
-            effect size within a contrast, with the columns
+            Table of contrasts and features. A contrast compares two groups of samples, called
+            inside and outside. There is one row for each contrast and each feature that is listed
+            for it. Within a contrast, the rows are in decreasing order of the absolute effect size.
+            The columns are
 
-            - `contrast` : "cluster" for the samples of a cluster against all others, "split" for
-              the two branches of a node;
-            - `node` : number of the node in scipy's format;
-            - `inside`, `outside` : clusters on either side of the contrast, as text;
-            - `n_inside`, `n_outside` : numbers of samples on either side;
+            - `contrast` : "cluster" if a cluster is compared with all other samples, "split" if the
+              two branches of a node are compared;
+            - `node` : number, in scipy's format, of the node that is the cluster or that is split;
+            - `inside`, `outside` : labels of the clusters in each group, as text;
+            - `n_inside`, `n_outside` : number of samples in each group, without outlying samples;
             - `feature`, `name` : index and name of the feature;
-            - `selected` : whether the tree is built on the feature;
-            - `mean_inside`, `mean_outside` : mean of the feature on either side;
-            - `effect_size` : difference of the means in standard deviations within the two sides;
-            - `p_value`, `q_value` : of a rank test; q-values are computed within each contrast.
+            - `selected` : whether the feature is one of those on which the tree is built;
+            - `mean_inside`, `mean_outside` : mean of the feature in each group;
+            - `effect_size` : difference of the two means, divided by the pooled standard deviation
+              within the groups;
+            - `p_value`, `q_value` : p-value of a rank test, and the q-value, which is computed from
+              the p-values of all features in the same contrast.
 
         Notes
         -----
-        A feature that contributed to a cluster differs from it by construction. The selected
-        features are therefore tested against clusters from trees built without them: ten trees,
-        each on nine tenths of the selected features. In each, the branch that shares most samples
-        with the cluster takes its place. Features that were not selected are tested against the
-        clusters themselves. q-values are those of Benjamini and Hochberg [1]_.
+        A feature on which the tree is built differs between the clusters by construction, so a test
+        of the feature against these clusters would be biased. Therefore the selected features are
+        divided into ten folds, and the features in a fold are tested against the tree that is built
+        on the other folds. In that tree, the branch whose samples are most similar to those of the
+        cluster (by the Jaccard index) replaces the cluster; the p-value is 1 if no branch is
+        similar enough. Features that were not selected are tested against the clusters themselves.
+        The q-values are those of Benjamini and Hochberg [1]_.
 
         References
         ----------
@@ -181,41 +201,45 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples with the features of the fit.
+            Data with the same features as in `fit`.
 
         Returns
         -------
         X_selected : array-like of shape (n_samples, n_features_selected_)
-            The columns given by `get_support()`, in memory even if X is out-of-core.
+            The columns of X selected by `get_support()`, loaded into memory even if X is
+            out-of-core.
         """
         check_is_fitted(self)
-        # None for arrays and tables, whose type `set_output` of scikit-learn decides on.
+        # `as_stored_matrix` returns None for arrays and tables. scikit-learn transforms these, so
+        # `set_output` determines the type of the result.
         if (data := as_stored_matrix(X)) is None:
             return super().transform(check_numeric_columns(unwrap_anndata(X)))
         check_n_features(self, data.shape[1])
         return data.columns(np.flatnonzero(self._support))
 
     def data_of_fit(self, X: Any) -> DataMatrix:
-        """Validate that X may be the data of the fit, and return it as the tree was built on it.
+        """Return X in the form on which the tree was built, after checking its shape and names.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data that were passed to `fit`.
+            The data that were passed to `fit`.
 
         Returns
         -------
         data : DataMatrix
-            The data; winsorised if the fit was robust.
+            The validated data. Subclasses may transform the data, as :class:`MrSHC` does with
+            `robust=True`.
 
         Raises
         ------
         ValueError
-            If the number of samples or features, or their names, differ from those of the fit.
+            If X is invalid, or if the number of samples or features, or their names, differ from
+            those of the fit.
         """
         check_is_fitted(self)
         data = check_samples(self, X, reset=False)
-        # Values are not compared: the data of the fit are not stored.
+        # The values cannot be compared, because the data of the fit are not stored.
         if data.shape[0] != self.n_leaves_:
             raise ValueError(
                 f"X must be the data of the fit, with {self.n_leaves_} samples, got "
@@ -224,7 +248,10 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         return data
 
     def _labels_of_cut(self, k: int | None) -> Labels:
-        """Return the labels of the cut into k clusters, or those of the fit for None."""
+        """Return the labels of the cut into k clusters, or `labels_` if k is None.
+
+        Raise ParameterError if k is None and `labels_` does not exist.
+        """
         if k is not None:
             return self.cut(k)
         if not hasattr(self, "labels_"):
@@ -237,7 +264,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         return labels
 
     def _distance_weights(self) -> Float | None:
-        """Return the weights of the selected features in the distances; None if all are equal."""
+        """Return the weights of the selected features in the distances; None for equal weights."""
         return None
 
     def __sklearn_tags__(self) -> Tags:
@@ -252,19 +279,25 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
 
 
 class TreeCutter(TreeClusterer):
-    """Base class of estimators that cut the tree into `n_clusters` clusters, if that is given."""
+    """Base class of estimators that build a tree and can cut it into `n_clusters` clusters."""
 
     n_clusters: int | None
 
     def _check_n_clusters(self, n_samples: int) -> int | None:
-        """Return the number of clusters, or None for the tree only."""
-        # None can be given in Python only, so that the command line leaves this advice out.
+        """Return `n_clusters` after checking its range; None means that the tree is not cut.
+
+        Raise ParameterError if `n_clusters` is neither None nor an integer from 1 to `n_samples`.
+        """
+        # None can be passed only in Python, so messages of the command line omit this advice.
         advice = Sentence("{none}", none=PythonOnly("Give None to make the tree only."))
         limits: Any = {"low": 1, "high": n_samples, "advice": advice}
         return check_integer_or_keyword("n_clusters", self.n_clusters, None, **limits)
 
     def _store_cut(self, n_clusters: int | None) -> None:
-        """Set `labels_` to the cut into `n_clusters`, or delete those of an earlier fit."""
+        """Set `labels_` to the cut into `n_clusters` clusters.
+
+        If `n_clusters` is None, delete the `labels_` of an earlier fit.
+        """
         if n_clusters is not None:
             self.labels_ = self.cut(n_clusters)
         else:
@@ -283,9 +316,14 @@ class TreeCutter(TreeClusterer):
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            `labels_`. Requires `n_clusters`.
+            Cluster of each sample, as in `labels_`.
+
+        Raises
+        ------
+        ParameterError
+            If `n_clusters` is None.
         """
-        # Refused before the fit, which may take long.
+        # This is checked before the fit, which may take a long time.
         if self.n_clusters is None:
             raise ParameterError(
                 "fit_predict needs {n_clusters}, got None. {advice}",
@@ -296,7 +334,10 @@ class TreeCutter(TreeClusterer):
 
 
 def store_n_passes(estimator: Any, n_passes: int | None) -> None:
-    """Set `n_passes_` of an estimator; None deletes it, since data in memory need no passes."""
+    """Set `n_passes_`, the number of passes over the data, or delete it if `n_passes` is None.
+
+    `n_passes` is None for data in memory, whose passes are not counted.
+    """
     if n_passes is None:
         delete_attributes(estimator, "n_passes_")
     else:
@@ -304,7 +345,10 @@ def store_n_passes(estimator: Any, n_passes: int | None) -> None:
 
 
 def check_linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
-    """Return a linkage and a metric, after checking that the linkage is defined for the metric."""
+    """Return `linkage` and `metric` after checking that both are valid and compatible.
+
+    Raise ParameterError if one of them is unknown, or if the linkage is not defined for the metric.
+    """
     check_option("metric", metric, METRICS)
     check_option("linkage", linkage, LINKAGES)
     if linkage in EUCLIDEAN_LINKAGES and metric != "sqeuclidean":
@@ -319,7 +363,7 @@ def check_linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric
 
 
 def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -> tuple[int, ...]:
-    """Return the candidate numbers of features.
+    """Return the candidates for the number of features to select.
 
     Parameters
     ----------
@@ -328,14 +372,21 @@ def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -
     n_features : int
         Number of features of X.
     n_constant : int
-        Number of these that are constant, which are never selected.
+        Number of constant features, which are never selected.
 
     Returns
     -------
     targets : tuple of int
-        Strictly increasing.
+        Candidates, strictly increasing.
+
+    Raises
+    ------
+    ValueError
+        If all features are constant.
+    ParameterError
+        If `wanted` is invalid.
     """
-    # Constant features are never selected, so that they do not count.
+    # Constant features are never selected, so the candidates of "auto" depend only on the others.
     n_varying = n_features - n_constant
     if n_varying == 0:
         raise all_constant_error(n_features)
@@ -351,7 +402,7 @@ def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -
 
 
 def all_constant_error(n_features: int) -> ValueError:
-    """Return the error of data in which no feature varies."""
+    """Return the error to raise if all features of X are constant."""
     return ValueError(
         f"X must have a feature that varies, but all {n_features} of its features are constant. "
         "Check that samples are in rows and features in columns."
@@ -359,16 +410,20 @@ def all_constant_error(n_features: int) -> ValueError:
 
 
 def _default_feature_counts(p: int) -> tuple[int, ...]:
-    """Return the candidate numbers of features for p features that vary."""
+    """Return the candidates that "auto" stands for, given p features that are not constant."""
     if p >= _FEW_FEATURES:
         return tuple(q for q in _PAPER_CANDIDATES if q < p)
-    # Half of the features at most: with nearly all of them there would be no selection.
+    # At most half of the features are tried: choosing nearly all features would not be a
+    # selection.
     half = max(2, (p + 1) // 2)
     return tuple(q for q in _SMALL_CANDIDATES if q <= min(half, p)) or (p,)
 
 
 def derive_seed(random_state: Any) -> int:
-    """Return the seed from which the random streams of all tasks of a fit are spawned."""
-    # Of a RandomState instance, one number is drawn: a second fit with it differs, as usual in
-    # scikit-learn.
+    """Return the seed from which the random numbers of all tasks of a fit are generated.
+
+    Raise ParameterError if `random_state` is invalid.
+    """
+    # If `random_state` is a RandomState instance, drawing the seed changes its state. A second
+    # fit with the same instance therefore uses another seed, as is usual in scikit-learn.
     return int(check_seed(random_state).randint(np.iinfo(np.int32).max))

@@ -1,7 +1,8 @@
-"""File of the finished steps of a search, from which an interrupted search continues.
+"""Checkpoint: a file of the finished steps of a search, so that the search can be continued.
 
-The file may have been damaged or edited. Compiled code relies on the steps without further checks,
-so that every value is validated when it is read.
+A step is either the feature set for one number of features and one rank, or the evaluation of a
+feature set. The file may have been damaged or edited, and compiled code uses the steps without
+further checks. Every value is therefore validated when the file is read.
 """
 
 from __future__ import annotations
@@ -26,24 +27,25 @@ from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.errors import invalid_parameter_error
 from mrshc.utils.step_journal import JournalMismatchError, StepJournal, damaged_line_error
 
-# Names of the steps, as `mrshc.core.search` gives them: the number of features and the rank of a
-# feature set, and the SHA-256 digest of the feature set of an evaluation.
+# Patterns of the names of steps, which `mrshc.core.search` defines. The name of a feature set
+# contains the target number of features and the rank. The name of an evaluation contains the
+# SHA-256 digest of the evaluated feature set.
 _FEATURES_NAME = re.compile(r"features [0-9]+ ([0-9]+)")
 _EVALUATION_NAME = re.compile(r"evaluation [0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSizes:
-    """Properties of the steps of a search that are known before it starts.
+    """Properties of the steps of a search that are known before the search starts.
 
     Attributes
     ----------
     n_samples, n_features : int
         Shape of the data.
     n_leaves : int or None
-        Number of clusters of every tree; None if it is found by pruning.
+        Number of clusters into which every tree is cut; None if pruning determines the number.
     cut_scores : tuple of str, default=()
-        Names of the scores that the selection rule assigns to the cuts of a tree.
+        Names of the scores that the selection rule computes for each cut of a tree.
     """
 
     n_samples: int
@@ -55,24 +57,27 @@ class StepSizes:
 class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
     """Mapping from the names of finished steps to their results, stored in a file.
 
-    A step is appended to the file when it is set, so that at most the step in progress is lost when
-    the process is killed.
+    When a step is set, it is appended to the file. If the process is killed, only steps in progress
+    are lost.
 
     Parameters
     ----------
     path : str or path-like
-        The file, which is created if it does not exist.
+        Path of the file, which is created if it does not exist.
     search : str
         Text that identifies the data and all parameters on which the steps depend.
     sizes : StepSizes
-        Properties with which the steps in the file must agree.
+        Properties that the steps in the file must have.
 
     Raises
     ------
+    ParameterError
+        If `path` is neither a string nor path-like.
     JournalMismatchError
-        If the file belongs to a search with other data, parameters or another version.
+        If the file belongs to a search with different data or parameters, or was written by another
+        version of mrshc.
     DamagedJournalError
-        If the file cannot be read as a checkpoint.
+        If the file is not a checkpoint, or contains an invalid step.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, search: str, sizes: StepSizes) -> None:
@@ -80,7 +85,8 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
             raise invalid_parameter_error(
                 "checkpoint", path, allowed="be the path of a file or None"
             )
-        # Another version may number, round or choose otherwise: its steps are not mixed with ours.
+        # Another version of mrshc may compute different steps, which must not be mixed with those
+        # of this version.
         work = sha256(f"mrshc {version('mrshc')} {search}".encode()).hexdigest()
         file = Path(path)
         try:
@@ -95,7 +101,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
             try:
                 name, content = _split_entry(entry)
                 self._steps[name] = _step_from_json(name, content, sizes)
-            # Integers of any size are valid JSON, but may overflow in numpy.
+            # JSON allows integers of any size; large ones raise OverflowError in numpy.
             except (ValueError, TypeError, OverflowError):
                 raise damaged_line_error(file, number) from None
 
@@ -103,7 +109,8 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
         return self._steps[name]
 
     def __setitem__(self, name: str, step: FeatureSet | Evaluation) -> None:
-        # The file first: a step that could not be written is not taken for stored.
+        # The step is written to the file first: if this fails, the step must not count as
+        # finished.
         self._file.append([name, _step_to_json(step)])
         self._steps[name] = step
 
@@ -118,7 +125,10 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
 
 
 def _step_to_json(step: FeatureSet | Evaluation) -> dict[str, Any]:
-    """Return a step as JSON objects; Python writes floats such that they are read back exactly."""
+    """Return the content of a step as an object that can be written as JSON.
+
+    Floats are not rounded: JSON in Python stores enough digits to restore them exactly.
+    """
     if isinstance(step, FeatureSet):
         return {
             "indices": step.indices.tolist(),
@@ -148,7 +158,10 @@ def _gap_curve_to_json(curve: GapCurve) -> dict[str, Any]:
 
 
 def _split_entry(entry: Any) -> tuple[str, dict[str, Any]]:
-    """Return the name of a step and its content."""
+    """Return the name and the content of a step.
+
+    Raise ValueError if `entry` is not a list of a string and a dictionary.
+    """
     _check_condition(isinstance(entry, list) and len(entry) == 2)
     name, content = entry
     _check_condition(isinstance(name, str) and isinstance(content, dict))
@@ -156,9 +169,10 @@ def _split_entry(entry: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _check_condition(condition: bool) -> None:
-    """Raise ValueError unless a condition on the content of a step holds.
+    """Raise ValueError if a condition on the content of a step is not met.
 
-    The text is not shown: the caller reports the line of the file.
+    The message of this error is not shown to the user: the caller replaces it by a message that
+    contains the line number in the file.
     """
     if not condition:
         raise ValueError("not a step")
@@ -167,7 +181,10 @@ def _check_condition(condition: bool) -> None:
 def _step_from_json(
     name: str, content: dict[str, Any], sizes: StepSizes
 ) -> FeatureSet | Evaluation:
-    """Return a step from its JSON content, or raise ValueError or TypeError."""
+    """Return the step with the given name and JSON content.
+
+    Raise ValueError, TypeError or OverflowError if the name or the content is invalid.
+    """
     if match := _FEATURES_NAME.fullmatch(name):
         features = _feature_set_from_json(content, sizes)
         _check_condition(str(features.rank) == match[1])
@@ -178,16 +195,19 @@ def _step_from_json(
 
 def _feature_set_from_json(content: dict[str, Any], sizes: StepSizes) -> FeatureSet:
     _check_condition(content.keys() == {"indices", "l1_bound", "rank", "reached"})
-    # By type, not by `isinstance`: True is an int in Python, but no rank.
+    # The types are compared exactly, not with `isinstance`: True is an instance of int, but it is
+    # not a valid rank.
     _check_condition(type(content["rank"]) is int and type(content["reached"]) is bool)
     indices = np.array(content["indices"])
     _check_condition(indices.dtype.kind == "i" and indices.ndim == 1 and indices.size > 0)
-    # Strictly increasing, so that the first and the last bound all of them.
+    # The indices must increase strictly. The first and the last index are then the smallest and
+    # the largest.
     _check_condition(
         indices[0] >= 0 and indices[-1] < sizes.n_features and bool((np.diff(indices) > 0).all())
     )
-    # A vector of unit length has an L1 norm of at most sqrt(p). The factor allows
-    # for rounding errors. Not tuned: results do not depend on it.
+    # A vector of p entries with unit Euclidean norm has an L1 norm between 1 and sqrt(p). The
+    # factor 1 + 1e-9 allows for rounding errors; it has not been tuned, and it does not affect the
+    # result.
     bound = float(_finite_array([content["l1_bound"]], (1,))[0])
     _check_condition(1.0 <= bound <= np.sqrt(sizes.n_features) * (1 + 1e-9))
     return FeatureSet(
@@ -210,15 +230,19 @@ def _evaluation_from_json(content: dict[str, Any], sizes: StepSizes) -> Evaluati
         tests=dict(_gap_curve_from_json(entry, tree) for entry in content["tests"]),
     )
     silhouettes = _finite_array(content["silhouettes"], (pruned.n_leaves,))
-    _check_condition(bool((np.abs(silhouettes) <= 1).all()))  # by the definition of a silhouette
+    _check_condition(bool((np.abs(silhouettes) <= 1).all()))  # silhouettes are in [-1, 1]
     _check_condition(sizes.n_leaves is None or pruned.n_leaves == sizes.n_leaves)
-    n_cuts = pruned.n_leaves - 1  # into 2, 3, ... clusters; one cluster has no score
+    n_cuts = pruned.n_leaves - 1  # cuts into 2, 3, ... clusters; a single cluster has no score
     scores = {name: _finite_array(content[name], (n_cuts,)) for name in sizes.cut_scores}
     return Evaluation(pruned=pruned, silhouettes=silhouettes, scores=scores)
 
 
 def _splits_from_json(splits: Any, tree: Tree) -> tuple[int, ...]:
-    """Return the split nodes, in order; each must be a current cluster when it is split."""
+    """Return the nodes that were split, in the order of the splits.
+
+    Raise ValueError if a node is a leaf, or is not a cluster at the time when it is split. At
+    first, the root is the only cluster; a split replaces a cluster by its two children.
+    """
     _check_condition(isinstance(splits, list))
     clusters = {tree.root}
     for node in splits:
@@ -229,7 +253,10 @@ def _splits_from_json(splits: Any, tree: Tree) -> tuple[int, ...]:
 
 
 def _gap_curve_from_json(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
-    """Return a tested node and its gap statistic."""
+    """Return the number of a tested node and the gap statistic of its samples.
+
+    Raise ValueError if `entry` is not the JSON form of such a pair.
+    """
     _check_condition(isinstance(entry, list) and len(entry) == 2)
     node, test = entry
     _check_condition(type(node) is int and tree.n_samples <= node <= tree.root)
@@ -237,7 +264,8 @@ def _gap_curve_from_json(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
     _check_condition(isinstance(test, dict) and test.keys() == {*arrays, "n_clusters"})
     n_references, k = np.shape(test["reference"])
     n_clusters = test["n_clusters"]
-    # One cluster is compared with two or more, and a standard deviation needs two samples.
+    # The test compares one cluster with two or more, and a standard deviation requires at least
+    # two reference data sets.
     _check_condition(
         n_references >= 2 and k >= 2 and type(n_clusters) is int and 1 <= n_clusters <= k
     )
@@ -251,7 +279,11 @@ def _gap_curve_from_json(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
 
 
 def _finite_array(values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return finite numbers of a given shape; text and booleans are refused, not converted."""
+    """Return `values` as an array of floats with the given shape.
+
+    Raise ValueError if they have another shape or are not finite numbers. Text and booleans are not
+    converted to numbers.
+    """
     array = np.array(values)
     _check_condition(array.dtype.kind in "if" and array.shape == shape)
     _check_condition(bool(np.isfinite(array).all()))

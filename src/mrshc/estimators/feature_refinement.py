@@ -1,4 +1,4 @@
-"""Refinement of a feature set to all features associated with its clusters."""
+"""Refinement: replacement of a feature set by all features associated with its clusters."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class UnsupportedClustersWarning(UserWarning):
     Parameters
     ----------
     finding : str
-        Sentence that says how many clusters the data support.
+        Sentence that states how many clusters the data support.
     advice : str, default=""
-        Sentences that say what `labels_` holds, and how to proceed in Python.
+        Sentences that state what `labels_` contains, and what can be done in Python.
 
     Attributes
     ----------
     finding : str
-        First part of the message, which applies in Python and on the command line.
+        First part of the message, which is shown in Python and on the command line.
     advice : str
-        Second part of the message, which applies in Python only.
+        Second part of the message, which is shown only in Python.
 
     See Also
     --------
@@ -45,7 +45,8 @@ class UnsupportedClustersWarning(UserWarning):
     """
 
     def __init__(self, finding: str, advice: str = "") -> None:
-        # Both are arguments of the base class, so that a copy or a pickle is complete.
+        # Both texts are passed to the base class, since copies and pickles of an exception are made
+        # from the arguments of the base class.
         super().__init__(finding, advice)
         self.finding = finding
         self.advice = advice
@@ -60,7 +61,7 @@ def no_support_warning(advice: str = "") -> UnsupportedClustersWarning:
         "There is no structure that other features support: fewer than "
         f"{RefinementSettings().min_features} features are associated with what trees without them "
         "show.",
-        # The clusters are not supported, so that `labels_` reports none of them.
+        # The data do not support the clusters, so `labels_` assigns all samples to one cluster.
         advice=f"labels_ holds one cluster. {advice}".rstrip(),
     )
 
@@ -76,43 +77,53 @@ def refine_features(
 ) -> RefinementResult:
     r"""Return all features associated with the clusters of a given feature set.
 
-    A selection of features is often incomplete. The refinement builds trees on the present feature
-    set, tests every feature against clusters from trees that do not contain it, and replaces the
-    set by the associated features, until the set is stable. :class:`MrSHC` and :class:`SHC` do this
-    after their search if `refine=True`.
+    Methods that select features often miss some features that differ between the clusters. The
+    refinement builds trees of the samples on the current feature set, tests every feature against
+    the clusters of trees that were built without the feature, and replaces the set by the features
+    with a significant association. These steps are repeated until the set is stable. With
+    `refine=True`, :class:`MrSHC` and :class:`SHC` apply the refinement after their search.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Data with at least 3 samples; NaN marks a missing value.
+        Data with at least 3 samples and 2 features; NaN marks a missing value.
     start : array-like of int, or of bool of shape (n_features,)
-        Initial feature set: indices of features, or a mask.
+        Initial feature set, given as indices of features or as a mask.
     linkage : str, default="complete"
         Linkage criterion of the trees: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median".
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
-        Distance between samples. Ward's, centroid and median linkage are defined for "sqeuclidean"
-        only.
+        Distance between samples. Ward's, centroid and median linkage are defined only for
+        "sqeuclidean".
     alpha : float, default=0.05
-        False discovery rate of the associated features.
+        False discovery rate at which a feature counts as associated with the clusters.
     max_features : int, default=200
-        Largest number of features on which trees are built: those of the associated features with
-        the smallest p-values.
+        Largest number of features on which a tree is built. If more features are associated, those
+        with the smallest p-values are used.
 
     Returns
     -------
     RefinementResult
-        Object with the attributes
+        Object with the following attributes.
 
-        - `supported` : bool or None. False if fewer than 5 features are associated: the data show
-          no structure that features outside the trees support. None in the same case if the
-          initial set itself has fewer than 5 features, too few to decide.
-        - `features` : ndarray of int, features to build a tree on; the initial set if `supported`
-          is not True.
-        - `associated` : ndarray of int, all associated features.
+        - `supported` : bool or None. True if at least 5 features are associated with the clusters.
+          False if fewer are: the clusters are then not supported by features that were not used to
+          build the trees. None instead of False if the initial set has fewer than 5 features, which
+          are too few for a decision.
+        - `features` : ndarray of int, indices of the features on which to build the tree; the
+          initial set if `supported` is not True.
+        - `associated` : ndarray of int, indices of all associated features; empty if `supported` is
+          not True.
         - `q_values` : ndarray of shape (n_features,), smallest false discovery rate at which each
-          feature is associated.
-        - `n_rounds` : int, number of rounds.
+          feature counts as associated.
+        - `n_rounds` : int, number of times that the features were tested.
+
+    Raises
+    ------
+    ValueError
+        If X is invalid or has fewer than 3 samples.
+    ParameterError
+        If a parameter is invalid.
 
     See Also
     --------
@@ -121,23 +132,25 @@ def refine_features(
 
     Notes
     -----
-    A feature used to build a tree agrees with its clusters even in pure noise. Features outside the
-    present set are tested against the tree on the set. The members of the set are divided into ten
-    folds, and the members of a fold are tested against the tree on the other folds.
+    A feature that was used to build a tree differs between the clusters of that tree even if the
+    data are pure noise. Every feature is therefore tested against a tree that was built without the
+    feature. Features outside the current set are tested against the tree on the whole set. The
+    features in the set are divided into ten folds, and the features in a fold are tested against
+    the tree on the other folds.
 
     A test uses the cuts of the tree into 2 to 6 clusters, each improved by k-means iterations that
-    start from the cut. For each cut, the p-value is that of a one-way analysis of variance on
-    ranks. The p-values :math:`p_k` of the cuts are combined by the Cauchy combination test [1]_,
-    with the statistic
+    start from the cut. For each cut, a p-value is computed by a one-way analysis of variance on the
+    ranks of the feature. The p-values :math:`p_k` of the K cuts are combined by the Cauchy
+    combination test [1]_, with the statistic
 
     .. math::
 
         T = \frac{1}{K} \sum_{k=1}^{K} \tan\{(1/2 - p_k) \pi\}.
 
     The associated features are those with a q-value of Benjamini and Hochberg [2]_ of at most
-    `alpha`. The iteration stops when two successive sets share 95 % of their features, when a set
-    occurs again, or after ten rounds. Control of the false discovery rate was verified in
-    simulations, but is not proved.
+    `alpha`. The iteration stops when two successive sets have at least 95 % of their features in
+    common, when a set occurs for the second time, or after ten rounds. Simulations confirm that the
+    false discovery rate is controlled, but this has not been proved.
 
     References
     ----------
@@ -150,7 +163,7 @@ def refine_features(
 
     Examples
     --------
-    From 5 of the 50 informative features to 49 of them:
+    Starting from 5 of the 50 informative features, the refinement selects 49 of them:
 
     >>> from mrshc import refine_features
     >>> from mrshc.datasets import make_simulation_1
@@ -175,19 +188,25 @@ def refine_features(
         ),
     )
     columns = _check_start_columns(start, p)
-    # Rank tests do not depend on the mean of a feature, and constant features have no ranks.
+    # Centring does not change the ranks. A constant feature becomes exactly zero, and its p-value
+    # is 1.
     matrix = centre_array(data, center="columns", drop_constant=True)
-    with limit_blas_to_one_thread():  # sums, and so results, depend on the number of BLAS threads
+    with limit_blas_to_one_thread():  # rounding errors depend on the number of BLAS threads
         return refine_feature_set(matrix, columns, settings)
 
 
 def _check_start_columns(start: Any, p: int) -> Index:
-    """Return the distinct columns of a start set that is given as indices or as a mask."""
+    """Return the distinct indices of the initial features, in increasing order.
+
+    Raise ParameterError if `start` contains neither indices from 0 to p - 1 nor a mask of p values,
+    or if it contains no feature.
+    """
     columns = np.asarray(start)
     if columns.dtype == bool and columns.shape == (p,):
         columns = np.flatnonzero(columns)
     are_indices = columns.ndim == 1 and columns.dtype.kind in "iu" and columns.size > 0
-    # Negative indices would count from the end in numpy; here they are more likely a mistake.
+    # numpy counts negative indices from the end, but here a negative index is more likely a
+    # mistake.
     if not are_indices or columns.min() < 0 or columns.max() >= p:
         raise invalid_parameter_error(
             "start",
@@ -207,7 +226,10 @@ def refinement_settings(estimator: Any) -> RefinementSettings | None:
 
 
 def store_refinement(estimator: Any, refined: RefinementResult | None) -> None:
-    """Set the fitted attributes of a refinement; None deletes those of an earlier fit."""
+    """Set the fitted attributes that describe a refinement.
+
+    If `refined` is None, delete these attributes, which may exist from an earlier fit.
+    """
     if refined is None:
         delete_attributes(estimator, "supported_", "associated_features_", "feature_qvalues_")
         return

@@ -17,57 +17,61 @@ from mrshc.validation.parameters import check_integer
 class HighVarianceHC(TreeCutter):
     """Hierarchical clustering on the features of highest variance.
 
-    The method is called HC-HMV in [1]_. With all features it is classical hierarchical clustering.
+    The method is called HC-HMV in [1]_. If all features are selected, it is classical hierarchical
+    clustering.
 
     Parameters
     ----------
     n_features_to_select : int
-        Number of features to select. Of features with equal variance, the first are selected.
+        Number of features to select. Among features with equal variance, those with the smallest
+        indices are selected.
     n_clusters : int or None, default=None
-        Number of clusters into which the tree is cut. None builds the tree only.
+        Number of clusters into which the tree is cut. If None, the tree is built but not cut.
     linkage : str, default="complete"
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
-        Distance between samples, a sum over the selected features. Ward's, centroid and median
-        linkage are defined for "sqeuclidean" only.
+        Distance between samples, summed over the selected features. Ward's, centroid and median
+        linkage are defined only for "sqeuclidean".
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample, numbered 0, 1, ... in order of first appearance. Defined only if
-        `n_clusters` is given.
+        Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
+        Defined only if `n_clusters` is not None.
     n_features_selected_ : int
-        Number of features on which the tree is built; `get_support()` is their mask.
+        Number of features on which the tree is built; `get_support()` returns the mask of these
+        features.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
     children_ : ndarray of shape (n_samples - 1, 2)
-        Nodes joined by each merge, as in :class:`sklearn.cluster.AgglomerativeClustering`.
+        Numbers of the two nodes joined by each merge, as in
+        :class:`sklearn.cluster.AgglomerativeClustering`.
     distances_ : ndarray of shape (n_samples - 1,)
         Height of each merge.
     n_leaves_ : int
-        Number of leaves of the tree, one for each sample.
+        Number of leaves of the tree, which equals the number of samples.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features. Defined only if X is a DataFrame whose column names are strings.
     sample_names_in_ : ndarray of shape (n_samples,)
-        Index of X. Defined only if X is a DataFrame.
+        Row labels (index) of X. Defined only if X is a pandas DataFrame.
 
     See Also
     --------
     MrSHC : Multi-rank sparse hierarchical clustering.
     SHC : Sparse hierarchical clustering of Witten and Tibshirani.
-    mrshc.preprocessing.VarianceFilter : The same selection of features, as a transformer.
+    mrshc.preprocessing.VarianceFilter : Transformer that selects the same features.
 
     Notes
     -----
     A high variance does not imply a cluster structure: the variance within clusters counts as much
-    as the variance between them. In the paper [1]_, the method serves as a baseline with the number
+    as the variance between clusters. The paper [1]_ uses the method as a baseline, with the number
     of features that :class:`MrSHC` selects.
 
-    Missing values (NaN) are allowed. The variance of a feature is that of its observed values, and
-    distances between samples are expected distances, as in :class:`MrSHC`.
+    Missing values (NaN) are allowed. The variance of a feature is computed from its observed
+    values, and distances between samples are expected distances, as in :class:`MrSHC`.
 
     References
     ----------
@@ -99,13 +103,13 @@ class HighVarianceHC(TreeCutter):
         self.metric = metric
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Select the features, build the tree and cut it.
+        """Select the features, build the tree and, unless `n_clusters` is None, cut the tree.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data with at least 3 samples and 2 features; NaN marks a missing value. X may also be
-            out-of-core, sparse or on a device, as in :meth:`MrSHC.fit`.
+            out-of-core, sparse or on a device such as a GPU, as in :meth:`MrSHC.fit`.
         y : Ignored
             Not used, present for API consistency by convention.
 
@@ -113,6 +117,13 @@ class HighVarianceHC(TreeCutter):
         -------
         self : HighVarianceHC
             Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid, or if all features are constant.
+        ParameterError
+            If a parameter is invalid.
         """
         data = check_samples(self, X)
         n, p = data.shape
@@ -126,14 +137,14 @@ class HighVarianceHC(TreeCutter):
         n_clusters = self._check_n_clusters(n)
         linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
         variances = data.variances()
-        # Without variance all distances are zero, and every tree fits equally well.
+        # If no feature varies, all distances are zero, and no tree is better than another.
         if not variances.any():
             raise all_constant_error(p)
         support = np.zeros(p, dtype=bool)
-        # A stable sort makes the choice among equal variances independent of the platform.
+        # With a stable sort, the choice among equal variances does not depend on the platform.
         support[np.argsort(-variances, kind="stable")[:q]] = True
         with limit_blas_to_one_thread():
-            # Distances in single precision would lose digits to cancellation.
+            # Distances computed in single precision would lose digits to cancellation.
             columns = data.columns(np.flatnonzero(support)).astype(np.float64)
             distances = complete_missing_cells(columns).distances(metric)
         self._store_tree(agglomerate(distances, linkage), support)

@@ -1,4 +1,4 @@
-"""Table of the features that differ between clusters and between the branches of splits."""
+"""Table of the features that differ between clusters, or between the two branches of a split."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Columns of the table, also of an empty one.
+# Columns of the table. A table without rows has the same columns.
 _TABLE_COLUMNS = [
     *("contrast", "node", "inside", "outside", "n_inside", "n_outside", "feature", "name"),
     *("selected", "mean_inside", "mean_outside", "effect_size", "p_value", "q_value"),
@@ -28,10 +28,10 @@ _TABLE_COLUMNS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _LabelledContrast:
-    """A contrast of two groups of samples, and its description in the table."""
+    """A comparison of two groups of samples (contrast), and its description in the table."""
 
     description: dict[str, Any]  # values of the columns that identify the contrast
-    contrast: Contrast  # positions among the samples that are not outlying
+    contrast: Contrast  # positions of samples; outlying samples are not counted
 
 
 def marker_table(
@@ -47,7 +47,7 @@ def marker_table(
     metric: Metric,
     alpha: float,
 ) -> pd.DataFrame:
-    """Return the table of markers of all clusters and splits.
+    """Return the table of the features that differ between clusters or between branches.
 
     Parameters
     ----------
@@ -56,31 +56,32 @@ def marker_table(
     tree : Tree
         Tree of the fit.
     labels : ndarray of shape (n_samples,)
-        Clusters, a cut of the tree.
+        Cluster of each sample. Every cluster must be a branch of the tree.
     support : ndarray of shape (n_features,)
         Mask of the selected features.
     weights : ndarray of shape (n_selected,) or None
-        Weights of the selected features in the distances; None if all are equal.
+        Weights of the selected features in the distances; None for equal weights.
     outlying : ndarray of shape (n_outliers,)
-        Samples that are excluded from the contrasts.
+        Indices of outlying samples, which are excluded from all comparisons.
     names : ndarray of shape (n_features,) or None
-        Names of the features; their positions are used if None.
+        Names of the features. If None, the indices of the features are used as names.
     linkage, metric : str
-        Those of the fit, for the trees that leave features out.
+        Linkage and metric of the fit. They are used for additional trees, each of which is built
+        without some of the features.
     alpha : float
         Largest q-value of the features to list.
 
     Returns
     -------
     DataFrame
-        See :meth:`mrshc.estimators.base.TreeClusterer.markers`.
+        The table that :meth:`mrshc.estimators.base.TreeClusterer.markers` describes.
     """
-    # pandas takes long to import and is needed for this table only.
+    # pandas is imported here because the import takes a long time and only this table requires it.
     import pandas as pd
 
     kept = np.setdiff1d(np.arange(data.shape[0]), outlying, assume_unique=True)
     labelled = _contrasts(tree, labels, kept)
-    if not labelled:  # a single cluster has no samples to compare with
+    if not labelled:  # with one cluster, there are no groups to compare
         return pd.DataFrame(columns=_TABLE_COLUMNS)
     matrix = centre(data.select_samples(kept), center="columns", drop_constant=True)
     with limit_blas_to_one_thread():
@@ -108,7 +109,10 @@ def marker_table(
 def _contrast_rows(
     labelled: _LabelledContrast, result: MarkerStatistics, *, features: dict[str, Any], alpha: float
 ) -> pd.DataFrame:
-    """Return the rows of one contrast: its significant features, largest effects first."""
+    """Return the rows of one contrast: features with a q-value of at most `alpha`.
+
+    The rows are in decreasing order of the absolute effect size.
+    """
     import pandas as pd
 
     block = pd.DataFrame(
@@ -123,15 +127,18 @@ def _contrast_rows(
             "q_value": result.q_values,
         }
     )
-    # The effect size of a feature that does not vary within the groups is NaN: it goes last.
+    # The effect size of a feature that does not vary within the groups is NaN. Such features come
+    # last.
     order = np.argsort(-np.abs(np.nan_to_num(result.effect_size)), kind="stable")
     return block.iloc[order[result.q_values[order] <= alpha]]
 
 
 def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[_LabelledContrast]:
-    """Return each cluster against all others, then the branches of each split, highest first.
+    """Return the contrasts of each cluster with all other samples, and of each split.
 
-    Splits are those above the clusters. Contrasts count positions among the `kept` samples.
+    The splits are the nodes above the clusters, from the root downwards; the contrast of a split
+    compares the two branches of the node. Samples are given by their positions in `kept`. Contrasts
+    with an empty group are left out.
     """
     n_clusters = int(labels.max()) + 1
     if n_clusters < 2:
@@ -140,7 +147,8 @@ def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[_LabelledContras
     samples = np.arange(tree.n_samples)
     groups = list[tuple[str, int, Index, Index]]()  # kind, node, samples inside, samples outside
     for k in range(n_clusters):
-        # Nodes are numbered from the leaves upwards: the last one within the cluster is its top.
+        # A node has a larger number than the nodes below it, so the last node within the cluster is
+        # the one that contains the whole cluster.
         top = int(np.flatnonzero((low == k) & (high == k))[-1])
         groups.append(("cluster", top, samples[labels == k], samples[labels != k]))
     for node in np.flatnonzero(low < high)[::-1].tolist():
@@ -165,5 +173,5 @@ def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[_LabelledContras
         )
         for kind, node, inside, outside in groups
     ]
-    # A group of outlying samples only has none that were tested.
+    # A group is empty if all of its samples are outlying, and cannot be compared.
     return [one for one in contrasts if one.contrast.inside.size and one.contrast.outside.size]

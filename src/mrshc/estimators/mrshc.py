@@ -49,167 +49,193 @@ from mrshc.validation.parameters import (
 class MrSHC(CallbackSupportMixin, TreeClusterer):
     r"""Multi-rank sparse hierarchical clustering.
 
-    MrSHC [1]_ clusters the samples of data with many features of which only a few are informative.
+    MrSHC [1]_ clusters the samples of data with many features, of which only a few are informative.
     It selects the features with nonzero loadings on the first sparse principal components of the
-    data, builds the tree of the samples on the selected features and prunes it with the gap
-    statistic. The number of features, the number of components and the number of clusters are
-    chosen by the search where they are not given.
+    data, builds a tree of the samples on the selected features, and prunes the tree with the gap
+    statistic. The numbers of features, components and clusters are chosen by a search unless they
+    are given.
 
-    Without arguments, the estimator follows the procedure of the paper. `selection`, `refine` and
-    `robust` go beyond it.
+    With the default values of the parameters, the estimator follows the procedure of the paper
+    [1]_. The parameters `selection`, `refine` and `robust` offer extensions that are not in the
+    paper.
 
     Parameters
     ----------
     n_features_to_select : int, sequence of int or "auto", default="auto"
-        Number of features q to select, or increasing candidates among which the selection rule
-        chooses. "auto" tries the candidates of the paper, 10, 20, 40, 60, ..., 200, 250, ..., 500,
-        that are smaller than the number of features that vary. With fewer than 100 such features,
-        it tries 2, 3, ..., 8, 10, 15, 20, 30, 40 up to half of them.
+        Number q of features to select, or an increasing sequence of candidates for q, one of which
+        is chosen by the selection rule. "auto" uses those of the candidates of the paper (10, 20,
+        40, 60, ..., 200, 250, ..., 500) that are smaller than the number of non-constant features.
+        If fewer than 100 features are not constant, "auto" uses those of the numbers 2, 3, ..., 8,
+        10, 15, 20, 30, 40 that are at most half the number of non-constant features.
     rank : int or "auto", default="auto"
-        Number r of sparse components whose loadings select the features. "auto" tries 1, 2, ...,
-        `max_rank` and lets the selection rule choose.
+        Number r of sparse components from whose loadings the features are selected. With "auto",
+        the selection rule chooses one of 1, 2, ..., `max_rank`.
     max_rank : int, default=5
-        Largest rank tried if `rank="auto"`. Ranks above q are not tried.
+        Largest rank that is tried if `rank="auto"`. Ranks larger than q are not tried.
     n_clusters : int or "auto", default="auto"
-        Reference number of clusters K: no tree is pruned to more clusters, and feature sets that
-        show fewer are not chosen if any shows K. "auto" derives K from the trees of ranks 1 to 3
-        that are pruned without a limit; with `selection="evidence"`, it takes the cut with the
+        Reference number of clusters K. Trees are pruned to at most K clusters, and a feature set
+        with fewer than K clusters is chosen only if no feature set has K clusters. With "auto", the
+        trees for ranks 1 to 3 are first pruned without a limit. K is then the largest number of
+        clusters that occurs for at least two values of q (or for the only value of q), and at least
+        2. With "auto" and `selection="evidence"`, K is the number of clusters of the cut with the
         largest evidence.
     linkage : str, default="complete"
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
-        Distance between samples, a sum over the selected features. Ward's, centroid and median
-        linkage are defined for "sqeuclidean" only.
+        Distance between samples, summed over the selected features. Ward's, centroid and median
+        linkage are defined only for "sqeuclidean".
     n_references : int, default=50
-        Largest number of reference samples of each gap statistic, at least 2.
+        Maximum number of reference data sets, which are simulated without clusters, for each gap
+        statistic; at least 2.
     stop_early : bool, default=True
-        Whether to stop drawing the reference samples of a node when further ones are very unlikely
-        to change the decision on it. False always draws `n_references` of them.
+        Whether to stop simulating reference data sets for a node of the tree when more of them are
+        very unlikely to change the decision on whether to split the node. If False, all
+        `n_references` data sets are simulated.
     feature_tolerance : int, default=0
-        Accept a feature set whose size differs from q by at most this number.
+        A feature set is accepted if its number of features differs from q by at most this number.
     center : {True, "grand", False}, default=True
         Offset subtracted from the data before the components are computed: the mean of each feature
-        (True), one mean of all values ("grand") or none (False). Distances between samples do not
-        depend on it.
+        (True), the mean of all values ("grand"), or no offset (False). Distances between samples do
+        not depend on the offset.
     n_jobs : int or None, default=None
         Number of workers, as in joblib: None means 1 unless in a :obj:`joblib.parallel_config`
-        context, -1 means all processors. The result does not depend on it.
+        context, -1 means all processors. The number of workers does not affect the result.
     random_state : int, RandomState instance or None, default=None
-        Seed of the reference samples. Pass an int for reproducible results.
+        Seed of the random numbers with which reference data sets are simulated. Pass an int for
+        reproducible results.
     verbose : bool, default=False
-        Whether to show a progress bar on stderr if that is a terminal.
+        Whether to show a progress bar on stderr. It is shown only if stderr is a terminal.
     checkpoint : str, path-like or None, default=None
         File to which the finished steps of the search are written. After an interruption, a fit
-        with the same file, data, parameters and seed continues from them. The file is not removed
-        after the fit. Requires an integer `random_state`.
+        with the same file, data, parameters and seed continues from these steps. The file is not
+        removed after the fit. A checkpoint requires an integer `random_state`.
     selection : {"silhouette", "evidence"}, default="silhouette"
         Rule by which the rank and the number of features are chosen.
 
-        - "silhouette" is the rule of the paper: feature sets that show K clusters by the gap
-          statistic are compared by the mean silhouette width of these clusters, in the selected
-          features.
-        - "evidence" chooses the tree whose cuts explain the largest sum of squares in the features
-          that were not selected, standardised by its mean and standard deviation over permutations
-          of the samples. It computes no gap statistics and takes less time. It is suited to data in
-          which many features differ between the clusters, such as gene expression. If only a few
-          features are informative, none of them remains outside the selected set, and `refine`
-          should be set as well.
+        - "silhouette" is the rule of the paper. Among the feature sets whose trees have K clusters
+          according to the gap statistic, it chooses by the mean silhouette width of these clusters,
+          computed from the selected features.
+        - "evidence" compares trees by the variation that their clusters explain in the features
+          that were not selected. The evidence for a cut of a tree is the sum of squares between the
+          clusters in these features, standardised by its mean and standard deviation over
+          permutations of the samples. The rule does not use the gap statistic and takes less time.
+          It is suited to data in which many features differ between the clusters, such as gene
+          expression. If only a few features are informative, all of them may be selected, so that
+          the other features provide no evidence; `refine` should then be set as well.
     refine : bool, default=False
-        Whether to replace the selected features, after the search, by all features that are
-        associated with the clusters (at most the 200 with the smallest p-values), and to rebuild
-        the tree on them. Each feature is tested against trees built without it, so the tests
-        also detect data without structure: see `supported_`. If the clusters depend on a few
-        mutually independent features only, the tests have no power. See :func:`refine_features`.
+        Whether to refine the selected features after the search: they are replaced by the features
+        that are associated with the clusters (at most 200, those with the smallest p-values), and
+        the tree is rebuilt on these features. Each feature is tested against trees that were built
+        without the feature, so the tests also detect data without clusters; see `supported_`. The
+        tests have no power if the clusters depend only on a few mutually independent features. See
+        :func:`refine_features`.
     robust : bool, default=False
-        Whether to reduce the influence of outliers. Values are winsorised at 2.5 robust standard
-        deviations (from the median absolute deviation) around the median of their feature;
-        isolated values beyond 3.5 are treated as missing. Outlying samples are excluded from the
-        search and attached to the tree afterwards. Requires X as an array in memory.
+        Whether to reduce the influence of outliers. Let s be the robust standard deviation of a
+        feature, computed from the median absolute deviation. Values farther than 2.5 s from the
+        median of the feature are replaced by the median plus or minus 2.5 s (winsorised). Values
+        farther than 3.5 s from the median are treated as missing if at most three samples have such
+        values on the same side of the median. Outlying samples are excluded from the search and
+        attached to the tree afterwards; see `outlier_samples_`. X must be an array in memory.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample, numbered 0, 1, ... in order of first appearance.
+        Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
     n_clusters_ : int
-        Number of clusters in `labels_`. It is smaller than K if the data do not support K clusters,
-        in which case `fit` issues an :class:`UnsupportedClustersWarning`.
+        Number of clusters in `labels_`. If the data do not support K clusters, it is smaller than
+        K, and `fit` issues an :class:`UnsupportedClustersWarning`.
     n_features_selected_ : int
-        Number of features on which the tree is built; `get_support()` is their mask.
+        Number of features on which the tree is built; `get_support()` returns the mask of these
+        features.
     rank_ : int
-        Chosen number of components.
+        Chosen number of sparse components.
     components_ : ndarray of shape (rank_, n_features_in_)
-        Sparse loadings of the chosen components, one component in each row.
+        Loadings of the sparse components from which the search selected the features, one component
+        in each row.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
     children_ : ndarray of shape (n_samples - 1, 2)
-        Nodes joined by each merge, as in :class:`sklearn.cluster.AgglomerativeClustering`.
+        Numbers of the two nodes joined by each merge, as in
+        :class:`sklearn.cluster.AgglomerativeClustering`.
     distances_ : ndarray of shape (n_samples - 1,)
         Height of each merge.
     n_leaves_ : int
-        Number of leaves of the tree, one for each sample.
+        Number of leaves of the tree, which equals the number of samples.
     search_results_ : dict of ndarray of shape (n_candidates,)
-        Table of the candidates of the search, one entry for each pair of q and rank:
+        Table of the candidates of the search. A candidate is a pair of a target number of features
+        q and a rank. The columns are:
 
-        - `n_features_target`, `rank` : the pair itself;
-        - `n_features`, `l1_bound` : size of the feature set, and the L1 bound that yields it;
-        - `reached` : whether the size is q within `feature_tolerance`;
+        - `n_features_target`, `rank` : q and the rank;
+        - `n_features`, `l1_bound` : number of features in the selected feature set, and the bound
+          on the L1 norm of the loadings that yields this set;
+        - `reached` : whether `n_features` differs from q by at most `feature_tolerance`;
         - `n_leaves` : number of clusters after pruning, at most K;
-        - `silhouette` : mean silhouette width of these clusters, 0 for a single one;
-        - `evidence` : with `selection="evidence"` only, in standard deviations over permutations
-          of the samples;
-        - `screened_out` : whether the set shows fewer than K clusters;
-        - `best_rank` : whether this rank was chosen for its q;
-        - `removed` : whether it is a local minimum removed by Algorithm 3 or 4;
-        - `chosen` : whether it is the chosen candidate.
+        - `silhouette` : mean silhouette width of these clusters; 0 for a single cluster;
+        - `evidence` : mean evidence for the cuts of the tree into 2 to 7 clusters; only with
+          `selection="evidence"`;
+        - `screened_out` : whether the candidate was excluded because it has fewer than K clusters;
+        - `best_rank` : whether this rank was chosen among the candidates with the same q;
+        - `removed` : whether Algorithm 3 or 4 removed the candidate as a local minimum (see Notes);
+        - `chosen` : whether the candidate was chosen.
     split_tests_ : dict of ndarray of shape (n_tests,)
-        Gap statistics of the tested nodes of the tree, one entry for each node:
+        Table of the gap statistics, one entry for each node of the tree that was tested. The
+        columns are:
 
         - `node` : number of the node in scipy's format;
-        - `n_samples`, `height` : number of samples of the node, and its height;
-        - `drop` : decrease of the log dispersion when the node is split;
-        - `expected_drop` : mean decrease over the reference samples, which have no clusters;
-        - `standard_error` : standard deviation of the log dispersion of two clusters over the
-          reference samples, times :math:`\sqrt{1 + 1/B}` for B = `n_references`;
-        - `supported` : whether the drop exceeds the expected one by more than the standard error;
-        - `split` : whether the node was split; a supported split is not made once there are K
+        - `n_samples`, `height` : number of samples of the node, and height of the node;
+        - `drop` : decrease of the log dispersion within clusters when the node is split into two
           clusters;
-        - `reference_drops` : array of the decreases in each reference sample.
+        - `expected_drop` : mean of this decrease over the reference data sets, which have no
+          clusters;
+        - `standard_error` : standard deviation, over the reference data sets, of the log dispersion
+          within two clusters, times :math:`\sqrt{1 + 1/B}`, where B is `n_references`;
+        - `supported` : whether `drop` exceeds `expected_drop` by more than `standard_error`;
+        - `split` : whether the node was split; once there are K clusters, no node is split even if
+          the split is supported;
+        - `reference_drops` : array with the decrease in each reference data set.
     supported_ : bool or None
-        Only with `refine=True`. Whether features outside the trees support the clusters. If False,
-        `labels_` holds a single cluster and the tree is that of the search. If None, the search
-        chose too few features (fewer than 5) for a test, and its result is unchanged.
+        Defined only if `refine=True`. Whether at least 5 features are associated with clusters from
+        trees that were built without these features. If False, `labels_` contains a single cluster,
+        and the tree is the one that the search chose. If the search selected fewer than 5 features,
+        which are too few for a decision, `supported_` is None instead of False, and the result of
+        the search is unchanged.
     associated_features_ : ndarray of shape (n_associated,)
-        Only with `refine=True`. Indices of all features associated with the clusters at a false
-        discovery rate of 0.05. The tree is built on those with the smallest p-values.
+        Defined only if `refine=True`. Indices of all features associated with the clusters at a
+        false discovery rate of 0.05. The tree is built on at most 200 of these features, those with
+        the smallest p-values.
     feature_qvalues_ : ndarray of shape (n_features_in_,)
-        Only with `refine=True`. Smallest false discovery rate at which each feature is associated.
+        Defined only if `refine=True`. Smallest false discovery rate at which each feature counts as
+        associated with the clusters.
     outlier_samples_ : ndarray of shape (n_outliers,)
-        Only with `robust=True`. Indices of the outlying samples. A sample is outlying if the log
-        distance to its third nearest neighbour, in all features, exceeds the median over samples by
-        more than 4 robust standard deviations, or if most of its values are outlying.
+        Defined only if `robust=True`. Indices of the outlying samples. Let d be the logarithm of
+        the distance between a sample and its third nearest neighbour, computed from all features. A
+        sample is outlying if its d exceeds both the median of d over all samples and the smallest d
+        of its three nearest neighbours by more than 4 robust standard deviations, or if most of its
+        values are treated as missing because they are extreme.
     n_passes_ : int
-        Only if X was read in blocks of features. Number of passes over the data. On a device, where
-        concurrent searches share passes, it depends on the scheduling of threads.
+        Defined only if X was read in blocks of features. Number of passes over the data. For data
+        on a device, concurrent searches share passes, so the number depends on the scheduling of
+        threads.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features. Defined only if X is a DataFrame whose column names are strings.
     sample_names_in_ : ndarray of shape (n_samples,)
-        Index of X. Defined only if X is a DataFrame.
+        Row labels (index) of X. Defined only if X is a pandas DataFrame.
 
     See Also
     --------
-    SHC : Sparse hierarchical clustering of Witten and Tibshirani, with one component.
+    SHC : Sparse hierarchical clustering of Witten and Tibshirani.
     HighVarianceHC : Hierarchical clustering on the features of highest variance.
-    refine_features : Features associated with the clusters of any given feature set.
-    sparse_components : Sparse principal components.
-    mrshc.compare : Several methods on the same data.
+    refine_features : Returns the features associated with the clusters of a feature set.
+    sparse_components : Computes sparse principal components.
+    mrshc.compare : Runs several methods on the same data.
 
     Notes
     -----
-    For each candidate number of features q and each rank r, the search runs the following
-    algorithms of the paper [1]_.
+    The search runs the following algorithms of the paper [1]_. Algorithms 1 and 2 run for each
+    candidate number of features q and each rank r.
 
     1. Algorithm 1, feature selection. Sparse component k maximises
 
@@ -218,25 +244,29 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
            u^\top X_k v \quad \text{subject to} \quad
            \|u\|_2 \le 1, \; \|v\|_2 \le 1, \; \|v\|_1 \le \lambda,
 
-       where :math:`X_k` is X minus the components before k [2]_. A feature is selected if any of
-       the first r components has a nonzero loading on it. The bound :math:`\lambda` for q features
-       is found by bisection. The number of features is a step function of :math:`\lambda`, so some
-       q cannot be reached; then the closest size is taken.
-    2. Algorithm 2, multi-layer pruning. The tree on the selected features is split from the root
-       downwards, highest node first, as long as the gap statistic [3]_ of the samples of the node
-       prefers two clusters to one and there are fewer than K clusters.
+       where :math:`X_k` is the centred matrix X minus the components before k [2]_. A feature is
+       selected if its loading on at least one of the first r components is not zero. The bound
+       :math:`\lambda` for which q features are selected is found by bisection. The number of
+       features is a step function of :math:`\lambda`, so some values of q cannot be reached; the
+       feature set with the closest number of features is then used.
+    2. Algorithm 2, multi-layer pruning. The nodes of the tree on the selected features are tested
+       from the root downwards, highest node first. A node is split if the gap statistic [3]_ of its
+       samples prefers two clusters to one. Nodes below a node that is not split are not tested.
+       Pruning stops at K clusters.
     3. Algorithm 3, choice of r, and Algorithm 4, choice of q. Feature sets with fewer than K
-       clusters are discarded. In the mean silhouette widths [4]_ of the others, the last local
-       minimum is removed until the sequence is monotone. The first candidate is chosen if it
-       decreases, the one after the largest increase if it increases.
+       clusters are excluded. For each q, Algorithm 3 considers the mean silhouette widths [4]_ of
+       the remaining feature sets as a sequence in r. Algorithm 4 considers the widths for the
+       chosen ranks as a sequence in q. In both algorithms, the last local minimum is removed
+       repeatedly until the sequence is monotone. If the sequence is then decreasing, its first
+       member is chosen; if it is increasing, the member just after the largest increase is chosen.
 
-    Constant features are never selected. Features that are exact copies of each other are selected
-    together.
+    Constant features are never selected. If two features are identical, either both or neither is
+    selected.
 
-    Missing values (NaN) are allowed. The components are computed with each missing value replaced
-    by the mean of its feature. Distances between samples are expected distances: missing values of
-    the selected features are imputed by regularised iterative PCA [5]_, and the variance of the
-    imputed values is added.
+    Missing values (NaN) are allowed. When components are computed, a missing value is replaced by
+    the mean of its feature if `center=True`, and by the mean of all values otherwise. Distances
+    between samples are expected distances: missing values of the selected features are imputed by
+    regularised iterative PCA [5]_, and the variances of the imputed values are taken into account.
 
     References
     ----------
@@ -330,13 +360,26 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         -------
         self : MrSHC
             Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If X or the checkpoint file is invalid, or if all features are constant.
+        ParameterError
+            If a parameter is invalid.
+
+        Warns
+        -----
+        UnsupportedClustersWarning
+            If the data support fewer than K clusters.
         """
         gap = self._gap_settings()
         n_jobs = check_n_jobs(self.n_jobs)
         threads = effective_n_threads(n_jobs)
         data = check_samples(self, X, n_threads=threads)
         robust = self._robust_data(data, gap.metric)
-        # Outlying samples influence neither the features nor the tree of the other samples.
+        # The search uses only the other samples, so outlying samples influence neither the selected
+        # features nor the tree of the other samples.
         usual = robust.usual_samples()
         plan = self._search_plan(usual, gap)
         checkpoint = None if self.checkpoint is None else self._open_checkpoint(usual, plan)
@@ -345,7 +388,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             matrix = centre(
                 usual,
                 center=center,
-                drop_constant=True,  # such features carry no information about clusters
+                drop_constant=True,  # constant features do not distinguish samples
                 n_threads=threads,
                 on_block=progress.pass_callback(usual.shape, usual.dtype.itemsize),
             )
@@ -357,7 +400,10 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         return self
 
     def _robust_data(self, data: DataMatrix, metric: Metric) -> RobustData:
-        """Return the data, winsorised if `robust` is set, and the outlying samples."""
+        """Return the data, winsorised if `robust=True`, and the indices of outlying samples.
+
+        Raise ParameterError if `robust=True` and the data are not an array in memory.
+        """
         if not check_option("robust", self.robust, (False, True)):
             return RobustData(data=data, outlying_samples=np.empty(0, np.intp))
         if not data.in_memory:
@@ -368,30 +414,34 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
                 robust=Parameter("robust"),
                 value=True,
             )
-        with (
-            limit_blas_to_one_thread()
-        ):  # sums, and so results, depend on the number of BLAS threads
+        with limit_blas_to_one_thread():  # rounding errors depend on the number of BLAS threads
             return detect_outliers(data.values, metric)
 
     def data_of_fit(self, X: Any) -> DataMatrix:
-        """Return the data on which the tree was built, which `robust` winsorises.
+        """Return the data on which the tree was built: X, winsorised if `robust=True`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data that were passed to `fit`.
+            The data that were passed to `fit`.
 
         Returns
         -------
         data : DataMatrix
-            Validated data.
+            The validated data, winsorised if `robust=True`.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid, or if the number of samples or features, or their names, differ from
+            those of the fit.
         """
         return self._robust_data(super().data_of_fit(X), self.metric).data
 
     def _search_plan(self, data: DataMatrix, gap: GapSettings) -> SearchPlan:
-        """Return the validated settings of the search."""
+        """Return the settings of the search; raise ParameterError if a parameter is invalid."""
         n, p = data.shape
-        limit = min(n, p)  # rank of a matrix
+        limit = min(n, p)  # the rank of an (n, p) matrix is not larger
         rank = check_integer_or_keyword(
             "rank",
             self.rank,
@@ -407,7 +457,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             targets=candidate_feature_counts(
                 self.n_features_to_select, n_features=p, n_constant=data.summary().n_constant
             ),
-            # Centring removes one dimension: n samples span at most n - 1 components.
+            # After centring, n samples span at most n - 1 dimensions, so higher ranks are not
+            # tried.
             ranks=(rank,) if rank else tuple(range(1, min(max_rank, n - 1, p) + 1)),
             n_clusters=check_integer_or_keyword(
                 "n_clusters",
@@ -431,8 +482,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         )
 
     def _open_checkpoint(self, data: DataMatrix, plan: SearchPlan) -> Checkpoint:
-        """Return the finished steps of an earlier fit to the same data, if there are any."""
-        # Without a fixed seed, steps of two runs would mix different reference samples.
+        """Return the checkpoint, which contains the finished steps of an earlier fit, if any.
+
+        Raise ParameterError if `random_state` is not an integer.
+        """
+        # Without a fixed seed, the random numbers of the continued search would differ from those
+        # of the steps in the file.
         advice = "A checkpoint needs a fixed seed: a continued search uses the same random numbers."
         check_integer("random_state", self.random_state, low=0, high=None, advice=advice)
         n, p = data.shape
@@ -442,15 +497,16 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             n_leaves=plan.n_cuts(n),
             cut_scores=plan.rule.cut_scores,
         )
-        # All that the steps depend on. The number of workers and the backend are left out, since
-        # results do not depend on them: an interrupted search may continue with others.
+        # The text contains everything on which the steps depend. The number of workers and the
+        # backend are left out because they do not affect the steps: an interrupted search may
+        # continue with a different number of workers or on a different backend.
         search = f"{data.fingerprint()} {self.center!r} {plan!r}"
         return Checkpoint(self.checkpoint, search=search, sizes=sizes)
 
     def _gap_settings(self) -> GapSettings:
-        """Return the validated settings of the gap statistic."""
+        """Return the settings of the gap statistic; raise ParameterError if one is invalid."""
         linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
-        # A standard deviation over reference samples needs at least two of them.
+        # A standard deviation requires at least two reference data sets.
         advice = "A standard error needs two; the default is 50."
         n_references = check_integer(
             "n_references", self.n_references, low=2, high=MAX_REPETITIONS, advice=advice
@@ -463,11 +519,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         )
 
     def _store_result(self, result: SearchResult, outlying: Index, *, n_features: int) -> None:
-        """Set the fitted attributes, and warn if there are fewer clusters than K."""
+        """Set the fitted attributes, and warn if the data support fewer clusters than expected."""
         support = np.zeros(n_features, dtype=bool)
         support[result.features] = True
         self._store_tree(result.pruned.tree, support)
-        # Clusters of the pruned tree, which need not be a cut at one height: see `cut`.
+        # These are the clusters of the pruned tree. Pruning may split a low node but not a higher
+        # one, so the clusters may differ from those that `cut` returns.
         self.labels_ = result.labels
         self.n_clusters_ = result.n_leaves
         self.rank_ = result.chosen.features.rank
@@ -477,7 +534,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         if self.robust:
             self.outlier_samples_ = outlying
         else:
-            delete_attributes(self, "outlier_samples_")  # of an earlier fit with `robust`
+            delete_attributes(self, "outlier_samples_")  # set by an earlier fit
         store_refinement(self, result.refined)
         if result.refined is not None and result.refined.supported is False:
             advice = f"Use cut({result.n_clusters}) to cut the tree all the same."
@@ -486,7 +543,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             _warn_caller_of_fit(self._shortfall_warning(result.n_leaves, result.n_clusters))
 
     def _shortfall_warning(self, n_found: int, n_wanted: int) -> UnsupportedClustersWarning:
-        """Return the warning that fewer clusters than K were found."""
+        """Return the warning that fewer clusters (`n_found`) than `n_wanted` are supported."""
         n_requested = None if self.n_clusters == "auto" else n_wanted
         finding, labels = RULES[self.selection].shortfall_message(n_found, n_requested)
         advice = f"{labels}: use cut({n_wanted}) to cut the tree all the same."
@@ -494,8 +551,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
 
 
 def _warn_caller_of_fit(warning: UnsupportedClustersWarning) -> None:
-    # Levels up to the caller of `fit`: this function, `_store_result`, `fit`, and the function by
-    # which scikit-learn's callbacks wrap `fit`.
+    # Stack level 5 is the caller of `fit`: the levels below it are this function, `_store_result`,
+    # `fit`, and the function with which scikit-learn wraps `fit` to support callbacks.
     warnings.warn(warning, stacklevel=5)
 
 
@@ -503,7 +560,7 @@ def _attach_outliers(result: SearchResult, robust: RobustData, gap: GapSettings)
     """Return the result with the outlying samples attached to its tree."""
     with limit_blas_to_one_thread():
         columns = robust.data.columns(result.features).astype(np.float64)
-        # Outlying samples must not influence the imputed values of the others.
+        # Outlying samples must not influence the imputed values of the other samples.
         samples = complete_missing_cells(columns, excluded=robust.outlying_samples)
         pruned = attach_to_nearest_neighbours(
             result.pruned,
@@ -516,18 +573,19 @@ def _attach_outliers(result: SearchResult, robust: RobustData, gap: GapSettings)
 
 
 def _split_test_table(result: SearchResult, outlying: Index) -> dict[str, NDArray[Any]]:
-    """Return the attribute `split_tests_`: one entry for each tested node of the tree."""
+    """Return the table for the attribute `split_tests_`, with one entry for each tested node."""
     pruned, n_splits = result.pruned, result.n_leaves - 1
-    # gap(2) - gap(1) is the drop of the log dispersion from one cluster to two, minus its mean over
-    # the reference samples. The drops are reported because they can be plotted and compared.
+    # The difference between the gap statistics for two clusters and for one cluster is the drop of
+    # the log dispersion from one cluster to two, minus the mean drop over the reference data sets.
+    # The table contains the drops rather than the gaps, since drops can be plotted and compared.
     nodes, curves = list(pruned.tests), list(pruned.tests.values())
     drops = [c.reference[:, 0] - c.reference[:, 1] for c in curves]
-    references = np.empty(len(drops), dtype=object)  # early stopping: lengths differ
+    references = np.empty(len(drops), dtype=object)  # lengths differ by early stopping
     for i, drop in enumerate(drops):
         references[i] = drop
     return {
         "node": np.array(nodes, dtype=np.intp),
-        # Outlying samples took no part in the tests.
+        # Outlying samples are not counted, since they were not used in the tests.
         "n_samples": np.array(
             [np.setdiff1d(pruned.tree.members(node), outlying).size for node in nodes],
             dtype=np.intp,

@@ -46,71 +46,78 @@ from mrshc.validation.parameters import (
     check_number,
 )
 
-# Candidates for the L1 bound with `l1_bound="auto"`: ten equidistant values from 1.1 to 0.7 times
-# the largest bound that has an effect, the square root of the number of features. They are the
-# defaults of R's sparcl, so that results can be compared.
+# Candidates for the L1 bound if `l1_bound="auto"`: ten equidistant values from 1.1 up to 0.7
+# sqrt(p), where p is the number of features. Bounds above sqrt(p) have no effect. These are the
+# defaults of the R package sparcl, so results can be compared.
 _SMALLEST_BOUND, _LARGEST_SHARE, _N_BOUNDS = 1.1, 0.7, 10
 
 
 class SHC(CallbackSupportMixin, TreeCutter):
     r"""Sparse hierarchical clustering of Witten and Tibshirani.
 
-    SHC [1]_ weights the features such that the weighted sum of their dissimilarity matrices has the
-    largest norm, subject to an L1 bound under which most weights are zero, and clusters the samples
-    on that weighted sum.
+    SHC [1]_ computes a dissimilarity matrix of the samples for each feature, and weights the
+    features such that the weighted sum of these matrices has the largest norm. A bound on the L1
+    norm of the weights makes most of the weights zero. The samples are clustered on the weighted
+    sum.
 
     Parameters
     ----------
     n_features_to_select : int, sequence of int, "auto" or None, default=None
-        Number of features with a nonzero weight, or increasing candidates among which the
-        permutation gap chooses. "auto" tries the candidates of :class:`MrSHC`. None stands for
-        "auto", unless `l1_bound` is given.
+        Number of features with a nonzero weight, or an increasing sequence of candidates, one of
+        which is chosen by the permutation gap (see Notes). "auto" uses the same candidates as
+        :class:`MrSHC`. None is equivalent to "auto" unless `l1_bound` is given.
     l1_bound : float, sequence of float, "auto" or None, default=None
-        Bound on the L1 norm of the weights, between 1 and the square root of the number of
-        features, or candidates among which the permutation gap chooses. "auto" tries ten bounds
-        from 1.1 to 0.7 times the largest. It takes the place of `n_features_to_select`; only one of
-        the two can be given.
+        Upper bound on the L1 norm of the weights, between 1 and the square root of the number of
+        features, or a sequence of candidates, one of which is chosen by the permutation gap. "auto"
+        uses ten candidates: the smallest is 1.1, and the largest is 0.7 times the square root of
+        the number of features. Only one of `l1_bound` and `n_features_to_select` can be given.
     n_clusters : int or None, default=None
-        Number of clusters into which the tree is cut. None builds the tree only.
+        Number of clusters into which the tree is cut. If None, the tree is built but not cut.
     linkage : str, default="complete"
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
         Distance between samples in each feature. Ward's, centroid and median linkage are defined
-        for "sqeuclidean" only.
+        only for "sqeuclidean".
     complement_of : array-like of shape (n_samples, n_samples) or None, default=None
-        `dissimilarity_` of an earlier fit to the same samples. The new dissimilarity is constrained
-        to be orthogonal to it (complementary sparse clustering). The index and the columns of a
-        DataFrame are matched to the index of X.
+        The `dissimilarity_` of an earlier fit to the same samples. The new dissimilarity is
+        constrained to be orthogonal to this matrix (complementary sparse clustering). If the matrix
+        is a DataFrame, its rows and columns are matched to the index of X. With `complement_of`,
+        only one candidate for `n_features_to_select` or `l1_bound` is allowed.
     n_permutations : int, default=10
-        Number of permutations of the permutation gap, at least 2. Not used for a single candidate.
+        Number of permutations for the permutation gap, at least 2. It is not used if there is only
+        one candidate.
     max_iter : int, default=15
-        Largest number of iterations for each bound.
+        Maximum number of iterations for each bound.
     tol : float, default=1e-4
-        Relative change of the dissimilarity, in L1 norm, below which the iteration stops.
+        The iteration stops when the relative change of the dissimilarity, in L1 norm, is at most
+        `tol`.
     n_jobs : int or None, default=None
         Number of workers, as in joblib: None means 1 unless in a :obj:`joblib.parallel_config`
-        context, -1 means all processors. The result does not depend on it.
+        context, -1 means all processors. The number of workers does not affect the result.
     random_state : int, RandomState instance or None, default=None
         Seed of the permutations. Pass an int for reproducible results.
     verbose : bool, default=False
-        Whether to show a progress bar on stderr if that is a terminal.
+        Whether to show a progress bar on stderr. It is shown only if stderr is a terminal.
     refine : bool, default=False
-        Whether to rebuild the tree, without weights, on all features that are associated with the
-        clusters of the weighted tree, as in :class:`MrSHC`. `feature_weights_` is not changed.
+        Whether to replace the weighted tree by a tree that is built, without weights, on the
+        features that are associated with the clusters, as in :class:`MrSHC`. `feature_weights_` is
+        not changed.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample, numbered 0, 1, ... in order of first appearance. Defined only if
-        `n_clusters` is given.
+        Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
+        Defined only if `n_clusters` is not None.
     feature_weights_ : ndarray of shape (n_features_in_,)
-        Weights, nonnegative and of unit Euclidean length; zero for features that are not used.
+        Weight of each feature. The weights are nonnegative and have unit Euclidean norm; the weight
+        is zero for features that are not used.
     dissimilarity_ : ndarray of shape (n_samples, n_samples)
         Weighted sum of the dissimilarity matrices of the features, scaled to unit Frobenius norm.
-        The tree is built on it, unless the features were refined.
+        The tree is built on this matrix, unless the features were refined.
     criterion_ : float
-        Value of the objective :math:`u^\top D w`, with each pair of samples counted once.
+        Value of the objective :math:`u^\top D w` (see Notes), with each pair of samples counted
+        once.
     l1_bound_ : float
         Chosen bound on the L1 norm of the weights.
     n_iter_ : int
@@ -118,50 +125,53 @@ class SHC(CallbackSupportMixin, TreeCutter):
     converged_ : bool
         Whether the iteration for the chosen bound converged within `max_iter` iterations.
     search_results_ : dict of ndarray of shape (n_candidates,)
-        Table of the candidates:
+        Table of the candidates. The columns are:
 
-        - `l1_bound`, `n_features`, `criterion` : bound, number of nonzero weights, and objective;
-        - `chosen` : whether it is the chosen candidate;
-        - `n_features_target`, `reached` : wanted number of features, and whether it was reached;
-          only if the candidates are numbers of features;
-        - `gap`, `gap_sd` : permutation gap, and the standard deviation of the log objective over
-          permutations; only if there are several candidates.
+        - `l1_bound`, `n_features`, `criterion` : L1 bound, number of nonzero weights, and value of
+          the objective;
+        - `chosen` : whether the candidate was chosen;
+        - `n_features_target`, `reached` : target number of features, and whether `n_features`
+          equals this number; only if the candidates are numbers of features;
+        - `gap`, `gap_sd` : permutation gap, and standard deviation of the logarithm of the
+          objective over permutations; only if there are several candidates.
     n_features_selected_ : int
-        Number of features on which the tree is built; `get_support()` is their mask.
+        Number of features on which the tree is built; `get_support()` returns the mask of these
+        features.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
     children_ : ndarray of shape (n_samples - 1, 2)
-        Nodes joined by each merge, as in :class:`sklearn.cluster.AgglomerativeClustering`.
+        Numbers of the two nodes joined by each merge, as in
+        :class:`sklearn.cluster.AgglomerativeClustering`.
     distances_ : ndarray of shape (n_samples - 1,)
         Height of each merge.
     n_leaves_ : int
-        Number of leaves of the tree, one for each sample.
+        Number of leaves of the tree, which equals the number of samples.
     supported_ : bool or None
-        Only with `refine=True`; see :class:`MrSHC`.
+        Defined only if `refine=True`; see :class:`MrSHC`.
     associated_features_ : ndarray of shape (n_associated,)
-        Only with `refine=True`; see :class:`MrSHC`.
+        Defined only if `refine=True`; see :class:`MrSHC`.
     feature_qvalues_ : ndarray of shape (n_features_in_,)
-        Only with `refine=True`; see :class:`MrSHC`.
+        Defined only if `refine=True`; see :class:`MrSHC`.
     n_passes_ : int
-        Only if X was read in blocks of features. Number of passes over the data, two for each
-        iteration.
+        Defined only if X was read in blocks of features. Number of passes over the data; an
+        iteration makes at most two passes.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features. Defined only if X is a DataFrame whose column names are strings.
     sample_names_in_ : ndarray of shape (n_samples,)
-        Index of X. Defined only if X is a DataFrame.
+        Row labels (index) of X. Defined only if X is a pandas DataFrame.
 
     See Also
     --------
     MrSHC : Multi-rank sparse hierarchical clustering.
     HighVarianceHC : Hierarchical clustering on the features of highest variance.
-    mrshc.compare : Several methods on the same data.
+    mrshc.compare : Runs several methods on the same data.
 
     Notes
     -----
-    Let D hold the dissimilarity of each pair of samples (rows) in each feature (columns). SHC
-    maximises
+    Let D be the matrix with one row for each pair of samples and one column for each feature, whose
+    entries are the dissimilarities of the pairs in the individual features. SHC maximises
 
     .. math::
 
@@ -169,17 +179,19 @@ class SHC(CallbackSupportMixin, TreeCutter):
         \|u\|_2 \le 1, \; \|w\|_2 \le 1, \; \|w\|_1 \le s, \; w \ge 0
 
     by alternating :math:`u \propto Dw` and :math:`w \propto \mathrm{soft}(D^\top u, \delta)`, where
-    :math:`\delta` is the smallest value for which the bound s holds [2]_. The matrix D has
-    :math:`n^2 p` entries and is never formed: Dw is a matrix of weighted distances, and
-    :math:`D^\top u` follows from the Laplacian of u.
+    s is the L1 bound, soft(a, d) = sign(a) max(abs(a) - d, 0) for each entry a, and :math:`\delta`
+    is the smallest nonnegative value for which :math:`\|w\|_1 \le s` [2]_. The matrix D is too
+    large to be stored and is not formed: Dw is computed as a matrix of weighted distances, and, for
+    squared Euclidean distances, :math:`D^\top u` is computed from the graph Laplacian of u.
 
-    The permutation gap of a bound is the difference between :math:`\log u^\top D w` and its mean
-    over data in which the entries of each column of D are permuted independently. The candidate
-    with the largest gap is chosen.
+    The permutation gap of a bound is the difference between :math:`\log u^\top D w` and the mean of
+    this logarithm over matrices that result from D by permuting the entries of each column
+    independently. The candidate with the largest gap is chosen.
 
-    Missing values (NaN) are allowed. A pair of samples is compared in the features observed in
-    both, and its dissimilarity is multiplied by the number of features divided by the number of
-    these. Defaults and the treatment of missing values are those of R's sparcl.
+    Missing values (NaN) are allowed. The dissimilarity of two samples is computed from the m
+    features that are observed in both samples, and is multiplied by p / m, where p is the number of
+    all features. The treatment of missing values and the defaults of `n_permutations`, `max_iter`
+    and `tol` are those of the R package sparcl.
 
     References
     ----------
@@ -235,13 +247,13 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Weight the features, build the tree and cut it.
+        """Weight the features, build the tree and, unless `n_clusters` is None, cut the tree.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data with at least 3 samples and 2 features; NaN marks a missing value. X may also be
-            out-of-core, sparse or on a device, as in :meth:`MrSHC.fit`.
+            out-of-core, sparse or on a device such as a GPU, as in :meth:`MrSHC.fit`.
         y : Ignored
             Not used, present for API consistency by convention.
 
@@ -249,15 +261,26 @@ class SHC(CallbackSupportMixin, TreeCutter):
         -------
         self : SHC
             Fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid, if all features are constant, if two samples have no observed feature
+            in common, or if the dissimilarity of X is a multiple of `complement_of`.
+        ParameterError
+            If a parameter is invalid.
+
+        Warns
+        -----
+        UnsupportedClustersWarning
+            If `refine=True` and too few features support the clusters.
         """
         threads = effective_n_threads(check_n_jobs(self.n_jobs))
         data = check_samples(self, X, n_threads=threads)
         n, p = data.shape
         linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
         n_clusters = self._check_n_clusters(n)
-        with (
-            limit_blas_to_one_thread()
-        ):  # sums, and so results, depend on the number of BLAS threads
+        with limit_blas_to_one_thread():  # rounding errors depend on the number of BLAS threads
             pairs = PairDistances(data, metric, n_threads=threads)
         _refuse_disjoint_samples(pairs)
         bounds, targets = self._check_candidates(p, data.summary().n_constant)
@@ -265,7 +288,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         with limit_blas_to_one_thread():
             path = self._weight_path(pairs)
             solutions = [path.solve(b) for b in bounds] + [path.search(q) for q in targets]
-        # A single candidate needs no choice, and so no permutations.
+        # The permutation gap is needed only to choose among several candidates.
         gap = self._permutation_gap(pairs, solutions, X) if len(solutions) > 1 else None
         best = 0 if gap is None else gap.best_position
         settings = refinement_settings(self)
@@ -276,15 +299,17 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 matrix = centre(data, center="columns", drop_constant=True, n_threads=threads)
                 refined = refine_feature_set(matrix, solutions[best].indices, settings)
                 columns = matrix.columns(refined.features)
-                # The pass that summarises the columns serves both and is counted once.
+                # The pass that summarises the columns is made once but counted by both `pairs` and
+                # `matrix`.
                 n_passes = pairs.n_passes + (matrix.n_passes or 1) - 1
-        # X is not read from here on. A fit that fails while reading X therefore leaves the
+        # X is not read after this point. A fit that fails while reading X therefore leaves the
         # attributes of an earlier fit unchanged.
         self._store_solution(solutions[best], n_features=p)
         self.dissimilarity_: Float = dissimilarity
         self.search_results_ = _search_table(solutions, targets=targets, gap=gap, best=best)
-        # A dissimilarity orthogonal to an earlier one has negative entries, which linkage does not
-        # allow. Shifting all entries by the same amount keeps their order.
+        # A dissimilarity that is orthogonal to an earlier one has negative entries, which linkage
+        # does not allow. All entries are therefore shifted by the same amount, which keeps their
+        # order.
         distances = self.dissimilarity_ - min(0.0, float(self.dissimilarity_.min()))
         np.fill_diagonal(distances, 0.0)
         self._store_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
@@ -298,7 +323,11 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _store_refined_tree(
         self, refined: RefinementResult, columns: Float, settings: RefinementSettings
     ) -> None:
-        """Replace the tree on the weighted features by a tree on the refined ones."""
+        """Replace the tree on the weighted features by a tree on the refined features.
+
+        If the features do not support the clusters, keep the tree, assign all samples to one
+        cluster and issue a warning.
+        """
         if refined.supported:
             support = np.zeros(self._support.size, dtype=bool)
             support[refined.features] = True
@@ -307,15 +336,15 @@ class SHC(CallbackSupportMixin, TreeCutter):
             self._store_tree(agglomerate(distances, settings.linkage), support)
             self._store_cut(self.n_clusters)
         elif refined.supported is False:
-            if hasattr(self, "labels_"):  # absent if only the tree was requested
+            if hasattr(self, "labels_"):  # absent if `n_clusters` is None
                 self.labels_ = self.cut(1)
-            # Levels up to the caller of `fit`: this method, `fit`, and the function by which
-            # scikit-learn's callbacks wrap `fit`.
+            # Stack level 4 is the caller of `fit`: the levels below it are this method, `fit`, and
+            # the function with which scikit-learn wraps `fit` to support callbacks.
             warnings.warn(no_support_warning(), stacklevel=4)
 
     @property
     def _has_weighted_tree(self) -> bool:
-        """Whether the tree is built on the weighted features, not on refined ones."""
+        """Whether the tree is built on the weighted features rather than on refined features."""
         return not getattr(self, "supported_", False)
 
     def sample_distances(self, X: Any) -> Float:
@@ -324,14 +353,14 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data that were passed to `fit`.
+            The data that were passed to `fit`.
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_samples)
-            `dissimilarity_`, or the distances in the refined features.
+            `dissimilarity_`, or the distances in the refined features if the tree is built on them.
         """
-        self.data_of_fit(X)  # raises an error if X differs from the data of the fit
+        self.data_of_fit(X)  # raises ValueError if X cannot be the data of the fit
         return self.dissimilarity_ if self._has_weighted_tree else super().sample_distances(X)
 
     def _distance_weights(self) -> Float | None:
@@ -340,7 +369,12 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _check_candidates(
         self, p: int, n_constant: int
     ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        """Return the candidate bounds and the candidate numbers of features; one is empty."""
+        """Return the candidate L1 bounds and the candidate numbers of features.
+
+        One of the two tuples is empty. Raise ParameterError if both `n_features_to_select` and
+        `l1_bound` are given, or if one of them is invalid. Raise ValueError if all p features are
+        constant.
+        """
         wanted = self.n_features_to_select
         if wanted is not None and self.l1_bound is not None:
             raise ParameterError(
@@ -357,7 +391,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
             return (), targets
         largest = float(np.sqrt(p))
         if isinstance(self.l1_bound, str) and self.l1_bound == "auto":
-            # For very few features, 0.7 sqrt(p) is below 1.1 and a single bound remains.
+            # With two features, 0.7 sqrt(p) is less than 1.1, and 1.1 is the only candidate.
             end = max(_SMALLEST_BOUND, _LARGEST_SHARE * largest)
             return tuple(np.unique(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS))), ()
         is_sequence = np.iterable(self.l1_bound) and not isinstance(self.l1_bound, str)
@@ -375,7 +409,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         ), ()
 
     def _refuse_several_complements(self, n_candidates: int) -> None:
-        """Refuse several candidates together with `complement_of`."""
+        """Raise ParameterError if `complement_of` is given and there are several candidates."""
         if self.complement_of is not None and n_candidates > 1:
             raise ParameterError(
                 "{complement} needs one {number} or one {bound}, got {value} candidates. {advice}",
@@ -388,7 +422,11 @@ class SHC(CallbackSupportMixin, TreeCutter):
             )
 
     def _weight_path(self, pairs: PairDistances) -> WeightPath:
-        """Return the solver for the weights at any bound."""
+        """Return an object that computes the feature weights for any L1 bound.
+
+        Raise ParameterError if `complement_of` is invalid, and ValueError if the dissimilarity of X
+        is a multiple of `complement_of`.
+        """
         earlier = self.complement_of
         if earlier is not None:
             earlier = align_square(earlier, sample_names(self), what="complement_of")
@@ -403,8 +441,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
         return path
 
     def _stopping_rule(self) -> dict[str, Any]:
-        """Return the validated limits of the iteration."""
-        # The permutations must stop by the same rule as the data, or the gap would be biased.
+        """Return the arguments `max_iter` and `tol`; raise ParameterError if one is invalid."""
+        # The iterations on the data and on permutations must have the same limits; otherwise the
+        # permutation gap would be biased.
         advice = "The default is that of R's sparcl."
         return {
             "max_iter": check_integer("max_iter", self.max_iter, low=1, high=None, advice=advice),
@@ -414,7 +453,10 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _permutation_gap(
         self, pairs: PairDistances, solutions: Sequence[SparseWeights], X: Any
     ) -> PermutationGap:
-        """Return the permutation gap of each solution."""
+        """Return the permutation gap of each solution, that is, of each candidate L1 bound.
+
+        Raise ParameterError if `n_permutations` is invalid.
+        """
         n_permutations = check_integer(
             "n_permutations",
             self.n_permutations,
@@ -435,7 +477,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
     def _store_solution(self, solution: SparseWeights, *, n_features: int) -> None:
         """Set the fitted attributes that describe the chosen weights."""
-        # The solution stores nonzero weights only.
+        # The solution stores only nonzero weights.
         self.feature_weights_ = np.zeros(n_features)
         self.feature_weights_[solution.indices] = solution.weights
         self.criterion_ = solution.criterion
@@ -445,7 +487,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
 
 def _refuse_disjoint_samples(pairs: PairDistances) -> None:
-    """Refuse data with two samples whose distance is undefined."""
+    """Raise ValueError if two samples have no observed feature in common."""
     if pairs.incomparable_pair is not None:
         i, j = pairs.incomparable_pair
         raise ValueError(
@@ -461,7 +503,7 @@ def _search_table(
     gap: PermutationGap | None,
     best: int,
 ) -> dict[str, NDArray[Any]]:
-    """Return the attribute `search_results_`: one entry for each candidate."""
+    """Return the table for the attribute `search_results_`, with one entry for each candidate."""
     table = {
         "l1_bound": np.array([s.l1_bound for s in solutions]),
         "n_features": np.array([s.indices.size for s in solutions]),

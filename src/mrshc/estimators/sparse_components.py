@@ -23,7 +23,7 @@ from mrshc.errors import Parameter, ParameterError
 from mrshc.validation.estimator_data import check_matrix_with_missing
 from mrshc.validation.parameters import check_integer, check_number, check_option
 
-# Public values of `center`, and the names of the offsets in `mrshc.core`.
+# Values of the parameter `center`, and the names of these values in `mrshc.core`.
 _CENTERS: dict[Any, Center] = {True: "columns", "grand": "grand", False: "none"}
 
 
@@ -36,26 +36,27 @@ class SparseComponents:
     Attributes
     ----------
     scores : ndarray of shape (n_samples, n_components)
-        Left vectors u, in columns of unit length; zero if nothing was left of X.
+        Vectors u of the components, in columns. A column has unit length; it is zero if the earlier
+        components already explain the matrix completely.
     scale : ndarray of shape (n_components,)
-        Values of the objective u'Xv.
+        Value of the objective u'Xv of each component.
     loadings : ndarray of shape (n_components, n_features)
-        Right vectors v, in rows of at most unit length.
+        Vectors v of the components, in rows. A row has at most unit length.
     n_iter : ndarray of shape (n_components,)
-        Number of iterations of each component.
+        Number of iterations for each component.
     converged : ndarray of shape (n_components,)
         Whether each component converged within `max_iter` iterations.
 
     See Also
     --------
-    sparse_components : Computes them.
+    sparse_components : Computes the components.
     """
 
-    scores: Float  # (n, k)
-    scale: Float  # (k,)
-    loadings: Float  # (k, p)
-    n_iter: NDArray[np.intp]  # (k,)
-    converged: Mask  # (k,)
+    scores: Float  # (n_samples, n_components)
+    scale: Float  # (n_components,)
+    loadings: Float  # (n_components, n_features)
+    n_iter: NDArray[np.intp]  # (n_components,)
+    converged: Mask  # (n_components,)
 
 
 def sparse_components(
@@ -72,40 +73,48 @@ def sparse_components(
     r"""Return sparse principal components.
 
     The components are those of the penalized matrix decomposition of Witten, Tibshirani and Hastie
-    [1]_. The defaults are those of the function `SPC` in R's PMA.
+    [1]_. The default values are those of the function `SPC` of the R package PMA.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Data with at least 2 samples and 2 features. NaN marks a missing value; it is replaced by
-        the mean of the observed values of the matrix from which the component is computed.
+        Data with at least 2 samples and 2 features. NaN marks a missing value. When component k is
+        computed, missing values are replaced by the mean of the observed values of :math:`X_k` (see
+        Notes).
     l1_bound : float
-        Bound on the L1 norm of the loadings of a component, between 1 (one nonzero loading) and the
-        square root of the number of features (no sparsity).
+        Upper bound on the L1 norm of the loadings of a component, between 1 (one nonzero loading)
+        and the square root of the number of features (no sparsity).
     n_components : int, default=1
         Number of components, at most the smaller dimension of X.
     center : {"grand", True, False}, default="grand"
-        Offset subtracted from X: one mean of all values ("grand"), the mean of each column (True)
-        or none (False).
+        Offset subtracted from X: the mean of all values ("grand"), the mean of each column (True),
+        or no offset (False).
     orthogonal : bool, default=False
-        Whether the vectors u are constrained to be orthogonal to each other. Otherwise, earlier
-        components are subtracted from X.
+        Whether the vectors u are constrained to be orthogonal to each other. If False, earlier
+        components are subtracted from X instead.
     max_iter : int, default=20
-        Largest number of iterations for each component.
+        Maximum number of iterations for each component.
     tol : float, default=1e-7
-        Change of v, in L1 norm, up to which the iteration counts as converged.
+        The iteration stops when the L1 norm of the change of v is at most `tol`.
     init : array-like of shape (n_components, n_features) or None, default=None
-        Initial v of each component. None uses the leading right singular vectors of X.
+        Initial vector v of each component. None uses the leading right singular vectors of X.
 
     Returns
     -------
     SparseComponents
         Object with the attributes `scores`, `scale`, `loadings`, `n_iter` and `converged`.
 
+    Raises
+    ------
+    ValueError
+        If X is invalid.
+    ParameterError
+        If a parameter is invalid.
+
     See Also
     --------
-    MrSHC : Clustering on the features with nonzero loadings.
-    sklearn.decomposition.SparsePCA : Sparse components by dictionary learning.
+    MrSHC : Clusters samples on the features with nonzero loadings.
+    sklearn.decomposition.SparsePCA : Computes sparse components by dictionary learning.
 
     Notes
     -----
@@ -116,12 +125,15 @@ def sparse_components(
         u^\top X_k v \quad \text{subject to} \quad
         \|u\|_2 \le 1, \; \|v\|_2 \le 1, \; \|v\|_1 \le c,
 
-    where c is `l1_bound` and :math:`X_k` is X minus the components before k. It alternates
-    :math:`u \propto X_k v` and :math:`v \propto \mathrm{soft}(X_k^\top u, \delta)`. The threshold
-    :math:`\delta` with :math:`\|v\|_1 = c` is computed exactly, so that small loadings are exactly
-    zero and the result does not depend on the unit of X. The problem is biconvex, and the
-    alternation converges to a local maximum. The sign of each component is chosen such that its
-    largest loading is positive.
+    where c is `l1_bound` and :math:`X_k` is the centred matrix X minus the components before k. If
+    `orthogonal=True`, :math:`X_k` is X, and u is also constrained to be orthogonal to the vectors u
+    of the components before k. The algorithm alternates :math:`u \propto X_k v` and
+    :math:`v \propto \mathrm{soft}(X_k^\top u, \delta)`, with the soft threshold
+    :math:`\mathrm{soft}(a, \delta) = \mathrm{sign}(a) \max(|a| - \delta, 0)` for each entry a. The
+    value :math:`\delta` for which :math:`\|v\|_1 = c` is computed exactly, so small loadings are
+    exactly zero, and the result does not depend on the unit of X. The problem is biconvex, and the
+    alternation converges to a local maximum. The sign of each component is chosen such that
+    the loading with the largest absolute value is positive.
 
     References
     ----------
@@ -158,10 +170,11 @@ def sparse_components(
     max_iter = check_integer("max_iter", max_iter, low=1, high=None, advice="The default is 20.")
     tol = check_number("tol", tol, low=0.0, high=np.inf, advice="The default is 1e-7.")
     check_option("orthogonal", orthogonal, (True, False))
-    # Constant features keep their loadings: without centring they are no different from others.
+    # Constant features are not excluded: unless each column is centred, they can have nonzero
+    # loadings.
     matrix = centre_array(X, center=check_center(center), drop_constant=False)
     starts = _starting_vectors(matrix, init, n_components)
-    # One after the other: each is computed from X minus the components before it.
+    # The components are computed one after the other, since each depends on the earlier ones.
     components: list[Component] = []
     for _ in range(n_components):
         components.append(
@@ -185,12 +198,19 @@ def sparse_components(
 
 
 def check_center(center: Any) -> Center:
-    """Return the offset for a public value of `center`."""
+    """Return the name in `mrshc.core` for a value of the parameter `center`.
+
+    Raise ParameterError if the value is invalid.
+    """
     return _CENTERS[check_option("center", center, list(_CENTERS))]
 
 
 def _starting_vectors(matrix: CentredArray, init: Any, n_components: int) -> AlternationStarts:
-    """Return the initial v of each component: those of `init`, or singular vectors."""
+    """Return the initial vector v of each component: a row of `init`, or a singular vector.
+
+    Singular vectors of the matrix are used if `init` is None. Raise ParameterError if `init` has
+    another shape than (n_components, n_features) or is not finite.
+    """
     if init is None:
         return leading_starts(matrix, n_components)
     vectors = np.asarray(init, dtype=np.float64)
@@ -208,7 +228,10 @@ def _starting_vectors(matrix: CentredArray, init: Any, n_components: int) -> Alt
 
 
 def dense_loadings(components: Sequence[Component], n_features: int) -> Float:
-    """Return the (n_components, n_features) loadings of components that store the nonzero ones."""
+    """Return all loadings of the components, of shape (n_components, n_features).
+
+    A `Component` stores only nonzero loadings.
+    """
     loadings = np.zeros((len(components), n_features))
     for row, component in zip(loadings, components, strict=True):
         row[component.indices] = component.weights

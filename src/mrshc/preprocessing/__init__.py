@@ -1,8 +1,9 @@
 """Preprocessing of measurements: thresholds, filters, logarithm, standardisation, imputation.
 
-Each step is a transformer of scikit-learn, with samples in rows and features in columns, for use in
-a pipeline; :func:`prepare` runs several of them and reports the effect of each. NaN marks a missing
-value and is preserved, except by imputation; infinity is refused. Data are never changed in place.
+Each step is a scikit-learn transformer of data with samples in rows and features in columns, and
+can be used in a pipeline. The function :func:`prepare` runs several steps and reports the effect of
+each step. NaN marks a missing value, which all steps except imputation preserve. Infinite values
+raise ValueError. The input data are never changed in place.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ __all__ = [
     "prepare",
 ]
 
-# Imported on first use: the help of the command line needs the names of the presets only, and
-# scikit-learn takes long to import.
+# The modules are imported on first use: the help of the command line needs only the names of the
+# presets, and importing scikit-learn takes a long time.
 _NAMES_BY_MODULE = {
     "imputation": ("NeighborImputer",),
     "pipeline": ("Prepared", "StepReport", "chain", "dudoit2002", "prepare"),
@@ -53,7 +54,10 @@ _NAMES_BY_MODULE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
+    """Return the public object with the given name, importing its module on first use.
+
+    Raise AttributeError if there is no public object with this name.
+    """
     for module, names in _NAMES_BY_MODULE.items():
         if name in names:
             globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)

@@ -12,28 +12,34 @@ from mrshc.core.array_types import Float, Index, Mask
 from mrshc.preprocessing.steps import Step, format_count
 from mrshc.validation.parameters import check_integer, check_option
 
-# Number of pairs whose distances are held at a time: 16 MB in double precision, and a few times
-# that while they are computed. Not tuned: results do not depend on it.
+# Maximum number of distances in memory at a time. They take 16 MB in double precision, and their
+# computation takes a few times as much memory. The number has not been tuned; it does not affect
+# the result.
 _BLOCK_PAIRS = 1 << 21
 
-# Number of nearest donors that are examined first, more if many values are missing, up to the
-# second number. Sorting all donors is needed only if these do not suffice. Results do not depend on
-# them, except for rounding.
+# A donor is a row whose values may be used for imputation. At first, only some of the nearest
+# donors (candidates) are examined: `_N_CANDIDATES` of them, more if many values are missing, but
+# not more than `_MAX_CANDIDATES`, and in any case four times the number of neighbours. All donors
+# are sorted only if these candidates do not suffice. The two numbers affect the result only by
+# rounding errors.
 _N_CANDIDATES, _MAX_CANDIDATES = 32, 256
 
 
 class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Replace each missing value by the mean of its nearest neighbours.
+    """Replace each missing value by a mean over the nearest features or samples.
 
-    The result is that of :class:`sklearn.impute.KNNImputer`, over samples or over features, in a
-    fraction of the time if there are thousands of possible neighbours.
+    With `over="samples"`, the result is that of :class:`sklearn.impute.KNNImputer`. With
+    `over="features"`, it is the result of the same method for the transposed data. If there are
+    thousands of possible neighbours, the computation takes a fraction of the time of `KNNImputer`.
 
     Parameters
     ----------
     n_neighbors : int, default=5
-        Number of neighbours. Only neighbours that are observed in the cell in question count.
+        Number of neighbours from which a missing value is imputed. For a missing value of feature j
+        in sample i, a similar feature is a neighbour only if it is observed in sample i, and a
+        similar sample is a neighbour only if feature j is observed in it.
     over : {"features", "samples"}, default="features"
-        Kind of neighbours.
+        Whether the neighbours are features or samples.
 
         - "features": a missing value of a feature is imputed from the values of the most similar
           features in the same sample. Similarity is computed from the samples seen in `fit`.
@@ -43,7 +49,7 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     Attributes
     ----------
     n_missing_ : int
-        Number of missing values in the data of `fit`.
+        Number of missing values in the data passed to `fit`.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -55,10 +61,11 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     Notes
     -----
-    The distance of two neighbours is the Euclidean distance over the cells observed in both, scaled
-    up for the missing ones. Of equally distant neighbours, the first are taken. If no neighbour has
-    an observed cell in common, the mean of all observed values of the sample (over features) or of
-    the feature (over samples) is used.
+    The distance between two features is the Euclidean distance over the samples in which both are
+    observed, scaled up in proportion to the number of all samples; the distance between two samples
+    is defined accordingly. Among equally distant neighbours, those with the smallest indices are
+    used. If a missing value has no neighbour with a defined distance, it is replaced by the mean of
+    all observed values of its sample (`over="features"`) or of its feature (`over="samples"`).
 
     Examples
     --------
@@ -76,7 +83,7 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.over = over
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Store the data in which neighbours are searched.
+        """Store the data in which nearest neighbours will be searched.
 
         Parameters
         ----------
@@ -89,6 +96,13 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         -------
         self : NeighborImputer
             Fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a feature or a sample has no observed value.
+        ParameterError
+            If a parameter is invalid.
         """
         check_option("over", self.over, ("features", "samples"))
         check_integer("n_neighbors", self.n_neighbors, low=1, high=None, advice="5 is usual.")
@@ -103,21 +117,26 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             )
         _refuse_empty_samples(missing)
         self.n_missing_ = int(missing.sum())
-        self._fit_X = X.copy()  # the caller may change X after the fit
+        self._fit_X = X.copy()  # a copy, since the caller may change X after the fit
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Impute the missing values of X.
+        """Return X with its missing values imputed.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data with the features of the fit.
+            Data with the same features as in `fit`.
 
         Returns
         -------
         X_imputed : ndarray of shape (n_samples, n_features)
             Data without missing values.
+
+        Raises
+        ------
+        ValueError
+            If a sample has no observed value.
         """
         X = self._validate(X, reset=False)
         missing = np.isnan(X)
@@ -127,7 +146,8 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         X = X.copy()
         known = self._fit_X
         if self.over == "features":
-            # Features are compared over the samples of the fit, but donate values of X.
+            # Features are compared by their values in the data of the fit, but the imputed values
+            # are means of values of X.
             _fill_missing_cells(
                 X.T, profiles=known.T, donors=known.T, values=X.T.copy(), k=self.n_neighbors
             )
@@ -143,7 +163,8 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         Returns
         -------
         str
-            Description without a full stop, such as "floor 100, ceiling 16000".
+            Description without a full stop, such as "imputed 12 missing values from the 5 nearest
+            features".
         """
         count = getattr(self, "n_missing_", None)
         missing = "missing values" if count is None else format_count(count, "missing value")
@@ -152,7 +173,7 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
 
 def _refuse_empty_samples(missing: Mask) -> None:
-    """Refuse samples without an observed value, which have no neighbours."""
+    """Raise ValueError if a sample has no observed value, since its neighbours are undefined."""
     empty = missing.all(axis=1)
     if empty.any():
         raise ValueError(
@@ -170,29 +191,31 @@ def _fill_missing_cells(
     values: NDArray[Any],
     k: int,
 ) -> None:
-    """Fill the missing cells of `target` in place.
+    """Replace the missing values of `target`, in place, by means over the nearest donors.
 
-    Cell (i, j) is set to the mean of `values[:, j]` over the k rows of `donors` that are nearest to
-    `profiles[i]`, among those with an observed value in column j.
+    A missing value in row i and column j is set to the mean of `values[:, j]` over the k rows of
+    `donors` that are nearest to `profiles[i]`, among the donors whose value in `values[:, j]` is
+    observed.
 
     Parameters
     ----------
     target : ndarray of shape (n_rows, n_columns)
-        Data with missing cells.
+        Data whose missing values are replaced.
     profiles : ndarray of shape (n_rows, n_compared)
-        Values by which rows of `target` are compared with donors.
+        Values by which the rows of `target` are compared with the donors.
     donors : ndarray of shape (n_donors, n_compared)
-        Values by which donors are compared.
+        Values by which the donors are compared with the rows of `target`.
     values : ndarray of shape (n_donors, n_columns)
-        Values that the donors contribute. Over samples, they are `donors`; over features, they are
-        the same features in the samples to impute.
+        Values over which the means are taken. If the neighbours are samples, `values` equals
+        `donors`. If the neighbours are features, `values` contains these features in the samples to
+        be imputed.
     k : int
         Number of neighbours.
     """
     rows = np.flatnonzero(np.isnan(target).any(axis=1))
-    # Distances are invariant to a shift of the columns, and lose fewer digits to cancellation near
-    # zero. The shift is an observed value, so that integers remain integers: their sums are exact,
-    # and ties are recognised.
+    # Shifting the columns does not change the distances, and values near zero lose fewer digits to
+    # cancellation. Each column is shifted by one of its observed values, so integers remain
+    # integers: their sums are exact, and equal distances are recognised as equal.
     first = (~np.isnan(donors)).argmax(axis=0)
     shift = donors[first, np.arange(donors.shape[1])].astype(np.float64)
     B, N = _split_observed(donors - shift)
@@ -209,28 +232,36 @@ def _fill_missing_cells(
 
 
 def _split_observed(X: Float) -> tuple[Float, NDArray[np.float32]]:
-    """Return the values, 0 where missing, and the indicators of observed cells.
+    """Return X with missing values replaced by 0, and the indicators of observed values.
 
-    Indicators are in single precision, which counts up to 2^24 cells exactly and multiplies faster.
+    An indicator is 1 if the value is observed, and 0 if it is missing. Indicators are in single
+    precision, in which their products are computed faster and count up to 2^24 values exactly.
     """
     observed = ~np.isnan(X)
     return np.where(observed, X, 0.0), observed.astype(np.float32)
 
 
 def _squared_distances(left: Float, right: Float, *, common: NDArray[np.float32]) -> Float:
-    """Return mean squared differences over common cells; infinity if there are none.
+    """Return the mean squared difference between each row and each donor.
 
-    The factors hold the terms of a^2 - 2ab + b^2, such that their product sums each term over the
-    cells observed in both rows.
+    The mean is taken over the columns that are observed in both the row and the donor; it is
+    infinite if there are none. The squared difference between a value a of the row and a value b of
+    the donor is a^2 - 2ab + b^2. The matrix product of `left` and `right` sums these three terms
+    over the columns that are observed in both.
 
     Parameters
     ----------
     left : ndarray of shape (n_rows, 3 * n_compared)
-        a^2, -2a and the indicators of the rows.
+        Values a^2, values -2a and indicators of observed values of the rows, side by side.
     right : ndarray of shape (3 * n_compared, n_donors)
-        Indicators, b and b^2 of the donors.
+        Indicators of observed values, values b and values b^2 of the donors, one above the other.
     common : ndarray of shape (n_rows, n_donors)
-        Number of cells observed in both.
+        Number of columns that are observed in both the row and the donor.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_rows, n_donors)
+        Mean squared differences.
     """
     out: Float = left @ right
     np.maximum(out, 0.0, out=out)  # rounding errors can make the sum negative
@@ -242,14 +273,16 @@ def _squared_distances(left: Float, right: Float, *, common: NDArray[np.float32]
 def _neighbor_means(
     distances: Float, i: Index, *, columns: Index, values: NDArray[Any], k: int
 ) -> Float:
-    """Return, for each cell, the mean over its k nearest donors that are observed in its column.
+    """Return the mean over the k nearest donors for each missing value.
+
+    Only donors with an observed value in the column of the missing value are used.
 
     Parameters
     ----------
     distances : ndarray of shape (n_rows, n_donors)
-        Distances of rows and donors.
+        Distances between rows and donors.
     i, columns : ndarray of shape (n_cells,)
-        Row and column of each missing cell.
+        Row and column of each missing value.
     values : ndarray of shape (n_donors, n_columns)
         Values of the donors.
     k : int
@@ -258,9 +291,10 @@ def _neighbor_means(
     Returns
     -------
     means : ndarray of shape (n_cells,)
+        Mean for each missing value.
     """
     observed = 1.0 - np.isnan(values).mean()
-    # Four times k, so that k of them are very likely observed in the column.
+    # There are at least 4 k candidates, so k of them are very likely observed in the column.
     n_wanted = max(4 * k, min(int(_N_CANDIDATES / observed), _MAX_CANDIDATES))
     near, near_distances = _nearest_donors(distances, min(n_wanted, distances.shape[1]))
     means, is_exact = np.empty(len(i)), np.empty(len(i), dtype=bool)
@@ -281,12 +315,13 @@ def _neighbor_means(
 
 
 def _nearest_donors(distances: Float, n_candidates: int) -> tuple[Index, Float]:
-    """Return the nearest donors of each row and their distances, in increasing order.
+    """Return the indices and the distances of the nearest donors of each row.
 
-    Both have the shape (n_rows, n_candidates).
+    Both arrays have the shape (n_rows, n_candidates). Each row is in increasing order of the
+    distance.
     """
     near = np.argpartition(distances, n_candidates - 1, axis=1)[:, :n_candidates]
-    near.sort(axis=1)  # then the stable sort takes the first of equally distant donors
+    near.sort(axis=1)  # the stable sort below then orders equal distances by index
     near_distances = np.take_along_axis(distances, near, axis=1)
     order = np.argsort(near_distances, axis=1, kind="stable")
     return np.take_along_axis(near, order, axis=1), np.take_along_axis(
@@ -295,24 +330,27 @@ def _nearest_donors(distances: Float, n_candidates: int) -> tuple[Index, Float]:
 
 
 def _means_over_candidates(candidates: Float, distances: Float, *, k: int) -> tuple[Float, Mask]:
-    """Return the means over the k nearest observed candidates, and whether they are exact.
+    """Return the means over the k nearest observed candidates, and whether each is exact.
 
-    A mean is exact if k observed candidates are nearer than the last candidate. Donors that are not
-    candidates may be as near as the last one.
+    The candidates are some of the nearest donors. A mean is exact, that is, equal to the mean over
+    the k nearest of all donors, if k observed candidates are nearer than the last candidate.
+    Otherwise, donors that are not candidates may be as near as the candidates in the mean.
 
     Parameters
     ----------
     candidates : ndarray of shape (n_cells, n_candidates)
-        Values of the nearest donors, nearest first; NaN if missing.
+        Values of the candidates, nearest candidate first; NaN if missing.
     distances : ndarray of shape (n_cells, n_candidates)
-        Their distances.
+        Distances of the candidates.
     k : int
         Number of neighbours.
 
     Returns
     -------
     means : ndarray of shape (n_cells,)
+        Mean for each missing value.
     is_exact : ndarray of shape (n_cells,)
+        Whether each mean is exact.
     """
     usable = ~np.isnan(candidates) & np.isfinite(distances)
     chosen = usable & (usable.cumsum(axis=1) <= k)
@@ -322,12 +360,15 @@ def _means_over_candidates(candidates: Float, distances: Float, *, k: int) -> tu
 
 
 def _means_over_all_donors(distances: Float, values: NDArray[Any], *, k: int) -> Float:
-    """Return the means over the k nearest of all donors of one row, one for each column.
+    """Return the mean of each column over the k donors that are nearest to one row.
+
+    Only donors with an observed value in the column are used. If none of them has a finite
+    distance, the mean is taken over all observed values of the column.
 
     Parameters
     ----------
     distances : ndarray of shape (n_donors,)
-        Distances of the donors.
+        Distances between the row and the donors.
     values : ndarray of shape (n_donors, n_columns)
         Values of the donors.
     k : int
@@ -336,9 +377,10 @@ def _means_over_all_donors(distances: Float, values: NDArray[Any], *, k: int) ->
     Returns
     -------
     means : ndarray of shape (n_columns,)
+        Mean of each column.
     """
     order = np.argsort(distances, kind="stable")
-    order = order[np.isfinite(distances[order])]  # donors without a common cell are no neighbours
+    order = order[np.isfinite(distances[order])]  # infinite: no column is observed in both
     means = np.empty(values.shape[1])
     for j, column in enumerate(values.T):
         chosen = order[~np.isnan(column[order])][:k]

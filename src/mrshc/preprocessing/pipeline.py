@@ -1,4 +1,4 @@
-"""Chains of preprocessing steps, with a report on the effect of each."""
+"""Chains of preprocessing steps, with a report on the effect of each step."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class StepReport:
     Attributes
     ----------
     step : str
-        The transformer as Python code, its `repr`.
+        Python code of the transformer, as returned by `repr`.
     description : str
-        The step in words, such as "floor 100, ceiling 16000".
+        Description of the step, such as "floor 100, ceiling 16000".
     n_features_before : int
         Number of features before the step.
     n_features_after : int
         Number of features after the step.
     n_values_changed : int
-        Number of values of the remaining features that the step changed.
+        Number of values that the step changed in the features that remain after the step.
 
     See Also
     --------
@@ -58,14 +58,14 @@ class StepReport:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
-    """Preprocessed data, and reports on the steps.
+    """Preprocessed data, with a report on each step.
 
     Attributes
     ----------
     X : ndarray of shape (n_samples, n_features_after)
         The preprocessed data.
     kept : ndarray of shape (n_features_after,)
-        Increasing indices of the remaining features in the original data.
+        Indices, in the original data, of the features that remain, in increasing order.
     log : tuple of StepReport
         One report for each step.
 
@@ -88,18 +88,19 @@ def dudoit2002() -> list[Any]:
     Returns
     -------
     list of transformers
-        For :func:`prepare`, or for `sklearn.pipeline.make_pipeline(*dudoit2002())`.
+        Steps to be passed to :func:`prepare` or, as `*dudoit2002()`, to
+        :func:`sklearn.pipeline.make_pipeline`.
 
     See Also
     --------
-    chain : Steps with other thresholds.
+    chain : Returns steps with other thresholds.
     prepare : Runs the steps.
 
     Notes
     -----
-    The standardisation of samples in [1]_ is left out. With it, hierarchical clustering of the
-    leukaemia data has a classification error rate of 0.155; without it, the rate is 0.106, as in
-    the literature.
+    In [1]_, the samples are also standardised; this step is left out here. With standardised
+    samples, hierarchical clustering of the leukaemia data has a classification error rate of 0.155;
+    without standardisation, the rate is 0.106, which agrees with the literature.
 
     References
     ----------
@@ -129,47 +130,51 @@ def chain(
     standardize: Literal["samples", "features", "both"] | None = None,
     top_variance: int | None = None,
 ) -> list[Any]:
-    """Return the requested preprocessing steps in a suitable order.
+    """Return the requested preprocessing steps, in the order in which they should be applied.
 
     Parameters
     ----------
     impute : {"features", "samples"} or None, default=None
-        Impute missing values from the nearest features or samples; None does not impute.
+        Impute missing values from the nearest features or from the nearest samples. If None,
+        missing values are not imputed.
     neighbors : int, default=5
         Number of neighbours for the imputation.
     floor : float or None, default=None
-        Smaller values are raised to it; None for no floor.
+        Values below the floor are replaced by the floor; None for no floor.
     ceiling : float or None, default=None
-        Larger values are lowered to it; None for no ceiling.
+        Values above the ceiling are replaced by the ceiling; None for no ceiling.
     min_ratio : float or None, default=None
-        Keep the features with max / min above it; None for no such filter.
+        Keep only features with max / min > `min_ratio`; None for no such filter.
     min_difference : float or None, default=None
-        Keep the features with max - min above it; None for no such filter.
+        Keep only features with max - min > `min_difference`; None for no such filter.
     log2 : bool, default=False
         Whether to take logarithms to base 2.
     pseudocount : float, default=0.0
-        Added to all values before the logarithm.
+        Number added to all values before the logarithm is taken. It is used only if `log2=True`.
     standardize : {"samples", "features", "both"} or None, default=None
-        Standardise samples, features or both to mean 0 and standard deviation 1; None for neither.
+        Standardise samples, features or both to mean 0 and standard deviation 1. If None, neither
+        samples nor features are standardised.
     top_variance : int or None, default=None
-        Keep this number of features of highest variance; None for no such filter.
+        Number of features to keep, those of highest variance; None for no such filter.
 
     Returns
     -------
     list of transformers
-        For :func:`prepare`, or for `sklearn.pipeline.make_pipeline(*steps)`.
+        Steps to be passed to :func:`prepare` or, as `*steps`, to
+        :func:`sklearn.pipeline.make_pipeline`.
 
     See Also
     --------
     prepare : Runs the steps.
-    dudoit2002 : Steps for raw Affymetrix intensities.
+    dudoit2002 : Returns steps for raw Affymetrix intensities.
 
     Notes
     -----
-    Missing values are imputed first, since filters need all values. Thresholds and filters on
-    ranges apply to the measured values, before the logarithm. Samples are standardised before the
-    filter on variances, so that samples with a larger scale do not dominate it; features are
-    standardised after it, since all of them have the same variance then.
+    Missing values are imputed first, so that the filters use all values. Thresholds and filters on
+    the range are applied to the measured values, before the logarithm. Samples are standardised
+    before the variance filter, so that samples with a larger scale do not dominate the variances.
+    Features are standardised after the variance filter, since all standardised features have the
+    same variance.
 
     Examples
     --------
@@ -178,7 +183,7 @@ def chain(
     [Log2(pseudocount=1.0), VarianceFilter(n_features=500)]
     """
     has_range_filter = min_ratio is not None or min_difference is not None
-    # Each step and whether it is requested, in the order of application.
+    # The steps in the order of application, and whether each step is requested.
     steps: dict[Any, bool] = {
         NeighborImputer(neighbors, impute or "features"): impute is not None,
         Thresholds(floor, ceiling): floor is not None or ceiling is not None,
@@ -198,36 +203,40 @@ def prepare(
     feature_names: Sequence[Any] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Prepared:
-    """Run preprocessing steps, and report the effect of each.
+    """Return data after preprocessing steps, with a report on the effect of each step.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         Data with samples in rows; NaN marks a missing value.
     steps : iterable of transformers
-        Transformers of this module, or any of scikit-learn that keep or select features. Copies of
-        them are fitted.
+        Transformers of this package, or scikit-learn transformers that keep or select features.
+        Copies of the transformers are fitted, so the transformers themselves do not change.
     feature_names : sequence of length n_features or None, default=None
-        Names of the features in error messages. None uses the column names of a DataFrame, or else
-        positions.
+        Names of the features, which are used in error messages. If None, the column names of a
+        DataFrame are used; for other data, the positions of the columns are used.
     progress : callable or None, default=None
-        Called after each step with the number of finished steps and the number of all steps.
+        Function that is called after each step with the number of finished steps and the number of
+        all steps.
 
     Returns
     -------
     Prepared
-        Object with the data `X`, the indices `kept` of the remaining features, and the reports
-        `log` on the steps.
+        Object with the preprocessed data `X`, the indices `kept` of the features that remain, and
+        the reports `log` on the steps.
 
     Raises
     ------
     ValueError
-        If a step leaves fewer than two features, or creates new ones.
+        If X is not numeric or contains infinity, if a step cannot be applied to the data, if fewer
+        than two features remain after a step, or if a step creates new features.
+    ParameterError
+        If the number of `feature_names` differs from the number of features.
 
     See Also
     --------
-    chain : Steps in a suitable order.
-    sklearn.pipeline.make_pipeline : Steps as one transformer, without reports.
+    chain : Returns steps in a suitable order.
+    sklearn.pipeline.make_pipeline : Combines steps into one transformer, without reports.
 
     Examples
     --------
@@ -243,7 +252,8 @@ def prepare(
     log2 3 3
     """
     names = getattr(X, "columns", None) if feature_names is None else feature_names
-    # Two probes of a microarray often have the same name, a table that scikit-learn would refuse.
+    # Two probes of a microarray often have the same name. scikit-learn raises an error for tables
+    # with duplicate column names, so only the values are passed on.
     has_duplicates = hasattr(X, "columns") and len(set(X.columns)) < len(X.columns)
     values = X.to_numpy() if has_duplicates else X
     array = check_array(values, dtype=DTYPES, ensure_all_finite="allow-nan", input_name="X")
@@ -255,7 +265,7 @@ def prepare(
         )
     labels = [str(j) if names is None else repr(str(names[j])) for j in range(array.shape[1])]
     kept = np.arange(array.shape[1])
-    steps = list(steps)  # their number is reported to `progress`
+    steps = list(steps)  # the number of steps is passed to `progress`
     log = []
     for done, step in enumerate(steps, start=1):
         array, remaining, report = _apply_step(
@@ -271,15 +281,20 @@ def prepare(
 def _apply_step(
     step: Any, before: NDArray[Any], *, feature_labels: list[str]
 ) -> tuple[NDArray[Any], Index, StepReport]:
-    """Return the data after a step, the indices of the remaining columns, and a report."""
+    """Return the data after a step, the indices of the remaining columns, and a report.
+
+    Raise ValueError if fewer than two columns remain, or if the step creates new columns.
+    """
     p = before.shape[1]
-    # Columns are renumbered by earlier steps: messages must name the original features.
+    # Earlier steps may have removed columns. Messages must name the original features, so the step
+    # must not use the positions of columns.
     if isinstance(step, Step):
         step._feature_labels = feature_labels
     step.fit(before)
     remaining = step.get_support(indices=True) if hasattr(step, "get_support") else np.arange(p)
     description = step.describe() if hasattr(step, "describe") else repr(step)
-    # Clustering requires two features, and the cause is clearest at the step that removed them.
+    # Clustering requires at least two features. An error at this point can name the step that
+    # removed too many features.
     if len(remaining) < 2:
         raise ValueError(
             f"The step '{description}' removed {p - len(remaining):,} of {p:,} features, but at "
@@ -293,7 +308,7 @@ def _apply_step(
             f"features of {p:,}. Apply it to X before or after prepare."
         )
     same = before if len(remaining) == p else before[:, remaining]
-    changed = (same != after) & ~(np.isnan(same) & np.isnan(after))  # NaN differs from itself
+    changed = (same != after) & ~(np.isnan(same) & np.isnan(after))  # NaN != NaN is True
     report = StepReport(
         step=repr(step),
         description=description,

@@ -1,12 +1,13 @@
-"""Named chains of preprocessing steps, as arguments of `mrshc.preprocessing.chain`.
+"""Presets: named sets of arguments for `mrshc.preprocessing.chain`.
 
-The module imports nothing that takes long, since the help of the command line lists the presets.
+This module does not import packages that take a long time to load, since the help of the command
+line lists the presets.
 """
 
 from typing import Any
 
-# "dudoit2002" holds the thresholds and filters of Dudoit, Fridlyand and Speed (2002), JASA 97(457),
-# 77-87, for the raw intensities of Affymetrix arrays.
+# "dudoit2002" contains the thresholds and filters of Dudoit, Fridlyand and Speed (2002), JASA
+# 97(457), 77-87, for the raw intensities of Affymetrix arrays.
 PRESETS: dict[str, dict[str, Any]] = {
     "dudoit2002": {
         "floor": 100,

@@ -1,4 +1,4 @@
-"""Transformers of scikit-learn that change values or select features."""
+"""scikit-learn transformers that change values or select features."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from mrshc.core.data.statistics import column_blocks
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.validation.parameters import check_integer, check_number, check_option
 
-# Single precision is preserved: it halves the memory of large data.
+# Data in single precision are not converted to double precision, which would take twice the memory.
 DTYPES = (np.float64, np.float32)
 
-# Largest value of a bound. Squares of larger numbers overflow, and no measurement is as large.
+# Largest absolute value of a parameter. Squares of much larger numbers overflow, and measurements
+# are never so large.
 _LARGEST = 1e150
 _NO_BOUND = Sentence("{none}", none=PythonOnly("Give None for no bound."))
 
 
 class Step:
-    """Base class of the steps, which accept NaN and preserve single precision."""
+    """Base class of the preprocessing steps. All steps accept NaN and preserve single precision."""
 
-    # Names of features in error messages. `prepare` sets them, since columns are renumbered when
-    # earlier steps remove features.
+    # Names of the features in error messages. `prepare` sets these names, since the positions of
+    # features change when earlier steps remove features.
     _feature_labels: list[str]
 
     def __sklearn_tags__(self) -> Any:
@@ -37,13 +38,17 @@ class Step:
         return tags
 
     def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """Return the validated data of a fit (`reset`), or data with the features of the fit."""
+        """Return X as an array; raise ValueError if it is not numeric or contains infinity.
+
+        With `reset=True`, the number and the names of the features are stored. With `reset=False`,
+        ValueError is also raised if they differ from those of the fit.
+        """
         if not reset:
             check_is_fitted(self)
         return validate_data(self, X, dtype=DTYPES, ensure_all_finite="allow-nan", reset=reset)
 
     def _feature_label(self, j: int | np.intp) -> str:
-        """Return the name of a feature for an error message, or its position."""
+        """Return the name of feature j for an error message, or its position if it has no name."""
         if hasattr(self, "_feature_labels"):
             return self._feature_labels[j]
         names = getattr(self, "feature_names_in_", None)
@@ -51,7 +56,7 @@ class Step:
 
 
 class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Raise values below a floor to it, and lower values above a ceiling to it.
+    """Replace values below a floor by the floor, and values above a ceiling by the ceiling.
 
     Parameters
     ----------
@@ -84,7 +89,7 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.ceiling = ceiling
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Validate the bounds and the data; nothing is estimated.
+        """Check the parameters and the data; nothing is estimated.
 
         Parameters
         ----------
@@ -97,18 +102,23 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : Thresholds
             Fitted transformer.
+
+        Raises
+        ------
+        ParameterError
+            If a bound is not a number, or if `floor` is larger than `ceiling`.
         """
         self._validate(X, reset=True)
         self._check_bounds()
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Apply the thresholds to X.
+        """Return X with all values between the floor and the ceiling.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data with the features of the fit.
+            Data with the same features as in `fit`.
 
         Returns
         -------
@@ -117,7 +127,8 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         X = self._validate(X, reset=False)
         low, high = self._check_bounds()
-        # Bounds of the dtype of X: bounds in double precision would convert single precision.
+        # The bounds are converted to the dtype of X: with bounds in double precision, the result
+        # would be in double precision even if X is not.
         return X.clip(X.dtype.type(low), X.dtype.type(high))
 
     def describe(self) -> str:
@@ -132,7 +143,10 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return ", ".join(f"{k} {v:.6g}" for k, v in bounds if v is not None) or "no thresholds"
 
     def _check_bounds(self) -> tuple[float, float]:
-        """Return the floor and the ceiling, infinite if there is none."""
+        """Return the floor and the ceiling; a bound that is None is replaced by an infinite bound.
+
+        Raise ParameterError if a bound is not a number, or if the floor is above the ceiling.
+        """
         low = _check_number_or_none("floor", self.floor, default=-np.inf)
         high = _check_number_or_none("ceiling", self.ceiling, default=np.inf)
         if low > high:
@@ -149,16 +163,18 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 class RangeFilter(Step, SelectorMixin, BaseEstimator):
     """Select the features with a large range.
 
-    A feature is selected if max / min > `min_ratio` and max - min > `min_difference`, over its
-    observed values. A feature without observed values meets neither condition.
+    A feature is selected if max / min > `min_ratio` and max - min > `min_difference`, where max and
+    min are the largest and the smallest observed value. A feature without observed values meets
+    neither condition.
 
     Parameters
     ----------
     min_ratio : float or None, default=None
-        Features are selected if max / min is larger; None for no condition. Requires positive
-        values.
+        Features are selected only if max / min is larger than this number; None for no condition on
+        max / min. The ratio requires positive values.
     min_difference : float or None, default=None
-        Features are selected if max - min is larger; None for no condition.
+        Features are selected only if max - min is larger than this number; None for no condition on
+        max - min.
 
     Attributes
     ----------
@@ -196,7 +212,7 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
         self.min_difference = min_difference
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features to select.
+        """Determine which features to select.
 
         Parameters
         ----------
@@ -209,13 +225,19 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
         -------
         self : RangeFilter
             Fitted transformer.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is invalid, or if `min_ratio` is given and X contains a value that is not
+            positive.
         """
         X = self._validate(X, reset=True)
         # fmin and fmax ignore NaN and, unlike nanmin and nanmax, do not warn if all values are NaN.
         low = np.fmin.reduce(X, axis=0).astype(np.float64)
         high = np.fmax.reduce(X, axis=0).astype(np.float64)
         support = np.ones(X.shape[1], dtype=bool)
-        # Comparisons with NaN are False: features without observed values are not selected.
+        # Comparisons with NaN are False, so features without observed values are not selected.
         if self.min_ratio is not None:
             self._refuse_non_positive(low)
             support &= high / low > _check_number_or_none("min_ratio", self.min_ratio, default=0.0)
@@ -231,7 +253,7 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
         Returns
         -------
         str
-            Description without a full stop, such as "floor 100, ceiling 16000".
+            Description without a full stop, such as "max/min > 5 and max - min > 500".
         """
         limits = (("max/min", self.min_ratio), ("max - min", self.min_difference))
         conditions = [f"{what} > {limit:.6g}" for what, limit in limits if limit is not None]
@@ -242,7 +264,10 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
         return self.support_
 
     def _refuse_non_positive(self, low: Float) -> None:
-        """Refuse features whose smallest value is not positive: a ratio is meaningless there."""
+        """Raise ParameterError if the smallest value of a feature is not positive.
+
+        The ratio max / min of such a feature is meaningless.
+        """
         if np.any(low <= 0):
             first = int(np.argmax(low <= 0))
             raise ParameterError(
@@ -263,7 +288,8 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     pseudocount : float, default=0.0
-        Added to all values before the logarithm; 1 is usual for counts, which may be 0.
+        Number added to all values before the logarithm is taken; 1 is usual for counts, which may
+        be 0.
 
     Attributes
     ----------
@@ -274,7 +300,7 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    Thresholds : Raises values that are too small for a logarithm.
+    Thresholds : Replaces values that are too small for a logarithm.
 
     Examples
     --------
@@ -288,11 +314,11 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True  # tells scikit-learn's checks which data to generate
+        tags.input_tags.positive_only = True  # scikit-learn's checks then use positive data
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Validate the pseudocount and the data; nothing is estimated.
+        """Check the parameter and the data; nothing is estimated.
 
         Parameters
         ----------
@@ -305,22 +331,32 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : Log2
             Fitted transformer.
+
+        Raises
+        ------
+        ParameterError
+            If `pseudocount` is invalid, or if a value plus `pseudocount` is not positive.
         """
         self._add_pseudocount(self._validate(X, reset=True))
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Take the logarithm of X.
+        """Return the logarithm of X plus the pseudocount.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data with the features of the fit.
+            Data with the same features as in `fit`.
 
         Returns
         -------
         X_transformed : ndarray of shape (n_samples, n_features)
             Logarithms to base 2.
+
+        Raises
+        ------
+        ParameterError
+            If a value plus `pseudocount` is not positive.
         """
         return np.log2(self._add_pseudocount(self._validate(X, reset=False)))
 
@@ -330,12 +366,12 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         str
-            Description without a full stop, such as "floor 100, ceiling 16000".
+            Description without a full stop, such as "log2(x + 1)".
         """
         return f"log2(x + {self.pseudocount:.6g})" if self.pseudocount else "log2"
 
     def _add_pseudocount(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return X plus the pseudocount, after checking that all values are positive."""
+        """Return X plus the pseudocount; raise ParameterError if a sum is not positive."""
         count = check_number(
             "pseudocount", self.pseudocount, low=0, high=_LARGEST, advice="1 is usual for counts."
         )
@@ -364,18 +400,19 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     over : {"samples", "features", "both"}
-        Objects to standardise.
+        Whether samples, features or both are standardised.
 
-        - "samples": each sample across its features.
-        - "features": each feature, with the means and standard deviations of the samples in `fit`.
-        - "both": samples first, then features.
+        - "samples": each sample is standardised over its features.
+        - "features": each feature is standardised with its mean and standard deviation in the data
+          passed to `fit`.
+        - "both": samples are standardised first, then features.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features_in_,)
         Means of the features. Defined only if features are standardised.
     scale_ : ndarray of shape (n_features_in_,)
-        Standard deviations of the features, 1 for constant ones. Defined only if features are
+        Standard deviations of the features; 1 for constant features. Defined only if features are
         standardised.
     n_features_in_ : int
         Number of features seen during `fit`.
@@ -384,13 +421,14 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    sklearn.preprocessing.StandardScaler : Standardises features, with divisor n.
+    sklearn.preprocessing.StandardScaler : Standardises features, with another divisor.
 
     Notes
     -----
-    The sum of squares is divided by the number of observed values minus one, as in R's `scale` and
-    as in the published lymphoma data of Dettling (2004), whose samples are standardised. Constant
-    samples and features become 0.
+    The variance is the sum of squared deviations divided by the number of observed values minus
+    one, as in the R function `scale`; :class:`sklearn.preprocessing.StandardScaler` divides by the
+    number of observed values. The samples of the published lymphoma data of Dettling (2004) are
+    standardised in the same way as here. All values of constant samples and features become 0.
 
     Examples
     --------
@@ -404,7 +442,7 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.over = over
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Compute means and standard deviations of the features, if these are standardised.
+        """Compute the means and standard deviations of the features, if features are standardised.
 
         Parameters
         ----------
@@ -417,11 +455,16 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : Standardize
             Fitted transformer.
+
+        Raises
+        ------
+        ParameterError
+            If `over` is invalid.
         """
         check_option("over", self.over, ("samples", "features", "both"))
         X = self._validate(X, reset=True)
         if self.over != "samples":
-            # As in `transform`: features are standardised after samples.
+            # As in `transform`, samples are standardised before features.
             X = _standardize_rows(X) if self.over == "both" else X
             self.mean_, self.scale_ = _mean_and_scale(X)
         return self
@@ -432,7 +475,7 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data with the features of the fit.
+            Data with the same features as in `fit`.
 
         Returns
         -------
@@ -443,7 +486,7 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.over != "features":
             X = _standardize_rows(X)
         if self.over != "samples":
-            # Computed in double precision, and returned in the precision of X.
+            # The result is computed in double precision and converted to the precision of X.
             X = ((X - self.mean_) / self.scale_).astype(X.dtype)
         return X
 
@@ -453,7 +496,8 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         str
-            Description without a full stop, such as "floor 100, ceiling 16000".
+            Description without a full stop, such as "samples standardised to mean 0 and standard
+            deviation 1".
         """
         objects = {"both": "samples, then features,"}.get(self.over, self.over)
         return f"{objects} standardised to mean 0 and standard deviation 1"
@@ -471,7 +515,7 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
 
     See Also
     --------
-    NeighborImputer : Imputes missing values, and requires an observed one in each feature.
+    NeighborImputer : Imputes missing values; requires an observed value in each feature.
 
     Examples
     --------
@@ -482,7 +526,7 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features with an observed value.
+        """Determine which features have an observed value.
 
         Parameters
         ----------
@@ -505,7 +549,7 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
         Returns
         -------
         str
-            Description without a full stop, such as "floor 100, ceiling 16000".
+            The description "features without any value".
         """
         return "features without any value"
 
@@ -515,18 +559,18 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
 
 
 class VarianceFilter(Step, SelectorMixin, BaseEstimator):
-    """Select the features of highest variance, over their observed values.
+    """Select the features of highest variance, computed from their observed values.
 
     Parameters
     ----------
     n_features : int
-        Number of features to select. Of features with equal variance, the first are selected. The
-        variance of features with fewer than two observed values is 0.
+        Number of features to select. Among features with equal variance, those with the smallest
+        indices are selected. The variance of a feature with fewer than two observed values is 0.
 
     Attributes
     ----------
     variances_ : ndarray of shape (n_features_in_,)
-        Variance of each feature, with divisor n - 1.
+        Variance of each feature. The divisor is the number of observed values minus one.
     support_ : ndarray of shape (n_features_in_,)
         Mask of the selected features.
     n_features_in_ : int
@@ -551,7 +595,7 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
         self.n_features = n_features
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features to select.
+        """Determine which features to select.
 
         Parameters
         ----------
@@ -564,6 +608,11 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
         -------
         self : VarianceFilter
             Fitted transformer.
+
+        Raises
+        ------
+        ParameterError
+            If `n_features` is not an integer from 1 to the number of features of X.
         """
         X = self._validate(X, reset=True)
         q = check_integer(
@@ -576,7 +625,7 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
         mean, scale = _mean_and_scale(X, constant=0.0)
         self.variances_ = np.where(np.isnan(mean), 0.0, scale) ** 2
         self.support_ = np.zeros(X.shape[1], dtype=bool)
-        # A stable sort selects the first of features with equal variance.
+        # With a stable sort, features with equal variance are selected in order of their indices.
         self.support_[np.argsort(-self.variances_, kind="stable")[:q]] = True
         return self
 
@@ -586,7 +635,7 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
         Returns
         -------
         str
-            Description without a full stop, such as "floor 100, ceiling 16000".
+            Description without a full stop, such as "the 500 features of highest variance".
         """
         return f"the {format_count(self.n_features, 'feature')} of highest variance"
 
@@ -596,50 +645,58 @@ class VarianceFilter(Step, SelectorMixin, BaseEstimator):
 
 
 def _check_number_or_none(name: str, value: float | None, *, default: float) -> float:
-    """Return a number after checking its range, or the default for None."""
+    """Return `value` as a float, or `default` if `value` is None.
+
+    Raise ParameterError if `value` is neither None nor a number in the allowed range.
+    """
     if value is None:
         return default
     return check_number(name, value, low=-_LARGEST, high=_LARGEST, advice=_NO_BOUND)
 
 
 def _standardize_rows(X: NDArray[Any]) -> NDArray[Any]:
-    """Return X with each row standardised, in the precision of X."""
+    """Return X with each row standardised to mean 0 and standard deviation 1.
+
+    The result has the precision of X.
+    """
     mean, scale = _mean_and_scale(X.T)
     return ((X - mean[:, None]) / scale[:, None]).astype(X.dtype)
 
 
 def _mean_and_scale(X: NDArray[Any], *, constant: float = 1.0) -> tuple[Float, Float]:
-    """Return mean and standard deviation of the observed values of each column.
+    """Return the mean and the standard deviation of the observed values of each column.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_columns)
         Data; NaN marks a missing value.
     constant : float, default=1.0
-        Standard deviation reported for columns without two different values; 1 makes a division by
-        it harmless.
+        Value that is returned as the standard deviation of a column without two different observed
+        values. With the value 1, columns can be divided by their standard deviations.
 
     Returns
     -------
     mean : ndarray of shape (n_columns,)
-        Exactly the value of a constant column; NaN if nothing is observed.
+        Mean of each column; NaN if no value is observed. The mean of a constant column is exactly
+        the constant.
     scale : ndarray of shape (n_columns,)
-        Standard deviation with divisor n - 1.
+        Standard deviation of each column. The divisor of the variance is the number of observed
+        values minus one.
     """
     p = X.shape[1]
     means, scales = np.empty(p), np.empty(p)
-    for block in column_blocks(*X.shape):  # limits the memory of copies in double precision
+    for block in column_blocks(*X.shape):  # to limit the memory of copies
         part = X[:, block].astype(np.float64)
         observed = ~np.isnan(part)
         counts = observed.sum(axis=0)
-        # Shifted by an observed value: exact for constant columns, and without cancellation for
-        # columns with a large mean.
+        # Each column is shifted by one of its observed values. The mean of a constant column is
+        # then exact, and columns with a large mean do not lose digits to cancellation.
         shift = part[observed.argmax(axis=0), np.arange(part.shape[1])]
         part -= shift
         part[~observed] = 0.0
         mean = part.sum(axis=0) / np.maximum(counts, 1)
         squares = (np.square(part - mean) * observed).sum(axis=0)
-        # Squares of tiny differences may underflow to 0: such columns count as constant too.
+        # Squares of tiny differences may underflow to 0; such columns also count as constant.
         varies = part.any(axis=0) & (squares > 0)
         means[block] = shift + np.where(varies, mean, 0.0)
         scales[block] = np.sqrt(squares / np.maximum(counts - 1, 1))
@@ -650,8 +707,8 @@ def _mean_and_scale(X: NDArray[Any], *, constant: float = 1.0) -> tuple[Float, F
 def format_count(count: Any, noun: str) -> str:
     """Return a count with its noun, such as "1 value" or "4,247 values".
 
-    Steps are described before they are fitted, so that the count may be an invalid parameter; `fit`
-    refuses it.
+    A step may be described before it is fitted, so `count` may be an invalid parameter. In that
+    case, `count` is formatted with `str`, and `fit` raises the error.
     """
     number = f"{count:,}" if isinstance(count, int | np.integer) else str(count)
     return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
