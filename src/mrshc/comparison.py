@@ -109,12 +109,12 @@ def compare(
     ValueError
         If an argument is invalid. In this case, no method is fitted.
     Exception
-        If all methods fail. The error is that of the first method.
+        If all methods fail. The exception of the first method is raised.
 
     Warns
     -----
     MethodFailedWarning
-        For each method that fails, if at least one other method does not fail.
+        For each method that fails, if at least one other method succeeds.
 
     See Also
     --------

@@ -1,6 +1,6 @@
 """Errors of the library, and messages that mention parameters.
 
-In messages of the library, parameters have their names in Python, such as `n_clusters` or
+Messages of the library refer to parameters as they are written in Python, such as `n_clusters` or
 `in_memory=False`. In an application, the same parameters may have other names, such as the options
 of a command line. A :class:`Sentence` is a message that stores the parameters that it mentions, so
 an application can replace their names without searching the text.

@@ -200,9 +200,10 @@ def gct(
 
 @dataclass(frozen=True, kw_only=True)
 class TreeViewFiles:
-    """Texts of the files that Java TreeView reads.
+    """Contents of the files that Java TreeView reads.
 
-    The texts must be written to files that have the same name and the suffixes .cdt, .gtr and .atr.
+    The contents must be written to files that have the same name and the suffixes .cdt, .gtr and
+    .atr.
 
     Attributes
     ----------
@@ -215,7 +216,7 @@ class TreeViewFiles:
 
     See Also
     --------
-    treeview : Return these texts.
+    treeview : Return these contents.
     """
 
     cdt: str
@@ -255,7 +256,7 @@ def treeview(
     Returns
     -------
     TreeViewFiles
-        The texts of the files: the data, the feature tree and the sample tree.
+        The contents of the files: the data, the feature tree and the sample tree.
 
     Raises
     ------
@@ -455,7 +456,7 @@ def _check_values(X: ArrayLike, *, n: int, p: int) -> Float:
 def _format_annotations(
     argument: str, annotations: Mapping[str, Sequence[Any]] | None, *, length: int
 ) -> list[tuple[str, list[str]]]:
-    """Return a list of annotations, each a pair of a name and a list of entries, as text.
+    """Return a list of annotations as text, each a pair (name, list of entries).
 
     Raises ValueError if an annotation does not have `length` entries. `argument` is the name of the
     annotations in the error message; it is empty for the descriptions of features.

@@ -27,7 +27,7 @@ class Method:
     name : str
         Full name, which the report uses.
     summary : str
-        Short description for the help of the command line; may be empty.
+        Short description for the command-line help; may be empty.
     load : callable
         Function without arguments that returns the class of the estimator. The function is called
         only when the method is used, so that the registry can be imported quickly.
@@ -194,7 +194,7 @@ register(
         key="mrshc",
         label="MrSHC",
         name="Multi-rank sparse hierarchical clustering (MrSHC)",
-        summary="",  # the help of the command line describes the default method in detail
+        summary="",  # the command-line help describes the default method in detail
         load=_estimator_loader("MrSHC"),
         comparison_position=3,
         finds_number_of_clusters=True,

@@ -260,7 +260,7 @@ def _refine_result(
     ).pruned
     if pruned.n_leaves == 1:
         # The gap statistic prefers a single cluster, but the associated features support at least
-        # two: each feature was tested against trees that were built without it.
+        # two: each feature was tested for association with trees that were built without it.
         pruned = replace(cut_tree(pruned.tree, 2), tests=pruned.tests)
     return replace(
         result,

@@ -413,8 +413,8 @@ def _default_feature_counts(p: int) -> tuple[int, ...]:
     """Return the candidates that "auto" stands for, given p features that are not constant."""
     if p >= _FEW_FEATURES:
         return tuple(q for q in _PAPER_CANDIDATES if q < p)
-    # At most half of the features are tried: choosing nearly all features would not be a
-    # selection.
+    # At most half of the features, rounded up, are tried: choosing nearly all features would not be
+    # a selection.
     half = max(2, (p + 1) // 2)
     return tuple(q for q in _SMALL_CANDIDATES if q <= min(half, p)) or (p,)
 

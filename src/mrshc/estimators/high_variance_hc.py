@@ -17,8 +17,8 @@ from mrshc.validation.parameters import check_integer
 class HighVarianceHC(TreeCutter):
     """Hierarchical clustering on the features of highest variance.
 
-    The method is called HC-HMV in [1]_. If all features are selected, it is classical hierarchical
-    clustering.
+    The method is called HC-HMV in [1]_. If all features are selected, the method is classical
+    hierarchical clustering.
 
     Parameters
     ----------

@@ -63,22 +63,25 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     ----------
     n_features_to_select : int, sequence of int or "auto", default="auto"
         Number q of features to select, or an increasing sequence of candidates for q, one of which
-        is chosen by the selection rule. "auto" uses those of the candidates of the paper (10, 20,
-        40, 60, ..., 200, 250, ..., 500) that are smaller than the number of non-constant features.
-        If fewer than 100 features are not constant, "auto" uses those of the numbers 2, 3, ..., 8,
-        10, 15, 20, 30, 40 that are at most half the number of non-constant features.
+        is chosen by the selection rule. "auto" uses the candidates of the paper (10, 20, 40, 60,
+        ..., 200, 250, ..., 500) that are smaller than the number of non-constant features. If there
+        are fewer than 100 non-constant features, "auto" instead uses the numbers among 2, 3, ...,
+        8, 10, 15, 20, 30, 40 that do not exceed half the number of non-constant features, rounded
+        up (but at least 2).
     rank : int or "auto", default="auto"
         Number r of sparse components from whose loadings the features are selected. With "auto",
         the selection rule chooses one of 1, 2, ..., `max_rank`.
     max_rank : int, default=5
         Largest rank that is tried if `rank="auto"`. Ranks larger than q are not tried.
     n_clusters : int or "auto", default="auto"
-        Reference number of clusters K. Trees are pruned to at most K clusters, and a feature set
-        with fewer than K clusters is chosen only if no feature set has K clusters. With "auto", the
-        trees for ranks 1 to 3 are first pruned without a limit. K is then the largest number of
-        clusters that occurs for at least two values of q (or for the only value of q), and at least
-        2. With "auto" and `selection="evidence"`, K is the number of clusters of the cut with the
-        largest evidence.
+        Reference number of clusters K. Trees are pruned to at most K clusters. A feature set whose
+        tree has fewer than K clusters is chosen only if no tree has K clusters. With "auto", the
+        trees for ranks 1 to 3 are first pruned without a limit. For each q, the largest number of
+        clusters among these trees is recorded. K is the second largest of these numbers (the only
+        one if there is a single q), but never less than 2. With "auto" and `selection="evidence"`,
+        K is the number of clusters of the cut of the chosen tree with the largest evidence, among
+        cuts into 2 to 10 clusters. If no cut has an evidence of at least 4, K is 2, and the result
+        is a single cluster.
     linkage : str, default="complete"
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
@@ -86,8 +89,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Distance between samples, summed over the selected features. Ward's, centroid and median
         linkage are defined only for "sqeuclidean".
     n_references : int, default=50
-        Maximum number of reference data sets, which are simulated without clusters, for each gap
-        statistic; at least 2.
+        Maximum number of reference data sets for each gap statistic, at least 2. Reference data
+        sets are simulated from a distribution without clusters.
     stop_early : bool, default=True
         Whether to stop simulating reference data sets for a node of the tree when more of them are
         very unlikely to change the decision on whether to split the node. If False, all
@@ -126,25 +129,31 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     refine : bool, default=False
         Whether to refine the selected features after the search: they are replaced by the features
         that are associated with the clusters (at most 200, those with the smallest p-values), and
-        the tree is rebuilt on these features. Each feature is tested against trees that were built
-        without the feature, so the tests also detect data without clusters; see `supported_`. The
-        tests have no power if the clusters depend only on a few mutually independent features. See
+        the tree is rebuilt on these features and pruned with the gap statistic (to at least 2
+        clusters). If `n_clusters="auto"`, K is then the number of clusters of the rebuilt tree.
+        Each feature is tested for association with clusters of trees that were built without it.
+        This avoids the bias of testing a feature with clusters that it helped to form, so in data
+        without clusters few or no features are significant; see `supported_`. A feature can be
+        found only if a tree built without it shows the same clusters. The tests therefore have
+        little power if each split of the samples is visible in only one or two features. See
         :func:`refine_features`.
     robust : bool, default=False
         Whether to reduce the influence of outliers. Let s be the robust standard deviation of a
         feature, computed from the median absolute deviation. Values farther than 2.5 s from the
-        median of the feature are replaced by the median plus or minus 2.5 s (winsorised). Values
-        farther than 3.5 s from the median are treated as missing if at most three samples have such
-        values on the same side of the median. Outlying samples are excluded from the search and
-        attached to the tree afterwards; see `outlier_samples_`. X must be an array in memory.
+        median of the feature are replaced by the median plus or minus 2.5 s (winsorised). However,
+        if no more than three samples have values more than 3.5 s above the median, these values are
+        treated as missing instead of being winsorised; the same applies below the median. Outlying
+        samples are excluded from the search and attached to the tree afterwards; see
+        `outlier_samples_`. With fewer than 10 samples, values are only winsorised. X must be an
+        array in memory.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
     n_clusters_ : int
-        Number of clusters in `labels_`. If the data do not support K clusters, it is smaller than
-        K, and `fit` issues an :class:`UnsupportedClustersWarning`.
+        Number of clusters in `labels_`. If the data support fewer than K clusters, `n_clusters_` is
+        smaller than K, and `fit` issues an :class:`UnsupportedClustersWarning`.
     n_features_selected_ : int
         Number of features on which the tree is built; `get_support()` returns the mask of these
         features.
@@ -163,19 +172,23 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     n_leaves_ : int
         Number of leaves of the tree, which equals the number of samples.
     search_results_ : dict of ndarray of shape (n_candidates,)
-        Table of the candidates of the search. A candidate is a pair of a target number of features
-        q and a rank. The columns are:
+        Table of the candidates of the search. A candidate is a pair (q, r) of a target number of
+        features and a rank. The columns are:
 
-        - `n_features_target`, `rank` : q and the rank;
+        - `n_features_target`, `rank` : q and r;
         - `n_features`, `l1_bound` : number of features in the selected feature set, and the bound
           on the L1 norm of the loadings that yields this set;
         - `reached` : whether `n_features` differs from q by at most `feature_tolerance`;
-        - `n_leaves` : number of clusters after pruning, at most K;
+        - `n_leaves` : number of clusters of the candidate: after pruning to at most K clusters or,
+          with `selection="evidence"`, the given `n_clusters` or otherwise that of the best cut of
+          its tree;
         - `silhouette` : mean silhouette width of these clusters; 0 for a single cluster;
         - `evidence` : mean evidence for the cuts of the tree into 2 to 7 clusters; only with
           `selection="evidence"`;
-        - `screened_out` : whether the candidate was excluded because it has fewer than K clusters;
-        - `best_rank` : whether this rank was chosen among the candidates with the same q;
+        - `screened_out` : whether the candidate was excluded because its tree has fewer than K
+          clusters;
+        - `best_rank` : whether the rank is the one chosen for this q; with `selection="evidence"`,
+          the same rank is chosen for all q;
         - `removed` : whether Algorithm 3 or 4 removed the candidate as a local minimum (see Notes);
         - `chosen` : whether the candidate was chosen.
     split_tests_ : dict of ndarray of shape (n_tests,)
@@ -186,8 +199,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         - `n_samples`, `height` : number of samples of the node, and height of the node;
         - `drop` : decrease of the log dispersion within clusters when the node is split into two
           clusters;
-        - `expected_drop` : mean of this decrease over the reference data sets, which have no
-          clusters;
+        - `expected_drop` : mean of this decrease over the reference data sets;
         - `standard_error` : standard deviation, over the reference data sets, of the log dispersion
           within two clusters, times :math:`\sqrt{1 + 1/B}`, where B is `n_references`;
         - `supported` : whether `drop` exceeds `expected_drop` by more than `standard_error`;
@@ -198,8 +210,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Defined only if `refine=True`. Whether at least 5 features are associated with clusters from
         trees that were built without these features. If False, `labels_` contains a single cluster,
         and the tree is the one that the search chose. If the search selected fewer than 5 features,
-        which are too few for a decision, `supported_` is None instead of False, and the result of
-        the search is unchanged.
+        which are too few to decide, `supported_` is None instead of False, and the result of the
+        search is not changed.
     associated_features_ : ndarray of shape (n_associated,)
         Defined only if `refine=True`. Indices of all features associated with the clusters at a
         false discovery rate of 0.05. The tree is built on at most 200 of these features, those with
@@ -209,10 +221,11 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         associated with the clusters.
     outlier_samples_ : ndarray of shape (n_outliers,)
         Defined only if `robust=True`. Indices of the outlying samples. Let d be the logarithm of
-        the distance between a sample and its third nearest neighbour, computed from all features. A
-        sample is outlying if its d exceeds both the median of d over all samples and the smallest d
-        of its three nearest neighbours by more than 4 robust standard deviations, or if most of its
-        values are treated as missing because they are extreme.
+        the distance between a sample and its third nearest neighbour, computed from all features
+        after winsorising, and let s_d be the robust standard deviation of d over all samples. A
+        sample is outlying if its d exceeds the median of d by more than 4 s_d, and also exceeds the
+        smallest d among its three nearest neighbours by more than 4 s_d. A sample is also outlying
+        if more than half of its observed values are treated as missing because they are extreme.
     n_passes_ : int
         Defined only if X was read in blocks of features. Number of passes over the data. For data
         on a device, concurrent searches share passes, so the number depends on the scheduling of
@@ -228,7 +241,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     --------
     SHC : Sparse hierarchical clustering of Witten and Tibshirani.
     HighVarianceHC : Hierarchical clustering on the features of highest variance.
-    refine_features : Returns the features associated with the clusters of a feature set.
+    refine_features : Returns the features associated with the clusters of a tree.
     sparse_components : Computes sparse principal components.
     mrshc.compare : Runs several methods on the same data.
 
@@ -250,23 +263,25 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
        features is a step function of :math:`\lambda`, so some values of q cannot be reached; the
        feature set with the closest number of features is then used.
     2. Algorithm 2, multi-layer pruning. The nodes of the tree on the selected features are tested
-       from the root downwards, highest node first. A node is split if the gap statistic [3]_ of its
-       samples prefers two clusters to one. Nodes below a node that is not split are not tested.
-       Pruning stops at K clusters.
-    3. Algorithm 3, choice of r, and Algorithm 4, choice of q. Feature sets with fewer than K
-       clusters are excluded. For each q, Algorithm 3 considers the mean silhouette widths [4]_ of
-       the remaining feature sets as a sequence in r. Algorithm 4 considers the widths for the
-       chosen ranks as a sequence in q. In both algorithms, the last local minimum is removed
+       from the root downwards, highest node first. A node is split if the gap statistic [3]_
+       indicates two clusters rather than one among its samples. Nodes below a node that is not
+       split are not tested. Pruning stops at K clusters.
+    3. Algorithm 3, choice of r, and Algorithm 4, choice of q. Feature sets whose trees have fewer
+       than K clusters are excluded. For each q, Algorithm 3 considers the mean silhouette widths
+       [4]_ of the remaining feature sets as a sequence in r. Algorithm 4 considers the widths for
+       the chosen ranks as a sequence in q. In both algorithms, the last local minimum is removed
        repeatedly until the sequence is monotone. If the sequence is then decreasing, its first
        member is chosen; if it is increasing, the member just after the largest increase is chosen.
 
     Constant features are never selected. If two features are identical, either both or neither is
     selected.
 
-    Missing values (NaN) are allowed. When components are computed, a missing value is replaced by
-    the mean of its feature if `center=True`, and by the mean of all values otherwise. Distances
-    between samples are expected distances: missing values of the selected features are imputed by
-    regularised iterative PCA [5]_, and the variances of the imputed values are taken into account.
+    Missing values (NaN) are allowed. When component k is computed, the missing values of
+    :math:`X_k` are replaced by the mean of its observed values. For the first component, this
+    amounts to the mean of the feature if `center=True`, and to the mean of all values otherwise.
+    Distances between samples are expected distances: missing values of the selected features are
+    imputed by regularised iterative PCA [5]_, and the variances of the imputed values are included
+    in the distances.
 
     References
     ----------

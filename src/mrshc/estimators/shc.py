@@ -110,11 +110,12 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
         Defined only if `n_clusters` is not None.
     feature_weights_ : ndarray of shape (n_features_in_,)
-        Weight of each feature. The weights are nonnegative and have unit Euclidean norm; the weight
-        is zero for features that are not used.
+        Weight of each feature. The weights are nonnegative, and zero for features that are not
+        used. Their Euclidean norm is 1, or less if several features are exactly tied.
     dissimilarity_ : ndarray of shape (n_samples, n_samples)
-        Weighted sum of the dissimilarity matrices of the features, scaled to unit Frobenius norm.
-        The tree is built on this matrix, unless the features were refined.
+        Weighted sum of the dissimilarity matrices of the features or, with `complement_of`, the
+        part of this sum that is orthogonal to that matrix; scaled to unit Frobenius norm. The tree
+        is built on this matrix, unless the features were refined.
     criterion_ : float
         Value of the objective :math:`u^\top D w` (see Notes), with each pair of samples counted
         once.
@@ -180,9 +181,10 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
     by alternating :math:`u \propto Dw` and :math:`w \propto \mathrm{soft}(D^\top u, \delta)`, where
     s is the L1 bound, soft(a, d) = sign(a) max(abs(a) - d, 0) for each entry a, and :math:`\delta`
-    is the smallest nonnegative value for which :math:`\|w\|_1 \le s` [2]_. The matrix D is too
-    large to be stored and is not formed: Dw is computed as a matrix of weighted distances, and, for
-    squared Euclidean distances, :math:`D^\top u` is computed from the graph Laplacian of u.
+    is the smallest nonnegative value for which :math:`\|w\|_1 \le s` [2]_. The matrix D would
+    usually be too large for memory and is not formed: Dw is computed as a matrix of weighted
+    distances, and, for squared Euclidean distances, :math:`D^\top u` is computed from the graph
+    Laplacian of u.
 
     The permutation gap of a bound is the difference between :math:`\log u^\top D w` and the mean of
     this logarithm over matrices that result from D by permuting the entries of each column

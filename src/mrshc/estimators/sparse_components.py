@@ -73,7 +73,7 @@ def sparse_components(
     r"""Return sparse principal components.
 
     The components are those of the penalized matrix decomposition of Witten, Tibshirani and Hastie
-    [1]_. The default values are those of the function `SPC` of the R package PMA.
+    [1]_. The default values of the parameters are those of the function `SPC` of the R package PMA.
 
     Parameters
     ----------
@@ -128,12 +128,13 @@ def sparse_components(
     where c is `l1_bound` and :math:`X_k` is the centred matrix X minus the components before k. If
     `orthogonal=True`, :math:`X_k` is X, and u is also constrained to be orthogonal to the vectors u
     of the components before k. The algorithm alternates :math:`u \propto X_k v` and
-    :math:`v \propto \mathrm{soft}(X_k^\top u, \delta)`, with the soft threshold
-    :math:`\mathrm{soft}(a, \delta) = \mathrm{sign}(a) \max(|a| - \delta, 0)` for each entry a. The
-    value :math:`\delta` for which :math:`\|v\|_1 = c` is computed exactly, so small loadings are
-    exactly zero, and the result does not depend on the unit of X. The problem is biconvex, and the
-    alternation converges to a local maximum. The sign of each component is chosen such that
-    the loading with the largest absolute value is positive.
+    :math:`v \propto \mathrm{soft}(X_k^\top u, \delta)`, where
+    :math:`\mathrm{soft}(a, \delta) = \mathrm{sign}(a) \max(|a| - \delta, 0)` for each entry a, so
+    small loadings are exactly zero. The soft threshold :math:`\delta` is the smallest nonnegative
+    value for which :math:`\|v\|_1 \le c`. It is computed exactly, so the result does not
+    depend on the unit of X. The problem is biconvex, and the alternation may converge to a local
+    maximum. The sign of each component is chosen such that the loading with the largest absolute
+    value is positive.
 
     References
     ----------

@@ -21,8 +21,8 @@ __all__ = [
     "read_table",
 ]
 
-# Each name is imported when it is first used: the help of the command line lists the formats of
-# tables, and should not have to load pandas and the other libraries that results need.
+# Each name is imported when it is first used: the command-line help lists the formats of tables,
+# and should not have to load pandas and the other libraries that results need.
 _NAMES_OF_MODULES = {
     "result": ("Result", "ResultError", "load_result"),
     "streams": ("TableError",),

@@ -217,7 +217,7 @@ BOOLEAN_TYPE = ColumnType(dtype=bool, parse=_parse_bool, wanted="True or False")
 
 
 def choice_type(wanted: str, texts: Iterable[str]) -> ColumnType:
-    """Return the type of a column in which each cell is one of the given texts.
+    """Return the type of a column in which each cell is one of the given strings.
 
     The description `wanted` of a valid cell is used in error messages.
     """

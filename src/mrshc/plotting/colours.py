@@ -352,7 +352,7 @@ def _sorted_levels(series: pd.Series) -> list[Any]:
 def natural_sort_key(value: Any) -> tuple[Any, ...]:
     """Return a sort key that orders numbers inside names by size: class 2 before class 10.
 
-    Values that are numbers come before values that are texts.
+    Values that are numbers come before values that are text.
     """
     # With a capturing group, re.split returns texts at even positions and the numbers between them
     # at odd positions.

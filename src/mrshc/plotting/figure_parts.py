@@ -139,7 +139,7 @@ def draw_side_legend(ax: Axes, sections: Sequence[LegendSection]) -> None:
 
 
 def disable_math_parsing(texts: Iterable[Any]) -> None:
-    """Make matplotlib show texts literally, instead of reading dollar signs as TeX formulas."""
+    """Make matplotlib show text literally, instead of reading dollar signs as TeX formulas."""
     for text in texts:
         text.set_parse_math(False)
 

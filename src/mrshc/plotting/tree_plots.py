@@ -261,8 +261,8 @@ def draw_annotation_bars(
 ) -> None:
     """Draw a bar for each annotation below the leaves.
 
-    The bars are at negative heights in the axes of the tree, so they stay aligned with the leaves
-    when the figure is resized.
+    The bars are drawn in the same axes as the tree, below height zero, so they stay aligned with
+    the leaves when the figure is resized.
 
     Parameters
     ----------

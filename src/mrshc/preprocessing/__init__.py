@@ -40,8 +40,8 @@ __all__ = [
     "prepare",
 ]
 
-# The modules are imported on first use: the help of the command line needs only the names of the
-# presets, and importing scikit-learn takes a long time.
+# The modules are imported on first use: the command-line help needs only the names of the presets,
+# and importing scikit-learn takes a long time.
 _NAMES_BY_MODULE = {
     "imputation": ("NeighborImputer",),
     "pipeline": ("Prepared", "StepReport", "chain", "dudoit2002", "prepare"),

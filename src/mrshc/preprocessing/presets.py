@@ -1,7 +1,7 @@
 """Presets: named sets of arguments for `mrshc.preprocessing.chain`.
 
-This module does not import packages that take a long time to load, since the help of the command
-line lists the presets.
+This module does not import packages that take a long time to load, since the command-line help
+lists the presets.
 """
 
 from typing import Any

@@ -32,8 +32,8 @@ def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
     template : str
         Name of a file in templates/.
     content : mapping of str to object
-        Variables of the template, including `title` and `lead`. The template escapes all texts.
-        Every variable that the template uses must be given.
+        Variables of the template, including `title` and `lead`. All text that is inserted into the
+        template is escaped. Every variable that the template uses must be given.
     data : object
         Data that the scripts of the page draw. The data must be serialisable as JSON.
 
@@ -54,7 +54,8 @@ def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
 def _environment() -> Environment:
     """Return the Jinja environment.
 
-    The environment escapes all texts and raises an error for undefined variables.
+    The environment escapes all text that is inserted into a template, and raises an error for
+    undefined variables.
     """
     # Jinja is imported here, and Plotly in the function below, so that commands that write no
     # report start faster.
@@ -107,9 +108,9 @@ def security_policy(*, scripts: Iterable[str], style: str) -> str:
     Parameters
     ----------
     scripts : iterable of str
-        Texts of all script elements of the page.
+        Contents of all script elements of the page.
     style : str
-        Text of the style element of the page.
+        Content of the style element of the page.
 
     Returns
     -------
@@ -124,7 +125,7 @@ def security_policy(*, scripts: Iterable[str], style: str) -> str:
             "default-src 'none'",
             f"script-src {_csp_hashes(scripts)}",
             f"style-src-elem {_csp_hashes(styles)}",
-            # Plotly sets style attributes on the elements that it draws. The texts of these
+            # Plotly sets style attributes on the elements that it draws. The values of these
             # attributes are not known in advance, so their hashes cannot be listed. Under this
             # policy, style attributes can neither run code nor load files.
             "style-src-attr 'unsafe-inline'",
@@ -138,7 +139,7 @@ def security_policy(*, scripts: Iterable[str], style: str) -> str:
 
 
 def _csp_hashes(texts: Iterable[str]) -> str:
-    """Return the SHA-256 hashes of texts in the format of a content security policy."""
+    """Return the SHA-256 hashes of strings in the format of a content security policy."""
     digests = (b64encode(sha256(text.encode("utf-8")).digest()).decode("ascii") for text in texts)
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 

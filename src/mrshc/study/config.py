@@ -91,10 +91,11 @@ class Study:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the code and the config, which identifies unfinished work.
+        """Hash of the code and of the config entries that affect the results.
 
-        The hash does not depend on the number of draws, so a study with more draws can continue a
-        study with fewer draws.
+        Partial results of an interrupted study are reused only if their hash is the same. The hash
+        does not depend on the number of draws, so a study with more draws can continue a study with
+        fewer draws.
         """
         options = _without_display_entries(self.options)
         content = json.dumps([code_version(), self.kind, options], sort_keys=True)

@@ -78,7 +78,10 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
 
 
 def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
-    """Return a Markdown table of the first design: results and the paper's values by method."""
+    """Return a Markdown table for the first simulation design in `results`.
+
+    The table has one row for each method, with its results and the values in the paper.
+    """
     results, references = _add_missing_columns(results), _add_missing_columns(references)
     results = results[results["design"] == results["design"].iloc[0]]
     shown = references["design"] == results["design"].iloc[0]
@@ -111,7 +114,7 @@ def _add_missing_columns(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown_table(headings: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table; `headings` and `rows` contain the texts of its cells."""
+    """Return a Markdown table; `headings` and `rows` contain the text of its cells."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 

@@ -2,7 +2,7 @@
 
 An error is raised if X contains text, dates, complex numbers or other objects. If possible, the
 message names the position of the first such value. numpy and scikit-learn would convert some of
-these values without a warning, such as text that looks like a number.
+these values, such as text that looks like a number, without a warning.
 """
 
 from __future__ import annotations

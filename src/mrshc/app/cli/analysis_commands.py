@@ -210,7 +210,7 @@ def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:
 
 
 def _format_score(value: Any) -> str:
-    """Return a score as text: floats with three decimals, counts and texts unchanged."""
+    """Return a score as text: floats with three decimals, counts and text unchanged."""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 

@@ -18,17 +18,18 @@ from typing import Annotated, Any, cast, get_args, get_type_hints
 
 @dataclass(frozen=True, slots=True)
 class ChoiceFrom:
-    """Annotation of an option whose valid values are the names in a list of the library.
+    """Type annotation of an option whose valid values are listed in a constant of the library.
 
-    The list is imported only for the command that is called, so that the help of other commands is
-    shown without delay.
+    The constant is imported only for the command that is called, so that the help of other commands
+    is shown without delay.
 
     Attributes
     ----------
     module : str
-        Module that defines the list.
+        Module that defines the constant.
     name : str
-        Name of the list in the module: a sequence of strings, or a mapping with strings as keys.
+        Name of the constant in the module: a sequence of strings, or a mapping with strings as
+        keys.
     """
 
     module: str

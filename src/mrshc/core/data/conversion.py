@@ -1,4 +1,4 @@
-"""Conversion of the argument X that a user passes to an estimator into a `DataMatrix`.
+"""Conversion into a `DataMatrix` of the argument X that a user passes to an estimator.
 
 This module never imports the optional packages that define array types, such as h5py: X can be of
 such a type only if its package has already been imported.

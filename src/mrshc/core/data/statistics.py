@@ -156,7 +156,7 @@ def _device_column_summary(block: Any, missing: Any, xp: Any) -> ColumnSummary:
 
 
 def column_variances(X: NDArray[Any]) -> Float:
-    """Return the variance of each column of an array of shape (n, p), an array of shape (p,).
+    """Return the variances of the columns of an (n, p) array, as an array of shape (p,).
 
     Missing values (NaN) are ignored. The divisor is the number of non-missing values minus one. The
     variance of a constant column, or of a column with only one non-missing value, is exactly zero.

@@ -1,11 +1,12 @@
-"""Exclusion of columns that cannot exceed the soft threshold in the next iterations.
+"""Exclusion of columns whose slopes cannot exceed the soft threshold in the next iterations.
 
 The slope of a column is its inner product with the scores u. If u changes by a vector of norm d,
-the slope changes by at most d times the norm of the column. A screen is a copy of the columns whose
-absolute slope can exceed the soft threshold for some u within a given distance, the radius, of a
-reference vector, the anchor. As long as u stays within the radius, an iteration reads only the
-columns of the screen. Otherwise, the iteration computes the slopes of all columns. Results are
-identical, to the last digit, to those without screening.
+the slope changes by at most d times the norm of the column. A screen is defined by a reference
+vector, called the anchor, and a distance, called the radius. It contains copies of all columns
+whose absolute slope can exceed the soft threshold for some u within the radius of the anchor. As
+long as u stays within the radius of the anchor, an iteration reads only the columns of the screen.
+Otherwise, the iteration computes the slopes of all columns. Results are identical, to the last
+digit, to those without screening.
 """
 
 from __future__ import annotations
@@ -149,14 +150,16 @@ def screen_from_slopes(
 ) -> Screen:
     """Return a screen around u, made from the slopes of all columns at u.
 
-    The screen is empty if it would contain too many columns to save time.
+    If a screen would contain so many columns that it would not save time, an empty screen is
+    returned.
 
     Parameters
     ----------
     residual : Residual
         The residual whose columns are screened.
     norms : ColumnNorms
-        Norms of the columns of the centred data and of their corrections.
+        Norms of the columns of the centred data, and of the corrections that are added to them
+        where values are missing.
     slopes : Slopes
         Inner products of all columns of the residual with u, and the soft threshold.
     u : array of shape (n,)
@@ -224,15 +227,16 @@ def screen_from_trace(
     """Return a screen that is valid at u, made from the bounds of a previous run.
 
     The anchor of the screen is the vector u of the trace in iteration t. The radius is the distance
-    between the anchor and the current u. The screen is empty if it would contain too many columns
-    to save time.
+    between the anchor and the current u. If a screen would contain so many columns that it would
+    not save time, an empty screen is returned.
 
     Parameters
     ----------
     residual : Residual
         The residual whose columns are screened.
     norms : ColumnNorms
-        Norms of the columns of the centred data and of their corrections.
+        Norms of the columns of the centred data, and of the corrections that are added to them
+        where values are missing.
     trace : Trace
         Upper bounds of the slopes in the previous run of the alternating algorithm.
     t : int

@@ -138,7 +138,7 @@ def _complete_by_components(X: Float) -> CompletedSamples:
 def _score_variances(
     observed: Mask, loadings: Float, *, component_variances: Float, noise: float
 ) -> Float:
-    """Return the variance of each value, (n, q), due to the uncertain scores of its sample.
+    """Return the (n, q) array of the variances of values due to the uncertainty of the scores.
 
     The posterior covariance of the scores of a sample is (V'V / s + D^-1)^-1. Here, V contains the
     loadings of the columns in which the sample has non-missing values, s is the variance of the

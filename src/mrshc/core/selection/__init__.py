@@ -2,7 +2,7 @@
 
 Each selection rule is a class in its own module, and is registered below. The other parts of the
 package (estimators, checkpoints, plots, reports and the command line) obtain the name, the scores
-and the texts of a rule from its class, so a new rule requires no changes elsewhere.
+and the text of a rule from its class, so a new rule requires no changes elsewhere.
 """
 
 from __future__ import annotations

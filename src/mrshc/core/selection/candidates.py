@@ -18,7 +18,7 @@ from mrshc.core.trees.silhouette import average_silhouette
 from mrshc.core.trees.tree import agglomerate
 
 # The table of candidates. It maps the name of each column to an array with one value for each
-# candidate, that is, for each pair of a number of features q and a rank.
+# candidate, that is, for each pair (q, r) of a number of features and a rank.
 CandidateTable = Mapping[str, NDArray[Any]]
 
 
@@ -64,7 +64,7 @@ class Candidate:
         Whether the rule excludes the candidate from the comparison, for example because it has too
         few clusters.
     best_rank : bool
-        Whether the rule chose this rank among all candidates with the same q.
+        Whether the rank is the one that the rule chose for this q.
     removed : bool
         Whether Algorithm 3 or 4 removed the candidate as a local minimum.
     chosen : bool

@@ -1,10 +1,11 @@
 """The evidence rule: choose a tree by the variation that it explains in features not selected.
 
 True clusters of the samples usually differ in many features, including features that were not
-selected. Clusters that result only from the selection of features explain no variation in the
-other features. The rule therefore computes the sum of squares between clusters in the features that
-were not selected. The sum is compared with its distribution over random permutations of the
-samples. The mean and variance of this distribution have a closed form.
+selected. Clusters that are merely an artefact of feature selection explain no more variation in the
+other features than expected by chance, provided that these are independent of the selected
+features. The rule therefore computes the sum of squares between clusters in the features that were
+not selected. This sum is compared with its distribution over random permutations of the samples.
+The mean and variance of this distribution have a closed form.
 """
 
 from __future__ import annotations
@@ -170,10 +171,11 @@ class EvidenceRule(SelectionRule):
     def candidate(
         self, target: int, features: FeatureSet, evaluation: Evaluation, n_clusters: int | None
     ) -> Candidate:
-        """Return the candidate of a feature set.
+        """Return the candidate for a target number of features.
 
-        The candidate has `n_clusters` clusters. If `n_clusters` is None, the cut with the largest
-        evidence is used, or a single cluster if no cut has an evidence of at least 4.
+        It is made from the feature set and from the evaluation of its tree. The candidate has
+        `n_clusters` clusters. If `n_clusters` is None, the cut with the largest evidence is used,
+        or a single cluster if no cut has an evidence of at least 4.
         """
         # The first score is that of the cut into two clusters.
         scores = evaluation.scores["evidence"]

@@ -1,4 +1,4 @@
-"""Explanation of the choice of a search: texts, and curves of the scores that were compared."""
+"""Explanation of the choice of a search: text, and curves of the scores that were compared."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Curve:
 
     See Also
     --------
-    SearchStory : All curves of a search, with explanatory texts.
+    SearchStory : All curves of a search, with explanatory text.
     mrshc.plotting.search_curves : Plot the curves of a search.
     """
 
@@ -61,7 +61,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchStory:
-    """Explanation of the choice of a search: texts and curves.
+    """Explanation of the choice of a search: text and curves.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """The base class of selection rules, which evaluate candidates, choose one, and explain the choice.
 
-A candidate is a pair of a number of features q and a rank (number of sparse components).
+A candidate is a pair (q, r) of a number of features and a rank (number of sparse components).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class SelectionRule(ABC):
         Parameters
         ----------
         grid : sequence of (int, int)
-            All pairs of a number of features q and a rank.
+            All pairs (q, rank).
         ranks : sequence of int
             Ranks of the grid, in increasing order.
 
@@ -203,7 +203,9 @@ class SelectionRule(ABC):
     def candidate(
         self, target: int, features: FeatureSet, evaluation: Evaluation, n_clusters: int | None
     ) -> Candidate:
-        """Return the candidate of a feature set.
+        """Return the candidate for a target number of features.
+
+        It is made from the feature set and from the evaluation of its tree.
 
         Parameters
         ----------
@@ -228,7 +230,7 @@ class SelectionRule(ABC):
 
     @abstractmethod
     def explain(self, table: CandidateTable) -> SearchStory:
-        """Return an explanation of the choice: texts, and curves of the scores that were compared.
+        """Return an explanation of the choice: text, and curves of the scores that were compared.
 
         The table of candidates contains the decision in the columns `best_rank`, `removed` and
         `chosen`.

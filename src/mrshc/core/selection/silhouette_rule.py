@@ -1,7 +1,7 @@
 """The selection rule of Zhang and Zamar (2014): compare candidates by their average silhouette.
 
-A candidate is a pair of a number of features q and a rank. Algorithm 3 of the paper chooses the
-rank for each q, and Algorithm 4 chooses q.
+A candidate is a pair (q, r) of a number of features and a rank. Algorithm 3 of the paper chooses
+the rank for each q, and Algorithm 4 chooses q.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _FALLBACK_TEXT = (
 class SilhouetteRule(SelectionRule):
     """Selection rule that chooses a candidate by the average silhouette, as in the paper [1]_.
 
-    A candidate is a pair of a number of features q and a rank, with a feature set and a tree of the
-    samples. Every tree is pruned to at most K clusters with the gap statistic, where K is the
-    reference number of clusters. Candidates with fewer than K clusters are screened out. Among the
-    other candidates, Algorithm 3 of the paper chooses the rank for each q, and Algorithm 4 chooses
-    q.
+    A candidate is a pair (q, r) of a number of features and a rank, with a feature set and a tree
+    of the samples. Every tree is pruned to at most K clusters with the gap statistic, where K is
+    the reference number of clusters. Candidates whose trees have fewer than K clusters are screened
+    out. Among the other candidates, Algorithm 3 of the paper chooses the rank for each q, and
+    Algorithm 4 chooses q.
 
     Notes
     -----
@@ -63,10 +63,11 @@ class SilhouetteRule(SelectionRule):
     Otherwise the last local minimum is removed from :math:`S`, and the procedure is repeated. An
     end point counts as a local minimum if its neighbour is not smaller.
 
-    If the user does not give K, the trees of the three lowest ranks are pruned without a limit.
-    Then K is the largest number of clusters that is found for at least two values of q, but not
-    less than two. If there is only one q, it is the largest number found. The paper defines K for a
-    single q; here, the same K is needed for all q, so that their candidates can be compared.
+    If the user does not give K, the trees of the three lowest ranks are pruned without a limit. For
+    each q, the largest number of clusters among these trees is recorded. K is the second largest of
+    these numbers (the only one if there is a single q), but never less than two. The paper defines
+    K for a single q; here, the same K is needed for all q, so that their candidates can be
+    compared.
 
     If no candidate has K clusters, the candidates with the largest number of clusters are compared,
     and the one with the largest silhouette is chosen.
@@ -126,9 +127,10 @@ class SilhouetteRule(SelectionRule):
     def candidate(
         self, target: int, features: FeatureSet, evaluation: Evaluation, n_clusters: int | None
     ) -> Candidate:
-        """Return the candidate of a feature set.
+        """Return the candidate for a target number of features.
 
-        The candidate is marked as screened out if it has fewer than `n_clusters` clusters.
+        It is made from the feature set and from the evaluation of its tree. The candidate is marked
+        as screened out if its tree has fewer than `n_clusters` clusters.
         """
         assert n_clusters is not None  # K is given by the user or derived from some of the trees
         # The trees from which K was derived have been pruned without a limit and may have more than
@@ -333,8 +335,8 @@ def _last_local_minimum(rises: np.ndarray[tuple[int], np.dtype[np.float64]]) -> 
 def reference_number_of_clusters(leaf_counts: Sequence[int]) -> int:
     """Return the default reference number of clusters K, which is at least two.
 
-    The same K is used for all numbers of features q. It is the largest number of leaves that is
-    reached for at least two values of q, or for the only value if there is one.
+    The same K is used for all numbers of features q. It is the second largest of the given numbers,
+    or the only number if there is a single q.
 
     Parameters
     ----------

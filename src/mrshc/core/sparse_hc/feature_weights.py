@@ -1,9 +1,10 @@
 """Sparse hierarchical clustering of Witten and Tibshirani (2010), and its permutation gap.
 
-Let D be the matrix of the distance of each pair of samples (rows) in each feature (columns); see
-the module `pair_distances`. The method maximises u'Dw subject to |u|_2 <= 1, |w|_2 <= 1,
-|w|_1 <= bound and w >= 0. The vector w contains the weights of the features. The vector u has one
-entry for each pair of samples and is used as the dissimilarity for hierarchical clustering.
+Let D be the matrix with one row for each pair of samples and one column for each feature, whose
+entries are the distances between the two samples in that feature; see the module `pair_distances`.
+The method maximises u'Dw subject to |u|_2 <= 1, |w|_2 <= 1, |w|_1 <= bound and w >= 0. The vector w
+contains the weights of the features. The vector u has one entry for each pair of samples and is
+used as the dissimilarity for hierarchical clustering.
 
 References
 ----------
@@ -49,8 +50,8 @@ class SparseWeights:
         Weights of these features. They are positive, and the L2 norm of the vector is one, or less
         if several features are exactly tied.
     criterion : float
-        Value of the criterion u'Dw, where D contains the distance of each pair of samples in each
-        feature, and each pair is counted once.
+        Value of the criterion u'Dw, where D contains the distances between all pairs of samples in
+        each feature, and each pair is counted once.
     l1_bound : float
         Upper bound on the L1 norm of the weights.
     n_iter : int
@@ -70,8 +71,8 @@ class SparseWeights:
 class WeightPath:
     """Feature weights of sparse hierarchical clustering for one data set and any L1 bound.
 
-    The weights w and the dissimilarity u maximise u'Dw, where D contains the distance of each pair
-    of samples in each feature. The weights for an L1 bound are computed once and stored. The
+    The weights w and the dissimilarity u maximise u'Dw, where D contains the distances between all
+    pairs of samples in each feature. The weights for an L1 bound are computed once and stored. The
     dissimilarity is not stored; it is computed from the weights whenever it is needed.
 
     Parameters
@@ -241,9 +242,10 @@ def permutation_gap(
 ) -> PermutationGap:
     """Return the permutation gap of sparse hierarchical clustering for several L1 bounds.
 
-    The matrix D contains the distance of each pair of samples (rows) in each feature (columns). In
-    each permutation, the entries of every column of D are permuted independently of the other
-    columns, and feature weights are computed for all L1 bounds.
+    The matrix D has one row for each pair of samples and one column for each feature, and contains
+    the distances between the two samples in that feature. In each permutation, the entries of every
+    column of D are permuted independently of the other columns, and feature weights are computed
+    for all L1 bounds.
 
     Parameters
     ----------
@@ -309,10 +311,10 @@ def permuted_criteria(
 ) -> Float:
     """Return the criterion u'Dw for each L1 bound, on one permutation of the matrix D.
 
-    The matrix D contains the distance of each pair of samples (rows) in each feature (columns).
-    The entries of each column are permuted independently of the other columns. All L1 bounds are
-    processed in the same iterations, so the permuted distances are read once in each step rather
-    than once for each bound.
+    The matrix D has one row for each pair of samples and one column for each feature, and contains
+    the distances between the two samples in that feature. The entries of each column are permuted
+    independently of the other columns. All L1 bounds are processed in the same iterations, so the
+    permuted distances are read once in each step rather than once for each bound.
 
     Parameters
     ----------
@@ -323,7 +325,7 @@ def permuted_criteria(
     entropy : int
         Seed of the random permutations.
     permutation : int
-        Number of the permutation, counted from zero.
+        Index of the permutation, starting at zero.
     max_iter : int
         Largest number of iterations of the alternating algorithm.
     tol : float
@@ -366,7 +368,8 @@ def permuted_criteria(
 class _PermutedPairs:
     """The matrix D after an independent random permutation of the entries of each column.
 
-    D contains the distance of each pair of samples (rows) in each feature (columns).
+    D has one row for each pair of samples and one column for each feature, and contains the
+    distances between the two samples in that feature.
 
     Parameters
     ----------
@@ -375,7 +378,7 @@ class _PermutedPairs:
     entropy : int
         Seed of the random permutations.
     permutation : int
-        Number of the permutation, counted from zero.
+        Index of the permutation, starting at zero.
     """
 
     def __init__(self, pairs: PairDistances, entropy: int, permutation: int) -> None:

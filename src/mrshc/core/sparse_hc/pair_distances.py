@@ -32,7 +32,7 @@ _MAX_FRACTION_READ_SINGLY = 1 / 8
 
 
 class PairDistances:
-    """Products with the matrix D of the distance of each pair of samples in each feature.
+    """Products with the matrix D of the distances between all pairs of samples in each feature.
 
     D has a row for each pair of samples and a column for each feature. If a value is missing (NaN),
     the distances of its sample to all other samples in its feature are zero. To compensate, the

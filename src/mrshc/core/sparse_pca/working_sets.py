@@ -3,8 +3,9 @@
 Most loadings of a sparse component are zero, so the component can be computed from a subset of the
 columns. A column x can have a non-zero loading only if |x'u| exceeds a soft threshold, where u is
 the score vector. The first working set of a component consists of the columns with the largest
-|x'u|, where u is the singular vector from which the computation starts. Later working sets are
-those that were sufficient at neighbouring L1 bounds.
+|x'u|, where u is the singular vector from which the computation starts. At further L1 bounds, the
+computation starts from the working sets with which the component was certified at the neighbouring
+bounds.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class WorkingSets:
     ----------
     largest : ndarray of shape (n_components, m)
         For each component, the indices of the m columns with the largest absolute inner products
-        with the left singular vector of the component. Columns are in decreasing order of these
-        products.
+        with the left singular vector from which the component is started. Columns are in decreasing
+        order of these products.
     """
 
     def __init__(self, largest: Index) -> None:
@@ -68,8 +69,8 @@ class WorkingSets:
 
         The result is the union of the working sets that are stored for the neighbouring L1 bounds
         and the columns with a non-zero loading on a component in `earlier`. If no working set is
-        stored for this component, the columns with the largest inner products with its left
-        singular vector are used instead.
+        stored for this component, the stored sets are replaced by the columns with the largest
+        absolute inner products with the left singular vector from which the component is started.
         """
         position = len(earlier)
         with self._lock:

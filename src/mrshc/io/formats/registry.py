@@ -1,8 +1,8 @@
-"""Registry of table formats: the definition of a format, and the recognition of inputs.
+"""Registry of table formats: the class that defines a format, and detection of input formats.
 
 To add a format, define a `TableFormat` in a new module of this package, and register it in
-`__init__.py`. The registry is used to read tables, and to list the formats in the help of the
-command line and in messages.
+`__init__.py`. The registry is used to read tables, and to list the formats in the command-line help
+and in messages.
 """
 
 from __future__ import annotations

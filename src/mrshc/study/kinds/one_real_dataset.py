@@ -198,7 +198,7 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
 
 
 def _format_row(row: Row) -> list[str]:
-    """Return number of features, rank, errors, cut and classification error rate as texts."""
+    """Return the number of features, rank, errors, cut and classification error rate as text."""
     errors = int(row["errors"])
     return [
         str(int(row["n_features"])),

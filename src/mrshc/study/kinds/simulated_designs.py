@@ -122,5 +122,5 @@ def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str
 
 
 def render_brief(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
-    """Return a Markdown table of the first design."""
+    """Return a Markdown table for the first simulation design in `results`."""
     return brief_table(results, references, columns=study.option("columns"))
