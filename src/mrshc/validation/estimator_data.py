@@ -18,7 +18,7 @@ from mrshc.utils.sample_alignment import are_same_names, is_default_index, is_pe
 from mrshc.validation.tables import (
     check_numeric_table,
     explain_conversion_errors,
-    feature_name,
+    quoted_feature_name,
     warn_of_rounding,
 )
 
@@ -124,7 +124,7 @@ def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
     for counts, kind in ((summary.counts, "feature"), (summary.row_counts, "sample")):
         if not counts.all():
             position = int(counts.argmin())
-            name = feature_name(X, position) if kind == "feature" else str(position)
+            name = quoted_feature_name(X, position) if kind == "feature" else str(position)
             raise _unobserved_error(kind, name)
     # The position of an infinite value is reported only for data in memory, because other data
     # would have to be read a second time.

@@ -301,7 +301,7 @@ def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
     return None
 
 
-def feature_name(X: Any, j: int) -> str:
+def quoted_feature_name(X: Any, j: int) -> str:
     """Return the quoted name of feature j, for a message; if X has no names, its position."""
     names = getattr(X, "columns", None)
     return str(j) if names is None else repr(str(names[j]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrshc.core.data.centred_array import centre_array
-from mrshc.core.selection.evidence_rule import permutation_scores
+from mrshc.core.selection.evidence_rule import permutation_z_scores
 from storage_backends import matrix_at
 
 
@@ -22,7 +22,7 @@ def enumerated_score(X, labels):
 
 
 def scores_of(X, *partitions):
-    return permutation_scores([np.asarray(p) for p in partitions], X @ X.T)
+    return permutation_z_scores([np.asarray(p) for p in partitions], X @ X.T)
 
 
 @pytest.mark.parametrize("n", [4, 5, 6, 7])
@@ -107,9 +107,11 @@ def test_gram_without_columns_is_that_of_the_others(implementation, center):
 def test_scores_do_not_overflow(scale):
     X = np.random.default_rng(8).normal(size=(20, 10))
     labels = np.arange(20) % 3
-    expected = permutation_scores([labels], X @ X.T)
+    expected = permutation_z_scores([labels], X @ X.T)
     scaled = X * scale
-    np.testing.assert_allclose(permutation_scores([labels], scaled @ scaled.T), expected, rtol=1e-9)
+    np.testing.assert_allclose(
+        permutation_z_scores([labels], scaled @ scaled.T), expected, rtol=1e-9
+    )
 
 
 def test_gram_without_columns_of_huge_variance_is_accurate(implementation):

@@ -353,10 +353,10 @@ def score_cuts(X: Float, *, held_out_gram: Float, settings: GapSettings, k: int)
     evaluation = evaluate_cuts(X, settings=settings, k=k)
     cuts = evaluation.pruned
     partitions = [cuts.labels(k) for k in range(2, cuts.n_leaves + 1)]
-    return replace(evaluation, scores={"evidence": permutation_scores(partitions, held_out_gram)})
+    return replace(evaluation, scores={"evidence": permutation_z_scores(partitions, held_out_gram)})
 
 
-def permutation_scores(partitions: Sequence[Labels], gram: Float) -> Float:
+def permutation_z_scores(partitions: Sequence[Labels], gram: Float) -> Float:
     """Return the standardised sum of squares between clusters for each partition.
 
     Parameters

@@ -104,7 +104,9 @@ class WeightPath:
         tol: float,
     ) -> None:
         self._pairs = pairs
-        self._orthogonal_to = None if orthogonal_to is None else _normalise(orthogonal_to)
+        self._orthogonal_to = (
+            None if orthogonal_to is None else _scale_pairs_to_unit_norm(orthogonal_to)
+        )
         self._max_iter = max_iter
         self._tol = tol
         self._solved: dict[float, SparseWeights] = {}
@@ -195,7 +197,7 @@ def _pair_norm(u: Float) -> float:
     return float(np.linalg.norm(u) / np.sqrt(2))
 
 
-def _normalise(u: Float) -> Float:
+def _scale_pairs_to_unit_norm(u: Float) -> Float:
     """Return a symmetric matrix, scaled such that the entries above the diagonal have unit norm.
 
     The diagonal of the matrix must be zero.
