@@ -271,4 +271,4 @@ def _first_true_cell(mask: NDArray[np.bool_], X: Any) -> str:
     X is the data as passed by the user, from which feature names are taken.
     """
     i, j = np.unravel_index(int(mask.argmax()), mask.shape)
-    return f"sample {i}, feature {feature_name(X, int(j))}"
+    return f"sample {i}, feature {quoted_feature_name(X, int(j))}"

@@ -281,7 +281,7 @@ def _text_error(X: Any) -> ValueError | None:
         if isinstance(value, str | bytes):
             return ValueError(
                 f"X must be numeric, but holds the text {value!r} in sample {i}, feature "
-                f"{feature_name(X, j)}. Drop or encode the text columns."
+                f"{quoted_feature_name(X, j)}. Drop or encode the text columns."
             )
     return None
 
@@ -296,7 +296,7 @@ def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
         if value is not None and not is_number:  # None is a missing value in object columns
             return NotNumericError(
                 f"X must be numeric, but holds a {type(value).__name__} in sample {i}, feature "
-                f"{feature_name(X, j)}{reason}. Drop or encode such columns."
+                f"{quoted_feature_name(X, j)}{reason}. Drop or encode such columns."
             )
     return None
 
