@@ -186,8 +186,8 @@ def reword(text: str | BaseException, naming: ParameterNaming) -> str:
     --------
     >>> from mrshc.errors import invalid_parameter_error, reword
     >>> error = invalid_parameter_error("rank", 0, allowed="be at least 1")
-    >>> reword(error, lambda parameter: f"--{parameter.name}")
-    '--rank must be at least 1, got 0.'
+    >>> reword(error, lambda parameter: parameter.name.upper())
+    'RANK must be at least 1, got 0.'
     """
     if isinstance(text, BaseException):
         message = text.args[0] if len(text.args) == 1 else None
