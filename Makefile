@@ -37,7 +37,7 @@ test: $(INSTALLED)
 quick: $(INSTALLED)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'not slow and not documentation' -q
 
-# Small faults in core/, and whether the tests notice them: see docs/mutation.md. Takes an hour.
+# Small faults in core/, and whether the tests of the same folder notice them. Takes long.
 mutation: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 	  --editable '.[mutation]'

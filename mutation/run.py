@@ -1,8 +1,8 @@
 """Mutation testing of `core/`: the share of small faults that the tests of their folder notice.
 
 Run: make mutation, or python mutation/run.py [--n 300] [--seed 0] [FOLDER ...]. Writes
-mutation/results.csv and lists the mutants that no test noticed; docs/mutation.md says of each why
-that does not matter. Works in copies of the project, so that the source is never changed.
+mutation/results.csv and lists the mutants that no test noticed. Works in copies of the project, so
+the source is never changed.
 """
 
 import argparse

@@ -450,13 +450,13 @@ def _label_marks(
     size = figure_parts.SMALL_FONT
     # Each label has one point of padding on each side.
     sizes = [(len(m.label) * size * CHARACTER_WIDTH + 2, size + 2) for m in marks]
-    places = free_places(anchors, sizes, width=points[0], marker=_MARK_SIZE / 2 + 1)
-    for mark, tip, anchor, place in zip(marks, tips, anchors, places, strict=True):
-        if place is not None:
+    positions = free_places(anchors, sizes, width=points[0], marker=_MARK_SIZE / 2 + 1)
+    for mark, tip, anchor, position in zip(marks, tips, anchors, positions, strict=True):
+        if position is not None:
             ax.annotate(
                 mark.label,
                 tip,
-                xytext=(place[0] - anchor[0] + 1, place[1] - anchor[1] + 1),
+                xytext=(position[0] - anchor[0] + 1, position[1] - anchor[1] + 1),
                 textcoords="offset points",
                 fontsize=size,
                 annotation_clip=False,
