@@ -68,7 +68,7 @@ def run_in_parallel(
 
 
 def effective_n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads to use for `n_jobs`, which is at most one thread per core.
+    """Return the number of threads for `n_jobs` workers, limited to one thread per core.
 
     If `n_jobs` is None, the number that is configured in joblib is used, which is 1 by default.
     """

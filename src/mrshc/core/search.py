@@ -42,7 +42,7 @@ from mrshc.core.sparse_pca.solvers import AlternationLimits
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 
-# Maps a name to each feature set and each evaluation that has been computed, so that an interrupted
+# Maps names to the feature sets and evaluations that have been computed, so that an interrupted
 # search can be resumed.
 StepMemory = MutableMapping[str, "FeatureSet | Evaluation"]
 
@@ -352,7 +352,7 @@ def _choose_candidate(
         )
         for i, candidate in enumerate(candidates)
     ]
-    # K is at least two, so a result with a single cluster is reported as fewer clusters than K.
+    # K is at least two, so a single cluster is always reported as fewer than K clusters.
     return marked, n_clusters or max(2, marked[decision.chosen].n_leaves)
 
 

@@ -88,9 +88,9 @@ class ArrayMatrix(DataMatrix):
         return self._summary
 
     def variances(self) -> Float:
-        """Return the variances of the non-missing values of the p columns, of shape (p,).
+        """Return the variances of the p columns, as an array of shape (p,).
 
-        The variance of a constant column is exactly zero.
+        Missing values are ignored. The variance of a constant column is exactly zero.
         """
         return column_variances(self._array)
 
@@ -102,7 +102,10 @@ class ArrayMatrix(DataMatrix):
         return self if rows.size == self.shape[0] else ArrayMatrix(self._array[rows])
 
     def fingerprint(self) -> str:
-        """Return a hash of dtype, shape and values, which does not depend on the memory layout."""
+        """Return a hash of dtype, shape and values.
+
+        The hash does not depend on the memory layout.
+        """
         digest = sha256(f"{self.dtype.str} {self.shape}".encode())
         for start in range(0, self.shape[0], _HASHED_ROWS):
             digest.update(np.ascontiguousarray(self._array[start : start + _HASHED_ROWS]).data)

@@ -43,7 +43,7 @@ class CentredArray(CentredMatrix):
         Array whose non-zero entries are at the positions of the missing values; None if no value is
         missing.
     fill : float
-        Value of the missing values in the centred matrix.
+        Value that replaces missing values in the centred matrix.
     n_observed : int
         Number of non-missing values in the whole data set, even if `values` contains only some
         columns of the data set.
@@ -93,15 +93,15 @@ class CentredArray(CentredMatrix):
     def kernel_arguments(self) -> tuple[NDArray[Any], bool, Float]:
         """The first three arguments of the compiled functions for matrix products.
 
-        The first argument is the data before centring, or their transpose, whichever is
+        The first argument is the array of the data before centring, or its transpose, whichever is
         C-contiguous. The second argument is True if the first is the transpose. The third argument
         contains the column offsets.
         """
         by_columns = not self.values.flags.c_contiguous
         values = self.values.T if by_columns else self.values.view()
-        # numba compiles separate versions of a function for writeable and for read-only arrays. All
-        # arrays are passed as read-only, so that only the read-only version is needed, even if the
-        # user passes a read-only array.
+        # numba compiles separate versions of a function for writeable and for read-only arrays. The
+        # array of the user may be read-only. All arrays are therefore passed as read-only, so that
+        # only one version has to be compiled.
         values.flags.writeable = False
         return values, by_columns, self.offsets
 

@@ -138,8 +138,8 @@ class CentredBlocks(CentredMatrix):
             return
         selected = np.zeros(self.shape[1], dtype=bool)
         selected[indices] = True
-        # A pass yields the selected columns in increasing order of their indices. In this order of
-        # the columns, `order` contains their positions in `indices`.
+        # A pass yields the selected columns in increasing order of their indices. `order` contains
+        # the positions of these columns in `indices`, in the same order.
         order = np.argsort(indices, kind="stable")
         n_done = 0
         map_block = partial(_map_selected_columns, selected=selected, function=function)

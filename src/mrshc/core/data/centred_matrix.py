@@ -44,7 +44,7 @@ class CentredMatrix(ABC):
         When sparse components are checked against all columns. "not needed" means never, because
         components are computed on all columns. Otherwise, components are computed on a subset of
         the columns. "deferred" means that many components are checked together in one pass, and
-        "immediate" that each component is checked as soon as it is computed.
+        "immediate" means that each component is checked as soon as it is computed.
     """
 
     shape: tuple[int, int]

@@ -45,8 +45,8 @@ _is_file_group = _make_type_test("h5py.Group", "zarr.Group")
 
 
 def _is_anndata(X: Any) -> bool:
-    # Of the supported types, only AnnData has this attribute. The test does not need to import
-    # anndata.
+    # Of the supported types, only AnnData has this attribute. The test does not require anndata to
+    # be imported.
     return hasattr(X, "isbacked")
 
 

@@ -144,7 +144,7 @@ class DaskMatrix(DataMatrix):
             yield from results
 
     def _compute_call(self, j: int, call: Any) -> Any:
-        """Return the result of a delayed call for chunk j; raise UnreadableError if it fails."""
+        """Return the result of a call for chunk j; raise UnreadableError if the call fails."""
         start, stop = self._chunk_bounds[j], self._chunk_bounds[j + 1]
         with translate_read_errors(_NAME, start=start, stop=stop, advice=_ADVICE):
             return call.compute()

@@ -64,7 +64,7 @@ class DataMatrix(ABC):
         When sparse components are checked against all columns. "not needed" means never, because
         components are computed on all columns. Otherwise, components are computed on a subset of
         the columns. "deferred" means that many components are checked together in one pass, and
-        "immediate" that each component is checked as soon as it is computed.
+        "immediate" means that each component is checked as soon as it is computed.
     nbytes : int
         Size of the matrix in bytes if it is stored as a dense array in memory.
     chunk_widths : tuple of int or None
@@ -127,7 +127,10 @@ class DataMatrix(ABC):
         return self._summary
 
     def variances(self) -> Float:
-        """Return the variances of the non-missing values of the p columns, of shape (p,)."""
+        """Return the variances of the p columns, as an array of shape (p,).
+
+        Missing values are ignored.
+        """
         return np.concatenate(list(self.map_blocks(_block_variances)))
 
     def select_samples(self, rows: Index) -> DataMatrix:

@@ -1,9 +1,10 @@
 """Marker features, which differ between a cluster and the other samples, or between two branches.
 
-A contrast consists of the two groups of samples that are compared. A feature from which a tree was
-built tends to differ between the clusters of this tree, even if the feature is noise. Such a
-feature is therefore tested with another tree, which is built without the feature. In the test, each
-group is replaced by the most similar branch of the other tree.
+A contrast consists of the two groups of samples that are compared. A feature that was used to build
+a tree tends to differ between the clusters of this tree, even if the feature is noise. Such a
+feature is therefore tested with another tree, which is built without the feature. In this test, the
+groups are replaced by the most similar branches of the other tree, or by the most similar branch
+and its complement.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class MarkerStatistics:
         Mean of the first group minus mean of the second group, divided by the pooled standard
         deviation; NaN if a mean is NaN or the pooled standard deviation is zero.
     p_values : ndarray of shape (p,)
-        P-values of the rank test for a difference between the groups. Features from which the tree
-        was built are tested with groups of another tree; see `marker_statistics`.
+        P-values of the rank test for a difference between the groups. Features that were used to
+        build the tree are tested with groups of another tree; see `marker_statistics`.
     q_values : ndarray of shape (p,)
         The p-values after adjustment by the procedure of Benjamini and Hochberg.
     """
@@ -73,19 +74,19 @@ def marker_statistics(
 ) -> list[MarkerStatistics]:
     """Return the statistics of all features for each contrast between two groups of samples.
 
-    The groups are branches of a tree, or a branch and all other samples. A feature from which the
-    tree was not built is tested for a difference between the two groups of the contrast. The
-    features from which the tree was built are divided into at most ten folds. The features of a
-    fold are tested with another tree, which is built from the other folds. In this test, the
-    branches of the other tree that are most similar to the groups replace the groups. Means and
-    effect sizes always refer to the groups of the contrast.
+    The groups are branches of a tree, or a branch and all other samples. A feature that was not
+    used to build the tree is tested for a difference between the two groups. The features that were
+    used to build the tree are divided into at most ten folds. The features of a fold are tested
+    with another tree, which is built from the other folds. In this test, the groups are replaced by
+    the most similar branches of the other tree, or by the most similar branch and its complement.
+    Means and effect sizes always refer to the groups of the contrast.
 
     Parameters
     ----------
     matrix : CentredMatrix
         The data, with n samples and p features.
     features : ndarray of shape (q,)
-        Indices of the q features from which the tree was built.
+        Indices of the q features that were used to build the tree.
     contrasts : sequence of Contrast
         Pairs of groups of samples to compare.
     linkage, metric : str
@@ -154,8 +155,9 @@ def _matching_partitions(tree: Tree, contrasts: Sequence[Contrast]) -> list[Labe
     """Return, for each contrast, labels of the samples according to the branches of a tree.
 
     A label is 1 in the branch that is most similar to the first group, 0 in the branch that is most
-    similar to the second group, and -1 for other samples. All labels are -1 if these branches are
-    not similar enough to the groups or overlap; the rank test then returns a p-value of 1.
+    similar to the second group, and -1 for other samples. If the groups contain all samples, the
+    label is 0 in the complement of the first branch. All labels are -1 if these branches are not
+    similar enough to the groups or overlap; the rank test then returns a p-value of 1.
     """
     n = tree.n_samples
     partitions = []

@@ -41,8 +41,8 @@ _MAX_ROUNDS = 10
 # converges after fewer iterations.
 _MAX_LLOYD_ITERATIONS = 20
 
-# Rounds end when the old and the new feature set have in common at least this share of the features
-# of the larger set, since such a small change of the set has little effect on its tree.
+# Rounds end when at least this share of the features of the larger of the old and the new feature
+# set is in both sets, since the few other features have little effect on the tree.
 _SETTLED_SHARE = 0.95
 
 

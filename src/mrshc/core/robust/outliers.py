@@ -2,10 +2,11 @@
 
 An outlying value of a feature is replaced by the nearest limit of the usual range of the feature
 (winsorised). If only a few values of a feature are extreme, these values are removed, that is,
-replaced by NaN. A sample is isolated if its distance to its third nearest neighbour is much larger
-than the corresponding distances of its neighbours and of most other samples. A sample is outlying
-if it is isolated or if most of its values are extreme. The samples of a cluster of at least four
-samples are not isolated, even if the cluster is far from the other samples or widely dispersed.
+replaced by NaN. Let d be the distance of a sample to its third nearest neighbour. A sample is
+isolated if its d is much larger than the median of d over all samples, and also much larger than
+the smallest d of its three nearest neighbours. A sample is outlying if it is isolated or if more
+than half of its values are removed. The samples of a cluster of at least four samples are not
+isolated, even if the cluster is far from the other samples or widely dispersed.
 
 Standard deviations are estimated by the median absolute deviation multiplied by 1.4826. Samples
 that are not outlying are called usual samples.
