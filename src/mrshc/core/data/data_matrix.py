@@ -66,7 +66,7 @@ class DataMatrix(ABC):
         the columns. "deferred" means that many components are checked together in one pass, and
         "immediate" means that each component is checked as soon as it is computed.
     nbytes : int
-        Size of the matrix in bytes if it is stored as a dense array in memory.
+        Size in bytes that the matrix needs as a dense array in memory.
     chunk_widths : tuple of int or None
         Numbers of columns of the chunks, in order. The value is None unless another process can
         unpickle the matrix and read chunks with `matrix[:, start:stop]`.
@@ -99,7 +99,7 @@ class DataMatrix(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Size of the matrix in bytes if it is stored as a dense array in memory."""
+        """Size in bytes that the matrix needs as a dense array in memory."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @property
