@@ -1,1 +1,1 @@
-"""Algorithms of multi-rank sparse hierarchical clustering, for arrays and other data matrices."""
+"""Algorithms of sparse hierarchical clustering, for data in memory and for out-of-core data."""

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-# All results are in double precision. Data that may be in single precision are annotated as
-# NDArray[Any] instead.
+# Floating-point results are in double precision. Data that may be in single precision are annotated
+# as NDArray[Any] instead.
 Float = NDArray[np.float64]
 # Indices along an axis. The type is numpy's native index type, so indexing needs no conversion.
 Index = NDArray[np.intp]
-# The cluster of each sample. Some functions exclude samples with a negative label.
+# Cluster labels of the samples. Some functions exclude samples that have a negative label.
 Labels = NDArray[np.intp]
 Mask = NDArray[np.bool_]

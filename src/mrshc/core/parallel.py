@@ -1,4 +1,4 @@
-"""Parallel execution of independent tasks, with one BLAS thread per task and progress reports."""
+"""Parallel execution of independent tasks with one BLAS thread each, and progress reports."""
 
 from __future__ import annotations
 
@@ -30,24 +30,25 @@ def run_in_parallel(
     n_jobs: int | None,
     share_memory: bool = False,
 ) -> Generator[Any, None, None]:
-    """Return a generator of function(**kwargs) for each kwargs in `arguments`, in order.
+    """Return a generator that yields function(**kwargs) for each kwargs in `arguments`, in order.
 
-    The calls (tasks) run in parallel. They run in threads, since compiled code releases the global
-    interpreter lock, unless the caller has configured another joblib backend. BLAS uses one thread
-    in each task. To make sure that no task continues to run after an error in the calling code,
-    close the generator, for example with `contextlib.closing`.
+    The calls (tasks) run in parallel. By default they run in threads, since compiled code releases
+    the global interpreter lock. If the caller has configured another joblib backend, that backend
+    runs the tasks, unless `share_memory` is True. BLAS uses one thread in each task. To make sure
+    that no task continues to run after an error in the calling code, close the generator, for
+    example with `contextlib.closing`.
 
     Parameters
     ----------
     function : callable
         Function that is called once for each task.
     arguments : iterable of dict
-        Keyword arguments of each task.
+        One dict of keyword arguments for each task.
     n_jobs : int or None
-        Number of workers, as in joblib. If None, the number configured in joblib is used, by
-        default 1.
+        Number of workers, as in joblib. If None, the number that is configured in joblib is used,
+        which is 1 by default.
     share_memory : bool, default=False
-        Whether tasks modify objects of this process, and must therefore run in threads.
+        Whether the tasks modify objects of this process. If True, the tasks always run in threads.
     """
     backend, configured = get_active_backend(prefer="threads")
     n_jobs = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
@@ -56,8 +57,8 @@ def run_in_parallel(
     if isinstance(backend, ThreadingBackend):
         return _run_in_threads(function, arguments, n_jobs=n_jobs)
     if share_memory:
-        # The number of threads is limited because the backend may have workers on other machines,
-        # and then more workers than this machine has cores.
+        # A distributed backend may have more workers than this machine has cores, so the number of
+        # threads is limited.
         return _run_in_threads(function, arguments, n_jobs=min(n_jobs, cpu_count()))
     tasks = (delayed(_call_on_one_blas_thread)(function, kwargs) for kwargs in arguments)
     # Some backends, such as multiprocessing, cannot return a generator, only a list of all results.
@@ -67,9 +68,9 @@ def run_in_parallel(
 
 
 def effective_n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads to use for `n_jobs`; at most one thread per core.
+    """Return the number of threads for `n_jobs` workers, limited to one thread per core.
 
-    If `n_jobs` is None, the number configured in joblib is used, by default 1.
+    If `n_jobs` is None, the number that is configured in joblib is used, which is 1 by default.
     """
     backend, configured = get_active_backend(prefer="threads")
     n_workers = backend.effective_n_jobs(configured if n_jobs is None else n_jobs)
@@ -104,11 +105,11 @@ def _call_on_one_blas_thread(function: Callable[..., Any], kwargs: dict[str, Any
 def limit_blas_to_one_thread() -> Iterator[None]:
     """Limit BLAS to one thread within this context.
 
-    The order of summation in BLAS, and therefore the rounding of results, depends on the number of
-    threads.
+    The order of summation in BLAS depends on the number of threads. With a limit of one thread, the
+    rounding of results is reproducible.
 
     The limit applies to the whole process. If several contexts overlap in different threads, the
-    first context sets the limit, and the last context to end restores the original number of
+    first context sets the limit, and the last context that ends restores the original number of
     threads.
     """
     global _n_contexts, _blas_limit
@@ -143,14 +144,14 @@ def _blas_controller() -> ThreadpoolController:
 
 
 class StepCounter:
-    """Counter of finished steps that calls a function after each change.
+    """Counts finished steps, and calls a function whenever the count changes.
 
     Parameters
     ----------
     total : int
         Total number of steps.
     report : callable
-        Called with the number of finished steps and the total number of steps.
+        Function that is called with the number of finished steps and the total number of steps.
     """
 
     def __init__(self, *, total: int, report: ProgressCallback) -> None:

@@ -1,7 +1,9 @@
 """The search for the number of features q and the rank: Cases 1 to 3 of Zhang and Zamar (2014).
 
-For each pair (q, rank), the search selects a feature set and builds a tree of the samples on these
-features. A selection rule then chooses one of the pairs.
+The rank is the number of sparse components from which features are selected. For each pair
+(q, rank), which is called a candidate, the search selects a feature set and builds a tree of the
+samples on these features. A selection rule then chooses one of the candidates. The reference number
+of clusters K is given by the user or determined by the selection rule.
 
 References
 ----------
@@ -40,7 +42,8 @@ from mrshc.core.sparse_pca.solvers import AlternationLimits
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 
-# Maps the name of each finished step to its result, so that an interrupted search can be resumed.
+# Maps names to the feature sets and evaluations that have been computed, so that an interrupted
+# search can be resumed.
 StepMemory = MutableMapping[str, "FeatureSet | Evaluation"]
 
 
@@ -49,7 +52,7 @@ class SearchPlan:
     """Settings of a search: the candidates (q, rank) to try, and how one of them is chosen.
 
     A search with one q and one rank is Case 1 of the paper (Zhang and Zamar 2014). A search with
-    one q and several ranks is Case 2, and a search with several q is Case 3.
+    one q and several ranks is Case 2, and a search with several values of q is Case 3.
 
     Attributes
     ----------
@@ -84,7 +87,8 @@ class SearchPlan:
     entropy: int
     # 20 is the default of the R package PMA, which the paper uses. If the iterations run to
     # convergence, the number of selected features has larger jumps as a function of the L1 bound.
-    # In the simulations of the paper, q is then missed more often, and recall is lower.
+    # On the simulated data of the paper, the target q is then reached less often, and recall is
+    # lower.
     max_iter: int = 20
     # 1e-7 is also the default of the function `sparse_components`.
     tol: float = 1e-7
@@ -100,7 +104,10 @@ class SearchPlan:
 
     @property
     def n_steps(self) -> int:
-        """Number of steps of the search: two for each (q, rank), and one for the refinement."""
+        """Number of steps of the search: two for each pair (q, rank), and one for refinement.
+
+        The step for refinement is counted only if the feature set is refined.
+        """
         return 2 * len(self.grid) + (self.refine is not None)
 
     @property
@@ -118,7 +125,7 @@ class SearchPlan:
     def rule_settings(self, n_clusters: int | None) -> RuleSettings:
         """Return the settings for evaluating feature sets.
 
-        `n_clusters` is the reference number of clusters K; None if K is not yet known.
+        `n_clusters` is the reference number of clusters K, or None if K is not yet known.
         """
         return RuleSettings(gap=self.gap, entropy=self.entropy, n_clusters=n_clusters)
 
@@ -130,19 +137,19 @@ class SearchResult:
     Attributes
     ----------
     candidates : tuple of Candidate
-        All candidates, in increasing order of q, and of rank for the same q.
+        All candidates, sorted by q and, for the same q, by rank.
     n_clusters : int
         Reference number of clusters K.
     components : tuple of Component
-        Sparse components that select the features of the chosen candidate.
+        Sparse components from which the features of the chosen candidate were selected.
     refined : RefinementResult or None
         Result of the refinement; None if the feature set was not refined.
     features : ndarray of shape (n_selected,)
         Indices of the features on which the final tree is built, in increasing order.
     pruned : PrunedTree
-        The final tree and its splits.
+        The final tree, and the nodes that are split to obtain clusters.
     n_leaves : int
-        Number of clusters found. It is less than K if the data do not support K clusters.
+        Number of clusters found, which is less than K if the data do not support K clusters.
     """
 
     candidates: tuple[Candidate, ...]
@@ -160,7 +167,7 @@ class SearchResult:
 
     @property
     def labels(self) -> Labels:
-        """Cluster label of each sample, an array of shape (n_samples,)."""
+        """Cluster labels of the samples, as an array of shape (n_samples,)."""
         return self.pruned.labels(self.n_leaves)
 
 
@@ -185,9 +192,9 @@ def search(
     progress : callable
         Function that is called as ``progress(n_finished, n_steps)`` when steps are finished.
     memory : mutable mapping or None, default=None
-        Maps the names of finished steps to their results. Steps in the mapping are not computed
-        again, and the results of all other steps are added to it. None is the same as an empty
-        mapping.
+        Feature sets and evaluations that were computed before, with their names as keys. They are
+        not computed again. Feature sets and evaluations that this search computes are added to the
+        mapping. None has the same effect as an empty mapping.
 
     Returns
     -------
@@ -212,7 +219,11 @@ def _run_search(
     progress: ProgressCallback,
     memory: StepMemory,
 ) -> SearchResult:
-    """Select the feature sets, choose a candidate, refine its set, and return the result."""
+    """Return the result of a search.
+
+    The parameters are those of `search`. The feature set of the chosen candidate is refined if
+    `plan.refine` is not None.
+    """
     steps = StepCounter(total=plan.n_steps, report=progress)
     path = component_path(
         matrix,
@@ -244,12 +255,14 @@ def _refine_result(
 ) -> SearchResult:
     """Return the result of a search after refinement of its feature set.
 
-    If the refinement supports the clusters, the new tree is built on the features that are
-    associated with them. If it does not, the result has a single cluster. If the set has too few
-    features for a test, features and tree do not change.
+    If enough features are associated with the clusters, a new tree is built on these features and
+    pruned to at least two clusters. If too few features are associated, the result has a single
+    cluster. However, if the feature set already had too few features before the refinement, the
+    features and the tree do not change.
     """
     refined = refine_feature_set(matrix, result.features, settings)
-    # None means that the set has too few features for a test of the clusters.
+    # None means that the feature set was too small before the refinement. In this case, a small
+    # number of associated features is not evidence against the clusters.
     if refined.supported is None:
         return replace(result, refined=refined)
     if not refined.supported:
@@ -260,7 +273,8 @@ def _refine_result(
     ).pruned
     if pruned.n_leaves == 1:
         # The gap statistic prefers a single cluster, but the associated features support at least
-        # two: each feature was tested for association with trees that were built without it.
+        # two clusters: each feature was tested for association with the clusters of a tree that was
+        # built without the feature.
         pruned = replace(cut_tree(pruned.tree, 2), tests=pruned.tests)
     return replace(
         result,
@@ -280,9 +294,10 @@ def _search_feature_sets(
     steps: StepCounter,
     memory: StepMemory,
 ) -> dict[tuple[int, int], FeatureSet]:
-    """Return the feature set of every pair (q, rank).
+    """Return a dict that maps each pair (q, rank) to its feature set.
 
-    Feature sets that are already in `memory` are not computed again.
+    Feature sets that are already in `memory` are not computed again. New feature sets are added to
+    `memory`.
     """
     names = {(q, rank): f"features {q} {rank}" for q, rank in plan.grid}
     # Neighbouring pairs of the grid need the same L1 bounds, and two workers at the same bound
@@ -308,17 +323,17 @@ def _choose_candidate(
 ) -> tuple[list[Candidate], int]:
     """Return all candidates and the reference number of clusters K.
 
-    The candidate that the selection rule chooses has the attribute `chosen` set to True.
+    The attribute `chosen` is True for the candidate that the selection rule chooses.
     """
     rule, n_clusters = plan.rule, plan.n_clusters
 
     def evaluate(subset: FeatureSets, K: int | None) -> dict[tuple[int, int], Evaluation]:
-        """Return the evaluation of each feature set in `subset`; K is None if not yet known."""
+        """Return the evaluation of each feature set in `subset`; K is None if K is not known."""
         settings = plan.rule_settings(K)
         return evaluator.evaluate(subset, lambda features: rule.task(matrix, features, settings))
 
     # While K is unknown, trees are pruned without a limit. The stored evaluations are used again
-    # below, since pruning to K clusters consists of the first K - 1 splits of unlimited pruning.
+    # below, since the first K - 1 splits do not depend on the limit.
     if n_clusters is None and (cells := rule.reference_cells(plan.grid, plan.ranks)):
         evaluated = evaluate({key: sets[key] for key in cells}, None)
         n_clusters = rule.reference_number_of_clusters(evaluated)
@@ -337,7 +352,7 @@ def _choose_candidate(
         )
         for i, candidate in enumerate(candidates)
     ]
-    # K is at least two, so a result with a single cluster is reported as having fewer than K.
+    # K is at least two, so a single cluster is always reported as fewer than K clusters.
     return marked, n_clusters or max(2, marked[decision.chosen].n_leaves)
 
 
@@ -349,9 +364,10 @@ class _Evaluator:
     n_jobs : int or None
         Number of parallel workers.
     steps : StepCounter
-        Counter of finished evaluations.
+        Counter of the finished steps of the search.
     memory : mutable mapping
-        Maps names of evaluations to evaluations. New evaluations are added to it.
+        Maps the name of each stored evaluation to the evaluation. New evaluations are added to the
+        mapping.
     """
 
     def __init__(self, *, n_jobs: int | None, steps: StepCounter, memory: StepMemory) -> None:
@@ -365,7 +381,7 @@ class _Evaluator:
     ) -> dict[tuple[int, int], Evaluation]:
         """Return the evaluation of each feature set.
 
-        Evaluations that were stored by an earlier call or an earlier fit are not computed again.
+        Evaluations that an earlier call or an interrupted fit has stored are not computed again.
 
         Parameters
         ----------
@@ -379,8 +395,9 @@ class _Evaluator:
         evaluations : dict of (int, int) to Evaluation
             Maps each pair (q, rank) to the evaluation of its feature set.
         """
-        # Each pair (q, rank) counts as exactly one step, although equal feature sets share an
-        # evaluation and the pairs from which K is derived are passed to this method twice.
+        # Here, each pair (q, rank) counts as exactly one step. Equal feature sets share an
+        # evaluation, and the pairs from which K is derived are passed to this method twice, so the
+        # steps cannot be counted by calls or by evaluations.
         new_cells = (cell for cell in sets if cell not in self._counted_cells)
         n_cells = Counter(_evaluation_name(sets[cell]) for cell in new_cells)
         self._counted_cells.update(sets)
@@ -390,7 +407,8 @@ class _Evaluator:
             if (name := _evaluation_name(features)) not in self._memory
         }
         self._steps.advance(sum(n for name, n in n_cells.items() if name in self._memory))
-        # With a generator, only the tasks that run next keep copies of their columns in memory.
+        # A generator creates each task shortly before the task runs. Otherwise the columns of all
+        # tasks would be in memory at the same time.
         arguments = ({"task": make_task(features)} for features in missing.values())
         with closing(run_in_parallel(_call_task, arguments, n_jobs=self._n_jobs)) as evaluations:
             for name, evaluation in zip(missing, evaluations, strict=True):
@@ -403,7 +421,7 @@ class _Evaluator:
 
 
 def _call_task(task: Callable[[], Evaluation]) -> Evaluation:
-    """Return the result of a task."""
+    """Call a task, which is a function without arguments, and return its result."""
     # The function is defined at module level so that it can be pickled for other processes.
     return task()
 

@@ -1,1 +1,1 @@
-"""The interface to the data, `DataMatrix`, and one implementation for each type of storage."""
+"""Access to the data: `DataMatrix`, its implementations for each type of storage, and centring."""

@@ -1,7 +1,7 @@
-"""Detection of chunks of HDF5 and Zarr arrays that are absent from their files.
+"""Detection of chunks that are absent from the files of HDF5 and Zarr arrays.
 
 A chunk is absent if it was never written. HDF5 and Zarr then return the fill value of the array for
-all values of the chunk.
+all values of the chunk. A shard is a file of a Zarr array that contains several chunks.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from mrshc.core.data.hdf5_zarr_safe_access import is_zarr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkStorage:
-    """Size and number of the chunks of an HDF5 or Zarr array that are present in its file."""
+    """Number of chunks of an HDF5 or Zarr array, and number and size of those that are present."""
 
-    n_bytes: int  # size of the chunks that are present, in bytes, as stored
+    n_bytes: int  # size in bytes of the chunks that are present, as they are stored
     n_chunks: int  # number of chunks of the array, or of shards if the array is sharded
     n_present: int  # number of these chunks or shards that are present in the file
 
 
 def absent_chunk_warnings(node: Any, name: str) -> list[str]:
-    """Return a list with one warning if chunks of the array are absent, else an empty list.
+    """Return a list with one message if chunks of the array are absent, else an empty list.
 
-    A chunk is absent if the file does not contain it. It is then read as the fill value.
+    The list is also empty if the chunks cannot be listed.
 
     Parameters
     ----------
     node : h5py.Dataset or zarr.Array
         The array.
     name : str
-        Name of the array in the warning.
+        Name of the array in the message.
     """
     # An array of size zero has no chunks.
     storage = chunk_storage(node) if math.prod(node.shape) else None
@@ -54,14 +54,14 @@ def absent_chunk_warnings(node: Any, name: str) -> list[str]:
 
 
 def chunk_storage(node: Any) -> ChunkStorage | None:
-    """Return the size and number of the chunks of an array; None if they cannot be listed."""
+    """Return the number and size of the chunks of an array; None if chunks cannot be listed."""
     if not is_zarr(node):
         return _hdf5_chunk_storage(node)
     files = _list_zarr_files(node.store_path)
     if files is None:
         return _memory_store_chunk_storage(node)
-    # With sharding, each file contains a shard of several chunks. The chunks in a shard cannot be
-    # listed without reading the file, so whole shards are counted.
+    # If the array is sharded, each file contains several chunks. The chunks of a shard cannot be
+    # listed without reading the file, so shards are counted instead.
     grid = [
         -(-n // step)
         for n, step in zip(node.shape, getattr(node, "shards", None) or node.chunks, strict=True)
@@ -86,8 +86,11 @@ def _hdf5_chunk_storage(dataset: Any) -> ChunkStorage:
 
 
 def _memory_store_chunk_storage(node: Any) -> ChunkStorage | None:
-    """Return the chunk storage of a Zarr array in a MemoryStore; None for any other store."""
-    # Only a MemoryStore is trusted: a remote store that cannot list its keys would appear to be
+    """Return the number and size of the chunks of a Zarr array in a MemoryStore.
+
+    Return None for any other store.
+    """
+    # Other stores are excluded because a remote store that cannot list its keys would appear to be
     # empty.
     kind = getattr(sys.modules.get("zarr.storage"), "MemoryStore", ())
     if not isinstance(node.store_path.store, kind):
@@ -100,9 +103,9 @@ def _memory_store_chunk_storage(node: Any) -> ChunkStorage | None:
 
 
 def _list_zarr_files(store_path: Any) -> list[tuple[str, int]] | None:
-    """Return the relative name and size of each file of a Zarr array.
+    """Return a pair (name, size in bytes) for each file of a Zarr array.
 
-    Return None if the files cannot be listed.
+    Names are relative to the folder of the array. Return None if the files cannot be listed.
     """
     store, prefix = store_path.store, store_path.path
     if isinstance(folder := getattr(store, "root", None), Path):
@@ -113,8 +116,8 @@ def _list_zarr_files(store_path: Any) -> list[tuple[str, int]] | None:
             for entry in (walk_directory(base) if base.is_dir() else ())
             if not entry.is_dir()
         ]
-    # The attribute `path` is not sufficient: other types of store have it as well. A ZIP archive
-    # that is still being written has no central directory and cannot be listed.
+    # The file is tested because stores other than ZIP archives may also have the attribute `path`.
+    # A ZIP archive that is still being written has no central directory and cannot be listed.
     if not zipfile.is_zipfile(getattr(store, "path", "")):
         return None
     start = f"{prefix}/" if prefix else ""
@@ -127,7 +130,7 @@ def _list_zarr_files(store_path: Any) -> list[tuple[str, int]] | None:
 
 
 def walk_directory(folder: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]:
-    """Yield all files and folders in a folder and, recursively, in its subfolders."""
+    """Yield an entry for each file and each subfolder of a folder, at all levels."""
     with os.scandir(folder) as entries:
         for entry in entries:
             yield entry
@@ -138,18 +141,20 @@ def walk_directory(folder: str | os.PathLike[str]) -> Iterator[os.DirEntry[str]]
 
 
 def _chunk_coordinates(key: str, grid: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the grid position of the chunk in a file; None if the file is not a chunk of the grid.
+    """Return the position in the grid of the chunk that a file contains.
+
+    Return None if the file does not contain a chunk of the grid.
 
     Parameters
     ----------
     key : str
         Name of the file relative to the folder of its array, such as ``c/0/3`` or ``0.3``.
     grid : sequence of int
-        Number of chunks along each axis. After an array has been made smaller, files of chunks
-        outside the grid may remain.
+        Number of chunks along each axis. Files of chunks outside the grid may exist if the size of
+        the array has been reduced.
     """
     numbers = key.replace(os.sep, "/").replace("/", ".").split(".")
-    # File names in version 3 of the Zarr format begin with "c"; those in version 2 have no prefix.
+    # File names begin with "c" in version 3 of the Zarr format, and have no prefix in version 2.
     numbers = numbers[1:] if numbers[0] == "c" else numbers
     if len(numbers) != len(grid) or not all(n.isascii() and n.isdigit() for n in numbers):
         return None

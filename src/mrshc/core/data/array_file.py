@@ -22,7 +22,8 @@ class MappedMatrix(BlockReader):
     """Data matrix in a numpy memory map, in C or Fortran order.
 
     Each block of columns is copied from the memory map, so the operating system may release the
-    pages of the map at any time.
+    pages of the map at any time. The constructor raises ValueError if the array is not a matrix of
+    real numbers.
 
     Parameters
     ----------
@@ -43,7 +44,8 @@ class MappedMatrix(BlockReader):
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return the m columns at `indices` as an array of shape (n, m), for n samples.
 
-        An UnreadableError is raised if the file has become shorter than the map.
+        Raise UnreadableError if the columns cannot be read, for example because the file has been
+        truncated. Raise OutOfRangeError if a value is too large for floating-point numbers.
         """
         first, last = int(np.min(indices, initial=0)), int(np.max(indices, initial=0))
         with self._translate_errors(first, last + 1), refuse_overflow():
@@ -58,8 +60,8 @@ class MappedMatrix(BlockReader):
 
     def _check_length(self) -> None:
         """Raise EOFError if the file has been truncated since the memory map was created."""
-        # Without this check, reading beyond the end of the file would terminate the process (bus
-        # error).
+        # Without this check, an attempt to read beyond the end of the file would terminate the
+        # process (bus error).
         mapped = getattr(self._array, "_mmap", None)
         if mapped is not None and mapped.size() < len(mapped):
             raise EOFError(f"the file has {mapped.size()} bytes, but {len(mapped)} are expected")
@@ -69,15 +71,19 @@ class FileMatrix(BlockReader):
     """Data matrix in an h5py dataset or a Zarr array.
 
     Blocks of columns are aligned with the chunks of the file, so a pass over the data reads each
-    chunk once. The exception is a file with very wide chunks: if a block of whole chunks would
-    exceed a memory limit, it is divided, and a chunk is then read once for each part.
+    chunk once. However, if the chunks are so wide that a block of whole chunks would exceed a
+    memory limit, each chunk is divided between several blocks and read once for each of them.
+
+    The constructor raises ValueError if the array is not a matrix of real numbers, if its values
+    are stored in another file, or if they are pickled objects.
 
     Parameters
     ----------
     dataset : h5py.Dataset or zarr.Array
-        The array in the file, of shape (n, p), for n samples and p features.
+        The array in the file, of shape (n, p), or (p, n) if `transposed`, for n samples and p
+        features.
     transposed : bool, default=False
-        Whether the array in the file has features in rows, and therefore shape (p, n).
+        Whether the array in the file has features in rows and samples in columns.
     """
 
     def __init__(self, dataset: Any, *, transposed: bool = False) -> None:
@@ -106,7 +112,7 @@ class FileMatrix(BlockReader):
 def open_array(node: Any, *, transposed: bool = False) -> BlockReader:
     """Return the data matrix for a numpy memory map, an h5py dataset or a Zarr array.
 
-    If `transposed`, the array has features in rows.
+    If `transposed` is True, the array has features in rows and samples in columns.
     """
     if isinstance(node, np.memmap):
         return MappedMatrix(node.T if transposed else node)

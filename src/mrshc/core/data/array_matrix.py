@@ -23,12 +23,12 @@ from mrshc.core.data.statistics import (
 T = TypeVar("T")
 
 # Approximate number of values in a block: 32 MB in single precision. With this size, the overhead
-# of a function call per block is negligible, and a block is small compared with the data. The
+# of a function call per block is negligible, and a block is small compared with large data. The
 # number has not been tuned.
 _BLOCK_CELLS = 1 << 23
 
-# Number of rows that are hashed at a time. An array in Fortran order is copied in parts of this
-# many rows. The number has not been tuned; it does not affect the hash.
+# Number of rows that are hashed at a time. If the array is in Fortran order, these rows are copied
+# before they are hashed. The number has not been tuned; it does not affect the hash.
 _HASHED_ROWS = 64
 
 
@@ -69,10 +69,13 @@ class ArrayMatrix(DataMatrix):
         return self._array[:, indices]
 
     def summary(self, *, n_threads: int = 1) -> MatrixSummary:
-        """Return statistics of all columns and rows, which are computed at the first call."""
+        """Return statistics of all columns and rows, computed by up to `n_threads` threads.
+
+        The statistics are computed at the first call and stored for later calls.
+        """
         n, p = self.shape
-        # Threads are used only if the array has more than one block, since each thread processes
-        # blocks.
+        # Threads are used only if the array has more than one block, since each block is processed
+        # by one thread.
         if n * p > _BLOCK_CELLS and n_threads > 1:
             return super().summary(n_threads=n_threads)
         if self._summary is None:
@@ -85,21 +88,24 @@ class ArrayMatrix(DataMatrix):
         return self._summary
 
     def variances(self) -> Float:
-        """Return the variance of the non-missing values of each column.
+        """Return the variances of the p columns, as an array of shape (p,).
 
-        The variance of a constant column is exactly zero.
+        Missing values are ignored. The variance of a constant column is exactly zero.
         """
         return column_variances(self._array)
 
     def select_samples(self, rows: Index) -> DataMatrix:
-        """Return the matrix of the samples at `rows`.
+        """Return the matrix of the samples at `rows`, which are distinct and in increasing order.
 
-        The result is a copy unless `rows` contains all samples.
+        The values are copied unless `rows` contains all samples.
         """
         return self if rows.size == self.shape[0] else ArrayMatrix(self._array[rows])
 
     def fingerprint(self) -> str:
-        """Return a hash of dtype, shape and values; it does not depend on the memory layout."""
+        """Return a hash of dtype, shape and values.
+
+        The hash does not depend on the memory layout.
+        """
         digest = sha256(f"{self.dtype.str} {self.shape}".encode())
         for start in range(0, self.shape[0], _HASHED_ROWS):
             digest.update(np.ascontiguousarray(self._array[start : start + _HASHED_ROWS]).data)

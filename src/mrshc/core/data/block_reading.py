@@ -25,7 +25,8 @@ T = TypeVar("T")
 _BLOCK_CELLS = 1 << 23
 
 # Largest number of values in a block: 128 MB in single precision. Blocks may reach this size if the
-# file has wide chunks; a larger chunk is read several times. The number has not been tuned.
+# file has wide chunks. A chunk that would lead to larger blocks is read several times. The number
+# has not been tuned.
 _LARGEST_BLOCK = 4 * _BLOCK_CELLS
 
 # Requested columns that lie within a range of this width are read in one operation, which is faster
@@ -37,7 +38,7 @@ class BlockReader(DataMatrix):
     """Base class of matrices whose columns are read from storage in blocks.
 
     A subclass implements `_read_columns`. During a pass over the data, a thread reads the next
-    block while the current block is processed, so two blocks are in memory.
+    block while the current block is processed. At least two blocks must therefore fit into memory.
 
     Parameters
     ----------
@@ -81,12 +82,14 @@ class BlockReader(DataMatrix):
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return the m columns at `indices` as an array of shape (n, m), for n samples.
 
-        Columns that are close to each other are read in one operation.
+        Columns that are close to each other are read in one operation. The errors are those of
+        `read_block`.
         """
         order = np.argsort(indices, kind="stable")
         max_width = max(_LARGEST_BLOCK // max(self.shape[0], 1), 1)
-        # The width is a multiple of the chunk width, so no chunk is split between two read
-        # operations.
+        # Columns are read together if they lie in the same range of columns. The width of these
+        # ranges is a multiple of the chunk width, so no chunk is read twice, unless the width has
+        # to be reduced to `max_width`.
         whole_chunks = self.chunk_width * max(_COLUMNS_READ_TOGETHER // self.chunk_width, 1)
         groups = indices[order] // min(whole_chunks, max_width)
         out = np.empty((self.shape[0], order.size), dtype=self.dtype)
@@ -98,9 +101,10 @@ class BlockReader(DataMatrix):
         return out
 
     def read_block(self, block: slice) -> NDArray[Any]:
-        """Return the columns in a slice, converted to `dtype`.
+        """Return the columns in a slice, converted to the dtype of the matrix.
 
-        Raise UnreadableError if they cannot be read, and OutOfRangeError if a value is too large.
+        Raise UnreadableError if the columns cannot be read, and OutOfRangeError if a value is too
+        large for the dtype.
         """
         with self._translate_errors(block.start, block.stop), refuse_overflow():
             return self._read_columns(block.start, block.stop).astype(self.dtype, copy=False)
@@ -121,8 +125,8 @@ def aligned_blocks(n: int, p: int, chunk: int) -> Sequence[slice]:
     n, p : int
         Number of samples and number of features.
     chunk : int
-        Number of adjacent columns in each stored chunk. A chunk is divided into several slices only
-        if it has more than `_LARGEST_BLOCK` values.
+        Number of adjacent columns in each stored chunk. These columns are divided between several
+        slices only if they have more than `_LARGEST_BLOCK` values over all n samples.
     """
     n = max(n, 1)
     step = max(_BLOCK_CELLS // n // chunk, 1) * chunk

@@ -1,8 +1,8 @@
 """Centred data in memory: matrix products, the Gram matrix, and selected columns.
 
-The array is neither centred in place nor copied: matrix products subtract the column offsets as
-they are computed. Offsets are subtracted, and products summed, in double precision, so float32 data
-can remain float32 without loss of accuracy.
+The centred matrix X has n rows (samples) and p columns (features). Its missing values are filled. X
+is not stored: functions that need X subtract the column offsets from the data. Differences and sums
+are computed in double precision, so float32 data need not be converted to float64.
 """
 
 from __future__ import annotations
@@ -23,31 +23,30 @@ from mrshc.core.kernels.products import column_norms, multiply, multiply_transpo
 
 T = TypeVar("T")
 
-# Number of values of X in each block of rows over which X'X is summed. The centred copy of a block
-# takes 4 MB in double precision. The number has not been tuned.
+# Approximate number of values in a block of rows of X. The matrix X'X is computed as a sum over
+# such blocks. The centred copy of a block takes 4 MB in double precision. The number has not been
+# tuned.
 _BLOCK_CELLS = 1 << 19
 
 
 class CentredArray(CentredMatrix):
-    """A data matrix in memory with one offset per column, which defines the centred matrix X.
-
-    The centred matrix is not stored. In the descriptions of the methods, X has n rows (samples) and
-    p columns (features), and its missing values are filled.
+    """A data matrix in memory and one offset per column, which together define the centred matrix.
 
     Parameters
     ----------
     values : ndarray of shape (n, p)
-        The data before centring: float32 or float64, C- or F-contiguous, without NaN.
+        The data before centring: float32 or float64, C- or F-contiguous, without NaN. Each missing
+        value has been replaced by the offset of its column plus `fill`.
     offsets : ndarray of shape (p,)
-        Offset of each column, which centring subtracts.
+        Offset of each column, which is subtracted from the values of the column.
     missing : sparse array of shape (n, p) or None
-        Positions of the missing values, which are already filled in `values`; None if no value is
+        Array whose non-zero entries are at the positions of the missing values; None if no value is
         missing.
     fill : float
         Value that replaces missing values in the centred matrix.
     n_observed : int
-        Total number of non-missing values in the whole data set, even if `values` contains only
-        some of its columns.
+        Number of non-missing values in the whole data set, even if `values` contains only some
+        columns of the data set.
     """
 
     certification = "not needed"
@@ -75,14 +74,15 @@ class CentredArray(CentredMatrix):
         return None
 
     def multiply(self, indices: Index, weights: Float) -> Float:
-        """Return X v, of shape (n,).
+        """Return the product X v, an array of shape (n,).
 
-        The vector v has the entries `weights` at `indices` and is zero elsewhere.
+        The vector v has the entries `weights` at `indices` and is zero elsewhere. The rounding
+        errors of filled values (`fill_error`) are not corrected.
         """
         return multiply(*self.kernel_arguments, indices, weights)
 
     def multiply_transposed(self, u: Float) -> Float:
-        """Return X'u, of shape (p,), for a vector u of shape (n,)."""
+        """Return the product X'u, an array of shape (p,), for a vector u of shape (n,)."""
         out = multiply_transposed(*self.kernel_arguments, u)
         if self.fill_error is not None:
             rows, columns = self.missing_cells
@@ -93,24 +93,25 @@ class CentredArray(CentredMatrix):
     def kernel_arguments(self) -> tuple[NDArray[Any], bool, Float]:
         """The first three arguments of the compiled functions for matrix products.
 
-        The arguments are the C-contiguous form of the uncentred data (the array or its transpose),
-        a flag that is True if this form is the transpose, and the column offsets.
+        The first argument is the array of the data before centring, or its transpose, whichever is
+        C-contiguous. The second argument is True if the first is the transpose. The third argument
+        contains the column offsets.
         """
         by_columns = not self.values.flags.c_contiguous
         values = self.values.T if by_columns else self.values.view()
-        # numba compiles separate versions for writeable and read-only arrays. Because every array
-        # is passed as read-only, one compiled version serves all data, including arrays that the
-        # user has made read-only.
+        # numba compiles separate versions of a function for writeable and for read-only arrays. The
+        # array of the user may be read-only. All arrays are therefore passed as read-only, so that
+        # only one version has to be compiled.
         values.flags.writeable = False
         return values, by_columns, self.offsets
 
     @cached_property
     def column_norms(self) -> Float:
-        """Euclidean norm of each centred column, an array of shape (p,)."""
+        """Euclidean norms of the centred columns, as an array of shape (p,)."""
         return column_norms(*self.kernel_arguments)
 
     def columns(self, indices: Index) -> Float:
-        """Return the m columns at `indices` before centring, of shape (n, m), in float64.
+        """Return the m columns at `indices`, before centring, as a float64 array of shape (n, m).
 
         Missing values are NaN.
         """
@@ -125,7 +126,8 @@ class CentredArray(CentredMatrix):
     ) -> Iterator[tuple[slice | Index, T]]:
         """Apply a function to the columns at `indices`, before centring, in blocks.
 
-        For each block, yield the positions in `indices` of its columns, and function(columns).
+        For each block, yield the positions of its columns in `indices`, and function(block), where
+        `block` is the float64 array of these columns, with NaN for missing values.
         """
         for block in column_blocks(self.shape[0], indices.size):
             yield block, function(self.columns(indices[block]))
@@ -142,18 +144,18 @@ class CentredArray(CentredMatrix):
 
     @cached_property
     def _missing_by_column(self) -> sparse.csc_array:
-        # In CSC format, the time to select columns is proportional to their number of missing
-        # values.
+        # In CSC format, the time to select columns is proportional to the number of missing values
+        # in these columns.
         assert self.missing is not None
         return self.missing.tocsc()
 
     @cached_property
     def fill_error(self) -> Float | None:
-        """Rounding error of each filled missing value; None if the filled values are not rounded.
+        """Exact minus stored value of each missing value, in the order of `missing_cells`.
 
-        In float32 data, the filled value `offset + fill` is rounded. If the offset is large, this
-        rounding error is large compared with the centred value, so matrix products must be
-        corrected for it.
+        The property is None if no value is missing or the data are float64. In float32 data, the
+        stored value `offset + fill` is rounded. If the offset is large, the rounding error is large
+        compared with the centred value `fill`, and matrix products must be corrected for the error.
         """
         if self.missing is None or self.values.dtype == np.float64:
             return None
@@ -163,7 +165,7 @@ class CentredArray(CentredMatrix):
 
     @cached_property
     def gram(self) -> Float:
-        """The Gram matrix XX' of the samples, of shape (n, n)."""
+        """The Gram matrix XX' of the samples, as an array of shape (n, n)."""
         n = self.shape[0]
         total = np.zeros((n, n))
         for block in column_blocks(*self.shape):
@@ -188,9 +190,9 @@ class CentredArray(CentredMatrix):
         return total
 
     def cross_product(self) -> Float:
-        """Return X'X, of shape (p, p).
+        """Return the matrix X'X, an array of shape (p, p).
 
-        The method is intended for p <= n, where X'X is not larger than the Gram matrix XX'.
+        The method is intended for p <= n. In this case, X'X is not larger than the Gram matrix XX'.
         """
         n, p = self.shape
         total = np.zeros((p, p))
@@ -208,7 +210,7 @@ def centre_array(
     drop_constant: bool,
     statistics: ColumnSummary | None = None,
 ) -> CentredArray:
-    """Return an object that represents the centred array without storing it.
+    """Return an object that represents the centred data without a centred copy of X.
 
     X is copied only if it has missing values or is not contiguous. After centring, missing values
     (NaN) are replaced by the mean of all non-missing centred values, as in the R package PMA.
@@ -222,14 +224,15 @@ def centre_array(
         zero.
     drop_constant : bool
         If True, the offset of a constant column is its constant value, whatever the value of
-        `center`. Its centred values are then exactly zero, and its loading is zero in every
-        component.
+        `center`. The non-missing values of the column are then exactly zero after centring. If no
+        value of the column is missing, its loading is therefore zero in every sparse component.
     statistics : ColumnSummary or None, default=None
-        Statistics of the columns of X; they are computed if None.
+        Statistics of the columns of X. If None, the statistics are computed.
 
     Returns
     -------
     CentredArray
+        The data and the column offsets.
     """
     # The compiled functions for matrix products require contiguous rows or columns.
     if not (X.flags.c_contiguous or X.flags.f_contiguous):

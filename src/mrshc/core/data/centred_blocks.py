@@ -1,4 +1,7 @@
-"""Centred data that are read in blocks of columns; selected columns can be stored in memory."""
+"""Centred data that are read in blocks of columns; selected columns can be stored in memory.
+
+The number of samples is n, and the number of features is p.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,6 @@ _MAX_SHARE_OF_SELECTED_COLUMNS = 1 / 8
 
 class CentredBlocks(CentredMatrix):
     """A centred matrix whose data are read in blocks of columns.
-
-    In the descriptions of the methods, n is the number of samples and p the number of features.
 
     Parameters
     ----------
@@ -70,34 +71,34 @@ class CentredBlocks(CentredMatrix):
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
         """Make one pass over the data: yield function(block, start, xp) for each block, in order.
 
-        The blocks contain columns before centring; `start` is the index of the first column of the
-        block, and xp the namespace of its array.
+        The blocks contain columns before centring. `start` is the index of the first column of the
+        block, and `xp` is the array namespace of the block, such as numpy.
         """
         return self._passes.map(function)
 
     @property
     def centring(self) -> Centring:
         """Function that centres a block of columns and fills its missing values."""
-        # If the data have no missing values, fill=None avoids searching the blocks for them.
+        # If the data have no missing values, fill=None avoids a search for NaN in each block.
         return Centring(offsets=self.offsets, fill=self.fill if self._has_missing else None)
 
     @property
     def is_stored(self) -> Mask:
-        """Whether each column is stored in memory, an array of shape (p,)."""
+        """Mask of shape (p,) that is True for columns that are stored in memory."""
         return self._cache.is_stored
 
     def store(self, indices: Index, columns: NDArray[Any]) -> None:
         """Store m columns in memory.
 
-        `columns` has shape (n, m) and contains the columns at `indices` before centring. None of
-        them may already be stored.
+        `columns` has shape (n, m) and contains the columns at `indices`, before centring. None of
+        these columns may already be stored.
         """
         self._cache.add(indices, columns)
 
     def stored_columns(self, indices: Index) -> CentredArray:
-        """Return the centred array of the columns at `indices`, which must be stored in memory."""
+        """Return the columns at `indices`, which must be stored in memory, as a CentredArray."""
         offsets, missing = self.offsets[indices], None
-        # With contiguous rows, matrix products take a third of the time.
+        # Matrix products take a third of the time if rows, rather than columns, are contiguous.
         values = np.ascontiguousarray(self._cache.take(indices).T)
         if self._has_missing:
             rows, columns = np.nonzero(np.isnan(values))
@@ -112,7 +113,7 @@ class CentredBlocks(CentredMatrix):
         )
 
     def columns(self, indices: Index) -> Float:
-        """Return the m columns at `indices` before centring, of shape (n, m), in float64.
+        """Return the m columns at `indices`, before centring, as a float64 array of shape (n, m).
 
         Missing values are NaN.
         """
@@ -128,7 +129,8 @@ class CentredBlocks(CentredMatrix):
     ) -> Iterator[tuple[slice | Index, T]]:
         """Apply a function to the columns at `indices`, before centring, in blocks.
 
-        For each block, yield the positions in `indices` of its columns, and function(columns).
+        For each block, yield the positions of its columns in `indices`, and function(block), where
+        `block` is the float64 array of these columns, with NaN for missing values.
         """
         if indices.size < _MAX_SHARE_OF_SELECTED_COLUMNS * self.shape[1]:
             for block in column_blocks(self.shape[0], indices.size):
@@ -136,8 +138,8 @@ class CentredBlocks(CentredMatrix):
             return
         selected = np.zeros(self.shape[1], dtype=bool)
         selected[indices] = True
-        # A pass yields the columns in increasing order of their indices. `order` contains their
-        # positions in `indices`.
+        # A pass yields the selected columns in increasing order of their indices. `order` contains
+        # the positions of these columns in `indices`, in the same order.
         order = np.argsort(indices, kind="stable")
         n_done = 0
         map_block = partial(_map_selected_columns, selected=selected, function=function)
@@ -148,7 +150,10 @@ class CentredBlocks(CentredMatrix):
 
     @cached_property
     def gram(self) -> Float:
-        """The Gram matrix XX' of the samples, of shape (n, n), where X is the centred matrix."""
+        """The Gram matrix XX' of the samples, of shape (n, n), where X is the centred matrix.
+
+        The matrix is computed in one pass over the data when it is first used.
+        """
         return self._sum_gram(np.ones(self.shape[1], dtype=bool))
 
     @cached_property
@@ -165,7 +170,10 @@ class CentredBlocks(CentredMatrix):
         return self._sum_gram(others)
 
     def _sum_gram(self, selected: Mask) -> Float:
-        """Return the Gram matrix of the selected columns, of shape (n, n), computed in one pass."""
+        """Return the Gram matrix of the selected columns, of shape (n, n).
+
+        `selected` is a mask over all columns. The matrix is computed in one pass over the data.
+        """
         block_gram = partial(_block_gram, centring=self.centring, selected=selected)
         total = np.zeros((self.shape[0], self.shape[0]))
         for part in self.map_blocks(block_gram):
@@ -174,10 +182,20 @@ class CentredBlocks(CentredMatrix):
 
 
 def _block_gram(block: Any, start: int, xp: Any, *, centring: Centring, selected: Mask) -> Float:
-    """Return the Gram matrix, of shape (n, n), of the selected columns of a block.
+    """Return the Gram matrix, of shape (n, n), of the selected columns of a block, after centring.
 
-    `start` is the index of the first column of the block, `selected` a mask over all columns of the
-    data.
+    Parameters
+    ----------
+    block : array of shape (n, b)
+        The columns of the block, before centring.
+    start : int
+        Index of the first column of the block.
+    xp : module
+        Array namespace of the block, such as numpy.
+    centring : Centring
+        Function that centres the block.
+    selected : ndarray of bool of shape (p,)
+        Mask over all columns of the data.
     """
     part = centring(block, start, xp)
     mask = selected[start : start + block.shape[1]]
@@ -191,10 +209,10 @@ def _block_gram(block: Any, start: int, xp: Any, *, centring: Centring, selected
 def _map_selected_columns(
     block: Any, start: int, _: Any, *, selected: Mask, function: Callable[[Float], T]
 ) -> list[tuple[int, T]]:
-    """Return pairs (number of columns, function(columns)), one pair for each part of a block.
+    """Apply a function to the selected columns of a block, in parts of limited size.
 
-    The parts contain only the selected columns. `start` is the index of the first column of the
-    block, `selected` a mask over all columns of the data.
+    Return one pair (number of columns, function(columns)) for each part. `start` is the index of
+    the first column of the block, and `selected` is a mask over all columns of the data.
     """
     columns = np.flatnonzero(selected[start : start + block.shape[1]])
     values = to_host(block)

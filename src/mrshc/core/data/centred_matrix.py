@@ -1,4 +1,7 @@
-"""Interface to centred data: the data minus one offset per column, with missing values filled."""
+"""Interface to centred data: the data minus one offset per column, with missing values filled.
+
+The centred matrix X has n rows (samples) and p columns (features).
+"""
 
 from __future__ import annotations
 
@@ -13,36 +16,35 @@ from mrshc.core.data.data_matrix import Certification
 
 T = TypeVar("T")
 
-# The Gram matrix of the remaining columns is recomputed if its trace, obtained by subtraction, is
-# less than this fraction of the trace of the full matrix. Cancellation would then leave fewer than
-# ten of the sixteen significant digits of double precision.
+# To exclude columns, their Gram matrix is subtracted from the Gram matrix of all columns. If the
+# trace of the difference is less than this fraction of the trace for all columns, the Gram matrix
+# of the remaining columns is recomputed, since cancellation would leave fewer than ten of the
+# sixteen significant digits of double precision.
 _MIN_TRACE_RATIO = 1e-6
 
 
 class CentredMatrix(ABC):
     """A data matrix minus one offset per column, with its missing values filled.
 
-    In the descriptions of the methods, X is the centred matrix, with n rows (samples) and p columns
-    (features).
-
     Attributes
     ----------
     shape : tuple of int
         Number of samples n and number of features p.
     offsets : ndarray of shape (p,)
-        Offset of each column, which centring subtracts.
+        Offset of each column, which is subtracted from the values of the column.
     fill : float
         Value that replaces missing values in the centred matrix: the mean of all non-missing
         centred values.
     n_observed : int
         Total number of non-missing values in the data.
     n_passes : int or None
-        Number of passes over all columns so far; None for data in memory, whose passes are not
-        counted.
+        Number of passes over all columns so far. It is None for a `CentredArray`, since its passes
+        are not counted.
     certification : {"not needed", "deferred", "immediate"}
-        When a sparse component that was computed on a subset of the columns is checked against all
-        columns: never ("not needed": all columns are used from the start), together with other
-        components in one pass ("deferred"), or at once ("immediate").
+        When sparse components are checked against all columns. "not needed" means never, because
+        components are computed on all columns. Otherwise, components are computed on a subset of
+        the columns. "deferred" means that many components are checked together in one pass, and
+        "immediate" means that each component is checked as soon as it is computed.
     """
 
     shape: tuple[int, int]
@@ -54,11 +56,11 @@ class CentredMatrix(ABC):
     @property
     @abstractmethod
     def n_passes(self) -> int | None:
-        """Number of passes over all columns so far; None for data in memory."""
+        """Number of passes over all columns so far; None if passes are not counted."""
 
     @abstractmethod
     def columns(self, indices: Index) -> Float:
-        """Return the m columns at `indices` before centring, of shape (n, m), in float64.
+        """Return the m columns at `indices`, before centring, as a float64 array of shape (n, m).
 
         Missing values are NaN.
         """
@@ -69,23 +71,24 @@ class CentredMatrix(ABC):
     ) -> Iterator[tuple[slice | Index, T]]:
         """Apply a function to the columns at `indices`, before centring, in blocks.
 
-        For each block, yield the positions in `indices` of its columns, and function(columns).
+        For each block, yield the positions of its columns in `indices`, and function(block), where
+        `block` is the float64 array of these columns, with NaN for missing values.
         """
 
     @property
     @abstractmethod
     def gram(self) -> Float:
-        """The Gram matrix XX' of the samples, of shape (n, n)."""
+        """The Gram matrix XX' of the samples, as an array of shape (n, n)."""
 
     @abstractmethod
     def _centred_columns(self, indices: Index) -> Float:
-        """Return the m centred columns at `indices`, of shape (n, m), in double precision."""
+        """Return the m centred columns at `indices` as a float64 array of shape (n, m)."""
 
     @abstractmethod
     def _recompute_gram_without(self, indices: Index) -> Float:
         """Return the Gram matrix of all columns except those at `indices`.
 
-        The matrix is summed over the remaining columns, rather than obtained by subtraction.
+        The matrix is computed from the remaining columns, rather than by subtraction.
         """
 
     def gram_without(self, indices: Index) -> Float:
@@ -94,6 +97,6 @@ class CentredMatrix(ABC):
         rest = self.gram - part @ part.T
         if np.trace(rest) > _MIN_TRACE_RATIO * np.trace(self.gram):
             return rest
-        # If the excluded columns account for nearly all of the sum of squares, rounding errors
-        # would dominate the difference.
+        # If the excluded columns account for nearly all of the sum of squares, the difference
+        # consists mostly of rounding errors.
         return self._recompute_gram_without(indices)

@@ -22,14 +22,14 @@ class Centring:
     fill: float | None  # replaces missing values after centring; None if no value is missing
 
     def __call__(self, block: Any, start: int, xp: Any) -> Any:
-        """Return a block of columns, centred, in double precision.
+        """Return a centred block of columns in double precision, with missing values filled.
 
-        `start` is the index in the data of the first column of the block, and xp the namespace of
-        the block, such as numpy.
+        `start` is the index of the first column of the block in the data, and `xp` is the array
+        namespace of the block, such as numpy.
         """
         offsets = to_device_of(block, self.offsets[start : start + block.shape[1]], xp)
-        # The block is converted to double precision before the subtraction: in single precision,
-        # centred values that are small compared with their offset would lose significant digits.
+        # The block is converted to double precision before the subtraction. In single precision,
+        # centred values that are small compared with the offset would lose significant digits.
         part = xp.astype(block, xp.float64) - offsets
         return part if self.fill is None else xp.where(xp.isnan(part), self.fill, part)
 

@@ -11,11 +11,11 @@ from mrshc.core.array_types import Index, Mask
 
 
 class ColumnCache:
-    """Store of selected columns of a matrix, to which further columns can be added.
+    """Copies in memory of selected columns of a matrix; further columns can be added.
 
-    One thread may add columns while other threads read stored columns. To allow this, the internal
-    array is replaced rather than resized when it is full, and a column is marked as stored only
-    after it has been written.
+    One thread may add columns while other threads read stored columns. To make this safe, the
+    internal array is replaced rather than resized when the array is full, and a column is marked as
+    stored only after the column has been written.
 
     Parameters
     ----------
@@ -31,23 +31,24 @@ class ColumnCache:
         # The array has one row for each stored column of the matrix, so new columns are appended
         # contiguously.
         self._columns = np.empty((0, n), dtype)
-        self._position = np.full(p, -1)  # row of each matrix column; -1 if not stored
+        self._position = np.full(p, -1)  # row of `_columns` for each column; -1 if not stored
 
     @property
     def is_stored(self) -> Mask:
-        """Whether each column of the matrix is stored, an array of shape (p,)."""
+        """Mask of shape (p,), for p features, that is True for columns that are stored."""
         return self._position >= 0
 
     def add(self, indices: Index, columns: NDArray[Any]) -> None:
-        """Store m columns, given as an array of shape (n, m).
+        """Store m columns, given as an array of shape (n, m) for n samples.
 
-        `indices` contains their indices in the matrix. None of the columns may already be stored.
+        `indices` contains the indices of these columns in the matrix. None of the columns may
+        already be stored.
         """
         size, n_added = self._n_stored, indices.size
         if size + n_added > self._columns.shape[0]:
             n = self._columns.shape[1]
-            # The size is doubled, so the total cost of copying is proportional to the number of
-            # stored columns.
+            # The size is at least doubled, so the total cost of copying is proportional to the
+            # number of stored columns.
             larger = np.empty((max(2 * size, size + n_added), n), self._columns.dtype)
             larger[:size] = self._columns[:size]
             self._columns = larger
@@ -56,5 +57,8 @@ class ColumnCache:
         self._n_stored += n_added
 
     def take(self, indices: Index) -> NDArray[Any]:
-        """Return the m stored columns at `indices` as the rows of an array of shape (m, n)."""
+        """Return the m columns at `indices` as the rows of an array of shape (m, n), for n samples.
+
+        All of these columns must be stored.
+        """
         return self._columns.take(self._position[indices], axis=0)

@@ -25,9 +25,9 @@ from mrshc.core.data.sparse_matrix import SparseMatrix, open_sparse_group
 
 
 def _make_type_test(*type_names: str) -> Callable[[Any], bool]:
-    """Return a function that returns whether X is an instance of one of the named types.
+    """Return a function that tests whether its argument is an instance of one of the named types.
 
-    The function does not import the modules of the types.
+    The function does not import the modules that define the types.
     """
     names = [name.rpartition(".") for name in type_names]
 
@@ -45,23 +45,24 @@ _is_file_group = _make_type_test("h5py.Group", "zarr.Group")
 
 
 def _is_anndata(X: Any) -> bool:
-    # Only AnnData objects have this attribute. Testing for it does not require importing anndata.
+    # Of the supported types, only AnnData has this attribute. The test does not require anndata to
+    # be imported.
     return hasattr(X, "isbacked")
 
 
 def _anndata_matrix_node(X: Any) -> Any:
-    """Return the matrix X of an AnnData object.
+    """Return the matrix `X.X` of an AnnData object X.
 
-    The matrix is an array or sparse matrix in memory, or an HDF5 or Zarr array or group.
+    The matrix is an array or a sparse matrix in memory, or an HDF5 or Zarr array or group.
     """
-    # If X is a sparse matrix in a file, AnnData returns a wrapper whose attribute `group` is the
-    # HDF5 or Zarr group.
+    # If the matrix is a sparse matrix in a file, AnnData returns a wrapper whose attribute `group`
+    # is the HDF5 or Zarr group.
     return getattr(X.X, "group", X.X)
 
 
-# Each entry is a test of the type of X and a function that converts X to a matrix that is read from
-# its storage. The first entry whose test returns True is used, so general tests (`is_device_array`)
-# come after specific tests. A conversion returns None if X is an array or a sequence in memory.
+# Each entry consists of a test of the type of X, and a function that converts X to a `DataMatrix`.
+# The first entry whose test returns True is used, so general tests (`is_device_array`) come after
+# specific tests. The function returns None if X is a numpy array or a sequence in memory.
 _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Callable[[Any], DataMatrix | None]], ...] = (
     (lambda X: isinstance(X, DataMatrix), lambda X: X),
     (lambda X: isinstance(X, np.memmap), MappedMatrix),
@@ -76,14 +77,17 @@ _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Callable[[Any], DataMatrix | No
 
 
 def as_stored_matrix(X: Any, *, report_absent_chunks: bool = False) -> DataMatrix | None:
-    """Return X as a matrix that is read from its storage; None if X is an array or table in memory.
+    """Return X as a `DataMatrix`; None if X is a numpy array, a list or a table in memory.
+
+    Raise ValueError if X has a supported type but is not a matrix of real numbers, and
+    UnreadableError if its file is damaged.
 
     Parameters
     ----------
     X : object
-        Supported are numpy memory maps, HDF5 and Zarr arrays, groups of AnnData files that contain
-        a sparse matrix, AnnData objects, scipy sparse matrices, Dask arrays, and arrays that follow
-        the array API standard (torch, CuPy, JAX and others).
+        A numpy memory map, an HDF5 or Zarr array, a group of an AnnData file that contains a sparse
+        matrix, an AnnData object, a scipy sparse matrix, a Dask array, or an array that follows the
+        array API standard (torch, CuPy, JAX and others). A `DataMatrix` is returned unchanged.
     report_absent_chunks : bool, default=False
         Whether to issue a warning if the file of an HDF5 or Zarr array does not contain all chunks
         of the array.
@@ -91,6 +95,8 @@ def as_stored_matrix(X: Any, *, report_absent_chunks: bool = False) -> DataMatri
     Returns
     -------
     DataMatrix or None
+        None is also returned if X is an AnnData object that contains a numpy array, and if the type
+        of X is not listed above.
     """
     if report_absent_chunks:
         warn_of_absent_chunks(X)
@@ -98,10 +104,11 @@ def as_stored_matrix(X: Any, *, report_absent_chunks: bool = False) -> DataMatri
 
 
 def warn_of_absent_chunks(X: Any) -> None:
-    """Issue a warning for each HDF5 or Zarr array of X that has chunks missing from its file.
+    """Issue a warning for each HDF5 or Zarr array of X whose file does not contain all chunks.
 
-    Missing chunks are read as if they contained the fill value. If X is already a `DataMatrix`, no
-    warning is issued.
+    The absent chunks are read as if they contained the fill value. No warning is issued if X is a
+    `DataMatrix` or is not stored in an HDF5 or Zarr file. Raise UnreadableError if the chunks
+    cannot be listed because of an error.
     """
     node = _anndata_matrix_node(X) if _is_anndata(X) else X
     arrays = [node] if _is_file_array(node) else []
@@ -116,11 +123,14 @@ def warn_of_absent_chunks(X: Any) -> None:
 
 
 def as_data_matrix(X: Any) -> DataMatrix:
-    """Return X, an array or any type that `as_stored_matrix` supports, as a `DataMatrix`."""
+    """Return X as a `DataMatrix`.
+
+    X is a numpy array, or an object of a type that `as_stored_matrix` supports.
+    """
     stored = as_stored_matrix(X)
     return ArrayMatrix(np.asarray(X)) if stored is None else stored
 
 
 def unwrap_anndata(X: Any) -> Any:
-    """Return the matrix of an AnnData object in memory, and any other X unchanged."""
+    """Return the matrix of X if X is an AnnData object, and X itself otherwise."""
     return X.X if _is_anndata(X) else X

@@ -1,4 +1,4 @@
-"""Dask arrays: functions run on the workers that store the chunks; only results are transferred."""
+"""Data in Dask arrays: functions run as Dask tasks, and only their results are transferred."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ T = TypeVar("T")
 _NAME = "the dask array"
 _ADVICE = "Check the source of its chunks, and that the workers are running and have free memory."
 
-# Number of times that a failed computation of a chunk is repeated, since file and network errors
-# are often temporary. The number has not been tuned; it does not affect the results.
+# Largest number of times that a cluster repeats a failed computation of a chunk, since file and
+# network errors are often temporary. The number has not been tuned; it does not affect the results.
 _RETRIES = 3
 
-# Example of a chunk, which is passed to Dask as `meta`. Without it, Dask would call the function in
-# order to determine the type of its result.
+# Example of a chunk, which is passed to Dask as `meta`. Without `meta`, Dask would call the mapped
+# function in order to determine the type of its result.
 _EMPTY_ARRAY = np.empty((0, 0))
 
-# Smallest number of tasks in a batch. Submitting a smaller batch would take longer than running its
-# tasks. The number has not been tuned; it does not affect the results.
+# Smallest number of tasks in a batch, except the last. Submitting a smaller batch would take longer
+# than running its tasks. The number has not been tuned; it does not affect the results.
 _MIN_BATCH_SIZE = 8
 
 
@@ -44,11 +44,15 @@ class DaskMatrix(DataMatrix):
 
     If there is a client of `dask.distributed`, tasks run on its workers, and the tasks of a lost
     worker are run again on other workers. Without a client, Dask's local scheduler runs the tasks.
-    This class does not persist the array. If the user has persisted it, its chunks are used
+    This class does not persist the array. If the user has persisted the array, its chunks are used
     directly from the memory of the workers. A block may be read-only.
 
-    Each block contains all samples. If the array is chunked along the samples, it is rechunked in
-    every pass over the data; it is faster to rechunk and persist the array before the fit.
+    Each block contains all samples. If the array has several chunks along the samples, it is
+    rechunked in every pass over the data. In this case, it is faster to rechunk and persist the
+    array before the fit.
+
+    The constructor raises ValueError if chunk sizes are unknown, or if the array is not a matrix of
+    real numbers.
 
     Parameters
     ----------
@@ -68,7 +72,7 @@ class DaskMatrix(DataMatrix):
         self.dtype = block_dtype(array.dtype, _NAME)
         self.holds_integers = is_integer_dtype(array.dtype)
         if len(array.chunks[0]) > 1:
-            # Sparse chunks are checked and converted to dense arrays before rechunking, which would
+            # Sparse chunks are first checked and converted to dense arrays, since rechunking would
             # use their indices without checking them.
             array = array.map_blocks(
                 _to_dense_array, self.dtype, dtype=self.dtype, meta=_EMPTY_ARRAY
@@ -82,16 +86,18 @@ class DaskMatrix(DataMatrix):
         self._chunks, self._has_separate_graphs = _separate_graphs(array.to_delayed().ravel())
 
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
-        """Yield function(chunk, start, numpy) for each chunk, in order, computed by Dask.
+        """Yield function(block, start, numpy) for each block of columns, in order.
 
-        `start` is the index of the first column of the chunk.
+        The function calls are computed by Dask. Each block is a chunk of the array, and `start` is
+        the index of its first column. Raise UnreadableError if a chunk cannot be computed.
         """
         return self._map_chunks(function, np.flatnonzero(np.diff(self._chunk_bounds)).tolist())
 
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return the m columns at `indices` as an array of shape (n, m), for n samples.
 
-        The columns are selected by Dask tasks, so whole chunks are not transferred.
+        The columns are selected by Dask tasks, so only these columns are transferred. Raise
+        UnreadableError if a chunk cannot be computed.
         """
         order = np.argsort(indices, kind="stable")
         sorted_indices = indices[order]
@@ -105,10 +111,10 @@ class DaskMatrix(DataMatrix):
         return out
 
     def _map_chunks(self, function: BlockFunction[T], chunks: Sequence[int]) -> Iterator[T]:
-        """Yield the result of a function for each chunk in `chunks`, a list of chunk numbers.
+        """Yield the result of a function for each chunk; `chunks` contains indices of chunks.
 
-        Raise the error of the function if it fails, or UnreadableError if a chunk cannot be
-        computed.
+        If the function raises an error, the same error is raised here. Raise UnreadableError if a
+        chunk cannot be computed.
         """
         client, task = _default_client(), _ChunkTask(function, self.shape[0], dtype=self.dtype)
         if client is None:
@@ -132,13 +138,13 @@ class DaskMatrix(DataMatrix):
             try:
                 results = dask.compute(*calls)
             except Exception:
-                # The calls are repeated one at a time: either the second attempt succeeds, or the
-                # error names the chunk that failed.
+                # The calls are repeated one at a time. If a call fails again, the error states the
+                # columns of its chunk.
                 results = tuple(map(self._compute_call, batch, calls))
             yield from results
 
     def _compute_call(self, j: int, call: Any) -> Any:
-        """Return the result of a delayed call for chunk j; raise UnreadableError if it fails."""
+        """Return the result of a call for chunk j; raise UnreadableError if the call fails."""
         start, stop = self._chunk_bounds[j], self._chunk_bounds[j + 1]
         with translate_read_errors(_NAME, start=start, stop=stop, advice=_ADVICE):
             return call.compute()
@@ -176,18 +182,18 @@ class DaskMatrix(DataMatrix):
     def _check_futures(
         self, error: Exception, submitted: Any, *, batch: Sequence[int], futures: Sequence[Any]
     ) -> None:
-        """Raise UnreadableError if a chunk failed or the workers cannot load the task.
+        """Raise UnreadableError if the workers cannot load the task, or if a chunk has failed.
 
-        If no future of the batch has failed, nothing is raised.
+        If no future has failed, no error is raised.
 
         Parameters
         ----------
         error : Exception
             Error that was raised when the results were collected.
         submitted : distributed.Future
-            Future of the task object that all chunks use.
+            Future of the `_ChunkTask` that is applied to all chunks.
         batch : sequence of int
-            Numbers of the chunks in the batch.
+            Indices of the chunks in the batch.
         futures : sequence of distributed.Future
             Futures of the results for these chunks.
         """
@@ -200,7 +206,7 @@ class DaskMatrix(DataMatrix):
         for j, future in zip(batch, futures, strict=True):
             if future.status not in ("finished", "pending"):
                 cause = future.exception() if future.status == "error" else error
-                if isinstance(cause, UnreadableError):  # its message already names the columns
+                if isinstance(cause, UnreadableError):  # its message already states the columns
                     raise cause
                 start, stop = int(self._chunk_bounds[j]), int(self._chunk_bounds[j + 1])
                 raise unreadable_error(
@@ -210,7 +216,8 @@ class DaskMatrix(DataMatrix):
     def _delayed_calls(self, task: Any, chunks: Sequence[int]) -> list[Any]:
         """Return one delayed call per chunk.
 
-        `task` is a `_ChunkTask` or a Dask future of one. `chunks` contains chunk numbers.
+        `task` is a `_ChunkTask` or a Dask future of a `_ChunkTask`. `chunks` contains indices of
+        chunks.
         """
         from dask import delayed
 
@@ -221,9 +228,10 @@ class DaskMatrix(DataMatrix):
 
 
 class _ChunkTask:
-    """Function that converts a chunk to a dense block, checks its shape, and calls `function`.
+    """Function that converts a chunk to a dense block and calls `function` with the block.
 
-    If `function` raises an error, the result is a `_FunctionFailure` that contains the error.
+    If `function` raises an error, the result is a `_FunctionFailure` that contains the error. If
+    the chunk has the wrong shape, ValueError is raised.
 
     Parameters
     ----------
@@ -250,9 +258,9 @@ class _ChunkTask:
         try:
             return self._function(block, start, np)
         except Exception as error:
-            # The error is returned rather than raised, since Dask would retry the task and the
-            # error would be reported as unreadable columns. The traceback is added as text, because
-            # it is lost when the error is sent to another process.
+            # The error is returned rather than raised. If it were raised, Dask would retry the
+            # task, and the error would be reported as unreadable columns. The traceback is added as
+            # text, because the traceback is lost when the error is sent to another process.
             error.add_note(traceback.format_exc())
             return _FunctionFailure(error)
 
@@ -265,7 +273,7 @@ class _FunctionFailure:
 
 
 class _ColumnSelector:
-    """Function that selects from a block the columns whose indices were given.
+    """Function that returns the columns of a block whose indices in the matrix are in `indices`.
 
     Parameters
     ----------
@@ -315,13 +323,14 @@ def _default_client() -> Any | None:
 
 
 def _submit_task(client: Any, task: _ChunkTask) -> Any:
-    """Return a Dask future of the task, which is pickled only once rather than for each chunk."""
+    """Return a Dask future of a task, so that the task is pickled once, not for each chunk."""
     import cloudpickle
     import dask
 
-    # Dask warns about large objects in a graph, which are often included by mistake. The warning is
-    # disabled here because the large arrays of a task are needed. The task is submitted rather than
-    # scattered, so the scheduler can recreate it if all workers that store it are lost.
+    # Dask warns about large objects in a graph, since they are often included by mistake. The
+    # warning is disabled here, because a task needs its large arrays. The task is submitted rather
+    # than scattered, so that the scheduler can recreate the task if all workers that store it are
+    # lost.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
         return client.submit(pickle.loads, cloudpickle.dumps(task), pure=False)
 
@@ -331,16 +340,21 @@ def _split_into_batches(chunks: Sequence[int], size: int) -> list[Sequence[int]]
 
 
 def _separate_graphs(chunks: Sequence[Any]) -> tuple[Sequence[Any], bool]:
-    """Return chunks whose graphs contain only the tasks that they need, if this is efficient.
+    """Return the chunks, each with a graph of only the tasks that the chunk needs.
 
     By default, the graph of a chunk is the graph of the whole array, and Dask processes this large
-    graph whenever the chunk is submitted.
+    graph whenever the chunk is submitted. The graphs are not changed if many tasks are needed by
+    several chunks.
+
+    Parameters
+    ----------
+    chunks : sequence of Delayed
+        The chunks of a Dask array, all with the same graph.
 
     Returns
     -------
     chunks : sequence of Delayed
-        The chunks with separate graphs; the original chunks if many tasks are needed by several
-        chunks.
+        The chunks with separate graphs, or the original chunks.
     is_separated : bool
         Whether the returned chunks have separate graphs.
     """
@@ -348,8 +362,8 @@ def _separate_graphs(chunks: Sequence[Any]) -> tuple[Sequence[Any], bool]:
 
     graph = chunks[0].dask
     tasks, dependencies = graph.to_dict(), graph.get_all_dependencies()
-    # Separate graphs are used only if each task is in at most two graphs on average. The limit is
-    # above one because some tasks, such as opening a file, are needed by all chunks.
+    # Separate graphs are used only if each task is in at most two of these graphs on average. The
+    # limit is above one because some tasks, such as opening a file, are needed by all chunks.
     separated, n_left = [], 2 * len(tasks)
     for chunk in chunks:
         own_tasks, keys = {}, [chunk.key]

@@ -1,4 +1,4 @@
-"""The interface to the data: a matrix of samples and features, whatever its storage.
+"""The interface to the data: a matrix of n samples and p features, with any type of storage.
 
 Algorithms access the data in three ways: they use statistics of the columns, they read selected
 columns, or they apply a function to every block of columns (a pass over the data). There is one
@@ -28,25 +28,24 @@ from mrshc.core.data.statistics import (
 
 T = TypeVar("T")
 
-# Certification is the check, against all columns, of a sparse component that was computed on a
-# subset of the columns (the working set). It is "not needed" if components are computed on all
-# columns, "deferred" to one common pass if a pass over the data is expensive, and "immediate" if a
-# pass is cheap.
+# Certification checks a sparse component that was computed on a subset of the columns (the working
+# set) against all columns. It is "not needed" if components are computed on all columns. It is
+# "deferred" to one pass for many components if passes over the data are slow, and "immediate" if
+# passes are fast.
 Certification = Literal["not needed", "deferred", "immediate"]
 
 
 class UnreadableError(OSError):
     """Error raised if part of the data cannot be read.
 
-    The message names the cause and, if known, the columns.
+    The message states the cause and, if known, the columns that cannot be read.
     """
 
 
 class DataMatrix(ABC):
     """A matrix with samples in rows and features in columns; missing values are NaN.
 
-    In the descriptions of the methods, n is the number of samples and p the number of features. A
-    block is a set of adjacent columns.
+    A block is a set of adjacent columns.
 
     Attributes
     ----------
@@ -59,17 +58,18 @@ class DataMatrix(ABC):
     has_local_blocks : bool
         Whether blocks are numpy arrays in this process and can be processed by its threads.
     holds_integers : bool
-        Whether the stored values are integers, which may be rounded when they are converted to
+        Whether the stored values are integers. Integers may be rounded when they are converted to
         floating point.
     certification : {"not needed", "deferred", "immediate"}
-        When a sparse component that was computed on a subset of the columns is checked against all
-        columns: never ("not needed": all columns are used from the start), together with other
-        components in one pass ("deferred"), or at once ("immediate").
+        When sparse components are checked against all columns. "not needed" means never, because
+        components are computed on all columns. Otherwise, components are computed on a subset of
+        the columns. "deferred" means that many components are checked together in one pass, and
+        "immediate" means that each component is checked as soon as it is computed.
     nbytes : int
-        Size in bytes that the matrix has, or would have, as an array in memory.
+        Size in bytes that the matrix needs as a dense array in memory.
     chunk_widths : tuple of int or None
-        Number of columns of each chunk, in order, if another process can unpickle the matrix and
-        read chunks with `matrix[:, start:stop]`; otherwise None.
+        Numbers of columns of the chunks, in order. The value is None unless another process can
+        unpickle the matrix and read chunks with `matrix[:, start:stop]`.
     """
 
     shape: tuple[int, int]
@@ -84,38 +84,42 @@ class DataMatrix(ABC):
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
         """Make one pass over the data: yield function(block, start, xp) for each block, in order.
 
-        A block is an array of shape (n, b) that contains b adjacent columns. It belongs to the
-        namespace xp: numpy, or another namespace that follows the array API standard. The first
-        column of the block is column `start` of the matrix. Because the function may run in another
-        process, it must support pickling and must return numpy arrays.
+        A block is an array of shape (n, b) that contains b adjacent columns. Its array namespace is
+        `xp`: numpy, or another namespace that follows the array API standard. The first column of
+        the block is column `start` of the matrix. The function may run in another process, so it
+        must support pickling, and all arrays that it returns must be numpy arrays.
         """
 
     @abstractmethod
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return the m columns at `indices`, in this order, as a numpy array of shape (n, m)."""
+        """Return the m columns at `indices`, in the given order, as a numpy array of shape (n, m).
+
+        Raise UnreadableError if the columns cannot be read.
+        """
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes that the matrix has, or would have, as an array in memory."""
+        """Size in bytes that the matrix needs as a dense array in memory."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @property
     def chunk_widths(self) -> tuple[int, ...] | None:
-        """Number of columns of each chunk; None if other processes cannot read the matrix."""
+        """Numbers of columns of the chunks; None if other processes cannot read the matrix."""
         return None
 
     @property
     def values(self) -> Any:
-        """The numpy array of a matrix in memory; for other storage, this object.
+        """The numpy array if the matrix is in memory; otherwise this object.
 
-        Both can be passed to an estimator.
+        Both the array and the object can be passed to an estimator.
         """
         return self
 
     def summary(self, *, n_threads: int = 1) -> MatrixSummary:
         """Return statistics of all columns and rows.
 
-        The statistics are computed at the first call, in one pass over the data.
+        The statistics are computed at the first call, in one pass over the data. `n_threads` is the
+        number of threads that process blocks.
         """
         if self._summary is None:
             summaries = Passes(self, n_threads=n_threads).map(summarise_block)
@@ -123,13 +127,17 @@ class DataMatrix(ABC):
         return self._summary
 
     def variances(self) -> Float:
-        """Return the variance of the non-missing values of each column, an array of shape (p,)."""
+        """Return the variances of the p columns, as an array of shape (p,).
+
+        Missing values are ignored.
+        """
         return np.concatenate(list(self.map_blocks(_block_variances)))
 
     def select_samples(self, rows: Index) -> DataMatrix:
-        """Return the matrix of the samples at `rows`, which must be in increasing order.
+        """Return the matrix of the samples at `rows`, which are distinct and in increasing order.
 
-        Raise ValueError if the storage does not support the selection of samples.
+        Raise ValueError if `rows` does not contain all samples and the storage does not support the
+        selection of samples.
         """
         # The rows are distinct, so n rows are all samples, and no selection is necessary.
         if rows.size == self.shape[0]:
@@ -142,8 +150,8 @@ class DataMatrix(ABC):
     def fingerprint(self) -> str:
         """Return a hash of dtype, shape, column means and row sums.
 
-        Means and sums are hashed in place of the values because they are available after the first
-        pass over the data, whereas a hash of all values would require another pass.
+        Means and sums are hashed instead of the values, because a hash of all values would require
+        another pass over the data.
         """
         digest = sha256(f"{self.dtype.str} {self.shape}".encode())
         summary = self.summary()

@@ -1,4 +1,7 @@
-"""Arrays that follow the array API standard (torch, CuPy, JAX and others), often on a GPU."""
+"""Data in arrays that follow the array API standard (torch, CuPy, JAX and others).
+
+These arrays are often in the memory of a device, such as a GPU.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from mrshc.core.data.shape_and_dtype import check_two_dimensions, not_real_error
 
 T = TypeVar("T")
 
-# A block of columns has the first number of values (256 MB in single precision), or a quarter of
-# the values of X if that is more, up to the second number (1 GB). These blocks are larger than
-# those in main memory, because a device is used efficiently only if each call has enough work. A
-# device whose memory contains X is assumed to have enough memory for the temporary arrays of a
-# quarter of X. The numbers have not been tuned.
+# A block has about a quarter of the values of X, but at least the first of these numbers (256 MB in
+# single precision) and at most the second (1 GB). Blocks on a device are larger than blocks in main
+# memory, because a device is used efficiently only if each call processes many values. A device
+# whose memory contains X is assumed to have enough memory for temporary arrays of a quarter of the
+# size of X. The numbers have not been tuned.
 _BLOCK_CELLS, _LARGEST_BLOCK = 1 << 26, 1 << 28
 
 _ADVICE = "Check that the device has free memory."
@@ -32,8 +35,8 @@ def is_device_array(X: Any) -> bool:
     Raise ImportError if X may be such an array but the package array_api_compat is not installed.
     """
     package = _package_name(X)
-    # This simple test comes first because array_api_compat, which makes the final decision, is an
-    # optional package.
+    # This simple test comes first, so that the optional package array_api_compat is imported only
+    # if X may be such an array.
     may_be_array = package in ("torch", "cupy") or hasattr(X, "__array_namespace__")
     return may_be_array and bool(_import_array_api_compat(package).is_array_api_obj(X))
 
@@ -41,8 +44,10 @@ def is_device_array(X: Any) -> bool:
 class DeviceMatrix(DataMatrix):
     """Data matrix in an array that follows the array API standard, on a device or in main memory.
 
-    A block is a slice of the array and stays on its device. Only the columns that `columns` returns
-    are copied to main memory.
+    A block is a slice of the array, converted to float32 or float64 if necessary. It stays on the
+    device of the array. The method `columns` copies the columns that it returns to main memory.
+
+    The constructor raises ValueError if the array is not a matrix of real numbers.
 
     Parameters
     ----------
@@ -72,7 +77,9 @@ class DeviceMatrix(DataMatrix):
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
         """Yield function(block, start, xp) for each block of columns, in order.
 
-        `start` is the index of the first column of the block, and xp the namespace of the array.
+        `start` is the index of the first column of the block, and `xp` is the array namespace of
+        the block. Raise UnreadableError if a block cannot be created, for example because the
+        device has too little free memory.
         """
         n, p = self.shape
         n_cells = max(_BLOCK_CELLS, min(n * p // 4, _LARGEST_BLOCK))
@@ -87,7 +94,8 @@ class DeviceMatrix(DataMatrix):
     def columns(self, indices: Index) -> NDArray[Any]:
         """Return the m columns at `indices` as a numpy array of shape (n, m), for n samples.
 
-        The columns are selected on the device.
+        The columns are selected on the device. Raise UnreadableError if they cannot be copied to
+        main memory.
         """
         compat = _import_array_api_compat(self._name)
         low, high = int(np.min(indices, initial=0)), int(np.max(indices, initial=0))
@@ -114,7 +122,7 @@ def _package_name(array: Any) -> str:
 def _import_array_api_compat(package: str) -> Any:
     """Return the module array_api_compat; raise ImportError if it is not installed.
 
-    `package` is the package of the array, which the error message names.
+    `package` is the name of the package that defines the array, for the error message.
     """
     try:
         import array_api_compat

@@ -1,10 +1,10 @@
 """Safe access to HDF5 and Zarr groups: values are read only from the file that the user named.
 
-An HDF5 file can refer to other files by external links, external storage and virtual datasets. A
-manipulated file could thus copy the content of any file that the user is allowed to read into the
-results, which are often shared. Moreover, HDF5 returns zeros if the other file does not exist.
-Therefore an UnsafeContentError is raised for all such references, and for pickled objects in Zarr
-arrays.
+An HDF5 file can refer to other files by external links, external storage and virtual datasets. With
+such references, the results could contain the content of private files of the user, and results are
+often shared. Moreover, HDF5 may return fill values without an error if the other file does not
+exist. Therefore an UnsafeContentError is raised for all such references. It is also raised for
+pickled objects in Zarr arrays, because unpickling can run arbitrary code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def is_zarr(node: Any) -> bool:
 
 @contextmanager
 def refuse_unsafe_content(name: str) -> Iterator[None]:
-    """Replace an UnsafeContentError by a ValueError that contains `name`, the file name."""
+    """Within this context, raise a plain ValueError in place of an UnsafeContentError.
+
+    `name` is the name of the file or array in the message.
+    """
     try:
         yield
     except UnsafeContentError as error:
@@ -42,14 +45,15 @@ def refuse_unsafe_content(name: str) -> Iterator[None]:
 
 
 def encoding_type(node: Any) -> str:
-    """Return the AnnData encoding type of an array or a group; "" if it has none."""
+    """Return the AnnData encoding type of an array or a group; "" if there is none."""
     return str(read_attribute(node, "encoding-type") or "")
 
 
 def read_attribute(node: Any, name: str) -> Any:
     """Return an attribute of an array or a group; None if the attribute does not exist.
 
-    Bytes are decoded to a string. Raise ValueError if the attribute is neither numeric nor text.
+    Bytes are decoded to a string. Raise ValueError if an attribute in an HDF5 file is neither
+    numeric nor text.
     """
     if name not in node.attrs:
         return None
@@ -65,7 +69,8 @@ def has_plain_dtype(node: Any) -> bool:
     """Return whether the type of an array is numeric or text.
 
     Other HDF5 types, such as variable-length vectors and references, are not safe to read: HDF5 may
-    terminate the process if their values are damaged.
+    terminate the process if values of these types are damaged. In Zarr arrays, objects count as
+    text.
     """
     dtype = node.dtype
     if dtype.kind == "O" and not is_zarr(node):
@@ -84,7 +89,9 @@ def has_member(group: Any, name: str) -> bool:
 def get_member(group: Any, name: str) -> Any:
     """Return the member `name` of a group.
 
-    Raise UnsafeContentError if the values of the member are in another file or are pickled objects.
+    Raise UnsafeContentError if the member is behind a link to another file or a cycle of links, or
+    if its values are in another file or are pickled objects. Raise KeyError if there is no such
+    member.
     """
     node = group[name] if is_zarr(group) else _resolve_path(group, name, n_links=_MAX_LINKS)
     refuse_external_storage(node)
@@ -92,7 +99,10 @@ def get_member(group: Any, name: str) -> Any:
 
 
 def refuse_external_storage(node: Any) -> None:
-    """Raise UnsafeContentError if an array has its values in another file or as pickled objects."""
+    """Raise UnsafeContentError if the values of an array are not safe to read.
+
+    Values are not safe if they are stored in another file or dataset, or as pickled objects.
+    """
     if is_zarr(node):
         _refuse_pickled_objects(node)
     elif files := getattr(node, "external", None):
@@ -144,10 +154,10 @@ def _resolve_path(group: Any, name: str, *, n_links: int) -> Any:
 
 
 def _resolve_child(node: Any, name: str, *, n_links: int) -> Any:
-    """Return the direct member `name` of a group, following at most `n_links` soft links.
+    """Return the direct member `name` of the group `node`, following at most `n_links` soft links.
 
-    Raise UnsafeContentError for a link to another file or a cycle of links, and KeyError if there
-    is no such member.
+    Raise UnsafeContentError if the member is a link to another file or part of a cycle of links,
+    and KeyError if there is no such member.
     """
     from h5py import h5l
 
@@ -162,7 +172,7 @@ def _resolve_child(node: Any, name: str, *, n_links: int) -> Any:
         return _resolve_path(node, target, n_links=n_links - 1)
     if kind == h5l.TYPE_SOFT:
         raise UnsafeContentError(f"holds {name!r} as a link that leads to itself. {_ADVICE}")
-    # The remaining types are external links and link types defined by an application.
+    # The remaining types are external links and link types that an application has defined.
     target = ""
     if kind == h5l.TYPE_EXTERNAL:
         target = f" to {links.get_val(key)[0].decode('utf-8', 'replace')!r}"

@@ -12,7 +12,7 @@ def to_host(array: Any) -> NDArray[Any]:
     """Return an array of any package that follows the array API standard as a numpy array."""
     if isinstance(array, np.ndarray):
         return array
-    # CuPy (method `get`) and torch (method `cpu`) copy to main memory only by these methods.
+    # Arrays of CuPy and torch are copied to main memory only by their methods `get` and `cpu`.
     if hasattr(array, "get"):
         array = array.get()
     elif hasattr(array, "cpu"):

@@ -1,4 +1,7 @@
-"""Passes over the data, with a count of passes, several threads, and progress reports."""
+"""Passes over the data: counting of passes, use of several threads, and progress reports.
+
+A pass evaluates a function on every block of columns.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,20 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
-# Function that is called with a block of columns, the index of its first column, and the namespace
-# of its array.
+# Function that is called with a block of columns, the index of its first column, and its array
+# namespace, such as numpy.
 BlockFunction = Callable[[Any, int, Any], T]
-# Function that is called during a pass with the number of the pass and the number of columns
-# processed so far.
+# Function that is called during a pass with the index of the pass, counted from one, and the number
+# of columns processed so far in this pass.
 BlockCallback = Callable[[int, int], None]
 
 
 def ignore_progress(_: int, __: int) -> None:
-    """Do nothing; used as a progress callback if no progress is reported."""
+    """Do nothing. The function is used as a callback if no progress is reported."""
 
 
 class BlockSource(Protocol):
-    """The part of the interface of a matrix that is needed for a pass.
+    """The attributes and methods that a matrix must have for a pass over its columns.
 
     Attributes
     ----------
@@ -36,7 +39,8 @@ class BlockSource(Protocol):
     def map_blocks(self, function: BlockFunction[T]) -> Iterator[T]:
         """Yield function(block, start, xp) for each block of columns, in order.
 
-        `start` is the index of the first column of the block, and xp the namespace of its array.
+        `start` is the index of the first column of the block, and `xp` is the array namespace of
+        the block, such as numpy.
         """
         ...
 
@@ -49,13 +53,13 @@ class Passes:
     data : DataMatrix or another BlockSource
         The matrix.
     n_threads : int, default=1
-        Number of threads that process blocks in this process. Blocks in other processes or on a
-        device are processed there, whatever the number of threads.
+        Number of threads that process blocks. The number has no effect if blocks are in other
+        processes or on a device.
     n_passes : int, default=0
         Number of passes that were made before this object was created.
     on_block : callable, default=ignore_progress
-        Called after each block with the number of the pass and the number of columns processed so
-        far.
+        Called after each block with the index of the pass, counted from one, and the number of
+        columns processed so far in this pass.
 
     Attributes
     ----------
@@ -79,7 +83,8 @@ class Passes:
     def map(self, function: BlockFunction[T]) -> Iterator[T]:
         """Make one pass over the data: yield function(block, start, xp) for each block, in order.
 
-        `start` is the index of the first column of the block, and xp the namespace of its array.
+        `start` is the index of the first column of the block, and `xp` is the array namespace of
+        the block, such as numpy.
         """
         self.n_passes += 1
         n_done = 0

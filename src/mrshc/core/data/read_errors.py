@@ -1,4 +1,4 @@
-"""Errors in reading X, with messages that name the columns, the cause and the remedy."""
+"""Errors in reading X, with messages that state the columns, the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CHECK_FILE_ADVICE = "Check that the file is complete, and copy or write it again
 
 @contextmanager
 def translate_read_errors(name: str, *, start: int, stop: int, advice: str) -> Iterator[None]:
-    """Raise UnreadableError in place of an error that occurs while columns are being read.
+    """Within this context, raise UnreadableError in place of other errors.
 
-    Only calls of the library that reads the data, such as h5py, should be made inside this context.
-    Four types of errors are raised unchanged: MemoryError, OutOfRangeError, UnsafeContentError and
-    UnreadableError. All other errors are replaced.
+    The context should contain only calls to the library that reads the data, such as h5py. Four
+    types of errors are raised unchanged: MemoryError, OutOfRangeError, UnsafeContentError and
+    UnreadableError.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ def translate_read_errors(name: str, *, start: int, stop: int, advice: str) -> I
     try:
         yield
     except (MemoryError, OutOfRangeError, UnsafeContentError, UnreadableError):
-        # The messages of these errors need no addition.
+        # A lack of memory does not mean that columns are unreadable, and the messages of the other
+        # errors are already complete.
         raise
     except Exception as error:  # the type of the error depends on the library
         raise unreadable_error(name, start=start, stop=stop, advice=advice, cause=error) from error
@@ -41,7 +42,7 @@ def translate_read_errors(name: str, *, start: int, stop: int, advice: str) -> I
 def unreadable_error(
     name: str, *, start: int, stop: int, advice: str, cause: BaseException
 ) -> UnreadableError:
-    """Return the error for columns start to stop - 1, which cannot be read.
+    """Return the error for the case that columns start to stop - 1 cannot be read.
 
     Parameters
     ----------
@@ -52,7 +53,8 @@ def unreadable_error(
     advice : str
         Sentence in the message that says what the user can do.
     cause : BaseException
-        Error that the library raised, whose first sentence is included in the message.
+        Error that the library raised. The first sentence of its message is included in the new
+        message.
     """
     columns = f"Column {start}" if stop - start == 1 else f"Columns {start} to {stop - 1}"
     return UnreadableError(

@@ -1,4 +1,4 @@
-"""Shapes and types of values that X may have, and the type to which its blocks are converted."""
+"""Checks of the shape and dtype of X, and the dtype to which blocks of X are converted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-# Description and advice for kinds of values that raise an error. The keys are numpy's one-letter
-# codes for the kinds of types.
+# Parts of error messages for values that are not real numbers: a description and advice. The keys
+# are values of numpy's attribute `dtype.kind`.
 _REFUSED_KINDS = {
     "c": "complex numbers. Take their real parts or their absolute values",
     "m": "times. Drop or encode them",
@@ -22,7 +22,7 @@ _REFUSED_KINDS = {
 
 
 class OutOfRangeError(ValueError):
-    """Error raised if a number in X is too large for the type to which it is converted."""
+    """Error raised if a number in X is too large for the dtype to which X is converted."""
 
     def __init__(self) -> None:
         super().__init__("X holds a number that is too large for double precision. Rescale it.")
@@ -30,17 +30,17 @@ class OutOfRangeError(ValueError):
 
 @contextmanager
 def refuse_overflow() -> Iterator[None]:
-    """Raise OutOfRangeError if a number is too large for the type to which it is converted."""
+    """Within this context, raise OutOfRangeError if a number is too large for its new dtype."""
     try:
         with np.errstate(over="raise"):
             yield
-    # FloatingPointError is raised by numpy for arrays, OverflowError by Python for integers.
+    # numpy raises FloatingPointError for arrays, and Python raises OverflowError for integers.
     except (FloatingPointError, OverflowError):
         raise OutOfRangeError from None
 
 
 def block_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
-    """Return the type to which blocks are converted; raise ValueError if `dtype` is not real.
+    """Return the dtype to which blocks are converted; raise ValueError if `dtype` is not real.
 
     The result is float32 for floating-point types of at most 32 bits, and float64 for other
     floating-point types, integers and booleans.
@@ -74,7 +74,7 @@ def not_real_error(name: str, kind: str) -> ValueError:
     name : str
         Name of the data in the message.
     kind : str
-        numpy's one-letter code for the kind of the type of the values, such as "U" for text.
+        Attribute `kind` of the dtype of the values, such as "U" for text.
     """
     # The only other kind in numpy is "V", the records of structured arrays.
     description = _REFUSED_KINDS.get(kind, "records. Pass one field of them")
@@ -82,7 +82,7 @@ def not_real_error(name: str, kind: str) -> ValueError:
 
 
 def check_two_dimensions(shape: tuple[Any, ...], name: str) -> tuple[int, int]:
-    """Return a shape as two Python integers; raise ValueError if it is not two-dimensional.
+    """Return a shape as two Python integers; raise ValueError if there are not two dimensions.
 
     `name` is the name of the data in the message.
     """

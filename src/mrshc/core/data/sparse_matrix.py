@@ -1,4 +1,7 @@
-"""Sparse matrices in memory or in a file; one block of columns at a time is converted to dense."""
+"""Sparse matrices in memory or in a file, which are converted to dense arrays block by block.
+
+CSR and CSC are the sparse formats with compressed rows and with compressed columns, respectively.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ from mrshc.core.data.sparse_structure import (
     check_sparse_structure,
 )
 
-# The compressed axis (rows or columns) of each of AnnData's encodings of sparse matrices.
+# Maps each encoding type that AnnData uses for sparse matrices to the axis that is compressed.
 SPARSE_ENCODINGS = {"csr_matrix": "rows", "csc_matrix": "columns"}
 
 
@@ -49,11 +52,11 @@ class SparseMatrix(BlockReader):
     """Data matrix in a scipy sparse matrix.
 
     A matrix in a format other than CSC is converted to CSC once. If a sparse matrix contains
-    several values for the same row and column, they are summed in floating point, as in
+    several values for the same row and column, these values are summed in floating point, as in
     scikit-learn.
 
-    Raise ValueError if the values are not real numbers, or if the indices and pointers of the
-    matrix are inconsistent.
+    The constructor raises ValueError if the values are not real numbers, or if the arrays that form
+    the matrix are inconsistent.
 
     Parameters
     ----------
@@ -79,21 +82,25 @@ class SparseMatrix(BlockReader):
         self.holds_integers = is_integer_dtype(matrix.dtype)
 
     def columns(self, indices: Index) -> NDArray[Any]:
-        """Return the m columns at `indices` as a dense array of shape (n, m), for n samples."""
+        """Return the m columns at `indices` as a dense array of shape (n, m), for n samples.
+
+        Raise OutOfRangeError if a value is too large for the dtype of the matrix.
+        """
         with refuse_overflow():
             return self._matrix[:, indices].astype(self.dtype).toarray()
 
     def _read_columns(self, start: int, stop: int) -> NDArray[Any]:
-        # The values are converted to floating point before toarray() sums values at the same
-        # position: the sum of integers could overflow.
+        # The values are converted to floating point first, since toarray() sums values at the same
+        # position, and a sum of integers could overflow.
         return self._matrix[:, start:stop].astype(self.dtype).toarray()
 
 
 @contextmanager
 def _refuse_inconsistent_parts(name: str) -> Iterator[None]:
-    """Raise ValueError in place of an error about the parts of a sparse matrix.
+    """Within this context, raise ValueError with advice in place of TypeError and ValueError.
 
-    `name` is the name of the data in the message. An OutOfRangeError is raised unchanged.
+    The context checks or converts the arrays that form a sparse matrix (its parts). `name` is the
+    name of the data in the message. An OutOfRangeError is raised unchanged.
     """
     try:
         yield
@@ -109,9 +116,9 @@ def _refuse_inconsistent_parts(name: str) -> Iterator[None]:
 def _to_csc(matrix: Any, dtype: np.dtype[Any]) -> Any:
     """Return a sparse matrix in CSC format; the given matrix is not changed.
 
-    A CSR or CSC matrix keeps the type of its values, which may need less memory than `dtype`. This
-    is safe because the conversion does not sum values at the same position. Other formats are first
-    converted to `dtype`.
+    The values of a CSR or CSC matrix are not converted to `dtype`, which may need more memory. They
+    need not be converted, because the conversion to CSC does not sum values at the same position.
+    The values of matrices in other formats are first converted to `dtype`.
     """
     if matrix.format not in ("csr", "csc"):
         return matrix.tocoo(copy=False).astype(dtype).tocsc()
@@ -120,7 +127,7 @@ def _to_csc(matrix: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _compressed_array(parts: tuple[Any, Any, Any], shape: tuple[int, int], *, by_rows: bool) -> Any:
-    """Return a CSR array (if `by_rows`) or CSC array with given data, indices and pointers."""
+    """Return a CSR array (if `by_rows`) or a CSC array, given its data, indices and pointers."""
     return (sparse.csr_array if by_rows else sparse.csc_array)(parts, shape=shape)
 
 
@@ -144,8 +151,8 @@ class CompressedParts:
     compressed_axis : {"rows", "columns"}
         The compressed axis: "rows" for CSR, "columns" for CSC.
     data, indices, indptr : h5py.Dataset or zarr.Array
-        The values, their indices along the other axis, and the pointers to the start of each row
-        (CSR) or column (CSC).
+        The values, their indices along the axis that is not compressed, and the pointers: the
+        positions in `data` at which the rows (CSR) or columns (CSC) start and end.
     """
 
     shape: tuple[int, int]
@@ -156,7 +163,11 @@ class CompressedParts:
 
     @classmethod
     def from_group(cls, group: Any) -> CompressedParts:
-        """Return the arrays in a group; raise StructureError if they are inconsistent."""
+        """Return the arrays in a group that AnnData has written for a sparse matrix.
+
+        Raise StructureError if arrays are missing or inconsistent, and UnsafeContentError if their
+        values are not safe to read.
+        """
         by = SPARSE_ENCODINGS[encoding_type(group)]
         shape = check_shape(read_attribute(group, "shape"))
         parts = {}
@@ -172,7 +183,7 @@ class CompressedParts:
         return cls(shape=shape, compressed_axis=by, **parts)
 
     def read_pointers(self) -> NDArray[np.int64]:
-        """Return the positions in `data` at which the compressed rows or columns start and end.
+        """Return the positions in `data` at which the rows (CSR) or columns (CSC) start and end.
 
         Raise StructureError if the positions are inconsistent.
         """
@@ -181,7 +192,7 @@ class CompressedParts:
         return indptr.astype(np.int64)
 
     def read_part(self, pointers: NDArray[np.int64]) -> Any:
-        """Return consecutive compressed rows or columns as a scipy sparse array.
+        """Return consecutive rows (CSR) or columns (CSC) as a scipy sparse array.
 
         `pointers` contains the positions in `data` at which these rows or columns start and end.
         Raise StructureError if an index is out of range.
@@ -200,7 +211,9 @@ class CompressedParts:
 class CompressedColumnsMatrix(BlockReader):
     """Data matrix in a group that AnnData has written with the encoding csc_matrix.
 
-    The columns of one block at a time are read from the file.
+    Blocks of columns are read from the file one at a time. The constructor raises ValueError if the
+    values are not real numbers, and UnreadableError if the pointers cannot be read or are
+    inconsistent.
 
     Parameters
     ----------
@@ -214,7 +227,7 @@ class CompressedColumnsMatrix(BlockReader):
         super().__init__(name=name, shape=parts.shape, dtype=block_dtype(parts.data.dtype, name))
         self.holds_integers = is_integer_dtype(parts.data.dtype)
         self._parts = parts
-        # All pointers are read once and kept in memory, since they are few compared with the
+        # The pointers are read once and kept in memory, since there are far fewer pointers than
         # values.
         with self._translate_errors(0, self.shape[1]):
             self._pointers = parts.read_pointers()
@@ -226,12 +239,13 @@ class CompressedColumnsMatrix(BlockReader):
 def open_sparse_group(group: Any) -> BlockReader:
     """Return the sparse matrix that AnnData has written to a group of an HDF5 or Zarr file.
 
-    The algorithms read the matrix by columns. A matrix with compressed rows (csr_matrix) is
-    therefore read completely and kept in memory with compressed columns, which takes as much memory
-    as the uncompressed file.
+    The algorithms read the matrix by columns. If its rows are compressed (csr_matrix), the whole
+    matrix is therefore read, converted to compressed columns, and kept in memory. This takes about
+    as much memory as the uncompressed values and indices in the file.
 
-    Raise ValueError if the group does not contain a sparse matrix, if its values are not real
-    numbers, or if the file refers to other files. Raise UnreadableError if the matrix is damaged.
+    Raise ValueError if the group does not contain a sparse matrix, if the values are not real
+    numbers, or if the values are in another file or are pickled objects. Raise UnreadableError if
+    the matrix is damaged.
     """
     name = describe_location(group)
     if encoding_type(group) not in SPARSE_ENCODINGS:
@@ -247,7 +261,7 @@ def open_sparse_group(group: Any) -> BlockReader:
         parts = CompressedParts.from_group(group)
     if parts.compressed_axis == "columns":
         return CompressedColumnsMatrix(parts, name=name)
-    # Raise ValueError before all values are read if they are not real numbers.
+    # If the values are not real numbers, this call raises ValueError before the values are read.
     block_dtype(parts.data.dtype, name)
     with translate_read_errors(name, start=0, stop=parts.shape[1], advice=CHECK_FILE_ADVICE):
         matrix = parts.read_part(parts.read_pointers())
@@ -255,7 +269,7 @@ def open_sparse_group(group: Any) -> BlockReader:
 
 
 def _read_shape(group: Any, name: str) -> tuple[int, int]:
-    """Return the shape of the sparse matrix in a group; raise UnreadableError if it is invalid."""
+    """Return the shape of the sparse matrix in a group; raise UnreadableError for a wrong shape."""
     try:
         return check_shape(read_attribute(group, "shape"))
     except StructureError as error:

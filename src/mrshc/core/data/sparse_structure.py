@@ -1,8 +1,8 @@
 """Checks that the arrays that form a sparse matrix (its parts) are consistent.
 
-The compiled functions of scipy do not check indices: an invalid index would overwrite other memory.
-Therefore all indices are checked before any of them is used. Unlike scipy's `check_format`, the
-checks neither copy nor change the matrix.
+The compiled functions of scipy do not check indices, so an invalid index could overwrite memory
+outside the arrays. Therefore all indices are checked before any of them is used. Unlike scipy's
+`check_format`, the checks do not change the matrix and do not copy its values.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Largest number of rows or columns per stored value. Real data have fewer rows and columns than
-# values, so a ratio above 1000 indicates a wrong shape. The number has not been tuned.
+# Largest accepted number of rows or columns, divided by the number of stored values and pointers.
+# Real data have fewer rows and columns than values, so a ratio above 1000 indicates a wrong shape.
+# The number has not been tuned.
 _MAX_EXTENT_PER_VALUE = 1000
 
 # Up to this number of rows or columns, a shape is accepted for any number of values, since arrays
@@ -28,8 +29,9 @@ class StructureError(ValueError):
     """
 
 
-# Names of the attributes that must be numpy arrays, for each sparse format of scipy. The other
-# attributes of a sparse matrix are derived from these arrays.
+# Names of the attributes that must be numpy arrays, for each sparse format of scipy. Other
+# attributes, such as `dtype` and `nnz`, are derived from these arrays. The format DOK has no such
+# arrays.
 _ARRAY_PARTS = {
     "bsr": ("data", "indices", "indptr"),
     "coo": ("data", "row", "col"),
@@ -78,9 +80,10 @@ def check_shape(shape: Any) -> tuple[int, int]:
 
 
 def check_extent(shape: tuple[int, int], *, n_cells: int, n_listed: int) -> None:
-    """Raise StructureError if a shape has far more rows or columns than values.
+    """Raise StructureError if a matrix has far more rows or columns than stored values.
 
-    Arrays with one entry per row or column might not fit into memory for such a shape.
+    Such a shape is probably wrong, and arrays with one entry per row or column might not fit into
+    memory.
 
     Parameters
     ----------
@@ -89,8 +92,8 @@ def check_extent(shape: tuple[int, int], *, n_cells: int, n_listed: int) -> None
     n_cells : int
         Number of stored values.
     n_listed : int
-        Length of the array of pointers (or of lists of column indices) in the matrix; zero if the
-        format has no such array.
+        Length of the array `indptr` (formats CSR, CSC and BSR) or `rows` (format LIL); zero for
+        other formats.
     """
     if max(shape) > max(_MAX_EXTENT_PER_VALUE * (n_cells + n_listed), _HARMLESS_EXTENT):
         raise StructureError(
@@ -159,7 +162,10 @@ def check_indices(indices: NDArray[Any], size: int, *, name: str = "indices") ->
 
 
 def _check_compressed(matrix: Any) -> None:
-    """Raise StructureError if a matrix in CSR or CSC format is inconsistent."""
+    """Raise StructureError if a matrix in CSR or CSC format is inconsistent.
+
+    These formats have compressed rows (CSR) or compressed columns (CSC).
+    """
     n_major, n_minor = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
     check_sizes(matrix.data, matrix.indices, matrix.indptr, n_major=n_major)
     check_pointers(matrix.indptr, matrix.data.size)
@@ -169,7 +175,7 @@ def _check_compressed(matrix: Any) -> None:
 def _check_blocks(matrix: Any) -> None:
     """Raise StructureError if a matrix in BSR format is inconsistent.
 
-    The values of a BSR matrix are dense blocks of equal size.
+    The values of a BSR matrix are stored as dense blocks of equal size.
     """
     blocks, sizes = matrix.data, matrix.blocksize
     if blocks.ndim != 3 or min(sizes) < 1 or any(np.remainder(matrix.shape, sizes)):
@@ -178,15 +184,18 @@ def _check_blocks(matrix: Any) -> None:
             f"{blocks.shape}"
         )
     n_major, n_minor = (size // step for size, step in zip(matrix.shape, sizes, strict=True))
-    # The indices and pointers of BSR are those of CSR with blocks in place of values. The first
-    # value of each block represents the block in the check of sizes.
+    # In BSR, indices and pointers are defined as in CSR, with blocks in place of values. To check
+    # the sizes, each block is represented by its first value.
     check_sizes(blocks[:, 0, 0], matrix.indices, matrix.indptr, n_major=n_major)
     check_pointers(matrix.indptr, len(blocks))
     check_indices(matrix.indices, n_minor)
 
 
 def _check_coordinates(matrix: Any) -> None:
-    """Raise StructureError if a matrix in COO format is inconsistent."""
+    """Raise StructureError if a matrix in COO format is inconsistent.
+
+    The format has a row index and a column index for each value.
+    """
     coordinates = (matrix.row, matrix.col)
     for name, part, size in zip(("rows", "columns"), coordinates, matrix.shape, strict=True):
         if part.shape != matrix.data.shape or part.ndim != 1:
@@ -200,7 +209,8 @@ def _check_coordinates(matrix: Any) -> None:
 def _check_diagonals(matrix: Any) -> None:
     """Raise StructureError if a matrix in DIA format is inconsistent.
 
-    Offsets of diagonals that lie outside the matrix are valid in this format.
+    The format consists of diagonals and their offsets from the main diagonal. A diagonal may lie
+    outside the matrix.
     """
     data, offsets = matrix.data, matrix.offsets
     if data.ndim != 2 or offsets.shape != (len(data),):
@@ -237,7 +247,7 @@ def _check_lists(matrix: Any) -> None:
 def _check_keys(matrix: Any) -> None:
     """Raise StructureError if a matrix in DOK format is inconsistent.
 
-    The format is a dictionary whose keys are pairs of a row index and a column index.
+    The format is a dictionary whose keys are pairs (row index, column index).
     """
     # The array is reshaped because an empty list of keys would become a one-dimensional array.
     keys = np.array(list(matrix.keys())).reshape(-1, 2)
@@ -245,8 +255,8 @@ def _check_keys(matrix: Any) -> None:
         check_indices(part, size, name=name)
 
 
-# The check for each sparse format of scipy. For a format that a future version may add, only the
-# shape is checked.
+# The check for each sparse format of scipy. If a future version of scipy adds a format, only the
+# shape is checked for this format.
 _CHECKS = {
     "bsr": _check_blocks,
     "coo": _check_coordinates,

@@ -1,6 +1,7 @@
-"""Statistics of columns, for arrays of numpy and of other packages with the array API.
+"""Statistics of columns and rows, for numpy arrays and arrays that follow the array API standard.
 
-In the comments, n is the number of rows (samples) and p the number of columns (features).
+In docstrings and comments, n is the number of rows (samples), p is the number of columns
+(features), and b is the number of columns of a block.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Mask
 from mrshc.core.data.host_transfer import to_host
 
-# A column is considered constant if no difference between its values exceeds this number, because
-# the square of a smaller difference underflows in double precision.
+# A column is considered constant if none of its values differs from a reference value of the column
+# by more than this number. The square of a much smaller difference would underflow in double
+# precision.
 _SMALLEST_DIFFERENCE = 1e-150
 
 # Number of values for which temporary arrays are created at a time. An array of this size takes 4
@@ -30,7 +32,7 @@ class ColumnSummary(NamedTuple):
 
     means: Float
     counts: Float  # number of non-missing values of the column
-    constant: Mask  # whether all non-missing values of the column are equal
+    constant: Mask  # whether the non-missing values of the column are all equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,7 +41,7 @@ class MatrixSummary:
 
     means: Float  # (p,), mean of each column
     counts: Float  # (p,), number of non-missing values of each column
-    constant: Mask  # (p,), whether all non-missing values of the column are equal
+    constant: Mask  # (p,), whether the non-missing values of the column are all equal
     row_counts: Float  # (n,), number of non-missing values of each row
     row_sums: Float  # (n,), sum of the non-missing values of each row
     lowest: float  # smallest non-missing value
@@ -84,9 +86,9 @@ def summarise_block(block: Any, _: int, xp: Any) -> BlockSummary:
     block : array of shape (n, b)
         The columns, with NaN for missing values.
     _ : int
-        Index of the first column, which is not used.
+        Index of the first column of the block. The index is not used.
     xp : module
-        Namespace of the block, such as numpy.
+        Array namespace of the block, such as numpy.
     """
     missing = xp.isnan(block)
     rows = block.shape[1] - to_host(xp.sum(xp.astype(missing, xp.float64), axis=1))
@@ -117,12 +119,12 @@ def combine_summaries(parts: Iterable[BlockSummary]) -> MatrixSummary:
 
 
 def column_summary(X: NDArray[Any]) -> ColumnSummary:
-    """Return the statistics of the columns of a numpy array of shape (n, p)."""
+    """Return the statistics of the columns of the numpy array X, which has shape (n, p)."""
     p = X.shape[1]
     means, counts, constant = np.empty(p), np.empty(p), np.empty(p, dtype=bool)
     for block in column_blocks(*X.shape):
-        # A non-missing value is subtracted from each column first, so the mean of a constant column
-        # is exactly its value.
+        # The first non-missing value of each column is subtracted from the column, so that the mean
+        # of a constant column is exactly the constant.
         part, observed, shift = _shift_by_first_observed(X[:, block])
         counts[block] = observed.sum(axis=0)
         means[block] = shift + np.nansum(part, axis=0) / np.maximum(counts[block], 1)
@@ -140,14 +142,14 @@ def _device_column_summary(block: Any, missing: Any, xp: Any) -> ColumnSummary:
     missing : array of bool of shape (n, b)
         Whether each value is missing.
     xp : module
-        Namespace of the array, which follows the array API standard.
+        Array namespace of the block, which follows the array API standard.
     """
     part = xp.astype(block, xp.float64)
     counts = xp.sum(xp.astype(~missing, xp.float64), axis=0)
     smallest = xp.min(xp.where(missing, xp.inf, part), axis=0)
-    # The shift of a column is its first value or, if that is missing, its smallest non-missing
-    # value. The first non-missing value cannot be selected with the functions of the array API
-    # standard.
+    # The shift, which is subtracted from a column, is the first value of the column. If the first
+    # value is missing, the smallest non-missing value is used, since the first non-missing value is
+    # difficult to select with the functions of the array API standard.
     shift = xp.where(missing[0, :], xp.where(counts > 0, smallest, 0.0), part[0, :])
     part = xp.where(missing, 0.0, part - shift)
     means = shift + xp.sum(part, axis=0) / xp.where(counts > 0, counts, 1.0)
@@ -186,8 +188,8 @@ def _shift_by_first_observed(X: NDArray[Any]) -> tuple[Float, Mask, Float]:
     """
     part = X.astype(np.float64)
     observed = ~np.isnan(part)
-    # If all values of a column are missing, argmax returns 0, the selected value is NaN, and
-    # nan_to_num replaces it by zero.
+    # If all values of a column are missing, argmax returns 0, and the selected value is NaN, which
+    # nan_to_num replaces by zero.
     shift = np.nan_to_num(part[observed.argmax(axis=0), np.arange(part.shape[1])])
     part -= shift
     return part, observed, shift
@@ -196,7 +198,7 @@ def _shift_by_first_observed(X: NDArray[Any]) -> tuple[Float, Mask, Float]:
 def column_blocks(n: int, p: int) -> Iterator[slice]:
     """Yield slices that divide p columns of n rows into blocks of limited size.
 
-    Temporary arrays in float64 then fit into the cache of a processor.
+    A temporary float64 array of the size of a block fits into the cache of a processor.
     """
     step = max(1, _BLOCK_CELLS // n)
     for start in range(0, p, step):

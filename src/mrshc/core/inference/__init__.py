@@ -1,1 +1,1 @@
-"""Statistical tests of features: association with a tree, markers of clusters, refinement."""
+"""Statistical tests of features: association, markers, and refinement of feature sets."""

@@ -1,8 +1,8 @@
 """Rank tests of the association between features and partitions of the samples.
 
 Because the values are replaced by ranks, the null distribution of the test does not depend on the
-distribution of the feature, apart from ties. An F test on the values of a heavy-tailed feature
-would give too many false positives.
+distribution of the feature, apart from ties. The p-values of an F test on the values themselves
+would not be reliable for heavy-tailed features. In the docstrings, n is the number of samples.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from mrshc.core.kernels.association import write_explained_rank_variance
 
 # Larger p-values are replaced by this value before p-values are combined. The Cauchy quantile of a
 # p-value tends to minus infinity as the p-value approaches 1, and could cancel the quantiles of all
-# other p-values. The quantile of 0.999 is -318; it cancels the quantile of one p-value of 0.001.
+# other p-values. The quantile of 0.999 is -318, which cancels the quantile of only one p-value of
+# 0.001.
 _LARGEST_COMBINED = 0.999
 
 
@@ -28,8 +29,8 @@ def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indice
     """Return p-values for the association of features with each partition of the samples.
 
     The test is a one-way analysis of variance on ranks. The total variance of the ranks is computed
-    as if there were no ties. With ties, the variance is smaller; if most samples had the same
-    value, small clusters of the remaining samples would appear to be significant.
+    as if there were no ties. If the variance were reduced for ties, a few samples that differ from
+    many samples with equal values would appear to be significant.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indice
         The data.
     partitions : sequence of ndarray of shape (n,)
         Cluster labels of the samples, one array for each partition. Samples with a negative label
-        and missing values are excluded from the test.
+        are excluded from the test, and so are samples in which the feature is missing.
     indices : ndarray of shape (m,)
         Indices of the features to test.
 
@@ -45,7 +46,8 @@ def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indice
     -------
     ndarray of shape (m, n_partitions)
         The p-values. A p-value is 1 if the feature has non-missing values in fewer than two
-        clusters, has fewer than two different values, or has too few non-missing values.
+        clusters, if it has fewer than two different values, or if no cluster contains more than one
+        of its non-missing values.
     """
     shares = np.zeros((indices.size, len(partitions)))
     freedom = np.zeros((indices.size, len(partitions), 2), dtype=np.intp)
@@ -54,8 +56,8 @@ def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indice
         indices, partial(_explained_shares, groups=groups)
     ):
         shares[positions], freedom[positions] = block_shares, block_freedom
-    # Degrees of freedom of zero are replaced by one, because the incomplete beta function is not
-    # defined for zero. The share is zero in these cases, so the p-value is 1.
+    # Degrees of freedom below one are replaced by one, because the incomplete beta function is not
+    # defined for them. The explained share is zero in these cases, so the p-value is 1.
     between, within = np.maximum(freedom[..., 0], 1), np.maximum(freedom[..., 1], 1)
     # The p-value is the upper tail probability of the F distribution, written as an incomplete beta
     # function of the share of explained variance.
@@ -64,19 +66,20 @@ def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indice
 
 
 def _explained_shares(columns: Float, groups: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
-    """Return the share of the rank variance that each partition explains, and degrees of freedom.
+    """Return the share of rank variance that each partition explains, and the degrees of freedom.
 
     Parameters
     ----------
     columns : ndarray of shape (n, m)
-        Features, with NaN for missing values.
+        Values of m features, with NaN for missing values.
     groups : ndarray of int of shape (n_partitions, n)
         Cluster labels of the n samples, one row for each partition.
 
     Returns
     -------
     shares : ndarray of shape (m, n_partitions)
-        Sum of squares of the ranks between clusters, divided by the total sum of squares.
+        Sum of squares of the ranks between clusters, divided by the total sum of squares. The share
+        is zero if no test is possible.
     freedom : ndarray of int of shape (m, n_partitions, 2)
         Degrees of freedom between and within clusters.
     """
@@ -87,7 +90,7 @@ def _explained_shares(columns: Float, groups: NDArray[np.intp]) -> tuple[Float, 
 
 
 def cauchy_combination(p_values: Float) -> Float:
-    """Return one p-value for each row, combined by the Cauchy combination test [1]_.
+    """Return one p-value for each row of `p_values`, by the Cauchy combination test [1]_.
 
     The test statistic is the mean of the Cauchy quantiles of the p-values. Under the null
     hypothesis, its upper tail is approximately that of a Cauchy distribution, whatever the
@@ -96,7 +99,8 @@ def cauchy_combination(p_values: Float) -> Float:
     Parameters
     ----------
     p_values : ndarray of shape (m, k)
-        P-values. Values equal to 1 are ignored, since they indicate that no test was possible.
+        In each of m rows, the k p-values to combine. Values equal to 1 are ignored, since they
+        indicate that no test was possible.
 
     Returns
     -------
@@ -116,7 +120,8 @@ def cauchy_combination(p_values: Float) -> Float:
             is_used, 1.0 / np.tan(np.pi * np.minimum(p_values, _LARGEST_COMBINED)), 0.0
         )
     mean = quantiles.sum(axis=1) / np.maximum(is_used.sum(axis=1), 1)
-    # arctan2(1, x) / pi equals 1/2 - arctan(x) / pi, but without cancellation for small p-values.
+    # arctan2(1, x) / pi equals 1/2 - arctan(x) / pi, but avoids cancellation for large x, that is,
+    # for small p-values.
     combined: Float = np.where(is_used.any(axis=1), np.arctan2(1.0, mean) / np.pi, 1.0)
     return combined
 
@@ -143,9 +148,9 @@ def benjamini_hochberg(p_values: Float) -> Float:
        and powerful approach to multiple testing. Journal of the Royal Statistical Society B 57(1),
        289-300. doi:10.1111/j.2517-6161.1995.tb02031.x
     """
-    # scipy.stats.false_discovery_control is not used: it multiplies p by m / rank, whereas this
-    # function divides p * m by the rank. About a third of its results differ in the last bit, so
-    # stored results would not be reproduced exactly.
+    # scipy.stats.false_discovery_control is not used. It multiplies p by m / rank, whereas this
+    # function divides p * m by the rank. About a third of the results would differ in the last bit,
+    # so stored results would not be reproduced exactly.
     order = np.argsort(p_values, kind="stable")
     m = p_values.size
     scaled = p_values[order] * m / np.arange(1, m + 1)

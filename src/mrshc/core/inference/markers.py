@@ -1,8 +1,10 @@
-"""Marker features: features that differ between a cluster and the other samples, or at a split.
+"""Marker features, which differ between a cluster and the other samples, or between two branches.
 
-A feature from which a tree was built tends to differ between the clusters of this tree, even if it
-is noise. Such a feature is therefore tested with another tree, which is built without the feature.
-In that tree, the cluster is replaced by the most similar branch.
+A contrast consists of the two groups of samples that are compared. A feature that was used to build
+a tree tends to differ between the clusters of this tree, even if the feature is noise. Such a
+feature is therefore tested with another tree, which is built without the feature. In this test, the
+groups are replaced by the most similar branches of the other tree, or by the most similar branch
+and its complement.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from mrshc.core.inference.refinement import split_into_folds
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import Linkage, Metric, Tree, agglomerate
 
-# Smallest Jaccard index (samples in common divided by samples in either set) at which a branch of
-# another tree represents a cluster. Two disjoint branches cannot both have an index above one half
-# with the same cluster.
+# Smallest Jaccard index of a group and the branch of another tree that replaces the group. The
+# Jaccard index is the number of common samples divided by the number of samples in the union. Two
+# disjoint branches cannot both have an index above one half with the same group.
 _MIN_JACCARD = 0.5
 
 
@@ -37,7 +39,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MarkerStatistics:
-    """Statistics of each of p features for the comparison of two groups of samples.
+    """Statistics of p features for the comparison of two groups of samples.
 
     Attributes
     ----------
@@ -45,12 +47,13 @@ class MarkerStatistics:
         Means of the non-missing values in the first and in the second group; NaN if all values are
         missing.
     effect_size : ndarray of shape (p,)
-        Difference of the means divided by the pooled standard deviation; NaN if the pooled standard
-        deviation is zero.
+        Mean of the first group minus mean of the second group, divided by the pooled standard
+        deviation; NaN if a mean is NaN or the pooled standard deviation is zero.
     p_values : ndarray of shape (p,)
-        P-values of the rank test for a difference between the groups.
+        P-values of the rank test for a difference between the groups. Features that were used to
+        build the tree are tested with groups of another tree; see `marker_statistics`.
     q_values : ndarray of shape (p,)
-        The p-values, adjusted by the procedure of Benjamini and Hochberg.
+        The p-values after adjustment by the procedure of Benjamini and Hochberg.
     """
 
     mean_inside: Float
@@ -69,24 +72,27 @@ def marker_statistics(
     metric: Metric,
     weights: Float | None = None,
 ) -> list[MarkerStatistics]:
-    """Return the statistics of all features for each contrast between groups of a tree.
+    """Return the statistics of all features for each contrast between two groups of samples.
 
-    Features from which the tree was not built are tested with the groups of the contrast. Features
-    from which the tree was built are tested with the most similar branches of another tree, which
-    is built from about nine tenths of the features and excludes the tested feature.
+    The groups are branches of a tree, or a branch and all other samples. A feature that was not
+    used to build the tree is tested for a difference between the two groups. The features that were
+    used to build the tree are divided into at most ten folds. The features of a fold are tested
+    with another tree, which is built from the other folds. In this test, the groups are replaced by
+    the most similar branches of the other tree, or by the most similar branch and its complement.
+    Means and effect sizes always refer to the groups of the contrast.
 
     Parameters
     ----------
     matrix : CentredMatrix
         The data, with n samples and p features.
     features : ndarray of shape (q,)
-        Indices of the q features from which the tree was built.
+        Indices of the q features that were used to build the tree.
     contrasts : sequence of Contrast
         Pairs of groups of samples to compare.
     linkage, metric : str
         Linkage and metric with which the tree was built.
     weights : ndarray of shape (q,) or None, default=None
-        Weights of the q features in the distances; None if all weights are equal.
+        Weights of these q features in the distances; None if all weights are equal.
 
     Returns
     -------
@@ -119,12 +125,13 @@ def _cross_fitted_p_values(
     metric: Metric,
     weights: Float | None,
 ) -> Float:
-    """Return the p-value of each feature for each contrast, an array of shape (p, n_contrasts).
+    """Return the p-value of each feature for each contrast.
 
-    The parameters are those of `marker_statistics`.
+    The parameters are those of `marker_statistics`. The result is an array of shape
+    (p, n_contrasts), where p is the number of features of `matrix`.
     """
     n, p = matrix.shape
-    # The p-value of a feature remains 1 if it is the only feature of the tree.
+    # If the tree was built from a single feature, the p-value of this feature remains 1.
     p_values = np.ones((p, len(contrasts)))
     outside = np.setdiff1d(np.arange(p), features, assume_unique=True)
     given = [_contrast_labels(n, inside=c.inside, outside=c.outside) for c in contrasts]
@@ -133,7 +140,7 @@ def _cross_fitted_p_values(
     if weights is not None:
         # A weight multiplies the squared difference of a feature for "sqeuclidean", and the
         # absolute difference for "cityblock". The values are therefore multiplied by the square
-        # root of the weight or by the weight, respectively.
+        # root of the weight in the first case, and by the weight in the second.
         X = X * (np.sqrt(weights) if metric == "sqeuclidean" else weights)
     for fold in split_into_folds(column_variances(X)):
         others = np.delete(np.arange(features.size), fold)
@@ -145,18 +152,19 @@ def _cross_fitted_p_values(
 
 
 def _matching_partitions(tree: Tree, contrasts: Sequence[Contrast]) -> list[Labels]:
-    """Return, for each contrast, labels of the branches of a tree most similar to its groups.
+    """Return, for each contrast, labels of the samples according to the branches of a tree.
 
-    Labels are 1 for the branch of the first group, 0 for the branch of the second group, and -1 for
-    other samples. All labels are -1 if the tree has no two disjoint branches that are similar
-    enough; the rank test then returns a p-value of 1.
+    A label is 1 in the branch that is most similar to the first group, 0 in the branch that is most
+    similar to the second group, and -1 for other samples. If the groups contain all samples, the
+    label is 0 in the complement of the first branch. All labels are -1 if these branches are not
+    similar enough to the groups or overlap; the rank test then returns a p-value of 1.
     """
     n = tree.n_samples
     partitions = []
     for contrast in contrasts:
         inside = tree.most_similar_branch(contrast.inside, at_least=_MIN_JACCARD)
-        # If the contrast is a cluster against all other samples, the second group is the complement
-        # of the first branch, since the complement of a cluster is not a branch in general.
+        # If the contrast compares a branch with all other samples, the second group is replaced by
+        # the complement of the first branch, since a complement is not a branch in general.
         if contrast.inside.size + contrast.outside.size == n:
             outside = np.setdiff1d(np.arange(n), inside, assume_unique=True)
         else:
@@ -170,7 +178,7 @@ def _matching_partitions(tree: Tree, contrasts: Sequence[Contrast]) -> list[Labe
 
 
 def _contrast_labels(n: int, *, inside: Index, outside: Index) -> Labels:
-    """Return labels of n samples: 1 in `inside`, 0 in `outside`, -1 for all other samples."""
+    """Return labels of n samples: 1 in `inside`, 0 in `outside`, and -1 for all other samples."""
     labels = np.full(n, -1, dtype=np.intp)
     labels[inside] = 1
     labels[outside] = 0
@@ -184,7 +192,7 @@ def _group_moments(X: Float, contrasts: Sequence[Contrast]) -> tuple[Float, Floa
     -------
     means, squares, counts : ndarray of shape (n_contrasts, 2, m)
         For each contrast, group and column: the mean, the sum of squared deviations from the mean,
-        and the number of non-missing values.
+        and the number of non-missing values. The mean is NaN if all values are missing.
     """
     means, squares, counts = (np.empty((len(contrasts), 2, X.shape[1])) for _ in range(3))
     for i, contrast in enumerate(contrasts):

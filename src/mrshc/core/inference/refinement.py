@@ -1,9 +1,9 @@
-"""Refinement of a feature set: selection of all features that are associated with a tree.
+"""Refinement of a feature set: selection of all features that are associated with its clusters.
 
-The features of a set that was found by a search are correlated because they were selected for their
-correlation, so a test of these features against the clusters that they form would be biased. Here,
-a feature is tested only against trees that were built without it. In data of independent noise,
-such a tree is independent of the feature.
+The clusters of a feature set are the clusters of the tree that is built from its features. These
+features differ between the clusters even if they are noise, because the tree was built from them. A
+test of a feature for association with these clusters would therefore be biased. Here, a feature is
+tested only for association with clusters of trees that were built without the feature.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import Linkage, Metric, agglomerate
 
 # A tree is cut into each of these numbers of clusters, and the p-values for all cuts are combined,
-# since the true number of clusters is unknown. Data rarely have more than six clusters.
+# since the true number of clusters is unknown. Few data sets have more than six clusters.
 _N_CLUSTERS = (2, 3, 4, 5, 6)
 
-# Number of folds into which a feature set is divided. The features of a fold are tested against a
-# tree that is built from the other folds. With ten folds, this tree is nearly as good as the tree
-# that is built from the whole set.
+# Number of folds into which a feature set is divided. The features of a fold are tested for
+# association with a tree that is built from the other folds. With ten folds, this tree is nearly as
+# good as the tree that is built from the whole set.
 _N_FOLDS = 10
 
-# Largest number of rounds, in case the feature sets neither converge nor repeat.
+# Largest number of rounds, for the case that the feature sets neither converge nor repeat.
 _MAX_ROUNDS = 10
 
 # Largest number of iterations of k-means. Starting from the cut of a tree, k-means usually
 # converges after fewer iterations.
 _MAX_LLOYD_ITERATIONS = 20
 
-# Rounds end when the old and the new feature set have at least this share of their features in
-# common, since a smaller change of the set has little effect on its tree.
+# Rounds end when at least this share of the features of the larger of the old and the new feature
+# set is in both sets, since the few other features have little effect on the tree.
 _SETTLED_SHARE = 0.95
 
 
@@ -57,8 +57,8 @@ class RefinementSettings:
     alpha : float
         Largest q-value at which a feature is considered to be associated with the clusters.
     max_features : int
-        Largest number of features from which a tree is built. The limit is needed because half of
-        all features can be associated in real data.
+        Largest number of features from which a tree is built. The limit is needed because, in real
+        data, half of all features may be associated.
     min_features : int
         Smallest number of associated features for which the clusters are considered to be
         supported.
@@ -78,13 +78,14 @@ class RefinementResult:
     Attributes
     ----------
     supported : bool or None
-        Whether enough features are associated with the clusters. The value is None, rather than
-        False, if the start set itself has fewer than `min_features` features.
+        Whether at least `min_features` features are associated with the clusters. If fewer features
+        are associated, and the start set itself has fewer than `min_features` features, the value
+        is None rather than False.
     features : ndarray of int
-        Features from which the final tree is built, in increasing order. These are the features of
-        the start set if the clusters are not supported.
+        Indices of the features from which the final tree is built, in increasing order. These are
+        the features of the start set unless `supported` is True.
     associated : ndarray of int
-        All associated features, in increasing order; empty if the clusters are not supported.
+        Indices of all associated features, in increasing order; empty unless `supported` is True.
     q_values : ndarray of shape (p,)
         Q-values of all p features in the last round.
     n_rounds : int
@@ -101,14 +102,15 @@ class RefinementResult:
 def refine_feature_set(
     matrix: CentredMatrix, start: Index, settings: RefinementSettings
 ) -> RefinementResult:
-    """Return the feature set that results from iterative tests of association with a tree.
+    """Refine a feature set by repeated tests of association, and return the result.
 
-    In each round, every feature is tested against the clusters of a tree that is built from the
-    current set. A feature of the set is tested against a tree that is built from the nine tenths of
-    the set that do not include the feature. The associated features form the next set; if there are
-    more than `max_features`, those with the smallest p-values are used. Rounds end when 95 % of the
-    features stay the same, when the set is equal to an earlier set, when fewer than `min_features`
-    features are associated, or after ten rounds.
+    In each round, every feature outside the current set is tested for association with the clusters
+    of the tree that is built from the set. The current set is divided into at most ten folds, and
+    the features of a fold are tested with a tree that is built from the other folds. The associated
+    features form the next set; if there are more than `max_features` of them, those with the
+    smallest p-values are used. Rounds end when 95 % of the features stay the same, when the set is
+    equal to an earlier set, when fewer than `min_features` features are associated, or after ten
+    rounds.
 
     Parameters
     ----------
@@ -122,6 +124,7 @@ def refine_feature_set(
     Returns
     -------
     RefinementResult
+        The new feature set, the associated features, and their q-values.
     """
     present, previous = np.sort(start), set[bytes]()
     for n_rounds in range(1, _MAX_ROUNDS + 1):
@@ -157,7 +160,9 @@ def refine_feature_set(
 def association_p_values(
     matrix: CentredMatrix, present: Index, *, settings: RefinementSettings
 ) -> Float:
-    """Return the p-value of each feature for association with trees built without the feature.
+    """Return the p-value of each feature for association with a tree built without the feature.
+
+    The result is an array of shape (p,).
 
     Parameters
     ----------
@@ -169,7 +174,7 @@ def association_p_values(
         Settings of the trees.
     """
     p = matrix.shape[1]
-    # The p-value of a feature remains 1 if it is the only feature of the set.
+    # If the set contains a single feature, the p-value of this feature remains 1.
     p_values = np.ones(p)
     outside = np.setdiff1d(np.arange(p), present, assume_unique=True)
     X = matrix.columns(present)
@@ -186,9 +191,10 @@ def association_p_values(
 def split_into_folds(variances: Float) -> list[Index]:
     """Return a list of at most ten folds; each fold is an array of positions in `variances`.
 
-    The features are assigned to the folds in turn, in order of decreasing variance. Each fold thus
-    contains features of large and of small variance, so trees that are built without one of the
-    folds are similar. If there are fewer than ten features, each feature is one fold.
+    `variances` contains the variance of each feature. The features are assigned to the folds in
+    turn, in order of decreasing variance. Each fold thus contains features of large and of small
+    variance, so the trees that are built without one of the folds are similar. If there are fewer
+    than ten features, each feature is one fold.
     """
     order = np.argsort(-variances, kind="stable")
     return [order[i::_N_FOLDS] for i in range(min(_N_FOLDS, order.size))]
@@ -197,7 +203,7 @@ def split_into_folds(variances: Float) -> list[Index]:
 def _tree_p_values(
     matrix: CentredMatrix, X: Float, *, indices: Index, settings: RefinementSettings
 ) -> Float:
-    """Return the p-values of m features for association with the tree built from X.
+    """Return the p-values of m features for association with the clusters of a tree.
 
     Parameters
     ----------
@@ -213,7 +219,8 @@ def _tree_p_values(
     Returns
     -------
     ndarray of shape (m,)
-        The p-values, combined over cuts of the tree into several numbers of clusters.
+        The p-values, combined over cuts of the tree into several numbers of clusters. They are 1 if
+        no partition has at least two clusters.
     """
     if not indices.size:
         return np.empty(0)
@@ -226,13 +233,13 @@ def _tree_p_values(
 def _tree_partitions(X: Float, settings: RefinementSettings) -> Sequence[Labels]:
     """Return cluster labels of the samples for several numbers of clusters.
 
-    A tree is built from the columns of X and cut into each number of clusters. Each cut is the
-    starting point of k-means, which can correct unfavourable early merges of the tree.
+    A tree is built from the columns of X and cut into each number of clusters. K-means clustering
+    then starts from each cut, since k-means can correct unfavourable early merges of the tree.
+    Partitions into a single cluster are left out.
     """
     distances = complete_missing_cells(X).distances(settings.metric)
     tree = agglomerate(distances, settings.linkage)
     cuts = (tree.cut(k) for k in _N_CLUSTERS if k < tree.n_samples)
     partitions = [run_lloyd_iterations(distances, cut, _MAX_LLOYD_ITERATIONS) for cut in cuts]
-    # k-means may leave clusters empty. A partition with only one cluster left is excluded, since
-    # there is nothing to compare.
+    # k-means may leave clusters empty. If only one cluster is left, there is nothing to compare.
     return [labels for labels in partitions if np.unique(labels).size > 1]

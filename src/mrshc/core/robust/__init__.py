@@ -1,1 +1,1 @@
-"""Robustness against missing values and outliers."""
+"""Treatment of missing values and outliers."""

@@ -1,9 +1,9 @@
 """Distances between samples with missing values.
 
 A tree is built from a few selected columns. Missing values in these columns are estimated from the
-leading principal components of the columns, that is, from other values of the same sample and of
-the same feature. The expected distance between two samples takes the variance of the estimated
-values into account.
+leading principal components of the columns. The expected distance between two samples takes the
+variance of the estimated values into account. In the docstrings, n is the number of samples and q
+is the number of selected columns.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mrshc.core.trees.tree import Metric, pairwise_distances
 # from one to five were suitable.
 _N_COMPONENTS = 3
 
-# Iterations stop when no estimated value changes by more than this fraction of the standard
-# deviation of the columns. Such a change is small compared with the standard error of an estimated
-# value.
+# Iterations stop when no estimated value changes by more than this fraction of the root mean square
+# of the standard deviations of the columns. Such a change is small compared with the standard error
+# of an estimated value.
 _TOL = 1e-2
 
 
@@ -36,7 +36,7 @@ class CompletedSamples:
     values : ndarray of shape (n, q)
         The columns, with estimates in place of missing values.
     variances : ndarray of shape (n, q) or None
-        Expected squared error of each value, which is zero for values that were not missing; None
+        Expected squared errors of the values, which are zero for values that were not missing; None
         if no value was missing.
     """
 
@@ -44,13 +44,13 @@ class CompletedSamples:
     variances: Float | None
 
     def distances(self, metric: Metric) -> Float:
-        """Return the expected distances between all samples, an array of shape (n, n)."""
+        """Return the expected distances between all samples, as an array of shape (n, n)."""
         if self.variances is None:
             return pairwise_distances(self.values, metric)
         if metric == "sqeuclidean":
             # For independent x and y, E(x - y)^2 = (Ex - Ey)^2 + var x + var y. The result is still
-            # a matrix of squared Euclidean distances, since it can be obtained by adding one
-            # coordinate for each sample.
+            # a matrix of squared Euclidean distances: the same distances can be obtained by adding
+            # one coordinate for each sample.
             extra = self.variances.sum(axis=1)
             distances = pairwise_distances(self.values, metric) + extra[:, None] + extra
         else:
@@ -61,24 +61,25 @@ class CompletedSamples:
 
 
 def complete_missing_cells(X: Float, *, excluded: Index | None = None) -> CompletedSamples:
-    """Return a few columns with missing values estimated by regularised iterative PCA [1]_.
+    """Return the columns of X with missing values estimated by regularised iterative PCA [1]_.
 
     Principal components are computed, shrunk according to the variance of the noise, and used to
-    estimate the missing values. These steps are repeated with the estimates until the estimates
-    converge.
+    estimate the missing values. These steps are repeated with the new estimates until the estimates
+    converge or a maximum number of iterations is reached.
 
     Parameters
     ----------
     X : ndarray of shape (n, q)
         The columns, with NaN for missing values.
     excluded : ndarray of int or None, default=None
-        Samples that are excluded from the computation of the principal components, such as
-        outliers. The missing values of these samples are replaced by the column means of the other
-        samples.
+        Indices of samples that are excluded from the computation of the principal components, such
+        as outliers. The missing values of these samples are replaced by the column means of the
+        other samples.
 
     Returns
     -------
     CompletedSamples
+        The completed columns of all samples, and the variances of the estimates.
 
     References
     ----------
@@ -101,7 +102,10 @@ def complete_missing_cells(X: Float, *, excluded: Index | None = None) -> Comple
 
 
 def _complete_by_components(X: Float) -> CompletedSamples:
-    """Return the columns of X with missing values estimated from principal components."""
+    """Return the columns of X with missing values estimated from principal components.
+
+    X has shape (n, q), with NaN for missing values.
+    """
     missing = np.isnan(X)
     n, q = X.shape
     # With more components, no degree of freedom would remain to estimate the variance of the noise.
@@ -111,8 +115,8 @@ def _complete_by_components(X: Float) -> CompletedSamples:
     values = np.where(missing, means, X)
     spread = np.square(values - means).sum(axis=0) / np.maximum(counts, 1)
     scale = float(np.sqrt(spread.mean()))
-    # If there are no components, a missing value is estimated by the mean of its column, with the
-    # variance of the column.
+    # If no component can be computed, a missing value is estimated by the mean of its column. The
+    # variance of the estimate is the variance of the column.
     if rank < 1 or scale == 0.0:
         return CompletedSamples(values=values, variances=missing * spread)
     rows, columns = np.nonzero(missing)
@@ -122,9 +126,9 @@ def _complete_by_components(X: Float) -> CompletedSamples:
         values, rows, columns, loadings, noise_freedom, _TOL * scale
     )
     residuals = np.where(missing, 0.0, X - means - scores @ loadings.T)
-    # The variance of an estimated value has two parts: the residual variance of its column,
-    # corrected for the number of fitted parameters, and the variance due to the uncertain scores of
-    # its sample.
+    # The variance of an estimated value has two parts. The first part is the residual variance of
+    # its column, corrected for the number of fitted parameters. The second part is due to the
+    # uncertainty of the scores of its sample.
     residual_variances = (
         np.square(residuals).sum(axis=0) / np.maximum(counts, 1) * ((n - 1) * q / noise_freedom)
     )
@@ -140,10 +144,11 @@ def _score_variances(
 ) -> Float:
     """Return the (n, q) array of the variances of values due to the uncertainty of the scores.
 
-    The posterior covariance of the scores of a sample is (V'V / s + D^-1)^-1. Here, V contains the
-    loadings of the columns in which the sample has non-missing values, s is the variance of the
+    The posterior covariance of the scores of a sample is C = (V'V / s + D^-1)^-1. Here, V contains
+    the loadings of the columns in which the sample has non-missing values, s is the variance of the
     noise, and D is the diagonal matrix of the variances of the components. If all values of the
-    sample are missing, the posterior covariance equals the prior covariance D.
+    sample are missing, C equals the prior covariance D. The variance of a value of the sample is
+    v'Cv, where v contains the loadings of its column.
 
     Parameters
     ----------
@@ -152,17 +157,18 @@ def _score_variances(
     loadings : ndarray of shape (q, rank)
         Loadings of the principal components.
     component_variances : ndarray of shape (rank,)
-        Variances of the scores of each component over the samples.
+        Variance of the scores of each component over the samples.
     noise : float
-        Variance of the residuals, that is, of the noise.
+        Variance of the noise, which is estimated from the residuals. If it is zero, all returned
+        variances are zero.
     """
     q, rank = loadings.shape
     if noise <= 0.0:
         return np.zeros(observed.shape)
     products = (loadings[:, :, None] * loadings[:, None, :]).reshape(q, -1)
     precision = (observed.astype(np.float64) @ products).reshape(-1, rank, rank) / noise
-    # The variances are replaced by the smallest positive number if they are zero, since the prior
-    # precision would be infinite.
+    # A variance of zero is replaced by the smallest positive number, since its reciprocal would be
+    # infinite.
     prior = np.diag(1.0 / np.maximum(component_variances, np.finfo(np.float64).tiny))
     variances: Float = (np.linalg.inv(precision + prior).reshape(-1, rank * rank)) @ products.T
     return variances
@@ -174,7 +180,7 @@ def _leading_right_singular_directions(centred: Float, rank: int) -> Float:
     The vectors are the columns of an array of shape (q, rank), for a matrix of shape (n, q). Their
     lengths are arbitrary.
     """
-    # For the matrix X, the smaller of X'X and XX' is decomposed, since both lead to the same
+    # Let X be the matrix. The smaller of X'X and XX' is decomposed, since both lead to the same
     # directions.
     n, q = centred.shape
     if q <= n:
@@ -184,11 +190,12 @@ def _leading_right_singular_directions(centred: Float, rank: int) -> Float:
 
 
 def _expected_cityblock_distances(values: Float, variances: Float) -> Float:
-    """Return the expected city-block distances between n samples with uncertain values, (n, n).
+    """Return the (n, n) array of expected city-block distances between samples.
 
-    The expected distance is the sum over columns of E|x - y|, where x and y are independent and
-    normally distributed. If x - y has mean d and standard deviation s, |x - y| has a folded normal
-    distribution with mean s sqrt(2 / pi) exp(-d^2 / (2 s^2)) + d erf(d / (s sqrt(2))).
+    The expected distance between two samples is the sum over columns of E|x - y|, where x and y are
+    the values of the samples, which are assumed to be independent and normally distributed. If
+    x - y has mean d and standard deviation s, |x - y| has a folded normal distribution with mean
+    s sqrt(2 / pi) exp(-d^2 / (2 s^2)) + d erf(d / (s sqrt(2))).
 
     Parameters
     ----------

@@ -1,10 +1,15 @@
 """Outlying values, which are winsorised, and outlying samples, which are excluded from the fit.
 
 An outlying value of a feature is replaced by the nearest limit of the usual range of the feature
-(winsorised). A sample is outlying if it is isolated, that is, if its distance to its nearest
-neighbours is much larger than their distances to their own nearest neighbours, or if most of its
-values are extreme. The samples of a small cluster are not outlying, even if the cluster is far from
-the other samples or widely dispersed.
+(winsorised). If only a few values of a feature are extreme, these values are removed, that is,
+replaced by NaN. Let d be the distance of a sample to its third nearest neighbour. A sample is
+isolated if its d is much larger than the median of d over all samples, and also much larger than
+the smallest d of its three nearest neighbours. A sample is outlying if it is isolated or if more
+than half of its values are removed. The samples of a cluster of at least four samples are not
+isolated, even if the cluster is far from the other samples or widely dispersed.
+
+Standard deviations are estimated by the median absolute deviation multiplied by 1.4826. Samples
+that are not outlying are called usual samples.
 """
 
 from __future__ import annotations
@@ -29,25 +34,26 @@ from mrshc.core.trees.tree import Linkage, Metric, Tree
 _MAD_TO_SD = 1.4826
 
 # Values are winsorised at this number of standard deviations from the median. In a normal
-# distribution, 1.2 % of the values are farther from the median.
+# distribution, 1.2 % of the values are farther from the median than this limit.
 _WINSORISE_SDS = 2.5
 
-# Values farther than this number of standard deviations from the median are removed if they are
-# few. In a normal distribution, only 0.05 % of the values are farther from the median, so such a
-# value is more likely to be an error than part of the tail of the distribution.
+# Values farther than this number of standard deviations from the median are removed if there are
+# few such values. In a normal distribution, only 0.05 % of the values are farther from the median,
+# so such a value is more likely to be an error than part of the tail of the distribution.
 _REMOVE_SDS = 3.5
 
 # A sample is isolated if its third nearest neighbour is unusually far away. With three neighbours,
-# four samples that are close to each other are considered a cluster.
+# four samples that are close to each other are considered a cluster. For the same reason, extreme
+# values are removed only if at most three samples have extreme values on the same side.
 _N_NEIGHBOURS = 3
 
-# A sample is isolated if the logarithm of the distance to its third nearest neighbour exceeds the
-# median of these logarithms by this number of standard deviations. In normal data, at most 15 of
-# 10,000 samples exceed this limit.
+# The logarithm of the distance between an isolated sample and its third nearest neighbour exceeds
+# the median of these logarithms by more than this number of standard deviations. In normally
+# distributed data, at most 15 of 10,000 samples exceed this limit.
 _ISOLATION_SDS = 4.0
 
-# With fewer samples, no sample is considered outlying, because the median and the median absolute
-# deviation of the distances would be too uncertain.
+# With fewer samples, no sample is considered outlying and no value is removed, because the median
+# and the median absolute deviation would be too uncertain.
 _MIN_SAMPLES = 10
 
 
@@ -69,22 +75,24 @@ class RobustData:
 def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
     """Return the winsorised data and the outlying samples.
 
-    The limits of a feature are estimated from the samples that are not outlying, so outlying
-    samples do not affect the other samples. In these samples, a value that is more than 3.5
-    standard deviations above the median of its feature is replaced by NaN, unless more than three
-    samples have such a value. The same applies to values below the median. The replaced values are
-    later estimated like missing values.
+    The limits of a feature are estimated from the usual samples, so outlying samples do not affect
+    the values of usual samples. In usual samples, a value that is more than 3.5 standard deviations
+    above the median of its feature is replaced by NaN, unless more than three usual samples have
+    such a value. The same applies to values below the median. The values that are replaced by NaN
+    are later estimated like missing values. With fewer than ten samples, values are only
+    winsorised, and no sample is outlying.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
         The data, with NaN for missing values.
     metric : {"sqeuclidean", "cityblock"}
-        Metric of the distances with which outlying samples are detected.
+        Metric of the distances with which isolated samples are detected.
 
     Returns
     -------
     RobustData
+        The winsorised data, and the indices of the outlying samples.
     """
     samples = np.arange(X.shape[0])
     if samples.size < _MIN_SAMPLES:
@@ -95,8 +103,8 @@ def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
     while True:
         usual = np.setdiff1d(samples, outlying, assume_unique=True)
         winsorised = _winsorise_cells(X, usual, remove_extremes=True)
-        # If there are few features, a sample may not be isolated although most of its values are
-        # extreme. A sample is therefore also outlying if more than half of its values are removed.
+        # If there are few features, a sample with mostly extreme values may not be isolated. A
+        # sample is therefore also outlying if more than half of its non-missing values are removed.
         n_removed = np.isnan(winsorised[usual]).sum(axis=1) - np.isnan(X[usual]).sum(axis=1)
         mostly_removed = usual[2 * n_removed > (~np.isnan(X[usual])).sum(axis=1)]
         if not mostly_removed.size:
@@ -105,27 +113,31 @@ def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
 
 
 def winsorise(X: NDArray[Any], outlying: Index) -> NDArray[Any]:
-    """Return features that are winsorised as in a robust fit with given outlying samples.
+    """Return winsorised features, as in a robust fit with the given outlying samples.
 
     Parameters
     ----------
     X : ndarray of shape (n, m)
-        Some or all features of the data. The limits are estimated separately for each feature, so
-        the result does not depend on the other features.
+        Values of n samples in some or all features of the data. Each feature is winsorised
+        separately, so the result for a feature does not depend on the other features.
     outlying : ndarray of int
         Indices of the samples that are outlying in the robust fit.
 
     Returns
     -------
     ndarray of shape (n, m)
-        A copy of X with winsorised values, and NaN for extreme values that are removed.
+        A copy of X with winsorised values, and with NaN in place of extreme values that are
+        removed.
     """
     usual = np.setdiff1d(np.arange(X.shape[0]), outlying)
     return _winsorise_cells(X, usual, remove_extremes=X.shape[0] >= _MIN_SAMPLES)
 
 
 def _winsorise_cells(X: NDArray[Any], usual: Index, *, remove_extremes: bool) -> NDArray[Any]:
-    """Return a copy of X, winsorised at limits that are estimated from usual samples.
+    """Return a copy of X, winsorised at limits that are estimated from the usual samples.
+
+    The limits of a feature are its median plus and minus 2.5 standard deviations. A feature is not
+    winsorised if its median absolute deviation is zero.
 
     Parameters
     ----------
@@ -134,30 +146,31 @@ def _winsorise_cells(X: NDArray[Any], usual: Index, *, remove_extremes: bool) ->
     usual : ndarray of int
         Indices of the samples that are not outlying.
     remove_extremes : bool
-        Whether to replace by NaN the values of usual samples that are more than 3.5 standard
-        deviations above the median of their feature, unless more than three samples have such a
-        value. The same applies to values below the median.
+        Whether to replace extreme values of usual samples by NaN. A value is extreme if it is more
+        than 3.5 standard deviations above the median of its feature. Extreme values of a feature
+        are kept if more than three usual samples have such values. The same applies to values below
+        the median.
     """
     out = X.copy(order="K")
     for block in column_blocks(*X.shape):
         part = X[:, block].astype(np.float64)
         reference = part[usual]
-        # If all values of a feature in usual samples are missing, its median is undefined; zeros
-        # avoid a warning.
+        # If a feature is missing in all usual samples, its median is undefined. The missing values
+        # are then replaced by zeros, to avoid a warning.
         reference[:, np.isnan(reference).all(axis=0)] = 0.0
         median = np.nanmedian(reference, axis=0)
         deviation = _MAD_TO_SD * np.nanmedian(np.abs(reference - median), axis=0)
         # The median absolute deviation is zero if more than half of the samples have the same
-        # value. In this case, it does not estimate the spread of the feature, and the feature is
-        # not winsorised.
+        # value. In this case, it is not an estimate of the spread of the feature, and the feature
+        # is not winsorised.
         unit = np.where(deviation > 0, deviation, np.inf)
         np.clip(part, median - _WINSORISE_SDS * unit, median + _WINSORISE_SDS * unit, out=part)
         if remove_extremes:
             above = reference > median + _REMOVE_SDS * unit
             below = reference < median - _REMOVE_SDS * unit
             for extreme in (above, below):
-                # If there are more extreme values on one side, they may belong to a small cluster,
-                # and are kept.
+                # More than three extreme values on one side may belong to a small cluster, so they
+                # are not removed.
                 is_removed = extreme & (extreme.sum(axis=0) <= _N_NEIGHBOURS)
                 rows, columns = np.nonzero(is_removed)
                 part[usual[rows], columns] = np.nan
@@ -169,28 +182,29 @@ def _isolated_samples(X: NDArray[Any], metric: Metric) -> Index:
     """Return the indices of isolated samples, in increasing order.
 
     A sample is isolated if its third nearest neighbour is unusually far away. Distances are
-    computed from all p features of X.
+    computed from all features (columns) of X.
     """
     p = X.shape[1]
     pairs = PairDistances(ArrayMatrix(X), metric)
     distances = pairs.weighted_distances(np.arange(p), np.ones(p))
     np.fill_diagonal(distances, np.inf)
-    # The distance between two samples is unknown if no feature is non-missing in both samples.
+    # The distance between two samples is unknown if no feature is non-missing in both samples. Such
+    # a distance is treated as infinite.
     if pairs.n_shared_features is not None:
         distances[pairs.n_shared_features == 0] = np.inf
     neighbours = np.argsort(distances, axis=1, kind="stable")[:, :_N_NEIGHBOURS]
     third = np.take_along_axis(distances, neighbours[:, -1:], axis=1)[:, 0]
     if not third.any() or np.isinf(np.median(third)):
         return np.empty(0, np.intp)
-    # Distances between identical samples are zero and are replaced by the smallest positive
-    # distance, since the logarithm of zero is not defined.
+    # Identical samples have a distance of zero. It is replaced by the smallest positive distance,
+    # since the logarithm of zero is not defined.
     logs = np.log(np.maximum(third, third[third > 0].min()))
     median = np.median(logs)
     spread = _MAD_TO_SD * np.median(np.abs(logs - median))
-    # The distance of an isolated sample must be large compared with the median over all samples,
-    # and compared with the smallest of the corresponding distances of its neighbours. Samples of a
-    # dispersed cluster are not isolated, since the distances of their neighbours are similarly
-    # large.
+    # The distance between an isolated sample and its third nearest neighbour must be large compared
+    # with the median of these distances over all samples. It must also be large compared with the
+    # smallest of these distances among the three nearest neighbours. Samples of a dispersed cluster
+    # are therefore not isolated, since the distances of their neighbours are similarly large.
     expected = np.maximum(median, logs[neighbours].min(axis=1))
     if spread > 0:
         return np.flatnonzero(logs - expected > _ISOLATION_SDS * spread)
@@ -199,12 +213,12 @@ def _isolated_samples(X: NDArray[Any], metric: Metric) -> Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Attachment:
-    """A merge of an outlying sample with a node of a tree, which adds the sample to the tree."""
+    """A merge that adds an outlying sample to a tree by joining the sample with a node."""
 
     sample: int
     node: int  # node of the original tree with which the sample is merged
     height: float
-    position: int  # the new merge is inserted before the merge of the original tree with this index
+    position: int  # index of the merge of the original tree before which this merge is inserted
 
 
 def attach_to_nearest_neighbours(
@@ -212,17 +226,19 @@ def attach_to_nearest_neighbours(
 ) -> PrunedTree:
     """Return the tree of all samples, with outlying samples attached to their nearest neighbours.
 
-    An outlying sample is merged with a branch that contains its nearest neighbour. The height of
-    the merge is the distance between the sample and the branch, but the sample is not merged above
-    the cluster that contains the branch. Therefore no outlying sample forms a cluster of its own
-    when the tree is cut into `n_clusters` or fewer clusters.
+    An outlying sample is merged with a branch that contains its nearest neighbour among the usual
+    samples. The height of the merge is the linkage distance between the sample and the branch. The
+    height is reduced if the sample would otherwise be merged above the cluster that contains the
+    branch. Therefore no outlying sample forms a cluster of its own when the tree is cut into
+    `n_clusters` or fewer clusters.
 
     Parameters
     ----------
     pruned : PrunedTree
         Tree of the samples that are not outlying.
     distances : ndarray of shape (n, n)
-        Distances between all n samples, including outlying samples.
+        Distances between all n samples, including outlying samples. For Ward's, centroid and median
+        linkage, they must be squared Euclidean distances.
     outlying : ndarray of int
         Indices of the outlying samples, in increasing order.
     n_clusters : int
@@ -233,6 +249,7 @@ def attach_to_nearest_neighbours(
     Returns
     -------
     PrunedTree
+        The tree of all n samples.
     """
     n = distances.shape[0]
     usual = np.setdiff1d(np.arange(n), outlying, assume_unique=True)
@@ -280,15 +297,16 @@ def _find_attachment(
     sample : int
         Index of the outlying sample.
     parents : ndarray of shape (2 n - 1,)
-        Parent of each node of the tree.
+        Parent of each node of the tree; -1 for the root.
     clusters : set of int
-        Nodes of clusters, above which the sample must not be attached.
+        Nodes that are clusters. The sample must not be attached above these nodes.
     to_tree : ndarray of shape (n,)
         Distances between the outlying sample and the samples of the tree.
     within_tree : ndarray of shape (n, n)
         Distances between the samples of the tree.
     max_height : float
-        Largest height of the merge, unless the node with which the sample is merged is higher.
+        Largest height of the merge. If the node with which the sample is merged is higher, the
+        height of the node is used.
     linkage : str
         Linkage with which the tree was built.
     """
@@ -301,7 +319,8 @@ def _find_attachment(
         )
     height = max(tree.height(node), min(distance, max_height))
     # A cut undoes merges in reverse order. The new merge is therefore inserted in the order of
-    # heights, but after the merge that forms the node and before the merge that forms its parent.
+    # heights. It must come after the merge that forms the node, and before the merge that forms the
+    # parent of the node.
     first = max(node - tree.n_samples + 1, 0)
     last = parents[node] - tree.n_samples if node != tree.root else tree.n_samples - 1
     heights = tree.linkage_matrix[first:last, 2]
@@ -314,6 +333,10 @@ def _linkage_distance(
     to_tree: Float, within_tree: Float, *, members: Index, linkage: Linkage
 ) -> float:
     """Return the linkage distance between a sample and a node of a tree of n other samples.
+
+    For weighted and median linkage, which depend on the order of merges, the distances of average
+    and centroid linkage are returned instead. For Ward's, centroid and median linkage, the given
+    distances must be squared Euclidean distances; the returned distance is not squared.
 
     Parameters
     ----------
@@ -363,16 +386,16 @@ def _insert_attachments(
     attachments : list of _Attachment
         Merges that attach the outlying samples.
     usual : ndarray of int
-        Indices of the samples of the tree in the data of all samples.
+        Index of each sample of the tree in the data of all samples.
     """
     old = pruned.tree.linkage_matrix
     n = usual.size + len(attachments)
     merges = list[tuple[int, int, float, int]]()
-    # For each node of the original tree: the node of the new tree that replaces it in later merges.
-    # The entry changes whenever an outlying sample is attached to the node.
+    # Maps each node of the original tree to the node of the new tree that replaces it in later
+    # merges. The entry changes whenever an outlying sample is attached to the node.
     current = {i: int(sample) for i, sample in enumerate(usual)}
-    # For each merge of the original tree: the node of the new tree that this merge forms, before
-    # outlying samples are attached to the node.
+    # Maps each node that a merge of the original tree forms to the node of the new tree that this
+    # merge forms, before outlying samples are attached to the node.
     renumbered = dict[int, int]()
 
     def node_size(node: int) -> int:
@@ -386,8 +409,8 @@ def _insert_attachments(
     for attachment in attachments:
         by_position.setdefault(attachment.position, []).append(attachment)
     for position in range(usual.size):
-        # Merges at the same position are sorted by height, and by sample if heights are equal, so
-        # the result is unique.
+        # New merges at the same position are sorted by height, and by sample if heights are equal,
+        # so that the result does not depend on the order of `attachments`.
         for new in sorted(by_position.get(position, ()), key=lambda a: (a.height, a.sample)):
             current[new.node] = append_merge(current[new.node], new.sample, new.height)
         if position < old.shape[0]:
