@@ -27,13 +27,13 @@ def silhouette_widths(distances: Float, labels: Labels) -> Float:
     Returns
     -------
     widths : ndarray of shape (n_samples,)
-        The width of a sample is (b - a) / max(a, b), where a is the mean distance to the other
-        samples of the same cluster, and b is the smallest mean distance to the samples of another
-        cluster.
+        The silhouette width of each sample. It is (b - a) / max(a, b), where a is the mean distance
+        to the other samples of the same cluster, and b is the smallest mean distance to the samples
+        of another cluster.
 
     Notes
     -----
-    The width is zero in three cases: if the sample is the only one of its cluster, as defined by
+    The width is zero in three cases: if the sample is the only one in its cluster, as defined by
     Rousseeuw (1987); if a and b are both zero; and if there is only one cluster.
     """
     n, k = labels.size, int(labels.max()) + 1
@@ -59,6 +59,8 @@ def silhouette_widths(distances: Float, labels: Labels) -> Float:
 def average_silhouette(distances: Float, labels: Labels) -> float:
     """Return the mean silhouette width over all samples.
 
-    Algorithms 3 and 4 of Zhang and Zamar (2014) compare feature sets by this value.
+    `distances` contains the distances between samples, in an array of shape (n_samples, n_samples),
+    and `labels` contains the cluster labels of the samples. Algorithms 3 and 4 of Zhang and Zamar
+    (2014) use this mean to compare feature sets.
     """
     return float(silhouette_widths(distances, labels).mean())
