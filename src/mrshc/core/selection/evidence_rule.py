@@ -187,7 +187,7 @@ class EvidenceRule(SelectionRule):
         # The first score is that of the cut into two clusters.
         scores = evaluation.scores["evidence"]
         # Cuts into more than 10 clusters are made only if the user gave such a number of clusters.
-        # They are excluded from the choice.
+        # Such cuts are excluded from the choice.
         best = int(scores[: _MAX_CLUSTERS - 1].argmax())
         n_leaves = n_clusters or (best + 2 if scores[best] >= _MIN_EVIDENCE else 1)
         return Candidate(

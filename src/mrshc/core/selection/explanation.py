@@ -1,7 +1,7 @@
-"""Explanation of why a search chose a candidate: text, and curves of the scores compared.
+"""Explanation of why a search chose a candidate: text, and curves of the compared scores.
 
-A candidate is one of the alternatives that a search compares: a pair (q, r) of a number of features
-and a rank, a rank, or an L1 bound.
+A candidate is one of the alternatives that a search compares, usually a pair (q, r) of a number of
+features and a rank. In a curve, a rank or an L1 bound can also be a candidate.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Curve:
     values : ndarray of shape (m,)
         Score of each candidate.
     errors : ndarray of shape (m,) or None
-        Length of the error bar of each candidate; None for no error bars.
+        Half the length of the error bar of each candidate; None for no error bars.
     states : tuple of {"kept", "removed", "screened out"} of length m
         State of each candidate. A candidate is "screened out" if it was excluded before the
         comparison, "removed" if it was excluded during the comparison, and "kept" otherwise.
@@ -74,7 +74,8 @@ class SearchStory:
     rule : str
         Text that describes how a candidate is chosen; an empty string if there are no curves.
     curves : tuple of Curve
-        Curves of the scores that were compared; an empty tuple if there was only one candidate.
+        Curves of the scores that were compared; an empty tuple if no scores were compared, for
+        example because there was only one candidate.
     screened_out : str
         Text for the legend of the curves. It gives the reason why candidates are screened out, for
         example "fewer than 3 clusters". The text is empty if candidates are never screened out.
@@ -94,7 +95,7 @@ class SearchStory:
 def make_curve(
     values: Float, *, heading: str, x_name: str, y_name: str, ticks: Iterable[Any], chosen: int
 ) -> Curve:
-    """Return a curve without error bars and notes, in which the state of every candidate is "kept".
+    """Return a curve without error bars or notes, in which the state of every candidate is "kept".
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class RuleSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision:
-    """The decision of a selection rule: the candidate that it chose, and how it chose.
+    """The decision of a selection rule about the candidates of a search.
 
     Attributes
     ----------
@@ -109,8 +109,8 @@ class SelectionRule(ABC):
     mrshc.core.selection.evidence_rule.EvidenceRule : A rule that uses features not selected.
     """
 
-    # The default values of the following attributes are suitable for rules that prune trees with
-    # the gap statistic and do not compute additional scores.
+    # The default values of `columns`, `cut_scores` and `no_clusters_reason` are suitable for rules
+    # that prune trees with the gap statistic and do not compute additional scores.
     name: ClassVar[str]
     summary: ClassVar[str]
     description: ClassVar[str]
@@ -276,7 +276,7 @@ class SelectionRule(ABC):
         return None
 
     def facts(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return pairs (label, value) for the scores of the chosen candidate, for the report.
+        """Return the scores of the chosen candidate as pairs (label, value), for the report.
 
         `row` is the row of the chosen candidate in the table of candidates.
         """
@@ -285,8 +285,6 @@ class SelectionRule(ABC):
     def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
         """Return a sentence about the best of the candidates that were not chosen.
 
-        The sentence may be empty.
-
-        `n_clusters` is the number of clusters of the result.
+        The sentence may be empty. `n_clusters` is the number of clusters of the result.
         """
         return ""

@@ -54,8 +54,9 @@ class SilhouetteRule(SelectionRule):
 
     Notes
     -----
-    The score of a candidate is the mean silhouette width [2]_ of its K clusters. The widths are
-    computed from the distances between samples in the selected features.
+    The score of a candidate is the mean silhouette width [2]_ over all samples, for its partition
+    into K clusters. The widths are computed from the distances between samples in the selected
+    features.
 
     Both algorithms use the same procedure. Let :math:`S` be the sequence of scores, in increasing
     order of rank (Algorithm 3) or of q (Algorithm 4). If :math:`S` never rises, the first candidate
@@ -213,8 +214,8 @@ class SilhouetteRule(SelectionRule):
         """Return a sentence about the best of the candidates that were not chosen.
 
         The best candidate is the one with the largest average silhouette among those with
-        `n_clusters` clusters. If there is none, the sentence says so. If the table has only one
-        row, return an empty string.
+        `n_clusters` clusters. If there is no such candidate, the sentence says so. If the table has
+        only one row, return an empty string.
         """
         others = np.flatnonzero(~table["chosen"] & (table["n_leaves"] == n_clusters))
         if not others.size:

@@ -47,8 +47,8 @@ class SparseWeights:
     indices : ndarray of shape (q,)
         Indices of the q features with a non-zero weight, in increasing order.
     weights : ndarray of shape (q,)
-        Weights of these features, which are positive. The L2 norm of this vector is one. It can be
-        less than one if several features are exactly tied.
+        Weights of these features, which are positive. The L2 norm of this vector is one, except
+        that it can be smaller if several features are exactly tied.
     criterion : float
         Value of the criterion u'Dw, in which each pair of samples is counted once.
     l1_bound : float

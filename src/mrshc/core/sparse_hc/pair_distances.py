@@ -4,7 +4,8 @@ D has a row for each pair of samples and a column for each feature. Each entry i
 between the two samples in that feature. Sparse hierarchical clustering needs two products. Dw
 contains the distances between samples when the features have the weights w. D'u contains one value
 for each feature, where u has one value for each pair of samples. Both products are computed
-directly from the data, in blocks of features, because the matrix D would take too much memory.
+directly from the data, in blocks of features, because storing the matrix D may take too much
+memory.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class PairDistances:
         self._missing_scale = None
         if self.n_shared_features is not None:
             # `np.maximum` avoids a division by zero for pairs of samples without a shared feature.
-            # The distance between two such samples is zero.
+            # The distance between the samples of such a pair is zero.
             self._missing_scale = self.shape[1] / np.maximum(self.n_shared_features, 1.0)
 
     @property
@@ -150,8 +151,8 @@ class PairDistances:
     def slopes(self, u: Float) -> Float:
         """Return D'u, an array with one value for each feature.
 
-        `u` is a symmetric matrix of shape (n_samples, n_samples), with one value for each pair of
-        samples.
+        `u` is a symmetric matrix of shape (n_samples, n_samples). Its entry (i, j) is the value of
+        u for the pair of samples i and j.
         """
         scaled = u if self._missing_scale is None else u * self._missing_scale
         function = partial(_block_slopes, scaling=self._scaling, u=scaled, metric=self._metric)
@@ -196,7 +197,7 @@ class _ColumnScaling:
         return replace(self, center=self.center[indices])
 
     def __call__(self, block: Any, start: int, xp: Any) -> tuple[Any, Any]:
-        """Return a block of b columns after centring and scaling, and its observed entries.
+        """Return a block of b centred and scaled columns, and a mask of its observed values.
 
         `start` is the index of the first column of the block, and `xp` is the array namespace of
         the block.

@@ -81,8 +81,8 @@ class DeferredCertifier(Certifier):
     matrix : CentredBlocks
         The data.
     working_sets : WorkingSets
-        Working sets of the components. Each check adds the columns that violate or nearly violate a
-        certificate to the working set of its component.
+        Working sets of the components. Each check adds columns that violate or nearly violate a
+        certificate to the working set of the component.
     """
 
     is_deferred = True
@@ -127,8 +127,8 @@ class ImmediateCertifier(Certifier):
     matrix : CentredBlocks
         The data.
     working_sets : WorkingSets
-        Working sets of the components. Each check adds the columns that violate or nearly violate a
-        certificate to the working set of its component.
+        Working sets of the components. Each check adds columns that violate or nearly violate a
+        certificate to the working set of the component.
     """
 
     def __init__(self, matrix: CentredBlocks, working_sets: WorkingSets) -> None:
@@ -214,7 +214,7 @@ def check_certificates(
         Outcome for each certificate, in the order of `certificates`.
     """
     outcomes = [CheckOutcome(c.working_set, True) for c in certificates]
-    # A certificate has no steps if the residual is zero. It then needs no check.
+    # A certificate has no steps if the residual is zero. Such a certificate needs no check.
     with_steps = [i for i, c in enumerate(certificates) if c.thresholds.size]
     if not with_steps:
         return outcomes
@@ -261,7 +261,7 @@ def _check_block(
     violations : Violations
         The pairs of a certificate and a column that violates or nearly violates it.
     indices : ndarray of shape (m,)
-        Indices of those of these columns that are not yet stored in memory.
+        Indices of the columns in `violations` that are not yet stored in memory.
     columns : ndarray of shape (n_samples, m)
         The columns at `indices`, before centring.
     """

@@ -5,7 +5,7 @@ soft threshold in each step. A column x has a zero loading in a step if |x'u| is
 threshold. If this condition holds in every step for all columns outside the working set, then the
 component computed on the working set equals the component computed on all columns. The vectors u
 and the thresholds of all steps are the certificate of the component. Many certificates are checked
-together: for each block of columns, all inner products are computed in one matrix product.
+together in one pass over all columns.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ NEAR_VIOLATION = 0.97
 
 # Similar vectors are grouped, and a single bound is computed for the inner products of a column
 # with all vectors of a group. This constant is the largest distance between a vector and the centre
-# of its group, after the vectors have been divided by their thresholds. A larger radius gives fewer
-# groups but looser bounds. The value was chosen on one simulated data set. It affects the
-# computation time, but not the result.
+# of its group, after the vectors have been divided by their thresholds and multiplied by the
+# typical norm of a column. A larger radius gives fewer groups but looser bounds. The value was
+# chosen on one simulated data set. It affects the computation time, but not the result.
 _GROUP_RADIUS = 0.15
 
 # Thresholds are lowered by this relative amount, so that rounding errors cannot hide a violation.
@@ -107,7 +107,10 @@ class ColumnSets(NamedTuple):
 
     @classmethod
     def from_list(cls, sets: Sequence[Index]) -> ColumnSets:
-        """Return the given sets of column indices, each of which must be in increasing order."""
+        """Return the given sets of column indices as a `ColumnSets`.
+
+        The column indices of each set must be in increasing order.
+        """
         sizes = [0, *(columns.size for columns in sets)]
         return cls(np.cumsum(sizes), np.concatenate(sets))
 
@@ -235,7 +238,8 @@ class CertificateBatch:
     ) -> Iterator[Violations]:
         """Yield pairs of a certificate and a column with a large inner product, in several parts.
 
-        The pairs may include columns of the working sets. Upper bounds for groups of vectors are
+        An inner product is large if, divided by its threshold, it exceeds `NEAR_VIOLATION`. The
+        pairs may include columns of the working sets. Upper bounds for groups of vectors are
         computed first. Inner products are computed exactly only for groups whose upper bound is
         large.
         """
@@ -286,7 +290,8 @@ class CertificateBatch:
     ) -> Iterator[Violations]:
         """Yield pairs of a certificate and a column with a large inner product, in several parts.
 
-        The pairs may include columns of the working sets. All inner products are computed, since
+        An inner product is large if, divided by its threshold, it exceeds `NEAR_VIOLATION`. The
+        pairs may include columns of the working sets. All inner products are computed, since
         selecting groups first would take more time on a device.
         """
         if not self._device_copies:

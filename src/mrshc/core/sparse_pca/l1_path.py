@@ -37,9 +37,9 @@ from mrshc.core.sparse_pca.solvers import (
 )
 from mrshc.core.sparse_pca.working_sets import initial_pass
 
-# The bisection ends when the interval for the L1 bound has this width. By default, the loading
-# vectors are computed to a tolerance of 1e-7 in L1 norm. The feature sets of two bounds that are
-# closer than this tolerance would therefore differ only by numerical errors.
+# The bisection ends when the interval that contains the L1 bound is no wider than this. By default,
+# the loading vectors are computed to a tolerance of 1e-7 in L1 norm. The feature sets of two bounds
+# that are closer than this tolerance would therefore differ only by numerical errors.
 _MIN_BRACKET_WIDTH = 1e-7
 
 # An entry of the first right singular vector is treated as zero if its absolute value is at most
@@ -148,9 +148,10 @@ class ComponentPath:
         -----
         A unit vector with m non-zero entries has an L1 norm of at most the square root of m. If the
         L1 bound is active, the number of non-zero loadings is therefore at least the square of the
-        bound. If the bound is not active, the first component is not sparse: its loadings are the
-        first right singular vector. These two facts give a lower limit for the number of features,
-        which is used to recognise large sets without computing them.
+        bound. If the bound is not active, the loadings of the first component are the first right
+        singular vector, whose non-zero entries can be counted. The number of features is therefore
+        at least the smaller of these two numbers. This lower limit is used to recognise large sets
+        without computing them.
         """
         if min(l1_bound**2, self._n_unbounded_features) > stop_at:
             return None

@@ -1,8 +1,8 @@
 """Sparse principal components by the alternating algorithm of Witten, Tibshirani and Hastie (2009).
 
 The first component maximises u'Xv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= bound, where X is
-the centred data and bound is the L1 bound. The algorithm alternates between u = Xv / |Xv|_2 and v =
-s / |s|_2, where s = soft(X'u, delta) and soft(a, delta) = sign(a) max(|a| - delta, 0). The
+the centred data matrix and bound is the L1 bound. The algorithm alternates between u = Xv / |Xv|_2
+and v = s / |s|_2. Here s = soft(X'u, delta), and soft(a, delta) = sign(a) max(|a| - delta, 0). The
 threshold delta >= 0 is the smallest one for which |v|_1 <= bound. It is computed exactly, whereas
 the authors use a numerical search with an absolute tolerance. The vectors u and v therefore do not
 depend on the scale of X.
@@ -46,15 +46,16 @@ class Component:
     Attributes
     ----------
     u : ndarray of shape (n_samples,)
-        Scores of the samples, with unit L2 norm; zero if the matrix is zero.
+        Scores of the samples, with unit L2 norm; zero if the matrix from which the component was
+        computed is zero.
     indices : ndarray of shape (m,)
         Indices of the features with a non-zero loading, in increasing order.
     weights : ndarray of shape (m,)
         Loadings of the features at `indices`. The loading with the largest absolute value is
         positive.
     scale : float
-        The value u'Xv. Here X is the matrix from which the component was computed, which is either
-        the centred data or the centred data minus the earlier components.
+        The value u'Xv. Here X is the matrix from which the component was computed: either the
+        centred data or the centred data minus the earlier components.
     n_iter : int
         Number of iterations of the alternating algorithm.
     converged : bool
@@ -91,9 +92,9 @@ class AlternationStarts:
 def leading_starts(matrix: CentredArray, n_components: int) -> AlternationStarts:
     """Return the leading right singular vectors of a matrix as start vectors.
 
-    `n_components` is the number of start vectors. This number can exceed the rank of the matrix,
-    since subtracting a sparse component may not reduce the rank. Components beyond the rank start
-    from the last singular vector that has a positive singular value.
+    `n_components` is the number of sparse components, and so of start vectors. It can exceed the
+    rank of the matrix, since subtracting a sparse component may not reduce the rank. Components
+    beyond the rank start from the last singular vector that has a positive singular value.
     """
     n, p = matrix.shape
     # The singular vectors are computed from the eigenvectors of XX' (n x n) or of X'X (p x p),
@@ -278,8 +279,8 @@ def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -
     The residual is X - L, where X is the centred data and L is the matrix product scores' loadings.
     Missing values of X are replaced by the mean of the observed values, called the fill value. The
     residual at these positions must likewise be the mean of the observed values of the residual.
-    Without corrections, it would be the fill value of X, rounded to the data type of X, minus the
-    entry of L.
+    Without corrections, the residual at these positions would be the fill value of X, rounded to
+    the data type of X, minus the entry of L.
     """
     k, error = scores.shape[0], matrix.fill_error
     if matrix.missing is None or (k == 0 and error is None):

@@ -104,8 +104,8 @@ class InitialPass(NamedTuple):
     """The results of the initial pass over the data, which follows the pass for the Gram matrix."""
 
     starts: AlternationStarts  # start vectors of k components
-    # (k, n_samples), the sum of the entries of each start vector over the features that are missing
-    # in each sample.
+    # (k, n_samples), for each start vector and each sample, the sum of the entries of the vector
+    # over the features that are missing in the sample.
     sums_at_missing: Float
     working_sets: WorkingSets
 
@@ -129,9 +129,9 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
         computation time, but not the result.
     """
     left = leading_eigenvectors(matrix.gram, n_components)
-    # The bisection for q features computes components only at L1 bounds whose square is at most 2
-    # q, unless fewer than 2 q loadings are non-zero without any bound. At larger bounds, more than
-    # 2 q loadings are known to be non-zero, so components are not computed (see
+    # The bisection for q features computes components only at L1 bounds whose square is at most 2q,
+    # unless fewer than 2q loadings are non-zero without any bound. At larger bounds, more than 2q
+    # loadings are known to be non-zero, so components are not computed (see
     # `ComponentPath.features`).
     count = int(_COLUMNS_PER_SQUARED_BOUND * 2 * max_features) + EXTRA_COLUMNS
     products, columns_of_blocks = [], []
@@ -160,12 +160,12 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
 
 
 class _BlockProducts(NamedTuple):
-    """Products of one block X of b columns with k left singular vectors u."""
+    """Products of one block X of b columns with k left singular vectors u, and selected columns."""
 
     products: Float  # (k, b), X'u for each u
     images: Float  # (k, n_samples), XX'u for each u
-    # (k, n_samples), the sum of the entries of X'u, for each u, over the features that are missing
-    # in each sample; the number zero if no value is missing.
+    # (k, n_samples), for each u and each sample, the sum of the entries of X'u over the features
+    # that are missing in the sample; the number zero if no value is missing.
     sums_at_missing: Float | float
     indices: Index  # (m,), indices of the columns with the largest |X'u| for at least one u
     columns: NDArray[Any]  # (n_samples, m), the columns at `indices`, before centring
@@ -174,10 +174,10 @@ class _BlockProducts(NamedTuple):
 def _block_products(
     block: Any, start: int, xp: Any, *, centring: Centring, left: Float, share: float
 ) -> _BlockProducts:
-    """Return the products of a block of columns with the left singular vectors.
+    """Return the products of a block of columns with left singular vectors, and selected columns.
 
-    The rows of `left` are the singular vectors. `share` is the proportion of all columns that are
-    to be selected for each vector.
+    The rows of `left` are the singular vectors. For each vector, the columns with the largest
+    absolute products are selected. `share` is the approximate proportion of columns to select.
     """
     centred = centring(block, start, xp)
     products = to_device_of(block, left, xp) @ centred

@@ -39,7 +39,7 @@ GAP_RULES: tuple[GapRule, ...] = get_args(GapRule)
 _FIRST_CHECK, _CHECK_INTERVAL, _N_STANDARD_ERRORS = 15, 10, 4.0
 
 # For groups with fewer samples than this, all reference data sets are simulated. In small groups,
-# the distribution of log W has a long tail, which cannot be estimated from a few reference data
+# the distribution of log W_k has a long tail, which cannot be estimated from a few reference data
 # sets. Moreover, each simulation takes little time.
 _MIN_SAMPLES_TO_STOP_EARLY = 8
 
@@ -63,7 +63,7 @@ class GapSettings:
     stop_early : bool, default=True
         Whether to stop simulating reference data sets once the decision between one and two
         clusters is practically certain. This applies only to the rule "Tibs2001SEmax" with
-        `max_clusters=2`, and not to small groups.
+        `max_clusters=2`, and not to groups with few samples or only one feature.
     """
 
     linkage: Linkage = "complete"

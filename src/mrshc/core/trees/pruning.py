@@ -28,8 +28,8 @@ _MIN_SAMPLES_TO_SPLIT = 3
 class PrunedTree:
     """A tree of samples, and the nodes that are split to obtain clusters.
 
-    The leaves of the pruned tree are its clusters. To obtain at most k clusters, only the first k -
-    1 splits are used. One pruned tree therefore defines the clusters for every k.
+    The leaves of the pruned tree are its clusters. If only the first k - 1 splits are used, there
+    are at most k clusters. One pruned tree therefore defines the clusters for every k.
 
     Attributes
     ----------
@@ -38,7 +38,8 @@ class PrunedTree:
     splits : tuple of int
         Nodes that are split, in the order in which they are split.
     tests : dict of int to GapCurve
-        Maps each node that was tested to its gap statistic.
+        Maps each node that was tested to its gap statistic; empty if the gap statistic was not
+        used.
     """
 
     tree: Tree
@@ -84,8 +85,8 @@ def prune(
     """Return a tree after multi-layer pruning with the gap statistic (Algorithm 2).
 
     Nodes are tested from the root downwards, in decreasing order of height. A node is split if the
-    gap statistic of the samples below the node prefers more than one cluster. The two children of a
-    split node are tested later. A node is not tested if it has fewer than three samples or if all
+    gap statistic of the samples below the node indicates more than one cluster. The two children of
+    a split node are tested later. A node is not tested if it has fewer than three samples or if all
     its samples are identical up to rounding errors.
 
     Parameters

@@ -39,14 +39,15 @@ def silhouette_widths(distances: Float, labels: Labels) -> Float:
     n, k = labels.size, int(labels.max()) + 1
     if k < 2:
         return np.zeros(n)
-    # One matrix product gives the sum of the distances of each sample to each cluster.
+    # One matrix product gives the sums of the distances between each sample and the samples of each
+    # cluster.
     membership = np.zeros((n, k))
     membership[np.arange(n), labels] = 1.0
     sizes = membership.sum(axis=0)
     sums = distances @ membership
     own_size = sizes[labels]
-    # The sum includes the distance of the sample to itself, which is zero. The mean is therefore
-    # over the size of the cluster minus one.
+    # The sum includes the distance of the sample to itself, which is zero. The sum is therefore
+    # divided by the size of the cluster minus one.
     within = sums[np.arange(n), labels] / np.maximum(own_size - 1, 1)
     means = sums / sizes
     means[np.arange(n), labels] = np.inf

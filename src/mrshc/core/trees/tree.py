@@ -227,7 +227,7 @@ class Tree:
         """Three arrays: the leaf order, and the start and end positions of each node in this order.
 
         For n samples, the leaf order has the shape (n,), and the two arrays of positions have the
-        shape (2n - 1,). The end position is that after the last sample of the node.
+        shape (2n - 1,). An end position is the position after the last sample below the node.
         """
         # The samples below a node are consecutive in the leaf order, so they can be represented by
         # two positions. Lists of the samples below each node could need much more memory: their
@@ -249,8 +249,8 @@ class Tree:
     def label_ranges(self, labels: Labels) -> tuple[Index, Index]:
         """Return the smallest and the largest label of the samples below each node.
 
-        `labels` contains the label of each sample. Both returned arrays have the shape (2 *
-        n_samples - 1,), with one entry for each node of the tree.
+        `labels` contains the label of each sample. The two returned arrays have one entry for each
+        node of the tree, so their shape is (2 * n_samples - 1,).
         """
         n = self.n_samples
         low, high = (np.concatenate([labels, np.empty(n - 1, labels.dtype)]) for _ in range(2))
