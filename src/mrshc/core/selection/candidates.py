@@ -1,7 +1,7 @@
 """Candidates of a search: their evaluation, and the table of all candidates.
 
-A candidate is a pair (q, r) of a target number of features and a rank, together with its feature
-set, the tree of the samples on these features, and the clusters of this tree.
+A candidate is a pair (q, r) of a target number of features and a rank. It has a feature set, a tree
+of the samples that is built on this set, and the clusters of this tree.
 """
 
 from __future__ import annotations

@@ -112,8 +112,8 @@ class EvidenceRule(SelectionRule):
 
     Notes
     -----
-    Let :math:`G` be the centred Gram matrix of the samples in the features that were not selected,
-    and let :math:`P` be the orthogonal projection onto the space spanned by the centred indicator
+    Let :math:`G` be the centred Gram matrix of the samples in the features that were not selected.
+    Let :math:`P` be the orthogonal projection onto the space spanned by the centred indicator
     vectors of the clusters. The sum of squares between clusters is :math:`T = \mathrm{tr}(PG)`. The
     evidence of the cut is :math:`(T - \mathrm{E}\,T) / \mathrm{sd}(T)`. The mean
     :math:`\mathrm{E}\,T` and the standard deviation :math:`\mathrm{sd}(T)` are taken over all
@@ -436,8 +436,9 @@ def _permutation_moments(
     r"""Return the mean and the variance of :math:`\mathrm{tr}(PG)` over permutations of samples.
 
     :math:`\mathrm{tr}(PG)` is the sum of squares between clusters. The centred Gram matrix
-    :math:`G` of the samples is scaled such that :math:`\mathrm{tr}(G) = 1`, and :math:`P` is the
-    orthogonal projection onto the space spanned by the centred indicator vectors of the k clusters.
+    :math:`G` of the samples is scaled such that :math:`\mathrm{tr}(G) = 1`. The matrix :math:`P` is
+    the orthogonal projection onto the space spanned by the centred indicator vectors of the k
+    clusters.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def silhouette_widths(distances: Float, labels: Labels) -> Float:
     Returns
     -------
     widths : ndarray of shape (n_samples,)
-        The silhouette width of each sample. It is (b - a) / max(a, b), where a is the mean distance
+        The silhouette width of each sample. It is (b - a) / max(a, b). Here a is the mean distance
         to the other samples of the same cluster, and b is the smallest mean distance to the samples
         of another cluster.
 
