@@ -1,8 +1,11 @@
-"""Selection rules, which choose the rank and the number of features, and the registry of rules.
+"""Selection rules, and the registry of these rules.
 
-Each selection rule is a class in its own module, and is registered below. The other parts of the
-package (estimators, checkpoints, plots, reports and the command line) obtain the name, the scores
-and the text of a rule from its class, so a new rule requires no changes elsewhere.
+A selection rule chooses the rank, the number of features and the number of clusters.
+
+Each rule is a class in its own module and is registered at the end of this file. The other parts of
+the package (estimators, checkpoints, plots, reports and the command line) obtain the name, the
+scores and the descriptions of a rule from the registry. A new rule therefore requires no changes in
+these parts.
 """
 
 from __future__ import annotations
@@ -32,21 +35,22 @@ __all__ = [
 
 _RuleClass = TypeVar("_RuleClass", bound=type[SelectionRule])
 
-# Maps the name of each registered rule to the rule. Help texts and error messages list the rules in
-# this order.
+# Maps the name of each registered rule to an instance of its class. The command-line help and error
+# messages list the rules in the order of this dictionary.
 RULES: dict[str, SelectionRule] = {}
 
 
 def register(rule: _RuleClass) -> _RuleClass:
-    """Register a selection rule under its name, and return its class.
+    """Register a selection rule under its name, and return the class of the rule.
 
     This function can be used as a class decorator.
 
     Parameters
     ----------
     rule : subclass of SelectionRule
-        Class of the rule. The attributes `name` and `columns` must differ from those of every
-        registered rule; the order of `columns` does not matter.
+        Class of the rule. Its attribute `name` must differ from the name of every registered rule,
+        and its attribute `columns` from the columns of every registered rule. The order of the
+        columns does not matter.
 
     Returns
     -------
@@ -90,16 +94,16 @@ def find_rule(columns: Iterable[str]) -> SelectionRule | None:
     Returns
     -------
     rule : SelectionRule or None
-        The rule; None if the table has no column "rank", so it is not from a search over numbers
-        of features and ranks.
+        The rule. None if the table has no column "rank", which means that it was not produced by a
+        search over numbers of features and ranks.
     """
     names = set(columns)
-    # Tables of other methods have no column "rank", for example the permutation gap of SHC.
+    # Tables of other methods, such as the table of permutation gaps of SHC, have no column "rank".
     if "rank" not in names:
         return None
     matching = [rule for rule in RULES.values() if names.issuperset(rule.columns)]
-    # The silhouette rule adds no columns, so it matches every table. Of all matching rules, the one
-    # with the most columns is returned.
+    # The silhouette rule adds no columns, so it matches every table. Of all matching rules, the
+    # rule that adds the most columns is returned.
     return max(matching, key=lambda rule: len(rule.columns))
 
 

@@ -1,4 +1,8 @@
-"""Candidates of a search: their evaluation, and the table of all candidates."""
+"""Candidates of a search: their evaluation, and the table of all candidates.
+
+A candidate is a pair (q, r) of a target number of features and a rank. It has a feature set, a tree
+of the samples that is built on this set, and the clusters of this tree.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +22,24 @@ from mrshc.core.trees.silhouette import average_silhouette
 from mrshc.core.trees.tree import agglomerate
 
 # The table of candidates. It maps the name of each column to an array with one value for each
-# candidate, that is, for each pair (q, r) of a number of features and a rank.
+# candidate.
 CandidateTable = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluation:
-    """The tree of the samples on a feature set, and scores of its partitions into clusters.
+    """A tree that was built on a feature set, and the scores of its partitions into clusters.
 
     Attributes
     ----------
     pruned : PrunedTree
-        The tree and its splits.
+        The tree, and the nodes that are split. The number of clusters of the pruned tree is
+        `pruned.n_leaves`.
     silhouettes : ndarray of shape (n_leaves,)
-        Average silhouette of the partitions into 1, 2, ..., n_leaves clusters.
+        Average silhouettes of the partitions into 1, 2, ..., n_leaves clusters.
     scores : mapping of str to ndarray of shape (n_leaves - 1,)
-        Additional scores of a selection rule. The mapping contains, for each score, its name and
-        its values for the partitions into 2, 3, ..., n_leaves clusters.
+        Additional scores that a selection rule computes. Each key is the name of a score, and its
+        value contains the scores of the partitions into 2, 3, ..., n_leaves clusters.
     """
 
     pruned: PrunedTree
@@ -44,31 +49,32 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidate:
-    """A candidate of the search: a number of features q and a rank, with the resulting clusters.
+    """A candidate of a search: a number of features q and a rank, with the resulting clusters.
 
     Attributes
     ----------
     target : int
         Target number of features q.
     features : FeatureSet
-        Selected features, and the rank.
+        The selected features, the rank, and the L1 bound.
     pruned : PrunedTree
-        Tree of the samples on the selected features.
+        Tree of the samples that was built on the selected features.
     n_leaves : int
         Number of clusters of the candidate.
     silhouette : float
-        Average silhouette of these clusters; zero if there is a single cluster.
+        Average silhouette of these clusters; zero if there is only one cluster.
     scores : mapping of str to float
         Values of the columns that the selection rule adds to the table of candidates.
     screened_out : bool
-        Whether the rule excludes the candidate from the comparison, for example because it has too
-        few clusters.
+        Whether the selection rule excludes the candidate from the comparison, for example because
+        the candidate has too few clusters.
     best_rank : bool
-        Whether the rank is the one that the rule chose for this q.
+        Whether the selection rule chose this rank for this q.
     removed : bool
-        Whether Algorithm 3 or 4 removed the candidate as a local minimum.
+        Whether the selection rule removed the candidate before the final choice. The silhouette
+        rule removes local minima (Algorithms 3 and 4).
     chosen : bool
-        Whether this candidate was chosen among all candidates.
+        Whether the selection rule chose this candidate.
     """
 
     target: int
@@ -89,15 +95,16 @@ def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:
     Parameters
     ----------
     candidates : sequence of Candidate
-        All candidates, in increasing order of q, and of rank for the same q.
+        All candidates, sorted by q and, for equal q, by rank.
 
     Returns
     -------
     table : dict of str to ndarray of shape (n_candidates,)
-        Names and values of the columns. The columns that the selection rule adds come after the
-        column "silhouette".
+        The table, which maps the name of each column to its values. The columns that the selection
+        rule adds come after the column "silhouette".
     """
-    # All candidates have scores with the same names, so the names are taken from the first one.
+    # The scores of all candidates have the same names, so the names are taken from the first
+    # candidate.
     return {
         "n_features_target": np.array([c.target for c in candidates]),
         "n_features": np.array([c.features.indices.size for c in candidates]),
@@ -117,7 +124,10 @@ def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:
 def evaluate_pruned(
     X: Float, *, settings: GapSettings, entropy: int, max_leaves: int | None
 ) -> Evaluation:
-    """Return the tree of the samples, pruned with the gap statistic, and its silhouettes.
+    """Return the tree of the samples, pruned with the gap statistic, and average silhouettes.
+
+    The pruned tree has n_leaves clusters. The silhouettes are those of its partitions into 1, 2,
+    ..., n_leaves clusters.
 
     Parameters
     ----------
@@ -128,10 +138,11 @@ def evaluate_pruned(
     entropy : int
         Seed of the random numbers for the gap statistic.
     max_leaves : int or None
-        Largest number of leaves (clusters); None for no limit.
+        Largest number of leaves (clusters) of the pruned tree; None for no limit.
     """
     # The distances take into account the uncertainty of the estimates that replace missing values.
-    # The gap statistic simulates data sets that have the range of the completed data.
+    # The reference data sets of the gap statistic are simulated on a box that encloses the
+    # completed data.
     samples = complete_missing_cells(X)
     distances = samples.distances(settings.metric)
     pruned = prune(
@@ -146,18 +157,18 @@ def evaluate_pruned(
 
 
 def evaluate_cuts(X: Float, *, settings: GapSettings, k: int) -> Evaluation:
-    """Return the tree of the samples, cut into k clusters, and its silhouettes.
+    """Return the tree of the samples, cut into k clusters, and average silhouettes.
 
-    The gap statistic is not used. The silhouettes are those of the cuts into 1, ..., k clusters.
+    The silhouettes are those of the cuts into 1, 2, ..., k clusters. The gap statistic is not used.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, q)
         Columns of the q selected features. Missing values are NaN.
     settings : GapSettings
-        Settings of which only the linkage and the metric are used.
+        Linkage and metric of the tree. The other settings are not used.
     k : int
-        Largest number of clusters.
+        Number of clusters.
     """
     distances = complete_missing_cells(X).distances(settings.metric)
     cuts = cut_tree(agglomerate(distances, settings.linkage), k)
@@ -165,6 +176,10 @@ def evaluate_cuts(X: Float, *, settings: GapSettings, k: int) -> Evaluation:
 
 
 def _silhouettes_by_n_leaves(distances: Float, pruned: PrunedTree) -> Float:
-    """Return the average silhouettes of a tree that is pruned to 1, 2, ..., n_leaves clusters."""
+    """Return the average silhouettes of the partitions into 1, 2, ..., n_leaves clusters.
+
+    The partitions are those that the pruned tree defines. `distances` contains the distances
+    between the samples, in an array of shape (n_samples, n_samples).
+    """
     leaf_counts = range(1, pruned.n_leaves + 1)
     return np.array([average_silhouette(distances, pruned.labels(k)) for k in leaf_counts])

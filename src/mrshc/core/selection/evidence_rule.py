@@ -1,11 +1,11 @@
-"""The evidence rule: choose a tree by the variation that it explains in features not selected.
+"""The evidence rule: choose a tree by the variation it explains in the features not selected.
 
 True clusters of the samples usually differ in many features, including features that were not
 selected. Clusters that are merely an artefact of feature selection explain no more variation in the
 other features than expected by chance, provided that these are independent of the selected
 features. The rule therefore computes the sum of squares between clusters in the features that were
 not selected. This sum is compared with its distribution over random permutations of the samples.
-The mean and variance of this distribution have a closed form.
+The mean and the variance of this distribution have closed forms.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.errors import Parameter, Sentence
 
-# The evidence of a tree is the mean over its cuts into 2 to 7 clusters, since the right number of
-# clusters is unknown. On real data, this mean chose much better trees than the evidence of the
-# clusters found by pruning.
+# The evidence of a tree is the mean evidence of its cuts into 2 to 7 clusters, since the right
+# number of clusters is unknown. On real data, choosing trees by this mean gave much better trees
+# than choosing them by the evidence of the clusters that pruning finds.
 _MAX_CLUSTERS_SCORED = 7
 # Largest number of clusters that the rule chooses if the user does not give a number. More clusters
 # are difficult to interpret.
 _MAX_CLUSTERS = 10
-# If no cut has at least this evidence, no clusters are reported. A standard normal variable exceeds
-# 4 with a probability of about 1 in 30,000. This is small even though the largest evidence of many
-# cuts and trees is used.
+# If no cut has at least this evidence, the result is a single cluster. A standard normal variable
+# exceeds 4 with a probability of about 1 in 30,000. The limit is strict because it is compared with
+# the largest evidence among many cuts and trees.
 _MIN_EVIDENCE = 4.0
 
 _EVIDENCE_AXIS = "evidence, in standard deviations"
@@ -76,18 +76,20 @@ def rank_means(table: CandidateTable) -> RankMeans:
     """Return the mean evidence of each rank over the numbers of features tried with every rank.
 
     A search does not try ranks above the number of features q, so high ranks are tried only with
-    large q. Means over all q of each rank would not be comparable.
+    large q. Means over all q that were tried with a rank would therefore not be comparable between
+    ranks.
 
     Parameters
     ----------
     table : mapping of str to ndarray
-        Table of candidates, from a search or from a saved result.
+        Table of candidates that was produced by the evidence rule.
     """
     ranks, targets = np.unique(table["rank"]), table["n_features_target"]
     evidence = np.asarray(table["evidence"], dtype=np.float64)
-    # Every rank has been tried with all q that are not smaller than the largest rank.
+    # Every rank has been tried with every q that is not smaller than the largest rank.
     shared: Mask = targets >= ranks[-1]
-    # If there is only one rank, it has been tried with every q, even if q is smaller than the rank.
+    # If there is only one rank, this rank has been tried with every q, even with a q that is
+    # smaller than the rank.
     if ranks.size == 1:
         shared = np.ones(targets.size, dtype=bool)
     return RankMeans(
@@ -101,24 +103,27 @@ def rank_means(table: CandidateTable) -> RankMeans:
 class EvidenceRule(SelectionRule):
     r"""Selection rule that uses the variation explained in the features that were not selected.
 
-    Every tree is cut into 2, 3, ..., 10 clusters; the gap statistic is not used. The evidence of a
-    cut is a standardised sum of squares between its clusters in the features that were not
-    selected. The rule first chooses the rank with the largest mean evidence, then the number of
-    features whose tree has the largest evidence, and then the cut of this tree with the largest
-    evidence.
+    Every tree is cut into 2, 3, ..., 10 clusters, and into more clusters if the user gives a larger
+    number. The gap statistic is not used. The evidence of a cut is a standardised sum of squares
+    between its clusters in the features that were not selected. The rule first chooses the rank
+    with the largest mean evidence, and then, for this rank, the number of features whose tree has
+    the largest evidence. If the user does not give the number of clusters, the rule finally chooses
+    the cut of this tree with the largest evidence.
 
     Notes
     -----
-    Let :math:`G` be the centred Gram matrix of the samples in the features that were not selected,
-    and let :math:`P` be the projection onto the space spanned by the centred indicator vectors of
-    the clusters. The sum of squares between clusters is :math:`T = \mathrm{tr}(PG)`. The evidence
-    of the cut is :math:`(T - \mathrm{E}\,T) / \mathrm{sd}(T)`. The mean and the standard deviation
-    are taken over all permutations of the samples and have a closed form [1]_. The evidence of a
-    tree is the mean evidence of its cuts into 2 to 7 clusters.
+    Let :math:`G` be the centred Gram matrix of the samples in the features that were not selected.
+    Let :math:`P` be the orthogonal projection onto the space spanned by the centred indicator
+    vectors of the clusters. The sum of squares between clusters is :math:`T = \mathrm{tr}(PG)`. The
+    evidence of the cut is :math:`(T - \mathrm{E}\,T) / \mathrm{sd}(T)`. The mean
+    :math:`\mathrm{E}\,T` and the standard deviation :math:`\mathrm{sd}(T)` are taken over all
+    permutations of the samples and have closed forms [1]_. The evidence of a tree is the mean
+    evidence of its cuts into 2 to 7 clusters.
 
     The mean evidence of a rank is taken over the numbers of features that were tried with every
-    rank. If the user does not give the number of clusters and no cut of the chosen tree has an
-    evidence of at least 4, the result is a single cluster.
+    rank. If the user does not give the number of clusters, only cuts into at most 10 clusters are
+    considered. The result is then a single cluster if no cut of the chosen tree has an evidence of
+    at least 4.
 
     References
     ----------
@@ -146,9 +151,10 @@ class EvidenceRule(SelectionRule):
     no_clusters_reason = "the features that were not selected do not support any"
 
     def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int:
-        """Return the largest number of clusters that each tree is cut into.
+        """Return the largest number of clusters into which each tree is cut.
 
-        `n_clusters` is the number of clusters that the user gave, or None.
+        The number is at most `n_samples`. `n_clusters` is the number of clusters that the user
+        gave; it is None if the user did not give a number.
         """
         # If the user gave a number of clusters above 10, the cuts must include this number.
         return min(max(_MAX_CLUSTERS, n_clusters or 0), n_samples)
@@ -156,7 +162,7 @@ class EvidenceRule(SelectionRule):
     def task(
         self, matrix: CentredMatrix, features: FeatureSet, settings: RuleSettings
     ) -> Callable[[], Evaluation]:
-        """Return a function that builds the tree of a feature set and scores its cuts.
+        """Return a function that builds a tree on a feature set and scores the cuts of this tree.
 
         The score of a cut is its evidence in the features that were not selected.
         """
@@ -173,14 +179,15 @@ class EvidenceRule(SelectionRule):
     ) -> Candidate:
         """Return the candidate for a target number of features.
 
-        It is made from the feature set and from the evaluation of its tree. The candidate has
-        `n_clusters` clusters. If `n_clusters` is None, the cut with the largest evidence is used,
-        or a single cluster if no cut has an evidence of at least 4.
+        `features` is the feature set of the candidate, and `evaluation` is the evaluation of the
+        tree on this set. The candidate has `n_clusters` clusters. If `n_clusters` is None, the
+        number of clusters is that of the cut with the largest evidence, among cuts into at most 10
+        clusters. It is one if no such cut has an evidence of at least 4.
         """
         # The first score is that of the cut into two clusters.
         scores = evaluation.scores["evidence"]
-        # Cuts into more than 10 clusters exist only if the user gave such a number of clusters. The
-        # rule does not choose among them.
+        # Cuts into more than 10 clusters are made only if the user gave such a number of clusters.
+        # Such cuts are excluded from the choice.
         best = int(scores[: _MAX_CLUSTERS - 1].argmax())
         n_leaves = n_clusters or (best + 2 if scores[best] >= _MIN_EVIDENCE else 1)
         return Candidate(
@@ -193,13 +200,15 @@ class EvidenceRule(SelectionRule):
         )
 
     def choose(self, table: CandidateTable) -> Decision:
-        """Return the decision: the rank with the largest mean evidence, and the best q for it.
+        """Return the decision: the rank with the largest mean evidence, and the best q.
 
-        For the chosen rank, the best number of features q is the one with the largest evidence.
+        The best number of features q is the one whose tree, with this rank, has the largest
+        evidence.
         """
         means_by_rank = rank_means(table)
         is_best = table["rank"] == means_by_rank.ranks[means_by_rank.means.argmax()]
-        # Minus infinity excludes the rows of other ranks, even if all evidence is negative.
+        # Rows with other ranks are set to minus infinity, which excludes them even if the evidence
+        # is negative in all rows.
         chosen = int(np.where(is_best, table["evidence"], -np.inf).argmax())
         return Decision(
             chosen=chosen, best_rank=is_best, removed=np.zeros(is_best.size, dtype=bool)
@@ -208,8 +217,9 @@ class EvidenceRule(SelectionRule):
     def explain(self, table: CandidateTable) -> SearchStory:
         """Return an explanation of the choice, with up to two curves.
 
-        The first curve shows the mean evidence of each rank. The second curve shows the evidence of
-        each number of features q with the chosen rank.
+        The first curve shows the mean evidence of each rank. The second curve shows, for the chosen
+        rank, the evidence of the tree for each number of features q. A curve that would have a
+        single point is omitted.
         """
         means_by_rank, chosen = rank_means(table), chosen_row(table)
         evidence = np.asarray(table["evidence"], dtype=np.float64)
@@ -244,8 +254,10 @@ class EvidenceRule(SelectionRule):
     def shortfall_message(self, found: int, asked_for: int | None) -> tuple[str, str]:
         """Return the two parts of the warning that fewer clusters were found than expected.
 
-        `found` is the number of clusters found. `asked_for` is the number of clusters that the user
-        gave, or None. The first part is a sentence; the second part describes `labels_`.
+        `found` is the number of clusters that were found. `asked_for` is the number of clusters
+        that the user gave; it is None if the user did not give a number. The first part is a
+        sentence about the clusters that the data support. The second part is the beginning of a
+        sentence about the attribute `labels_`.
         """
         if found > 1:
             return super().shortfall_message(found, asked_for)
@@ -270,9 +282,10 @@ class EvidenceRule(SelectionRule):
         return [("evidence (sd)", f"{row['evidence']:.1f}")]
 
     def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
-        """Return a sentence about the candidate with the largest evidence that was not chosen.
+        """Return a sentence about the best of the candidates that were not chosen.
 
-        If there is only one candidate, return an empty string. `n_clusters` is not used.
+        The best candidate is the one whose tree has the largest evidence. If the table has only one
+        row, return an empty string. `n_clusters` is not used.
         """
         others = np.flatnonzero(~table["chosen"])
         if not others.size:
@@ -295,7 +308,7 @@ def _rank_curve(means_by_rank: RankMeans, rank: int, *, n_tried: int) -> Curve:
     rank : int
         The chosen rank.
     n_tried : int
-        How many different numbers of features were tried with the chosen rank.
+        Number of values of q (numbers of features) that were tried with the chosen rank.
     """
     heading = "Which rank?"
     if not means_by_rank.has_all_targets:
@@ -313,13 +326,13 @@ def _rank_curve(means_by_rank: RankMeans, rank: int, *, n_tried: int) -> Curve:
 
 
 def _describe_targets(means_by_rank: RankMeans) -> str:
-    """Return a text that describes the numbers of features over which the means are taken."""
+    """Return a phrase that describes the numbers of features over which the means are taken."""
     lowest, *others = means_by_rank.targets.tolist()
     return f"q from {lowest} up" if others else f"q = {format_count(lowest, 'feature')} only"
 
 
 def _describe_rule(means_by_rank: RankMeans) -> str:
-    """Return a text that explains how the rank and the number of features are chosen."""
+    """Return sentences that explain how the rank and the number of features are chosen."""
     targets = "all numbers of features"
     if not means_by_rank.has_all_targets:
         targets = (
@@ -335,7 +348,7 @@ def _describe_rule(means_by_rank: RankMeans) -> str:
 
 
 def score_cuts(X: Float, *, held_out_gram: Float, settings: GapSettings, k: int) -> Evaluation:
-    """Return the tree of the samples on the columns of X, and the evidence of its cuts.
+    """Return the tree that is built on the columns of X, and the evidence of its cuts.
 
     The evidence is computed from the features that were not selected.
 
@@ -344,11 +357,12 @@ def score_cuts(X: Float, *, held_out_gram: Float, settings: GapSettings, k: int)
     X : ndarray of shape (n_samples, q)
         Columns of the q selected features. Missing values are NaN.
     held_out_gram : ndarray of shape (n_samples, n_samples)
-        Inner products of the samples in the features that were not selected.
+        Gram matrix of the samples, computed from the centred columns of the features that were not
+        selected.
     settings : GapSettings
-        Settings of which only the linkage and the metric are used.
+        Linkage and metric of the tree. The other settings are not used.
     k : int
-        Largest number of clusters that the tree is cut into.
+        Largest number of clusters into which the tree is cut.
     """
     evaluation = evaluate_cuts(X, settings=settings, k=k)
     cuts = evaluation.pruned
@@ -357,25 +371,26 @@ def score_cuts(X: Float, *, held_out_gram: Float, settings: GapSettings, k: int)
 
 
 def permutation_z_scores(partitions: Sequence[Labels], gram: Float) -> Float:
-    """Return the standardised sum of squares between clusters for each partition.
+    """Return the standardised sum of squares between clusters for each of several partitions.
 
     Parameters
     ----------
     partitions : sequence of ndarray of shape (n_samples,)
-        Cluster labels of the samples for each partition.
+        Partitions of the samples, each given by the cluster labels 0, ..., k - 1 of the samples,
+        where k is the number of clusters.
     gram : ndarray of shape (n_samples, n_samples)
-        Inner products of the samples in the features from which the sum of squares is computed.
+        Gram matrix of the samples, computed from the features in which the sum of squares is taken.
 
     Returns
     -------
     scores : ndarray of shape (n_partitions,)
-        (T - mean) / sd, where T is the sum of squares between clusters, and mean and sd are the
-        mean and the standard deviation of T over all permutations of the samples. The score is
-        zero if sd is zero up to rounding errors or if there are fewer than four samples.
+        Score (T - m) / s of each partition. T is the sum of squares between clusters, and m and s
+        are the mean and the standard deviation of T over all permutations of the samples. The score
+        is zero if s is zero up to rounding errors or if there are fewer than four samples.
 
     Notes
     -----
-    See :class:`EvidenceRule` for the formula and its reference.
+    See :class:`EvidenceRule` for the formulas and the reference.
     """
     n = gram.shape[0]
     # Centring the rows and columns of the Gram matrix is equivalent to centring the features.
@@ -388,8 +403,8 @@ def permutation_z_scores(partitions: Sequence[Labels], gram: Float) -> Float:
     # of the size of rounding errors means that all features are constant; the scores are then zero.
     if n < 4 or trace <= rounding * n * float(np.trace(gram)):
         return scores
-    # Scores do not depend on the scale of the data. Scaling avoids overflow, since the variance
-    # contains products of four data values.
+    # The variance contains products of four data values, which could overflow. The Gram matrix is
+    # therefore scaled such that its trace is one. This does not change the scores.
     centred /= trace
     squares, squared_diagonal = float(np.sum(centred**2)), float(np.sum(np.diag(centred) ** 2))
     for i, labels in enumerate(partitions):
@@ -397,8 +412,9 @@ def permutation_z_scores(partitions: Sequence[Labels], gram: Float) -> Float:
         k = sizes.size
         membership = np.zeros((n, k))
         membership[np.arange(n), labels] = 1.0
-        # The trace of PG is the sum over all clusters of the entries of G within the cluster,
-        # divided by the size of the cluster.
+        # The trace of PG is a sum over clusters (see `_permutation_moments` for P and G). The term
+        # of a cluster is the sum of the entries of G within the cluster, divided by the size of the
+        # cluster.
         between = float(np.sum((membership * (centred @ membership)).sum(axis=0) / sizes))
         mean, variance = _permutation_moments(
             n,
@@ -407,8 +423,8 @@ def permutation_z_scores(partitions: Sequence[Labels], gram: Float) -> Float:
             squares=squares,
             squared_diagonal=squared_diagonal,
         )
-        # The terms of the variance may cancel, so a variance of the size of rounding errors counts
-        # as zero.
+        # The terms of the variance may cancel, so a variance that is no larger than rounding errors
+        # is treated as zero.
         if variance > rounding:
             scores[i] = (between - mean) / np.sqrt(variance)
     return scores
@@ -420,8 +436,9 @@ def _permutation_moments(
     r"""Return the mean and the variance of :math:`\mathrm{tr}(PG)` over permutations of samples.
 
     :math:`\mathrm{tr}(PG)` is the sum of squares between clusters. The centred Gram matrix
-    :math:`G` of the samples is scaled such that :math:`\mathrm{tr}(G) = 1`, and :math:`P` is the
-    projection onto the space spanned by the centred indicator vectors of the k clusters.
+    :math:`G` of the samples is scaled such that :math:`\mathrm{tr}(G) = 1`. The matrix :math:`P` is
+    the orthogonal projection onto the space spanned by the centred indicator vectors of the k
+    clusters.
 
     Parameters
     ----------

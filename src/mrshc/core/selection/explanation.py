@@ -1,4 +1,8 @@
-"""Explanation of the choice of a search: text, and curves of the scores that were compared."""
+"""Explanation of why a search chose a candidate: text, and curves of the compared scores.
+
+A candidate is one of the alternatives that a search compares, usually a pair (q, r) of a number of
+features and a rank. In a curve, a rank or an L1 bound can also be a candidate.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from mrshc.core.selection.candidates import CandidateTable
 
 CandidateState = Literal["kept", "removed", "screened out"]
 
-# Titles of the horizontal axes for curves of a search over numbers of features q and ranks.
+# Titles of the horizontal axis: for a curve over ranks, and for a curve over numbers of features.
 RANK_AXIS, N_FEATURES_AXIS = "rank (number of sparse components)", "number of features q"
 
 
@@ -28,19 +32,19 @@ class Curve:
     x_name, y_name : str
         Titles of the axes.
     ticks : tuple of str of length m
-        Tick label of each candidate, for example its rank. Candidates are plotted at the
+        Tick label of each candidate, for example its rank. Candidates are plotted at the horizontal
         positions 0, ..., m - 1.
     values : ndarray of shape (m,)
         Score of each candidate.
     errors : ndarray of shape (m,) or None
-        Length of the error bar of each candidate; None for no error bars.
+        Half the length of the error bar of each candidate; None for no error bars.
     states : tuple of {"kept", "removed", "screened out"} of length m
-        State of each candidate: "screened out" if it was excluded before the comparison,
-        "removed" if it was excluded during the comparison, and "kept" otherwise.
+        State of each candidate. A candidate is "screened out" if it was excluded before the
+        comparison, "removed" if it was excluded during the comparison, and "kept" otherwise.
     notes : tuple of str of length m
-        Text next to the point of each candidate; an empty string for no text.
+        Text that is shown next to the point of each candidate; an empty string for no text.
     chosen : int
-        Position of the chosen candidate.
+        Position of the chosen candidate, counted from zero.
 
     See Also
     --------
@@ -61,19 +65,20 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchStory:
-    """Explanation of the choice of a search: text and curves.
+    """Explanation of why a search chose a candidate: text and curves.
 
     Attributes
     ----------
     verdict : str
         Text that describes the chosen candidate.
     rule : str
-        Text that describes how the candidate is chosen; an empty string if there are no curves.
+        Text that describes how a candidate is chosen; an empty string if there are no curves.
     curves : tuple of Curve
-        Scores that were compared; an empty tuple if there was only one candidate.
+        Curves of the scores that were compared; an empty tuple if no scores were compared, for
+        example because there was only one candidate.
     screened_out : str
-        Text for the legend that says why candidates were screened out, for example "fewer than
-        3 clusters".
+        Text for the legend of the curves. It gives the reason why candidates are screened out, for
+        example "fewer than 3 clusters". The text is empty if candidates are never screened out.
 
     See Also
     --------
@@ -90,7 +95,7 @@ class SearchStory:
 def make_curve(
     values: Float, *, heading: str, x_name: str, y_name: str, ticks: Iterable[Any], chosen: int
 ) -> Curve:
-    """Return a curve of candidates of which none was excluded from the comparison.
+    """Return a curve without error bars or notes, in which the state of every candidate is "kept".
 
     Parameters
     ----------
@@ -101,7 +106,7 @@ def make_curve(
     ticks : iterable of length m
         Values that are converted to tick labels, for example the rank of each candidate.
     chosen : int
-        Position of the chosen candidate.
+        Position of the chosen candidate, counted from zero.
     """
     return Curve(
         heading=heading,
@@ -122,23 +127,24 @@ def kept_states(n: int) -> tuple[CandidateState, ...]:
 
 
 def chosen_row(table: CandidateTable) -> int:
-    """Return the row number of the chosen candidate in a table of candidates."""
+    """Return the row of the chosen candidate in a table of candidates, counted from zero."""
     return int(np.flatnonzero(table["chosen"])[0])
 
 
 def describe_choice(table: CandidateTable, score: str) -> str:
-    """Return a text that describes the chosen candidate of a search.
+    """Return text that describes the candidate that a search chose.
 
     Parameters
     ----------
     table : mapping of str to ndarray
-        Table of candidates, with a row for each number of features q and each rank.
+        Table of candidates, with a row for each pair (q, r) of a number of features and a rank.
     score : str
-        Name and value of the score of the chosen candidate.
+        Name and value of the score of the chosen candidate, for example "evidence 5.2".
     """
     row = chosen_row(table)
     q, n_features = int(table["n_features_target"][row]), int(table["n_features"][row])
-    # The number of selected features may differ from q, since Algorithm 1 cannot reach every q.
+    # The number of selected features may differ from q, since Algorithm 1 cannot always find a set
+    # of exactly q features.
     wanted = "" if n_features == q else f" ({q} were wanted)"
     clusters = format_count(int(table["n_leaves"][row]), "cluster")
     return (
@@ -148,5 +154,5 @@ def describe_choice(table: CandidateTable, score: str) -> str:
 
 
 def format_count(number: int, thing: str) -> str:
-    """Return a number followed by a noun in the singular or plural, as in "2 samples"."""
+    """Return a number followed by a noun in the singular or plural, for example "2 samples"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

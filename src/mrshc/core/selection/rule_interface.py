@@ -17,7 +17,7 @@ from mrshc.core.selection.explanation import SearchStory
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapSettings
 
-# A pair (q, rank) of the grid of the search, where q is a number of features.
+# A pair (q, rank) in the grid of a search, where q is a number of features.
 GridCell = tuple[int, int]
 
 
@@ -32,7 +32,8 @@ class RuleSettings:
     entropy : int
         Seed of the random numbers for the gap statistic.
     n_clusters : int or None
-        Reference number of clusters K; None if it is not yet known.
+        Reference number of clusters K; None if the user did not give K and the rule has not yet
+        determined it.
     """
 
     gap: GapSettings
@@ -42,16 +43,17 @@ class RuleSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision:
-    """The decision of a selection rule about the rows of a table of candidates.
+    """The decision of a selection rule about the candidates of a search.
 
     Attributes
     ----------
     chosen : int
-        Row number of the chosen candidate.
+        Row of the chosen candidate in the table of candidates, counted from zero.
     best_rank : ndarray of bool of shape (n_candidates,)
-        For each candidate, whether its rank was chosen for its number of features q.
+        For each candidate, whether the rule chose the rank of this candidate for its number of
+        features q.
     removed : ndarray of bool of shape (n_candidates,)
-        For each candidate, whether the rule removed it before the final choice.
+        For each candidate, whether the rule removed the candidate before the final choice.
     """
 
     chosen: int
@@ -62,16 +64,19 @@ class Decision:
 class SelectionRule(ABC):
     """Base class of rules that choose the rank, the number of features and the number of clusters.
 
-    For each pair (q, rank) of a grid, where q is a number of features, the search selects a feature
-    set. It then uses the rule as follows.
+    A search selects one feature set for each pair (q, rank) of a grid, where q is a number of
+    features. The search then uses the rule as follows.
 
     1. If the user did not give the reference number of clusters K, the search evaluates the feature
-       sets of the pairs that `reference_cells` returns. It passes these evaluations to
-       `reference_number_of_clusters`, which returns K.
+       sets of the pairs that `reference_cells` returns. It passes the evaluations to
+       `reference_number_of_clusters`, which returns K. This step is omitted if `reference_cells`
+       returns no pairs.
     2. For each distinct feature set, `task` returns a function that evaluates the set. The search
-       calls these functions in parallel and stores the results in the checkpoint.
-    3. `score_together` adds scores that need the whole data matrix.
-    4. `candidate` turns each evaluated feature set into a candidate.
+       calls these functions in parallel. The results are stored in the checkpoint if the user
+       requested one.
+    3. `score_together` adds further scores to the evaluations, namely those that need the whole
+       data matrix.
+    4. `candidate` makes a candidate from each evaluated feature set.
     5. `choose` chooses one row of the table of all candidates.
 
     To add a rule, write a subclass, set the class attributes, implement the abstract methods, and
@@ -80,19 +85,20 @@ class SelectionRule(ABC):
     Attributes
     ----------
     name : str
-        Name of the rule, which users pass as the parameter `selection` of an estimator.
+        Name of the rule. Users pass this name as the parameter `selection` of an estimator.
     summary : str
-        One or two sentences for the help text of the command line. If the text contains names of
-        parameters, it is a :class:`mrshc.errors.Sentence`.
+        A short description for the command-line help. A description that contains names of
+        parameters must be a :class:`mrshc.errors.Sentence`.
     description : str
-        A paragraph for the documentation that says how the rule chooses, and for which data it is
-        suitable.
+        A paragraph for the documentation. It says how the rule chooses a candidate, and for which
+        data the rule is suitable.
     columns : tuple of str
-        Names of the columns that the rule adds to the table of candidates. These are the keys of
-        `Candidate.scores`. All values of the columns must be finite numbers.
+        Names of the columns that the rule adds to the table of candidates. These names are the keys
+        of `Candidate.scores`. All values in these columns must be finite numbers.
     cut_scores : tuple of str
-        Names of the scores that the rule computes for each cut of a tree. These are the keys of
-        `Evaluation.scores`. Checkpoints store these scores.
+        Names of the scores that the function returned by `task` computes for each cut of a tree.
+        These names are the keys of `Evaluation.scores` in the evaluation that this function
+        returns. Checkpoints store these scores.
     no_clusters_reason : str
         Reason why a result has a single cluster. The text completes the sentence
         "No groups were found: ...".
@@ -103,8 +109,8 @@ class SelectionRule(ABC):
     mrshc.core.selection.evidence_rule.EvidenceRule : A rule that uses features not selected.
     """
 
-    # The default values are suitable for rules that prune trees with the gap statistic and do not
-    # compute additional scores.
+    # The default values of `columns`, `cut_scores` and `no_clusters_reason` are suitable for rules
+    # that prune trees with the gap statistic and do not compute additional scores.
     name: ClassVar[str]
     summary: ClassVar[str]
     description: ClassVar[str]
@@ -113,14 +119,14 @@ class SelectionRule(ABC):
     no_clusters_reason: ClassVar[str] = "no split of the tree is larger than expected by chance"
 
     def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int | None:
-        """Return the largest number of clusters that each tree is cut into.
+        """Return the largest number of clusters into which each tree is cut.
 
         Return None if the rule prunes the trees with the gap statistic instead of cutting them.
 
         Parameters
         ----------
         n_clusters : int or None
-            Number of clusters that the user gave, or None.
+            Number of clusters that the user gave; None if the user did not give a number.
         n_samples : int
             Number of samples.
         """
@@ -139,14 +145,17 @@ class SelectionRule(ABC):
         Returns
         -------
         cells : list of (int, int)
-            Pairs of the grid. The list is empty if K is not needed before the choice.
+            Some of the pairs in `grid`. The list is empty if the rule does not need K before it
+            chooses a candidate.
         """
         return []
 
     def reference_number_of_clusters(
         self, evaluations: Mapping[GridCell, Evaluation]
     ) -> int | None:
-        """Return the reference number of clusters K; None if K is not needed before the choice.
+        """Return the reference number of clusters K, or None.
+
+        None means that the rule does not need K before it chooses a candidate.
 
         Parameters
         ----------
@@ -184,9 +193,9 @@ class SelectionRule(ABC):
     ) -> Mapping[GridCell, Evaluation]:
         """Return the evaluations, with additional scores that need the whole data matrix.
 
-        This method is called once for all feature sets. The scores of all trees, for example tests
-        of features that were not selected, can therefore be computed in a single pass over the
-        data. Checkpoints do not store these additional scores.
+        This method is called once for all feature sets. Scores that depend on all features of the
+        data can therefore be computed for all trees in a single pass over the data. Checkpoints do
+        not store these additional scores.
 
         Parameters
         ----------
@@ -205,7 +214,7 @@ class SelectionRule(ABC):
     ) -> Candidate:
         """Return the candidate for a target number of features.
 
-        It is made from the feature set and from the evaluation of its tree.
+        The candidate is made from a feature set and from the evaluation of the tree on this set.
 
         Parameters
         ----------
@@ -217,15 +226,15 @@ class SelectionRule(ABC):
             Evaluation of the feature set.
         n_clusters : int or None
             Reference number of clusters K. None means that the user did not give K and that the
-            rule does not need it before the choice.
+            rule does not need K before it chooses a candidate.
         """
 
     @abstractmethod
     def choose(self, table: CandidateTable) -> Decision:
         """Return the decision of the rule: which row of a table of candidates is chosen.
 
-        The method must not use the columns `best_rank`, `removed` and `chosen`, which contain the
-        decision itself and are filled in after the choice.
+        The method must not use the columns `best_rank`, `removed` and `chosen`. They are filled in
+        from the decision that the method returns.
         """
 
     @abstractmethod
@@ -244,12 +253,12 @@ class SelectionRule(ABC):
         found : int
             Number of clusters that were found.
         asked_for : int or None
-            Number of clusters that the user gave, or None.
+            Number of clusters that the user gave; None if the user did not give a number.
 
         Returns
         -------
         finding : str
-            A sentence about the number of clusters that the data support.
+            A sentence that says how many clusters the data support.
         labels : str
             Beginning of a sentence about the attribute `labels_`. The caller completes the sentence
             with advice on how to cut the tree.
@@ -260,22 +269,22 @@ class SelectionRule(ABC):
         return finding, "labels_ holds no more"
 
     def score_sentence(self, row: Mapping[str, Any]) -> str | None:
-        """Return a sentence about the scores of the chosen candidate; None for no sentence.
+        """Return a sentence about the scores of the chosen candidate, or None for no sentence.
 
         `row` is the row of the chosen candidate in the table of candidates.
         """
         return None
 
     def facts(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the labels and values of the scores of the chosen candidate, for the report.
+        """Return the scores of the chosen candidate as pairs (label, value), for the report.
 
         `row` is the row of the chosen candidate in the table of candidates.
         """
         return []
 
     def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
-        """Return a sentence about the best candidate that was not chosen; may be empty.
+        """Return a sentence about the best of the candidates that were not chosen.
 
-        `n_clusters` is the number of clusters of the result.
+        The sentence may be empty. `n_clusters` is the number of clusters of the result.
         """
         return ""

@@ -29,8 +29,8 @@ from mrshc.core.selection.explanation import (
 from mrshc.core.selection.rule_interface import Decision, GridCell, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 
-# The default number of clusters K is derived from this number of lowest ranks. The paper finds that
-# ranks 1 to 3 usually give a reliable K.
+# The default number of clusters K is derived from the trees with the lowest ranks. This constant is
+# the number of ranks used. The paper finds that ranks 1 to 3 usually give a reliable K.
 _N_RANKS_FOR_K = 3
 
 _RULE_TEXT = (
@@ -47,15 +47,16 @@ class SilhouetteRule(SelectionRule):
     """Selection rule that chooses a candidate by the average silhouette, as in the paper [1]_.
 
     A candidate is a pair (q, r) of a number of features and a rank, with a feature set and a tree
-    of the samples. Every tree is pruned to at most K clusters with the gap statistic, where K is
-    the reference number of clusters. Candidates whose trees have fewer than K clusters are screened
-    out. Among the other candidates, Algorithm 3 of the paper chooses the rank for each q, and
-    Algorithm 4 chooses q.
+    of the samples that is built on this set. Every tree is pruned to at most K clusters with the
+    gap statistic, where K is the reference number of clusters. Candidates whose trees have fewer
+    than K clusters are screened out. Among the other candidates, Algorithm 3 of the paper chooses
+    the rank for each q, and Algorithm 4 chooses q.
 
     Notes
     -----
-    The score of a candidate is the mean silhouette width [2]_ of its K clusters. It is computed
-    from the distances between samples on the selected features.
+    The score of a candidate is the mean silhouette width [2]_ over all samples, for its partition
+    into K clusters. The widths are computed from the distances between samples in the selected
+    features.
 
     Both algorithms use the same procedure. Let :math:`S` be the sequence of scores, in increasing
     order of rank (Algorithm 3) or of q (Algorithm 4). If :math:`S` never rises, the first candidate
@@ -63,14 +64,14 @@ class SilhouetteRule(SelectionRule):
     Otherwise the last local minimum is removed from :math:`S`, and the procedure is repeated. An
     end point counts as a local minimum if its neighbour is not smaller.
 
-    If the user does not give K, the trees of the three lowest ranks are pruned without a limit. For
-    each q, the largest number of clusters among these trees is recorded. K is the second largest of
-    these numbers (the only one if there is a single q), but never less than two. The paper defines
-    K for a single q; here, the same K is needed for all q, so that their candidates can be
-    compared.
+    If the user does not give K, the trees with the three lowest ranks are first pruned without a
+    limit on the number of clusters. For each q, the largest number of clusters among these trees is
+    recorded. K is the second largest of these numbers (the only one if there is a single q), but
+    never less than two. The paper defines K for a single q. Here, all q have the same K, so that
+    candidates with different q can be compared.
 
-    If no candidate has K clusters, the candidates with the largest number of clusters are compared,
-    and the one with the largest silhouette is chosen.
+    If no candidate has K clusters, only the candidates with the largest number of clusters are
+    compared. Among these candidates, the one with the largest average silhouette is chosen.
 
     References
     ----------
@@ -92,14 +93,14 @@ class SilhouetteRule(SelectionRule):
     )
 
     def reference_cells(self, grid: Sequence[GridCell], ranks: Sequence[int]) -> list[GridCell]:
-        """Return the pairs (q, rank) of the grid with one of the three lowest ranks."""
+        """Return the pairs (q, rank) of the grid whose rank is one of the three lowest ranks."""
         return [key for key in grid if key[1] in ranks[:_N_RANKS_FOR_K]]
 
     def reference_number_of_clusters(self, evaluations: Mapping[GridCell, Evaluation]) -> int:
         """Return the default number of clusters K.
 
-        K is derived from the numbers of leaves of the given trees. `evaluations` maps pairs
-        (q, rank) to the trees.
+        K is derived from the numbers of leaves (clusters) of pruned trees. `evaluations` maps pairs
+        (q, rank) to the evaluations that contain these trees.
         """
         # The pairs are in increasing order of q, so `groupby` yields all ranks of a q together.
         largest = [
@@ -111,10 +112,10 @@ class SilhouetteRule(SelectionRule):
     def task(
         self, matrix: CentredMatrix, features: FeatureSet, settings: RuleSettings
     ) -> Callable[[], Evaluation]:
-        """Return a function that builds the tree of a feature set and prunes it.
+        """Return a function that builds a tree on a feature set and prunes this tree.
 
-        The tree has at most K clusters, where K is `settings.n_clusters`, or any number of clusters
-        if K is None.
+        The pruned tree has at most K clusters, where K is `settings.n_clusters`. If K is None, the
+        number of clusters is not limited.
         """
         return partial(
             evaluate_pruned,
@@ -129,8 +130,9 @@ class SilhouetteRule(SelectionRule):
     ) -> Candidate:
         """Return the candidate for a target number of features.
 
-        It is made from the feature set and from the evaluation of its tree. The candidate is marked
-        as screened out if its tree has fewer than `n_clusters` clusters.
+        `features` is the feature set of the candidate, and `evaluation` is the evaluation of the
+        tree on this set. The candidate is marked as screened out if its tree has fewer than
+        `n_clusters` clusters.
         """
         assert n_clusters is not None  # K is given by the user or derived from some of the trees
         # The trees from which K was derived have been pruned without a limit and may have more than
@@ -146,12 +148,16 @@ class SilhouetteRule(SelectionRule):
         )
 
     def choose(self, table: CandidateTable) -> Decision:
-        """Return the decision: the rank for each q by Algorithm 3, and then q by Algorithm 4."""
+        """Return the decision: the rank for each q by Algorithm 3, and then q by Algorithm 4.
+
+        If all candidates are screened out, the algorithms are not used. Among the candidates with
+        the largest number of clusters, the one with the largest average silhouette is chosen.
+        """
         silhouettes, targets = table["silhouette"], table["n_features_target"]
         best_rank, removed = (np.zeros(silhouettes.size, dtype=bool) for _ in range(2))
 
         def choose_among(rows: Index) -> int:
-            """Return the row that is chosen among `rows`; record the removed rows in `removed`."""
+            """Return the row that is chosen from `rows`, and mark the removed rows in `removed`."""
             choice = iterative_choice(silhouettes[rows].tolist())
             removed[rows[list(choice.removed)]] = True
             return int(rows[choice.position])
@@ -173,8 +179,9 @@ class SilhouetteRule(SelectionRule):
     def explain(self, table: CandidateTable) -> SearchStory:
         """Return an explanation of the choice, with up to two curves.
 
-        The first curve shows the silhouette of each q at its best rank. The second curve shows the
-        silhouette of each rank at the chosen q.
+        The first curve shows the average silhouette of each q with the best rank for this q. The
+        second curve shows the average silhouette of each rank with the chosen q. A curve that would
+        have a single point is omitted.
         """
         chosen = chosen_row(table)
         q = int(table["n_features_target"][chosen])
@@ -206,8 +213,9 @@ class SilhouetteRule(SelectionRule):
     def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
         """Return a sentence about the best of the candidates that were not chosen.
 
-        Only candidates with `n_clusters` clusters are compared. The best of them is the one with
-        the largest silhouette. If the table has only one row, return an empty string.
+        The best candidate is the one with the largest average silhouette among those with
+        `n_clusters` clusters. If there is no such candidate, the sentence says so. If the table has
+        only one row, return an empty string.
         """
         others = np.flatnonzero(~table["chosen"] & (table["n_leaves"] == n_clusters))
         if not others.size:
@@ -222,37 +230,39 @@ class SilhouetteRule(SelectionRule):
 
 
 def _best_row_of_each_target(table: CandidateTable) -> Index:
-    """Return the row of the best rank for each number of features q, in increasing order of q.
+    """Return the row with the best rank for each number of features q, in increasing order of q.
 
-    The best rank is the one that Algorithm 3 chose. If all candidates of a q are screened out, it
-    is the rank with the largest number of leaves, and in a tie the one with the largest silhouette.
+    The best rank is the one that Algorithm 3 chose. If all candidates with a given q are screened
+    out, the best rank is the one with the largest number of leaves (clusters). Ties are resolved by
+    the largest average silhouette.
     """
     targets = table["n_features_target"]
     # `lexsort` expects its keys in increasing order of importance.
     keys = ("silhouette", "n_leaves", "screened_out", "best_rank", "chosen")
     order = np.lexsort([~table[key] if key == "screened_out" else table[key] for key in keys])
-    # The rows are sorted from the worst to the best, so the dict keeps the best row of each q.
+    # The rows are sorted from the worst to the best, and later rows replace earlier rows in the
+    # dict. The dict therefore contains the best row of each q.
     best = {int(targets[i]): int(i) for i in order}
     return np.array([best[q] for q in sorted(best)], dtype=np.intp)
 
 
 def _silhouette_curve(table: CandidateTable, rows: Index, *, over: str, heading: str) -> Curve:
-    """Return the silhouettes of selected candidates as a curve.
+    """Return a curve of the average silhouettes of selected candidates.
 
     Parameters
     ----------
     table : mapping of str to ndarray
         Table of candidates.
     rows : ndarray of shape (m,)
-        Row numbers of the candidates to show.
+        Rows of the candidates to show, one of which is the chosen candidate.
     over : {"rank", "n_features_target"}
         Column of the table that provides the tick labels.
     heading : str
         Title of the plot.
     """
     by_rank = over == "rank"
-    # The note next to a point gives its rank. Notes are omitted if the rank is shown on the axis or
-    # is the same for all candidates.
+    # The note next to a point gives its rank. Notes are omitted if the rank is shown on the
+    # horizontal axis or if all candidates have the same rank.
     has_notes = not by_rank and np.unique(table["rank"]).size > 1
     return Curve(
         heading=heading,
@@ -273,7 +283,8 @@ def _silhouette_curve(table: CandidateTable, rows: Index, *, over: str, heading:
 def _candidate_state(table: CandidateTable, row: int) -> CandidateState:
     """Return the state of a candidate.
 
-    The state is "screened out", "removed" (by Algorithm 3 or 4, as a local minimum) or "kept".
+    The state is "screened out", "removed" (as a local minimum, by Algorithm 3 or 4) or "kept".
+    `row` is the row of the candidate in the table of candidates.
     """
     if table["screened_out"][row]:
         return "screened out"
@@ -282,12 +293,12 @@ def _candidate_state(table: CandidateTable, row: int) -> CandidateState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The choice of Algorithm 3 or 4 from a sequence of candidates.
+    """The candidate that Algorithm 3 or 4 chooses from a sequence of candidates.
 
     Attributes
     ----------
     position : int
-        Position of the chosen candidate in the sequence.
+        Position of the chosen candidate in the sequence, counted from zero.
     removed : tuple of int
         Positions of the candidates that were removed as local minima, in the order of removal.
     """
@@ -297,7 +308,7 @@ class Choice:
 
 
 def iterative_choice(silhouettes: Sequence[float]) -> Choice:
-    """Return the candidate that Algorithm 3 (for ranks) or Algorithm 4 (for q) chooses.
+    """Return the candidate that Algorithm 3 (for ranks) or 4 (for numbers of features q) chooses.
 
     As long as the sequence of silhouettes is not monotone, its last local minimum is removed. End
     points can be local minima too; otherwise a sequence with a single peak would never become
@@ -313,7 +324,7 @@ def iterative_choice(silhouettes: Sequence[float]) -> Choice:
     while True:
         rises = np.diff([silhouettes[i] for i in remaining])
         # This condition is tested first, so that the smallest rank (or q) is chosen if all values
-        # are equal. It is also true for a single candidate.
+        # are equal. The condition is also true if there is only one candidate.
         if np.all(rises <= 0):
             return Choice(position=remaining[0], removed=tuple(removed))
         if np.all(rises >= 0):
@@ -333,15 +344,15 @@ def _last_local_minimum(rises: np.ndarray[tuple[int], np.dtype[np.float64]]) -> 
 
 
 def reference_number_of_clusters(leaf_counts: Sequence[int]) -> int:
-    """Return the default reference number of clusters K, which is at least two.
+    """Return the default reference number of clusters K.
 
-    The same K is used for all numbers of features q. It is the second largest of the given numbers,
-    or the only number if there is a single q.
+    The same K is used for all numbers of features q. K is the second largest of the given numbers,
+    or the only number if there is a single q. If this number is less than two, K is two.
 
     Parameters
     ----------
     leaf_counts : sequence of int
-        For each q, the largest number of leaves (clusters) of its pruned trees.
+        For each q, the largest number of leaves (clusters) among its pruned trees.
     """
     largest_first = sorted(leaf_counts, reverse=True)
     second_largest = largest_first[min(1, len(largest_first) - 1)]

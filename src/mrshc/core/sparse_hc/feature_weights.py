@@ -1,10 +1,10 @@
 """Sparse hierarchical clustering of Witten and Tibshirani (2010), and its permutation gap.
 
-Let D be the matrix with one row for each pair of samples and one column for each feature, whose
-entries are the distances between the two samples in that feature; see the module `pair_distances`.
-The method maximises u'Dw subject to |u|_2 <= 1, |w|_2 <= 1, |w|_1 <= bound and w >= 0. The vector w
-contains the weights of the features. The vector u has one entry for each pair of samples and is
-used as the dissimilarity for hierarchical clustering.
+Let D be the matrix with one row for each pair of samples and one column for each feature. Each
+entry is the distance between the two samples in that feature; see the module `pair_distances`. The
+method maximises u'Dw subject to |u|_2 <= 1, |w|_2 <= 1, |w|_1 <= bound and w >= 0, where bound is
+the L1 bound. The vector w contains the weights of the features. The vector u has one entry for each
+pair of samples and is used as the dissimilarity for hierarchical clustering.
 
 References
 ----------
@@ -28,13 +28,13 @@ from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.sparse_pca.l1_path import bisect_l1_bound
 
 # Largest number of permuted distances that a worker keeps in memory (256 MB in double precision). A
-# larger matrix is computed again whenever it is needed. The value does not affect the result, since
-# the permutations are drawn again with the same seeds.
+# larger matrix of permuted distances is not kept but computed again whenever it is needed. The
+# value does not affect the result, since the permutations are drawn again with the same seeds.
 _MAX_KEPT_DISTANCES = 1 << 25
 
-# The part of the weighted distances that is orthogonal to an earlier solution counts as zero if its
-# norm is at most this fraction of the norm of the weighted distances. The fraction is far above the
-# rounding errors of double precision and far below any structure of interest.
+# The part of the weighted distances that is orthogonal to an earlier solution is treated as zero if
+# its norm is at most this fraction of the norm of the weighted distances. The fraction is far above
+# the rounding errors of double precision and far below any structure of interest.
 _RELATIVE_ZERO = 1e-10
 
 
@@ -47,11 +47,10 @@ class SparseWeights:
     indices : ndarray of shape (q,)
         Indices of the q features with a non-zero weight, in increasing order.
     weights : ndarray of shape (q,)
-        Weights of these features. They are positive, and the L2 norm of the vector is one, or less
-        if several features are exactly tied.
+        Weights of these features, which are positive. The L2 norm of this vector is one, except
+        that it can be smaller if several features are exactly tied.
     criterion : float
-        Value of the criterion u'Dw, where D contains the distances between all pairs of samples in
-        each feature, and each pair is counted once.
+        Value of the criterion u'Dw, in which each pair of samples is counted once.
     l1_bound : float
         Upper bound on the L1 norm of the weights.
     n_iter : int
@@ -80,8 +79,9 @@ class WeightPath:
     pairs : PairDistances
         The matrix D.
     orthogonal_to : ndarray of shape (n_samples, n_samples) or None, default=None
-        Dissimilarity of an earlier solution. If given, u is kept orthogonal to it, which gives the
-        complementary clustering of Witten and Tibshirani (2010).
+        Dissimilarity matrix of an earlier solution. If it is given, u is kept orthogonal to this
+        dissimilarity. The result is the complementary sparse clustering of Witten and Tibshirani
+        (2010).
     max_iter : int
         Largest number of iterations of the alternating algorithm.
     tol : float
@@ -91,8 +91,8 @@ class WeightPath:
     Attributes
     ----------
     is_exhausted : bool
-        Whether the part of the distances that is orthogonal to the earlier solution is zero up to
-        rounding errors.
+        Whether the sum of the distances over all features has no part that is orthogonal to the
+        earlier solution, up to rounding errors. False if `orthogonal_to` is None.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class WeightPath:
         self._first_slopes = pairs.slopes(self._first_u)
 
     def solve(self, l1_bound: float) -> SparseWeights:
-        """Return the feature weights under an L1 bound."""
+        """Return the feature weights under the L1 bound `l1_bound`."""
         if l1_bound not in self._solved:
             self._solved[l1_bound] = self._alternate(l1_bound)
         return self._solved[l1_bound]
@@ -129,14 +129,15 @@ class WeightPath:
 
         The matrix has the shape (n_samples, n_samples) and Frobenius norm one.
         """
-        # The division is needed because the matrix contains each pair of samples twice, whereas the
-        # unit vector u contains each pair once.
+        # The division by the square root of two is needed because the matrix contains each pair of
+        # samples twice, whereas the unit vector u contains each pair once.
         return self._unit_dissimilarity(solution.indices, solution.weights)[0] / np.sqrt(2)
 
     def search(self, q: int) -> SparseWeights:
-        """Return feature weights with q non-zero entries, or with the closest number found.
+        """Return feature weights with q non-zero entries, or with a number close to q.
 
-        The L1 bound is determined by bisection.
+        The L1 bound is determined by bisection. If no bound that the bisection examines gives q
+        non-zero entries, the weights with the number closest to q are returned.
         """
         max_bound = float(np.sqrt(self._pairs.shape[1]))
         bound, _ = bisect_l1_bound(
@@ -147,8 +148,9 @@ class WeightPath:
     def _alternate(self, l1_bound: float) -> SparseWeights:
         """Return the feature weights under an L1 bound, computed by the alternating algorithm.
 
-        The algorithm alternates between u = Dw / |Dw|_2 and w = s / |s|_2, where s is the positive
-        part of D'u - delta, and delta >= 0 is the smallest threshold for which w meets the bound.
+        The algorithm alternates between u = Dw / |Dw|_2 and w = s / |s|_2. Here s is the positive
+        part of D'u - delta, and delta >= 0 is the smallest threshold for which w satisfies the L1
+        bound.
         """
         u, slopes = self._first_u, self._first_slopes
         n_iter, converged = 0, False
@@ -160,8 +162,8 @@ class WeightPath:
             u, criterion = self._unit_dissimilarity(indices, weights)
             n_iter += 1
             converged = np.abs(u - old).sum() <= self._tol * np.abs(old).sum()
-            # The loop ends here, before D'u is computed: D'u would take a pass over the data and
-            # would not be used.
+            # The loop ends here rather than after D'u is computed, since computing D'u takes a pass
+            # over the data and the result would not be used.
             if converged or n_iter == self._max_iter:
                 break
             slopes = self._pairs.slopes(u)
@@ -179,7 +181,8 @@ class WeightPath:
 
         Dw is represented as a symmetric matrix of shape (n_samples, n_samples). The norm is
         Euclidean and counts each pair of samples once. If u has to be orthogonal to an earlier
-        solution, the component in the direction of that solution is subtracted from Dw first.
+        solution, the component of Dw in the direction of that solution is subtracted from Dw first.
+        If the norm is zero, Dw is returned without scaling.
         """
         u = self._pairs.weighted_distances(indices, weights)
         if self._orthogonal_to is not None:
@@ -198,7 +201,7 @@ def _pair_norm(u: Float) -> float:
 
 
 def _scale_pairs_to_unit_norm(u: Float) -> Float:
-    """Return a symmetric matrix, scaled such that the entries above the diagonal have unit norm.
+    """Return a symmetric matrix, scaled such that its entries above the diagonal have unit L2 norm.
 
     The diagonal of the matrix must be zero.
     """
@@ -209,17 +212,15 @@ def _scale_pairs_to_unit_norm(u: Float) -> Float:
 class PermutationGap:
     """The permutation gap of sparse hierarchical clustering for each of several L1 bounds.
 
-    The criterion of the clustering on the data is compared with the criterion on permuted
-    distances.
+    The gap compares the criterion u'Dw of the data with its values for permuted distances.
 
     Attributes
     ----------
     gap : ndarray of shape (n_bounds,)
-        Logarithm of the criterion on the data, minus the mean over all permutations of the
-        logarithm of the criterion on permuted distances.
+        Difference of two terms. The first term is the logarithm of the criterion of the data. The
+        second term is the mean of the logarithm of the criterion over all permutations.
     standard_deviation : ndarray of shape (n_bounds,)
-        Standard deviation, over all permutations, of the logarithm of the criterion on permuted
-        distances.
+        Standard deviation of the logarithm of the criterion over all permutations.
     """
 
     gap: Float
@@ -246,7 +247,7 @@ def permutation_gap(
 
     The matrix D has one row for each pair of samples and one column for each feature, and contains
     the distances between the two samples in that feature. In each permutation, the entries of every
-    column of D are permuted independently of the other columns, and feature weights are computed
+    column of D are permuted independently of the other columns. Feature weights are then computed
     for all L1 bounds.
 
     Parameters
@@ -254,9 +255,9 @@ def permutation_gap(
     pairs : PairDistances
         The matrix D.
     solutions : sequence of SparseWeights
-        Feature weights computed from D, one solution for each L1 bound.
+        Feature weights computed from D (without permutation), one solution for each L1 bound.
     n_permutations : int
-        Number of permutations.
+        Number of permutations, at least two.
     entropy : int
         Seed of the random permutations.
     max_iter : int
@@ -265,14 +266,14 @@ def permutation_gap(
         The algorithm has converged when the L1 norm of the change of the dissimilarity u is at
         most `tol` times the L1 norm of u.
     n_jobs : int or None
-        Number of parallel workers.
+        Number of parallel workers, as in joblib.
     progress : callable
         Function that is called as ``progress(n_finished, n_permutations)`` after each permutation.
 
     Returns
     -------
     gap : PermutationGap
-        Gap and standard deviation for each solution.
+        Permutation gap and standard deviation for the L1 bound of each solution.
     """
     steps = StepCounter(total=n_permutations, report=progress)
     arguments = (
@@ -287,8 +288,8 @@ def permutation_gap(
         for permutation in range(n_permutations)
     )
     logs = []
-    # Out-of-core data are read from an open file, which cannot be sent to another process. The
-    # tasks then run in threads.
+    # Out-of-core data are read from an open file, which cannot be sent to another process. For such
+    # data, the tasks run in threads.
     tasks = run_in_parallel(
         permuted_criteria, arguments, n_jobs=n_jobs, share_memory=not pairs.in_memory
     )
@@ -311,12 +312,12 @@ def permuted_criteria(
     max_iter: int,
     tol: float,
 ) -> Float:
-    """Return the criterion u'Dw for each L1 bound, on one permutation of the matrix D.
+    """Return the criterion u'Dw for each L1 bound, computed from one permutation of the matrix D.
 
     The matrix D has one row for each pair of samples and one column for each feature, and contains
     the distances between the two samples in that feature. The entries of each column are permuted
     independently of the other columns. All L1 bounds are processed in the same iterations, so the
-    permuted distances are read once in each step rather than once for each bound.
+    permuted distances are read once for all bounds rather than once for each bound.
 
     Parameters
     ----------
@@ -347,7 +348,7 @@ def permuted_criteria(
     bounds = np.asarray(l1_bounds, dtype=np.float64)
     criteria = np.empty(bounds.size)
     # `active` contains the positions of the bounds for which the algorithm has not yet converged.
-    # The columns of `u` and `slopes` belong to these bounds.
+    # Each column of `u` and of `slopes` belongs to one of these bounds.
     active = np.arange(bounds.size)
     for _ in range(max_iter):
         weights = np.zeros((p, active.size))
@@ -394,7 +395,8 @@ class _PermutedPairs:
     def multiply(self, weights: Float) -> Float:
         """Return the product of the permuted matrix with an array of feature weights.
 
-        The array `weights` has the shape (n_features, n_bounds), the result (n_pairs, n_bounds).
+        The array `weights` has the shape (n_features, n_bounds), and the result has the shape
+        (n_pairs, n_bounds).
         """
         total = np.zeros((self._n_pairs, weights.shape[1]))
         for block, distances in self._blocks():
@@ -404,22 +406,27 @@ class _PermutedPairs:
     def multiply_transposed(self, u: Float) -> Float:
         """Return the product of the transposed permuted matrix with an array u.
 
-        The array `u` has the shape (n_pairs, n_bounds), the result (n_features, n_bounds).
+        The array `u` has the shape (n_pairs, n_bounds), and the result has the shape (n_features,
+        n_bounds).
         """
         return np.concatenate([distances @ u for _, distances in self._blocks()])
 
     def _blocks(self) -> Iterator[tuple[slice, Float]]:
-        """Yield blocks of features and their permuted distances, from memory if possible.
+        """Yield the slice of each block of features, and the permuted distances in these features.
 
-        The distances of a block are an array of shape (n_features_in_block, n_pairs).
+        The distances of a block are an array of shape (n_features_in_block, n_pairs). Distances
+        that are not kept in memory are computed again.
         """
         return self._permute_blocks() if self._kept_blocks is None else iter(self._kept_blocks)
 
     def _permute_blocks(self) -> Iterator[tuple[slice, Float]]:
-        """Yield blocks of features and their permuted distances, computed from the data."""
+        """Yield the slice of each block of features, and its permuted distances.
+
+        The distances are computed from the data.
+        """
         entropy, permutation = self._seed
         for k, block in enumerate(column_blocks(self._n_pairs, self._pairs.shape[1])):
-            # Each block has its own random stream, which gives the same permutations in every pass
-            # and in every worker.
+            # Each block has its own stream of random numbers, so the permutations of a block are
+            # the same each time they are drawn and in every worker.
             rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(permutation, k)))
             yield block, rng.permuted(self._pairs.feature_distances(block), axis=1)

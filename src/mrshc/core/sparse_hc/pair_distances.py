@@ -1,9 +1,11 @@
 """Products with the matrix D of pairwise distances in each feature.
 
-D has a row for each pair of samples and a column for each feature. An entry is the distance of the
-pair of samples in the feature. Sparse hierarchical clustering needs two products: Dw, the distances
-between samples with feature weights w, and D'u, with one value for each feature. Both products are
-computed directly from the data, in blocks of features, so the large matrix D is not stored.
+D has a row for each pair of samples and a column for each feature. Each entry is the distance
+between the two samples in that feature. Sparse hierarchical clustering needs two products. Dw
+contains the distances between samples when the features have the weights w. D'u contains one value
+for each feature, where u has one value for each pair of samples. Both products are computed
+directly from the data, in blocks of features, because storing the matrix D may take too much
+memory.
 """
 
 from __future__ import annotations
@@ -25,39 +27,41 @@ from mrshc.core.kernels.absolute_differences import (
 )
 from mrshc.core.trees.tree import Metric
 
-# If at most this fraction of the features has a non-zero weight, only their columns are read;
-# otherwise all columns are read in one pass. The value has not been tuned. It affects the
-# computation time; it affects results only through the order of additions (rounding errors).
+# If at most this fraction of the features have non-zero weights, only the columns of these features
+# are read; otherwise all columns are read in one pass. The value has not been tuned. It affects the
+# computation time. It changes results only by rounding errors, since it changes the order of
+# additions.
 _MAX_FRACTION_READ_SINGLY = 1 / 8
 
 
 class PairDistances:
     """Products with the matrix D of the distances between all pairs of samples in each feature.
 
-    D has a row for each pair of samples and a column for each feature. If a value is missing (NaN),
-    the distances of its sample to all other samples in its feature are zero. To compensate, the
-    distances of a pair of samples are multiplied by the number of all features and divided by the
-    number of features that are observed in both samples. The R package sparcl uses the same
-    correction.
+    D has a row for each pair of samples and a column for each feature. If a sample has a missing
+    value (NaN) in a feature, the distances between this sample and all other samples in this
+    feature are set to zero. To compensate, each row of D is multiplied by the number of all
+    features and divided by the number of features that are observed in both samples of the pair.
+    The R package sparcl uses the same correction.
 
     Parameters
     ----------
     data : DataMatrix
-        The data, (n_samples, n_features).
+        The data, with samples in rows and features in columns.
     metric : {"sqeuclidean", "cityblock"}
-        Distance of two samples in one feature: their squared or absolute difference.
+        Distance between two samples in one feature: the squared difference ("sqeuclidean") or the
+        absolute difference ("cityblock") of their values.
     n_threads : int, default=1
         Number of threads for passes over the data.
 
     Attributes
     ----------
     shape : tuple of int
-        Numbers of samples and features.
+        Shape of the data (not of D): number of samples, and number of features.
     in_memory : bool
         Whether the data are an array in memory.
     unit : float
-        All distances are divided by `unit`. Multiply products by `unit` to obtain values on the
-        scale of the data (or its square for "sqeuclidean").
+        Value by which all distances in D are divided. Products with D have to be multiplied by
+        `unit` to obtain values on the original scale of the distances.
     n_shared_features : ndarray of shape (n_samples, n_samples) or None
         For each pair of samples, the number of features that are observed in both samples; None if
         no value is missing.
@@ -71,14 +75,15 @@ class PairDistances:
         self._passes = Passes(data, n_threads=n_threads, n_passes=1)
         self._metric = metric
         # Sparse hierarchical clustering multiplies distances with each other. Without scaling,
-        # fourth powers of very large or very small data would overflow or underflow. The data are
+        # fourth powers of very large or very small values would overflow or underflow. The data are
         # divided by a power of two, since this division is exact.
         spread = summary.highest - summary.lowest
         length = float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
         self.unit = length if metric == "cityblock" else length**2
-        # Columns are centred, which does not change the distances but reduces rounding errors.
-        # Medians are used because an outlier could move the mean of a column so far from all other
-        # values that cancellation would destroy their differences.
+        # Columns are centred to reduce rounding errors; centring does not change the distances.
+        # Columns are centred at their medians, not at their means. An outlier could move the mean
+        # of a column so far from all other values that the differences between these values would
+        # be lost to rounding errors.
         has_missing = summary.has_missing
         function = partial(_medians_and_shared_counts, has_missing=has_missing)
         medians, shared = zip(*self._passes.map(function), strict=True)
@@ -88,20 +93,20 @@ class PairDistances:
         self.n_shared_features: Float | None = np.sum(shared, axis=0) if has_missing else None
         self._missing_scale = None
         if self.n_shared_features is not None:
-            # The maximum avoids a division by zero for pairs of samples without a shared feature.
-            # The distance of such a pair is zero.
+            # `np.maximum` avoids a division by zero for pairs of samples without a shared feature.
+            # The distance between the samples of such a pair is zero.
             self._missing_scale = self.shape[1] / np.maximum(self.n_shared_features, 1.0)
 
     @property
     def n_passes(self) -> int:
-        """Number of passes over the data so far, including the pass for the summary of the data."""
+        """Number of passes over the data so far, including the pass that computed their summary."""
         return self._passes.n_passes
 
     @property
     def incomparable_pair(self) -> tuple[int, int] | None:
-        """Indices of two samples without a feature that is observed in both of them.
+        """Indices of two samples for which no feature is observed in both samples.
 
-        The value is None if all pairs of samples have such a feature.
+        The value is None if every two samples share at least one observed feature.
         """
         if self.n_shared_features is None or self.n_shared_features.min() > 0:
             return None
@@ -138,25 +143,26 @@ class PairDistances:
                 )
         if self._missing_scale is not None:
             total *= self._missing_scale
-            # With missing values, the distance of a sample to itself is the difference of two sums
-            # with different rounding errors, so it may not be exactly zero.
+            # If values are missing, the distance of a sample to itself is computed as the
+            # difference of two sums with different rounding errors, so it may not be exactly zero.
             np.fill_diagonal(total, 0.0)
         return total
 
     def slopes(self, u: Float) -> Float:
         """Return D'u, an array with one value for each feature.
 
-        `u` is a symmetric matrix of shape (n_samples, n_samples), with one value for each pair of
-        samples.
+        `u` is a symmetric matrix of shape (n_samples, n_samples). Its entry (i, j) is the value of
+        u for the pair of samples i and j.
         """
         scaled = u if self._missing_scale is None else u * self._missing_scale
         function = partial(_block_slopes, scaling=self._scaling, u=scaled, metric=self._metric)
         return np.concatenate(list(self._passes.map(function)))
 
     def feature_distances(self, block: slice) -> Float:
-        """Return the distances of all pairs of samples in each feature of a block.
+        """Return the distances between all pairs of samples in each feature of a block.
 
-        The result has the shape (n_features_in_block, n_pairs): its rows are columns of D.
+        The result has the shape (n_features_in_block, n_pairs); its rows are columns of D. `block`
+        is the slice of the features.
         """
         indices = np.arange(block.start, block.stop)
         values, observed = self._scaling.subset(indices)(self._data.columns(indices), 0, np)
@@ -170,12 +176,12 @@ class PairDistances:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ColumnScaling:
-    """Centring and scaling of columns.
+    """Function that centres and scales columns.
 
     Attributes
     ----------
     center : ndarray of shape (n_features,)
-        Value that is subtracted from each column.
+        Values that are subtracted from the columns, one for each column.
     length : float
         Value by which all columns are divided.
     has_missing : bool
@@ -187,11 +193,14 @@ class _ColumnScaling:
     has_missing: bool
 
     def subset(self, indices: Index) -> _ColumnScaling:
-        """Return the centring and scaling of the columns at `indices`."""
+        """Return the function that centres and scales the columns at `indices`."""
         return replace(self, center=self.center[indices])
 
     def __call__(self, block: Any, start: int, xp: Any) -> tuple[Any, Any]:
-        """Centre and scale a block of b columns, the first of which is column `start`.
+        """Return a block of b centred and scaled columns, and a mask of its observed values.
+
+        `start` is the index of the first column of the block, and `xp` is the array namespace of
+        the block.
 
         Returns
         -------
@@ -214,9 +223,10 @@ def _medians_and_shared_counts(
 ) -> tuple[Float, Float | None]:
     """Return the median of each column of a block, and counts of shared features.
 
-    The counts are an array of shape (n_samples, n_samples). An entry is the number of features of
-    the block that are observed in both samples. If `has_missing` is False, None is returned in
-    place of the counts.
+    Medians are taken over the observed values; the median of a column without observed values is
+    zero. The counts are an array of shape (n_samples, n_samples). Each entry is the number of
+    features in the block that are observed in both samples. If `has_missing` is False, None is
+    returned instead of the counts.
     """
     if xp is np and not has_missing:
         # The medians are computed in double precision, since the sum of two large values could
@@ -242,9 +252,9 @@ def _block_distances(
     """Return the contribution of a block of features to the weighted distances Dw.
 
     The result has the shape (n_samples, n_samples). For squared differences, its entry (i, j) is
-    g_ij + g_ji - 2 h_i'h_j. Here h_i is row i of the block, multiplied by the square roots of the
-    weights and set to zero where values are missing. The number g_ij is the sum of the squares of
-    h_i over the features that are observed in sample j.
+    g_ij + g_ji - 2 h_i'h_j. Here h_i is row i of the centred and scaled block, multiplied by the
+    square roots of the weights and set to zero where values are missing. The number g_ij is the sum
+    of the squared entries of h_i over the features that are observed in sample j.
     """
     values, observed = scaling(block, start, xp)
     block_weights = weights[start : start + block.shape[1]]
@@ -257,7 +267,7 @@ def _block_distances(
     rooted = values * to_device_of(block, np.sqrt(block_weights), xp)
     products = rooted @ rooted.T
     if observed is None:
-        # The squared norms are taken from the diagonal of the product, so that the distance of a
+        # The squared norms are taken from the diagonal of the product, so that the distance of each
         # sample to itself is exactly zero.
         squares = xp.linalg.diagonal(products)
         sums = squares[:, None] + squares[None, :]
@@ -265,7 +275,7 @@ def _block_distances(
         squares = (rooted * rooted) @ observed.T
         sums = squares + squares.T
     distances = sums - 2.0 * products
-    # Rounding errors may result in small negative distances, which are set to zero.
+    # Rounding errors may result in small negative distances. These are set to zero.
     return to_host(xp.where(distances > 0.0, distances, 0.0))
 
 
@@ -274,9 +284,9 @@ def _block_slopes(
 ) -> Float:
     """Return D'u for the b features of a block, an array of shape (b,).
 
-    For squared differences, the value for a feature x is the quadratic form x'Lx. Here L is the
-    Laplacian matrix of the graph whose nodes are the samples with an observed value of the feature
-    and whose edge weights are the entries of u.
+    For squared differences, the value for a feature with the column x is the quadratic form x'Lx.
+    Here L is the Laplacian matrix of the graph whose nodes are the samples with an observed value
+    of the feature and whose edge weights are the entries of u.
     """
     values, observed = scaling(block, start, xp)
     if metric == "cityblock":
@@ -287,8 +297,8 @@ def _block_slopes(
 
 
 def _features_in_rows(values: Any | None) -> Float:
-    """Return the transposed array, with features in rows, as a contiguous numpy array.
+    """Return the transpose of `values`, with features in rows, as a contiguous numpy array.
 
-    If `values` is None, return an empty array, since the compiled functions do not accept None.
+    If `values` is None, return an empty array, because the compiled functions do not accept None.
     """
     return np.empty((0, 0)) if values is None else np.ascontiguousarray(to_host(values).T)

@@ -1,11 +1,11 @@
-"""Certification that components computed on working sets are optimal for all features.
+"""Certification that components computed on working sets equal those computed on all columns.
 
-A sparse component may be computed on a subset of the columns, its working set. It then has a
-certificate: conditions on all other columns under which the component is optimal for all features.
-A certifier checks these conditions. For data in memory, components are computed on all columns, and
-no check is needed. If a pass over the data is expensive, certificates are collected, and all of
-them are checked in one pass. On a device, where a pass takes little time, each certificate is
-checked as soon as its component has been computed.
+A sparse component may be computed on a subset of the columns, its working set. The component then
+has a certificate: conditions on all other columns under which the component equals the one computed
+on all columns. A certifier checks these conditions. For data in memory, components are computed on
+all columns, and no check is needed. If a pass over the data is expensive, certificates are
+collected, and all of them are checked in one pass. On a device, where a pass takes little time,
+each certificate is checked as soon as its component has been computed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ ComponentKey = tuple[float, int]  # L1 bound, and position of the component, cou
 
 
 class Certifier(ABC):
-    """Base class of certifiers, which check components that were computed on working sets.
+    """Base class of certifiers, which check the certificates of sparse components.
 
     Attributes
     ----------
     is_deferred : bool
-        If True, `accept` returns True without a check, and the check is made by `check_pending`.
+        If True, `accept` returns True without checking the certificate, and `check_pending` checks
+        it later.
     """
 
     is_deferred = False
@@ -45,24 +46,27 @@ class Certifier(ABC):
     def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
         """Return whether a component may be used.
 
-        If the result is False, this method has enlarged the working set, and the caller has to
-        compute the component again.
+        If the result is False, this method has enlarged the working set of the component, and the
+        caller has to compute the component again.
 
         Parameters
         ----------
         key : tuple of (float, int)
-            L1 bound and position of the component.
+            L1 bound of the component, and position of the component, counted from zero.
         certificate : Certificate or None
-            Certificate of the component; None if the component was computed on all features.
+            Certificate of the component; None if the component was computed on all columns.
         """
 
     def check_pending(self) -> list[ComponentKey]:
-        """Check all deferred certificates; return the keys of the components that fail."""
+        """Return the keys of the components whose deferred certificates do not hold.
+
+        All deferred certificates are checked. Their working sets are enlarged if necessary.
+        """
         return []
 
 
 class NullCertifier(Certifier):
-    """Certifier for components that were computed on all features and need no check."""
+    """Certifier for components that were computed on all columns and need no check."""
 
     def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
         """Return True for every component."""
@@ -77,7 +81,8 @@ class DeferredCertifier(Certifier):
     matrix : CentredBlocks
         The data.
     working_sets : WorkingSets
-        Working sets of the components. Each check adds the columns that violate a certificate.
+        Working sets of the components. Each check adds columns that violate or nearly violate a
+        certificate to the working set of the component.
     """
 
     is_deferred = True
@@ -95,7 +100,10 @@ class DeferredCertifier(Certifier):
         return True
 
     def check_pending(self) -> list[ComponentKey]:
-        """Check all collected certificates; return the keys of the components that fail."""
+        """Return the keys of the components whose collected certificates do not hold.
+
+        All collected certificates are checked in one pass, and their working sets are updated.
+        """
         keys, certificates = list(self._pending), list(self._pending.values())
         self._pending.clear()
         outcomes = check_certificates(self._matrix, certificates)
@@ -103,23 +111,24 @@ class DeferredCertifier(Certifier):
         # neighbouring L1 bounds start from these working sets.
         for (l1_bound, position), outcome in zip(keys, outcomes, strict=True):
             self._working_sets.update(l1_bound, position, outcome.working_set)
-        # The keys are sorted because their order would otherwise depend on which thread was first.
+        # The keys are sorted because the order of `_pending` depends on the timing of the threads.
         return sorted(key for key, outcome in zip(keys, outcomes, strict=True) if not outcome.holds)
 
 
 class ImmediateCertifier(Certifier):
     """Certifier that checks each certificate as soon as its component has been computed.
 
-    The certificates of threads that wait at the same time are checked in the same pass over the
-    data. The number of passes therefore depends on the timing of the threads, but the components
-    do not.
+    If several threads wait for a check at the same time, their certificates are checked in the same
+    pass over the data. The number of passes therefore depends on the timing of the threads, but the
+    components do not.
 
     Parameters
     ----------
     matrix : CentredBlocks
         The data.
     working_sets : WorkingSets
-        Working sets of the components. Each check adds the columns that violate a certificate.
+        Working sets of the components. Each check adds columns that violate or nearly violate a
+        certificate to the working set of the component.
     """
 
     def __init__(self, matrix: CentredBlocks, working_sets: WorkingSets) -> None:
@@ -129,9 +138,10 @@ class ImmediateCertifier(Certifier):
         self._pass_lock = Lock()
 
     def accept(self, key: ComponentKey, certificate: Certificate | None) -> bool:
-        """Return whether a certificate holds.
+        """Return whether the certificate of a component holds.
 
-        If the certificate does not hold, the working set of the component is enlarged.
+        If the certificate does not hold, the working set of the component is enlarged, and the
+        caller has to compute the component again.
         """
         assert certificate is not None
         future = Future[CheckOutcome]()
@@ -148,13 +158,15 @@ class ImmediateCertifier(Certifier):
     def _check_waiting(self) -> None:
         """Check all certificates in the queue in one pass, and set the results of their futures.
 
-        If the check raises an error, every future receives this error.
+        If the check raises an error, every future receives this error, and the error is raised
+        again.
         """
         certificates, futures = zip(*_drain_queue(self._waiting), strict=True)
         try:
             outcomes = check_certificates(self._matrix, certificates)
         except BaseException as error:
-            # Without a result or an error, the threads that wait for these futures would never end.
+            # If a future received neither a result nor an error, the thread that waits for it would
+            # never end.
             for future in futures:
                 future.set_exception(error)
             raise
@@ -165,7 +177,8 @@ class ImmediateCertifier(Certifier):
 def _drain_queue(queue: SimpleQueue[Any]) -> list[Any]:
     """Remove and return all entries of a queue."""
     entries = []
-    # The size of the queue is not used, because other threads may add entries at the same time.
+    # The loop does not rely on the size of the queue, because other threads may add entries at the
+    # same time.
     try:
         while True:
             entries.append(queue.get_nowait())
@@ -174,9 +187,10 @@ def _drain_queue(queue: SimpleQueue[Any]) -> list[Any]:
 
 
 class CheckOutcome(NamedTuple):
-    """The outcome of checking a certificate."""
+    """The outcome of the check of a certificate."""
 
-    # (m,), columns of the working set, and columns that violate the certificate or nearly do.
+    # (m,), indices of the columns of the new working set: the columns of the old working set, and
+    # columns that violate or nearly violate the certificate.
     working_set: Index
     holds: bool  # whether no column violates the certificate
 
@@ -189,10 +203,10 @@ def check_certificates(
     Parameters
     ----------
     matrix : CentredBlocks
-        The data. Columns that violate a certificate are stored in memory by this object, since
-        the enlarged working sets need them.
+        The data. This object stores the columns that violate or nearly violate a certificate in
+        memory, because the enlarged working sets need these columns.
     certificates : sequence of Certificate
-        Certificates to check. A certificate with no iteration steps holds trivially.
+        Certificates to check. A certificate without steps always holds.
 
     Returns
     -------
@@ -200,7 +214,7 @@ def check_certificates(
         Outcome for each certificate, in the order of `certificates`.
     """
     outcomes = [CheckOutcome(c.working_set, True) for c in certificates]
-    # If the residual is zero, the alternating algorithm makes no step, and no check is needed.
+    # A certificate has no steps if the residual is zero. Such a certificate needs no check.
     with_steps = [i for i, c in enumerate(certificates) if c.thresholds.size]
     if not with_steps:
         return outcomes
@@ -211,9 +225,10 @@ def check_certificates(
     for k, i in enumerate(with_steps):
         rows = order[ends[k] : ends[k + 1]]
         columns, products = violations.columns[rows], violations.products[rows]
-        # If one step is wrong, all later steps are wrong too, and these may be violated by many
-        # columns that are not needed. The columns with the largest products are the most likely to
-        # be needed, so only these columns are added to the working set.
+        # If a column violates the certificate in one step, the vectors u of all later steps are
+        # wrong. Many columns that are not needed may violate the certificate in these later steps.
+        # The columns with the largest products are the most likely to be needed, so only these
+        # columns are added to the working set.
         largest = np.argsort(-products, kind="stable")[: certificates[i].max_violations]
         holds = bool(products.max(initial=0.0) <= 1.0)
         working_set = np.union1d(certificates[i].working_set, columns[largest])
@@ -239,14 +254,14 @@ def _find_violations(matrix: CentredBlocks, certificates: Sequence[Certificate])
 def _check_block(
     block: Any, start: int, xp: Any, *, centring: Centring, is_stored: Mask, batch: CertificateBatch
 ) -> tuple[Violations, Index, NDArray[Any]]:
-    """Check the certificates of a batch for the columns of one block.
+    """Return the columns of one block that violate or nearly violate a certificate of a batch.
 
     Returns
     -------
     violations : Violations
-        Columns of the block that violate or nearly violate a certificate.
+        The pairs of a certificate and a column that violates or nearly violates it.
     indices : ndarray of shape (m,)
-        Indices of the violating columns that are not yet stored in memory.
+        Indices of the columns in `violations` that are not yet stored in memory.
     columns : ndarray of shape (n_samples, m)
         The columns at `indices`, before centring.
     """

@@ -1,11 +1,11 @@
-"""Certificates that a component computed on a working set is optimal for all features.
+"""Certificates of sparse components that are computed on working sets.
 
-A sparse component is computed by an alternating algorithm with a score vector u and a soft
-threshold in each step. A column x has a zero loading in a step if |x'u| is at most the threshold.
-If this holds in every step for all columns outside the working set, then the component computed on
-the working set equals the component computed on all columns. The vectors u and the thresholds of
-all steps are the certificate of the component. Many certificates are checked together: for each
-block of columns, all inner products are computed in one matrix product.
+A sparse component is computed by an alternating algorithm, which computes a score vector u and a
+soft threshold in each step. A column x has a zero loading in a step if |x'u| is at most the
+threshold. If this condition holds in every step for all columns outside the working set, then the
+component computed on the working set equals the component computed on all columns. The vectors u
+and the thresholds of all steps are the certificate of the component. Many certificates are checked
+together in one pass over all columns.
 """
 
 from __future__ import annotations
@@ -27,40 +27,42 @@ from mrshc.core.kernels.leader_groups import (
     update_largest_products,
 )
 
-# Columns with an absolute inner product above this multiple of the threshold are reported too.
-# Thresholds decrease slightly when the working set grows, so such columns might violate the next
-# certificate. The value was chosen on one simulated data set. It affects the number of passes over
-# the data, but not the result.
+# A column nearly violates a certificate if its absolute inner product with u is above this multiple
+# of the threshold. Such columns are added to the working set too: thresholds decrease slightly when
+# the working set grows, so the columns might violate the next certificate. The value was chosen on
+# one simulated data set. It affects the number of passes over the data, but not the result.
 NEAR_VIOLATION = 0.97
 
-# Vectors within this distance of the centre of a group belong to the group, and the inner products
-# of all vectors of a group have a common bound. The vectors are divided by their thresholds before
-# the distance is computed. A larger radius gives fewer groups but looser bounds. The value was
+# Similar vectors are grouped, and a single bound is computed for the inner products of a column
+# with all vectors of a group. This constant is the largest distance between a vector and the centre
+# of its group, after the vectors have been divided by their thresholds and multiplied by the
+# typical norm of a column. A larger radius gives fewer groups but looser bounds. The value was
 # chosen on one simulated data set. It affects the computation time, but not the result.
 _GROUP_RADIUS = 0.15
 
 # Thresholds are lowered by this relative amount, so that rounding errors cannot hide a violation.
-# The relative rounding errors of inner products in double precision are much smaller. A larger
-# value would only make certification stricter.
+# The relative rounding errors of inner products in double precision are much smaller than this
+# amount. A larger amount would only make certification stricter.
 _RELATIVE_ROUNDING = 1e-9
 
-# The threshold is zero if the L1 bound is inactive. It is then replaced by this multiple of the
-# typical length of a column, which is small enough to act as zero and large enough for quotients to
-# be finite.
+# The threshold is zero if the L1 bound is inactive. A zero threshold is replaced by this multiple
+# of the typical norm of a column. The multiple is small enough to act as zero, and large enough
+# that quotients with the threshold as the denominator are finite.
 _MIN_RELATIVE_THRESHOLD = 1e-100
 
-# Largest number of inner products that are computed on a device at one time. They take 2 GB in
-# double precision, which fits into the memory of common devices. The value does not affect the
-# result.
+# Largest number of inner products that are computed on a device at one time. This number of
+# products takes 2 GB in double precision, which fits into the memory of common devices. The value
+# does not affect the result.
 _MAX_DEVICE_PRODUCTS = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Certificate:
-    """Conditions under which a component computed on a working set is optimal for all columns.
+    """Conditions under which a component computed on a working set is valid for all columns.
 
     The certificate holds if |x'u| is at most the threshold, for every step of the computation and
-    every column x outside the working set.
+    every column x outside the working set. If it holds, the component equals the one computed on
+    all columns.
 
     Attributes
     ----------
@@ -71,9 +73,10 @@ class Certificate:
     thresholds : ndarray of shape (n_steps,)
         Soft threshold of each step.
     fill_change : float
-        Amount by which earlier components lower the value that replaces missing values.
+        Amount by which the value that replaces missing values becomes smaller when the earlier
+        components are subtracted from the data.
     max_violations : int
-        Largest number of columns to add to the working set if the certificate does not hold.
+        Largest number of columns that a check of the certificate adds to the working set.
     """
 
     working_set: Index
@@ -84,42 +87,49 @@ class Certificate:
 
 
 class Violations(NamedTuple):
-    """Columns that violate or nearly violate a certificate; entry i is one such pair."""
+    """Pairs of a certificate and a column that violates or nearly violates the certificate.
+
+    Entry i of each array belongs to pair i.
+    """
 
     certificates: Index  # (m,), position of the certificate in its batch
     columns: Index  # (m,), index of the column
-    # (m,), absolute inner product of the column with u, divided by the threshold; maximum over all
-    # steps of the certificate.
+    # (m,), the absolute inner product of the column with u, plus a bound on the effect of missing
+    # values, divided by the threshold; the maximum over all steps of the certificate.
     products: Float
 
 
 class ColumnSets(NamedTuple):
     """Sets of column indices in one array: set i is columns[starts[i]:starts[i + 1]]."""
 
-    starts: Index  # (n_sets + 1,)
-    columns: Index  # column indices, in increasing order within each set
+    starts: Index  # (n_sets + 1,), start of each set in `columns`, and the length of `columns`
+    columns: Index  # column indices of all sets, in increasing order within each set
 
     @classmethod
     def from_list(cls, sets: Sequence[Index]) -> ColumnSets:
-        """Return the concatenation of the given sets of column indices."""
+        """Return the given sets of column indices as a `ColumnSets`.
+
+        The column indices of each set must be in increasing order.
+        """
         sizes = [0, *(columns.size for columns in sets)]
         return cls(np.cumsum(sizes), np.concatenate(sets))
 
     def are_members(self, sets: Index, columns: Index) -> Mask:
-        """Return a mask whose entry i says whether columns[i] is in set number sets[i]."""
+        """Return a mask whose entry i is True if columns[i] is in set number sets[i]."""
         return are_in_sets(self.starts, self.columns, sets, columns)
 
 
 class _Groups(NamedTuple):
-    """Groups of N similar vectors.
+    """N vectors, divided into groups of similar vectors.
 
-    One bound on the inner product with a column is valid for all vectors of a group.
+    For each group, a single bound on the inner products of all its vectors with a column is
+    computed.
     """
 
     order: Index  # (N,), indices of the vectors, sorted by group
     ends: Index  # (n_groups,), position in `order` after the last vector of each group
-    centres: Float  # (n_groups, n_samples)
-    radii: Float  # (n_groups,), largest distance of a vector from the centre of its group
+    centres: Float  # (n_groups, n_samples), one vector of each group
+    radii: Float  # (n_groups,), largest distance of a vector of the group from the centre
     largest_shifts: Float  # (n_groups,), largest entry of `CertificateBatch.shifts` in each group
 
 
@@ -127,19 +137,21 @@ class _Groups(NamedTuple):
 class CertificateBatch:
     """Certificates that are checked together.
 
-    A certificate consists of score vectors u with thresholds, one for each step in which a
-    component was computed on a working set. It holds if |x'u| is at most the threshold, for every
-    u and every column x outside the working set. Here, the vectors u are divided by their
-    thresholds, so all thresholds are one. In addition, the columns are divided by `unit` and the
-    vectors are multiplied by it. This avoids overflow and underflow if the data are very large or
-    very small.
+    A certificate consists of a score vector u and a threshold for each step of the computation of a
+    component on a working set. The certificate holds if |x'u| is at most the threshold, for every u
+    and every column x outside the working set. Here, the vectors u are divided by their thresholds,
+    so all thresholds are one. In addition, the columns are divided by `unit`, and the vectors are
+    multiplied by `unit`. This avoids overflow and underflow if the values of the data are very
+    large or very small.
 
     Attributes
     ----------
     vectors : ndarray of shape (N, n_samples)
-        Vectors u of all certificates, divided by their thresholds and multiplied by `unit`.
+        Vectors u of all certificates, divided by their thresholds and multiplied by `unit`. N is
+        the total number of steps of all certificates.
     shifts : ndarray of shape (N,)
-        For each vector, the absolute `fill_change` of its certificate, divided by the threshold.
+        For each vector, the absolute value of `fill_change` of its certificate, divided by the
+        threshold of the vector.
     owners : ndarray of shape (N,)
         Position of the certificate to which each vector belongs.
     working_sets : ColumnSets
@@ -156,14 +168,17 @@ class CertificateBatch:
     working_sets: ColumnSets
     n_certificates: int
     unit: float
-    # Copies of the vectors and shifts on the device; the list is empty until they are first needed.
+    # Copies of the vectors and shifts on the device. The list is empty until the copies are needed.
     _device_copies: list[Any] = field(default_factory=list)
 
     @classmethod
     def from_certificates(
         cls, certificates: Sequence[Certificate], *, unit: float
     ) -> CertificateBatch:
-        """Return a batch of certificates, each of which must have at least one step."""
+        """Return the batch of the given certificates, each of which must have at least one step.
+
+        `unit` is the typical Euclidean norm of a column.
+        """
         counts = [c.thresholds.size for c in certificates]
         thresholds = np.concatenate([c.thresholds for c in certificates])
         thresholds = thresholds * (1.0 - _RELATIVE_ROUNDING)
@@ -181,7 +196,10 @@ class CertificateBatch:
 
     @cached_property
     def groups(self) -> _Groups:
-        """Groups of vectors that are close to each other; not used for data on a device."""
+        """Groups of vectors that are close to each other.
+
+        The groups are used only if the blocks are numpy arrays.
+        """
         leaders, labels = leader_clustering(self.vectors, _GROUP_RADIUS)
         distances = np.linalg.norm(self.vectors - self.vectors[leaders[labels]], axis=1)
         return _Groups(
@@ -218,10 +236,12 @@ class CertificateBatch:
     def _near_violations_by_groups(
         self, block: Float, missing_norms: Float | None, _: Any
     ) -> Iterator[Violations]:
-        """Yield pairs of a column and a certificate with a large inner product, part by part.
+        """Yield pairs of a certificate and a column with a large inner product, in several parts.
 
-        Upper bounds for groups of vectors are computed first. Inner products are computed exactly
-        only for groups whose bound is large.
+        An inner product is large if, divided by its threshold, it exceeds `NEAR_VIOLATION`. The
+        pairs may include columns of the working sets. Upper bounds for groups of vectors are
+        computed first. Inner products are computed exactly only for groups whose upper bound is
+        large.
         """
         if missing_norms is None:
             missing_norms = np.zeros(block.shape[1])
@@ -229,7 +249,8 @@ class CertificateBatch:
             self.vectors, self.shifts, self.owners, self.groups.order, self.groups.ends
         )
         for part in column_blocks(*block.shape):
-            # The transposed copy stores each column contiguously, as the compiled loop reads it.
+            # The transposed copy stores each column contiguously, because the compiled loop reads
+            # one column at a time.
             columns = np.ascontiguousarray(block[:, part].T / self.unit)
             largest = np.zeros((self.n_certificates, columns.shape[0]))
             candidates = self._candidate_groups(columns, missing_norms[part])
@@ -238,15 +259,17 @@ class CertificateBatch:
             yield Violations(owners, near + part.start, largest[owners, near])
 
     def _candidate_groups(self, columns: Float, missing_norms: Float) -> Mask:
-        """Return a mask of shape (n_groups, n_columns).
+        """Return a mask of the groups and columns for which inner products must be computed.
 
-        An entry is True if a vector of the group may have a large inner product with the column.
-        Let the group have centre c and radius r. For a column x and any vector g of the group,
-        |g'x| <= |c'x| + r |x| by the Cauchy-Schwarz inequality.
+        The mask has the shape (n_groups, n_columns). An entry is True if a vector of the group may
+        have a large inner product with the column. Let c be the centre and r the radius of the
+        group. For a column x and any vector g of the group, |g'x| <= |c'x| + r |x| by the
+        Cauchy-Schwarz inequality.
         """
         groups = self.groups
         with np.errstate(over="ignore", invalid="ignore"):
-            # The bound need not be exact, and single precision halves the time of the product.
+            # Single precision is accurate enough for the bound and halves the time of the matrix
+            # product.
             centres, single = groups.centres.astype(np.float32), columns.astype(np.float32)
             # The rounding error of an inner product of n terms is at most about n times eps times
             # the product of the two norms. The factor 4 covers the conversion of both vectors to
@@ -259,15 +282,17 @@ class CertificateBatch:
             if missing_norms.any():
                 bound += np.outer(groups.largest_shifts, missing_norms)
         # Overflow in single precision may give NaN. The negated comparison is True for NaN, so the
-        # product is then computed exactly.
+        # inner products of such a column are computed exactly.
         return ~(bound <= NEAR_VIOLATION)
 
     def _near_violations_on_device(
         self, block: Any, missing_norms: Any, xp: Any
     ) -> Iterator[Violations]:
-        """Yield pairs of a column and a certificate with a large inner product, part by part.
+        """Yield pairs of a certificate and a column with a large inner product, in several parts.
 
-        All inner products are computed: on a device, selecting groups first would take more time.
+        An inner product is large if, divided by its threshold, it exceeds `NEAR_VIOLATION`. The
+        pairs may include columns of the working sets. All inner products are computed, since
+        selecting groups first would take more time on a device.
         """
         if not self._device_copies:
             vectors, shifts = self._padded_vectors_and_shifts()
@@ -278,8 +303,8 @@ class CertificateBatch:
         vectors, shifts = self._device_copies
         n_vectors, n_columns = int(vectors.shape[0]), int(block.shape[1])
         n_steps = n_vectors // self.n_certificates
-        # A slice contains all vectors of a certificate, so that the maximum over the steps of the
-        # certificate can be computed from one slice.
+        # Each slice contains all vectors of each of its certificates, so that the maximum over the
+        # steps of a certificate can be computed from one slice.
         step = max(1, _MAX_DEVICE_PRODUCTS // (n_columns * n_steps)) * n_steps
         for first in range(0, n_vectors, step):
             part = slice(first, min(first + step, n_vectors))
@@ -291,12 +316,12 @@ class CertificateBatch:
             yield Violations(to_host(i) + first // n_steps, to_host(j), to_host(largest[i, j]))
 
     def _padded_vectors_and_shifts(self) -> tuple[Float, Float]:
-        """Return the vectors and shifts with the same number of vectors for each certificate.
+        """Return the vectors and the shifts, with the same number of vectors for each certificate.
 
         Zero vectors with a shift of zero are added to certificates that have fewer vectors than
-        others. Their inner product with every column is zero, so they do not affect the outcome.
-        The returned vectors are divided by `unit`, since the columns of blocks on a device are not
-        divided by `unit`.
+        others. The inner product of a zero vector with every column is zero, so zero vectors do not
+        affect the outcome. The returned vectors are divided by `unit`, since the columns of blocks
+        on a device are not divided by `unit`.
         """
         counts = np.bincount(self.owners)
         n_steps = int(counts.max())

@@ -1,7 +1,7 @@
 """Algorithm 1 of Zhang and Zamar (2014): find the L1 bound that selects q features.
 
-The features that an L1 bound selects are those with a non-zero loading on one of the first sparse
-components under this bound.
+The features that an L1 bound selects are those with a non-zero loading on at least one of the first
+r sparse components under this bound, where r is the rank.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from mrshc.core.sparse_pca.solvers import (
 )
 from mrshc.core.sparse_pca.working_sets import initial_pass
 
-# The bisection ends when the interval for the L1 bound has this width. The loading vectors are
-# computed to a tolerance of 1e-7 in L1 norm, so the feature sets of two bounds that are closer than
-# this would differ only by numerical errors.
+# The bisection ends when the interval that contains the L1 bound is no wider than this. By default,
+# the loading vectors are computed to a tolerance of 1e-7 in L1 norm. The feature sets of two bounds
+# that are closer than this tolerance would therefore differ only by numerical errors.
 _MIN_BRACKET_WIDTH = 1e-7
 
-# A loading of the first singular vector counts as zero if it is below this fraction of the largest
-# loading. The fraction is well above the rounding errors of double precision. Too large a value
-# would increase the computation time but not change the result: some feature sets would not be
-# recognised in advance as too large, and would have to be computed.
+# An entry of the first right singular vector is treated as zero if its absolute value is at most
+# this fraction of the largest absolute entry. The fraction is well above the rounding errors of
+# double precision. Too large a value would increase the computation time but not change the result:
+# some feature sets would not be recognised in advance as too large, and would have to be computed.
 _ZERO_LOADING = 1e-10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FeatureSet:
-    """The features that the sparse components under an L1 bound select (Algorithm 1).
+    """The features that are selected by the sparse components under an L1 bound (Algorithm 1).
 
     Attributes
     ----------
@@ -62,8 +62,9 @@ class FeatureSet:
     rank : int
         Number of sparse components.
     reached : bool
-        Whether the number of features is within the tolerance of the target number. If not, this
-        is the set with the closest number of features among those that the bisection examined.
+        Whether the number of features differs from the target number by no more than the accepted
+        tolerance. If False, the feature set is the one whose size is closest to the target number
+        among the sets that the bisection examined.
     """
 
     indices: Index
@@ -77,43 +78,45 @@ class _SolvedBound:
     """The components that have been computed at one L1 bound."""
 
     components: list[Component] = field(default_factory=list)
-    # Entry r contains the features with a non-zero loading on any of the first r + 1 components.
+    # Entry r contains the features with a non-zero loading on at least one of the first r + 1
+    # components.
     features: list[Index] = field(default_factory=list)
-    lock: Lock = field(default_factory=Lock)  # locked while components are computed
+    lock: Lock = field(default_factory=Lock)  # held while components are computed
 
 
 class ComponentPath:
     """The sparse components of one data set for any L1 bound.
 
     Components are computed when they are first needed, and are then stored. The first r components
-    at a bound do not depend on how many components follow, so the searches for all numbers of
-    features and all ranks use the same stored components. A component may be computed from a subset
-    of the features; it is then certified, that is, checked to be optimal for all features.
+    at a bound do not depend on how many components follow. The searches for all numbers of features
+    and all ranks therefore use the same stored components. A component may be computed from a
+    subset of the features. In this case it is certified: a check ensures that it equals the
+    component computed from all features.
 
-    The methods `features` and `search` may be called from several threads at the same time; all
-    other public methods must not.
+    The methods `features` and `search` may be called from several threads at the same time. The
+    other public methods must not be called while another thread uses the object.
 
     Parameters
     ----------
     solver : ComponentSolver
         Object that computes components.
     certifier : Certifier
-        Object that checks whether components are optimal for all features.
+        Object that checks whether components equal those computed from all features.
     """
 
     def __init__(self, solver: ComponentSolver, certifier: Certifier) -> None:
         self._solver = solver
         self._certifier = certifier
         self._bounds: dict[float, _SolvedBound] = {}
-        # For each L1 bound at which the last check removed components, the number of components
+        # Maps each L1 bound at which the last check removed components to the number of components
         # before the removal.
         self._dropped_ranks: dict[float, int] = {}
         self._lock = Lock()
 
     def components(self, l1_bound: float, rank: int) -> list[Component]:
-        """Return the first `rank` sparse components under an L1 bound.
+        """Return the first `rank` sparse components under an L1 bound, all of which are certified.
 
-        The components are certified: they are optimal for all features.
+        Components that fail the certification are computed again.
         """
         while True:
             components = self._solve_up_to(l1_bound, rank).components[:rank]
@@ -121,7 +124,10 @@ class ComponentPath:
                 return components
 
     def features(self, l1_bound: float, rank: int, *, stop_at: float = np.inf) -> Index | None:
-        """Return the features with a non-zero loading on any of the first `rank` components.
+        """Return the features that are selected by the first `rank` components under an L1 bound.
+
+        These are the features with a non-zero loading on at least one of the components. They may
+        depend on components that are not yet certified.
 
         Parameters
         ----------
@@ -130,18 +136,22 @@ class ComponentPath:
         rank : int
             Number of components.
         stop_at : float, default=inf
-            The computation stops when the set is known to have `stop_at` or more features.
+            The computation stops as soon as the set is known to contain `stop_at` or more features.
 
         Returns
         -------
         features : ndarray of shape (m,) or None
-            Indices of the features, in increasing order; None if there are `stop_at` or more.
+            Indices of the features, in increasing order; None if there are `stop_at` or more
+            features.
 
         Notes
         -----
-        A unit vector with m non-zero entries has an L1 norm of at most the square root of m. If
-        the L1 bound is active, the number of non-zero loadings is therefore at least the square of
-        the bound. This lower limit is used to recognise large sets without computing them.
+        A unit vector with m non-zero entries has an L1 norm of at most the square root of m. If the
+        L1 bound is active, the number of non-zero loadings is therefore at least the square of the
+        bound. If the bound is not active, the loadings of the first component are the first right
+        singular vector, whose non-zero entries can be counted. The number of features is therefore
+        at least the smaller of these two numbers. This lower limit is used to recognise large sets
+        without computing them.
         """
         if min(l1_bound**2, self._n_unbounded_features) > stop_at:
             return None
@@ -155,18 +165,21 @@ class ComponentPath:
     def _n_unbounded_features(self) -> int:
         """Number of features with a non-zero loading on the first component without an L1 bound.
 
-        This component is the first singular vector, so the non-zero entries of this vector are
-        counted.
+        Without an L1 bound, the loadings of the first component are the first right singular
+        vector, so the non-zero entries of this vector are counted.
         """
         loadings = np.abs(self._solver.starts.vectors[0])
         return int(np.count_nonzero(loadings > _ZERO_LOADING * loadings.max()))
 
     def _solve_up_to(self, l1_bound: float, rank: int) -> _SolvedBound:
-        """Return the components at an L1 bound; compute the first `rank` of them if necessary."""
+        """Return the object that stores the components at an L1 bound.
+
+        The first `rank` components are computed if they are not yet stored.
+        """
         with self._lock:
             bound = self._bounds.setdefault(l1_bound, _SolvedBound())
         # Threads that need the same bound wait here, so that no component is computed twice.
-        # Threads at other bounds do not wait.
+        # Threads that need other bounds do not wait.
         with bound.lock:
             while len(bound.components) < rank:
                 new = self._solve_next(bound.components, l1_bound)
@@ -188,13 +201,14 @@ class ComponentPath:
     def certify(self) -> bool:
         """Check all components that are not yet certified, and remove those that fail the check.
 
-        Return True if no component failed.
+        Later components at the same L1 bound are removed too. Return True if no component failed,
+        and False otherwise.
         """
         self._dropped_ranks.clear()
         failed = self._certifier.check_pending()
         # A component depends on the earlier components at the same bound, so it is removed if one
-        # of them fails. The keys are in increasing order: the first failure at a bound removes all
-        # components that are affected.
+        # of the earlier components fails. The keys are in increasing order, so the first failure at
+        # a bound removes all components at this bound that are affected.
         for l1_bound, position in failed:
             bound = self._bounds[l1_bound]
             self._dropped_ranks.setdefault(l1_bound, len(bound.components))
@@ -202,9 +216,10 @@ class ComponentPath:
         return not failed
 
     def search(self, q: int, *, rank: int, tolerance: int = 0) -> FeatureSet:
-        """Return a feature set with q features, or with the closest number found (Algorithm 1).
+        """Return a feature set with q features, or with a number close to q (Algorithm 1).
 
-        The set may depend on components that are not yet certified.
+        See `bisect_l1_bound` for the set that is returned if no set with q features is found. The
+        set may depend on components that are not yet certified.
 
         Parameters
         ----------
@@ -230,7 +245,8 @@ class ComponentPath:
     ) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
         """Yield each pair (q, rank) of a grid with its feature set.
 
-        The feature sets depend only on certified components.
+        The feature sets depend only on certified components. `tolerance` is the largest accepted
+        difference between the number of features and q, and `n_jobs` is the number of threads.
         """
         if not self._certifier.is_deferred:
             yield from self._search_all(grid, tolerance, n_jobs)
@@ -249,11 +265,12 @@ class ComponentPath:
     ) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
         """Yield each pair (q, rank) of a grid with its feature set.
 
-        The feature sets may depend on components that are not yet certified.
+        The feature sets may depend on components that are not yet certified. The parameters are
+        those of `search_grid`.
         """
-        # Components that failed certification are likely to be needed again. They are computed
-        # first, with one task for each L1 bound; otherwise several searches would have to wait for
-        # the components of the same bound.
+        # Components that failed certification are likely to be needed again. These components are
+        # computed first, with one task for each L1 bound. Otherwise several searches would have to
+        # wait for the components at the same bound.
         dropped = ({"l1_bound": bound, "rank": rank} for bound, rank in self._dropped_ranks.items())
         tasks = run_in_parallel(self.features, list(dropped), n_jobs=n_jobs, share_memory=True)
         with closing(tasks) as solved:
@@ -273,7 +290,7 @@ def component_path(
     Parameters
     ----------
     matrix : CentredMatrix
-        The data, with any storage backend.
+        The centred data, which may be in memory, out of core or on a device.
     n_components : int
         Largest number of components that will be needed.
     max_features : int
@@ -297,21 +314,22 @@ def component_path(
 def bisect_l1_bound(
     features: Callable[[float, float], Index | None], q: int, *, max_bound: float, tolerance: int
 ) -> tuple[float, Index]:
-    """Return the L1 bound that selects q features, found by bisection, and these features.
+    """Return an L1 bound that selects q features, found by bisection, and these features.
 
-    The number of selected features is a step function of the L1 bound, so it may skip q. In that
-    case the result is the set with the closest number of features among those that the bisection
-    examined. If two sets are equally close, it is the smaller one.
+    The number of selected features is a step function of the L1 bound, so it may skip q. The
+    bisection ends at the first set whose size differs from q by at most `tolerance`. If there is no
+    such set, the result is the set whose size is closest to q among all sets that were examined. If
+    two sizes are equally close to q, the smaller set is returned.
 
     Parameters
     ----------
     features : callable
-        Function that takes an L1 bound and a size limit. It returns the features that the bound
-        selects, or None if their number is equal to or above the limit.
+        Function that takes an L1 bound and a limit. It returns the features that the bound selects;
+        it may return None if their number is equal to or above the limit.
     q : int
         Target number of features.
     max_bound : float
-        Largest L1 bound of the search; the smallest is 1.
+        Largest L1 bound of the search. The smallest L1 bound is 1.
     tolerance : int
         Largest accepted difference between the number of features and q.
 
@@ -326,7 +344,8 @@ def bisect_l1_bound(
     closest = features(low, np.inf)
     assert closest is not None
     best = low
-    # At a bound of 1, each component has a single non-zero loading, or several if features tie.
+    # At a bound of 1, each component has a single non-zero loading, or several non-zero loadings if
+    # features are tied. The bisection assumes that no larger bound selects fewer features.
     if closest.size >= q:
         return best, closest
     # A set with 2 * q - closest.size features or more is not closer to q than `closest`.

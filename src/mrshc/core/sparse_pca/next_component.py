@@ -1,10 +1,11 @@
 """Sparse principal components by the alternating algorithm of Witten, Tibshirani and Hastie (2009).
 
-The first component maximises u'Xv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= bound. The
-algorithm alternates between u = Xv / |Xv|_2 and v = s / |s|_2, where s = soft(X'u, delta) and
-soft(a, delta) = sign(a) max(|a| - delta, 0). The threshold delta is computed exactly, whereas the
-authors use a numerical search with an absolute tolerance. The result therefore does not depend on
-the scale of X.
+The first component maximises u'Xv subject to |u|_2 <= 1, |v|_2 <= 1 and |v|_1 <= bound, where X is
+the centred data matrix and bound is the L1 bound. The algorithm alternates between u = Xv / |Xv|_2
+and v = s / |s|_2. Here s = soft(X'u, delta), and soft(a, delta) = sign(a) max(|a| - delta, 0). The
+threshold delta >= 0 is the smallest one for which |v|_1 <= bound. It is computed exactly, whereas
+the authors use a numerical search with an absolute tolerance. The vectors u and v therefore do not
+depend on the scale of X.
 
 Each further component is computed from the residual of X, which is X minus the earlier components.
 The residual matrix is not stored: products with it are computed from X and the earlier components.
@@ -45,15 +46,16 @@ class Component:
     Attributes
     ----------
     u : ndarray of shape (n_samples,)
-        Scores of the samples, a vector of unit length.
+        Scores of the samples, with unit L2 norm; zero if the matrix from which the component was
+        computed is zero.
     indices : ndarray of shape (m,)
         Indices of the features with a non-zero loading, in increasing order.
     weights : ndarray of shape (m,)
         Loadings of the features at `indices`. The loading with the largest absolute value is
         positive.
     scale : float
-        The value u'Xv, where X is the matrix from which the component was computed: the data, or
-        the data minus the earlier components.
+        The value u'Xv. Here X is the matrix from which the component was computed: either the
+        centred data or the centred data minus the earlier components.
     n_iter : int
         Number of iterations of the alternating algorithm.
     converged : bool
@@ -79,7 +81,7 @@ class AlternationStarts:
     images : ndarray of shape (n_components, n_samples)
         Product Xv of the data matrix X with each start vector, one per row.
     noise : float
-        A vector Xv that is not longer than `noise` may consist entirely of rounding errors.
+        A vector Xv whose L2 norm is at most `noise` may consist entirely of rounding errors.
     """
 
     vectors: Float
@@ -90,9 +92,9 @@ class AlternationStarts:
 def leading_starts(matrix: CentredArray, n_components: int) -> AlternationStarts:
     """Return the leading right singular vectors of a matrix as start vectors.
 
-    The number of sparse components can exceed the rank of the matrix, since subtracting a sparse
-    component may not reduce the rank. Components beyond the rank start from the last singular
-    vector with a positive singular value.
+    `n_components` is the number of sparse components, and so of start vectors. It can exceed the
+    rank of the matrix, since subtracting a sparse component may not reduce the rank. Components
+    beyond the rank start from the last singular vector that has a positive singular value.
     """
     n, p = matrix.shape
     # The singular vectors are computed from the eigenvectors of XX' (n x n) or of X'X (p x p),
@@ -110,7 +112,8 @@ def leading_starts(matrix: CentredArray, n_components: int) -> AlternationStarts
 def replace_starts_beyond_rank(starts: AlternationStarts) -> AlternationStarts:
     """Return the start vectors after replacing those beyond the rank of the data matrix.
 
-    If the matrix has rank r, the vectors after the first r are replaced by vector number r.
+    If the matrix has rank r, the vectors after the first r vectors are replaced by a copy of the
+    last of these r vectors.
     """
     order = start_order_within_rank(starts)
     return AlternationStarts(
@@ -127,16 +130,16 @@ def start_order_within_rank(starts: AlternationStarts) -> Index:
     Parameters
     ----------
     starts : AlternationStarts
-        Singular vectors in decreasing order of their singular values.
+        Right singular vectors of the data matrix, in decreasing order of their singular values.
 
     Returns
     -------
     order : ndarray of shape (n_components,)
         Positions in `starts`.
     """
-    # The rank is the number of vectors Xv that are longer than the rounding errors. Eigenvalues of
-    # the Gram matrix would be less accurate: they are squares of the singular values, so rounding
-    # destroys half of the significant digits of small singular values.
+    # The rank is the number of vectors Xv whose norm exceeds the rounding errors. The eigenvalues
+    # of the Gram matrix would be less accurate: they are the squares of the singular values, so
+    # small singular values would have only half as many significant digits.
     is_within_rank = np.linalg.norm(starts.images, axis=1) > starts.noise
     n_starts = is_within_rank.size
     return np.minimum(np.arange(n_starts), max(int(is_within_rank.sum()) - 1, 0))
@@ -145,31 +148,32 @@ def start_order_within_rank(starts: AlternationStarts) -> Index:
 def starts_from_vectors(matrix: CentredArray, vectors: Float) -> AlternationStarts:
     """Return start vectors of the alternating algorithm, together with their products Xv.
 
-    The rows of `vectors`, an array of shape (n_components, n_features), are the start vectors v.
+    The array `vectors` has the shape (n_components, n_features), and its rows are the start vectors
+    v.
     """
     all_columns = np.arange(matrix.shape[1])
     return starts_from_images(vectors, np.stack([matrix.multiply(all_columns, v) for v in vectors]))
 
 
 def starts_from_images(vectors: Float, images: Float) -> AlternationStarts:
-    """Return start vectors of the alternating algorithm, given their products with the data X.
+    """Return start vectors of the alternating algorithm, given their products with the data matrix.
 
     Parameters
     ----------
     vectors : ndarray of shape (n_components, n_features)
         Start vector v of each component, one per row.
     images : ndarray of shape (n_components, n_samples)
-        Product Xv for each start vector, one per row.
+        Product Xv of the data matrix X with each start vector v, one per row.
     """
     longest = float(np.linalg.norm(images, axis=1).max())
-    # This is the usual tolerance for the numerical rank of a matrix: the largest singular value
-    # times the larger dimension times the machine epsilon.
+    # This is the usual tolerance for the numerical rank of a matrix: the product of the largest
+    # singular value, the larger dimension of the matrix, and the machine epsilon.
     noise = longest * max(images.shape[1], vectors.shape[1]) * float(np.finfo(np.float64).eps)
     return AlternationStarts(vectors=vectors, images=images, noise=noise)
 
 
 def leading_eigenvectors(gram: Float, count: int) -> Float:
-    """Return the eigenvectors of the `count` largest eigenvalues of a symmetric matrix.
+    """Return the eigenvectors that belong to the `count` largest eigenvalues of a symmetric matrix.
 
     The eigenvectors are the rows of the result, in decreasing order of their eigenvalues.
     """
@@ -195,9 +199,9 @@ def next_component(
     Parameters
     ----------
     matrix : CentredArray
-        The data X.
+        The centred data X.
     earlier : sequence of Component
-        The components before the one to be computed.
+        All components that precede the one to be computed.
     starts : AlternationStarts
         Start vectors of all components. The vector at position ``len(earlier)`` is used.
     l1_bound : float
@@ -210,20 +214,21 @@ def next_component(
     tol : float
         The algorithm has converged when the L1 norm of the change of v is at most `tol`.
     trace : Trace or None, default=None
-        Record of the iterations for the same component at another L1 bound. It reduces the
-        computation time and does not affect the result. The record is overwritten with that of
-        the present computation.
+        Record of the iterations in which the same component was computed at another L1 bound. The
+        trace reduces the computation time and does not affect the result. It is overwritten with
+        the record of this computation.
     record : IterateRecord or None, default=None
-        Arrays to which the vector u and the soft threshold of each iteration are written.
+        Arrays to which the vector u and the soft threshold of each iteration are written. None
+        means that they are not recorded.
     """
     k = len(earlier)
     scores, loadings = _stack_components(matrix, earlier)
-    # The compiled loop needs contiguous arrays, which the rows of an array restricted to a working
-    # set may not be.
+    # The compiled loop needs contiguous arrays. If the start vectors have been restricted to a
+    # working set, the rows of their array may not be contiguous.
     v, image = np.ascontiguousarray(starts.vectors[k]), np.ascontiguousarray(starts.images[k])
     if not orthogonal:
-        # The sums are only over features with non-zero loadings, so rounding errors do not depend
-        # on which other columns are in the working set.
+        # Each sum contains only the features with non-zero loadings, so its rounding errors do not
+        # depend on which other columns are in the working set.
         overlaps = np.array([c.scale * float(c.weights @ v[c.indices]) for c in earlier])
         image = image - scores.T @ overlaps
     corrections = _missing_corrections(matrix, scores[:0] if orthogonal else scores, loadings)
@@ -250,7 +255,7 @@ def next_component(
 
 
 def empty_trace(matrix: CentredArray, n_iter: int) -> Trace:
-    """Return an empty trace, a record for the first `n_iter` iterations of a component."""
+    """Return an empty trace, which can record the first `n_iter` iterations of a component."""
     n, p = matrix.shape
     return Trace(
         np.empty((n_iter, n)),
@@ -269,13 +274,13 @@ def empty_record(matrix: CentredArray, n_iter: int) -> IterateRecord:
 
 
 def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -> CellCorrections:
-    """Return the corrections of the residual at the positions of missing values.
+    """Return the values to add to the residual at the positions of missing values.
 
-    The residual is X - L, where L is the matrix product scores' loadings. Missing values of X are
-    replaced by a fill value, the mean of the observed values. Missing values of the residual must
-    likewise be replaced by the mean of the observed values of the residual. Without corrections,
-    the residual at such a position is the fill value of X, rounded to the data type of X, minus
-    the entry of L.
+    The residual is X - L, where X is the centred data and L is the matrix product scores' loadings.
+    Missing values of X are replaced by the mean of the observed values, called the fill value. The
+    residual at these positions must likewise be the mean of the observed values of the residual.
+    Without corrections, the residual at these positions would be the fill value of X, rounded to
+    the data type of X, minus the entry of L.
     """
     k, error = scores.shape[0], matrix.fill_error
     if matrix.missing is None or (k == 0 and error is None):
@@ -290,9 +295,10 @@ def _missing_corrections(matrix: CentredArray, scores: Float, loadings: Float) -
 
 
 def fill_change(matrix: CentredArray, earlier: Sequence[Component]) -> float:
-    """Return the amount by which subtracting earlier components lowers the mean of the data.
+    """Return the amount by which the mean of the data decreases when components are subtracted.
 
-    The mean is taken over all observed (non-missing) values of the whole data set.
+    The components in `earlier` are subtracted. The mean is taken over all observed (non-missing)
+    values of the whole data set, even if `matrix` contains only some of its columns.
     """
     scores, loadings = _stack_components(matrix, earlier)
     low_rank = np.empty(0)
@@ -304,12 +310,12 @@ def fill_change(matrix: CentredArray, earlier: Sequence[Component]) -> float:
 def _observed_mean(
     matrix: CentredArray, scores: Float, loadings: Float, missing_cells: Float
 ) -> float:
-    """Return the mean of L = scores' loadings over the positions where the data are not missing.
+    """Return the mean of L = scores' loadings over all positions at which the data are observed.
 
     Parameters
     ----------
     matrix : CentredArray
-        The data. Only the total number of non-missing values is used.
+        The data. Only `n_observed`, the number of observed values of the whole data set, is used.
     scores : ndarray of shape (k, n_samples)
         Scores of the k components.
     loadings : ndarray of shape (k, n_features)
@@ -317,7 +323,7 @@ def _observed_mean(
     missing_cells : ndarray of shape (m,)
         Entries of L at the positions of the missing values.
     """
-    # The sum of all entries of L follows from the row sums of the two factors.
+    # The sum of all entries of L is the inner product of the row sums of the two factors.
     total = scores.sum(axis=1) @ loadings.sum(axis=1)
     return float(total - missing_cells.sum()) / matrix.n_observed
 

@@ -1,7 +1,7 @@
-"""Solvers, which compute the next sparse component under an L1 bound.
+"""Solvers, which compute sparse components under an L1 bound, one after another.
 
-A component is a pair of scores u and loadings v. It is computed by an alternating algorithm, either
-on all columns of the data or on a subset of the columns, the working set.
+A component consists of scores u and loadings v. It is computed by an alternating algorithm, either
+on all columns of the data or on a subset of the columns, which is called the working set.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from mrshc.core.sparse_pca.next_component import (
 )
 from mrshc.core.sparse_pca.working_sets import EXTRA_COLUMNS, InitialPass
 
-# Number of iterations that are recorded in a trace, which takes one byte per feature and iteration.
-# `MrSHC` makes at most 20 iterations by default, so its traces cover all of them. The result does
-# not depend on this number: iterations beyond it do not use the trace.
+# Number of iterations that are recorded in a trace. A trace takes one byte per feature and
+# iteration. `MrSHC` makes at most 20 iterations by default, so its traces cover all of them. The
+# result does not depend on this number; later iterations are computed without the trace.
 _N_TRACED_ITERATIONS = 20
 
 
@@ -41,10 +41,10 @@ class AlternationLimits:
 
 
 class Solution(NamedTuple):
-    """A sparse component, and the certificate that has to be checked before the component is used.
+    """A sparse component, and the certificate that has to be checked unless all columns were used.
 
-    If the certificate holds, a component that was computed on a working set equals the component
-    of all columns.
+    If the certificate holds, the component that was computed on a working set equals the component
+    computed on all columns.
     """
 
     component: Component
@@ -52,12 +52,12 @@ class Solution(NamedTuple):
 
 
 class ComponentSolver(ABC):
-    """Base class of solvers, which compute the sparse components one after the other.
+    """Base class of solvers, which compute sparse components one after another.
 
     Attributes
     ----------
     starts : AlternationStarts
-        Start vectors of all components, with one entry for each column of the data.
+        Start vectors of all components. Each vector has one entry for each column of the data.
     """
 
     starts: AlternationStarts
@@ -71,7 +71,7 @@ class ComponentSolver(ABC):
 
 
 class FullSolver(ComponentSolver):
-    """Computes sparse components from all columns of a matrix in memory.
+    """Solver that computes sparse components from all columns of a matrix in memory.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ class FullSolver(ComponentSolver):
         self.starts = starts
         self._matrix = matrix
         self._limits = limits
-        # Records of iterations (traces) that no thread is using, one list for each component. No
-        # list is longer than the number of threads. `pop` and `append` of a list are atomic, so no
-        # lock is needed.
+        # For each component, a list of the traces (records of iterations) that no thread is using.
+        # No list is longer than the number of threads. The list methods `pop` and `append` are
+        # atomic, so no lock is needed.
         self._idle_traces: list[list[Any]] = [[] for _ in starts.vectors]
 
     def solve(self, earlier: list[Component], l1_bound: float) -> Solution:
@@ -117,12 +117,12 @@ class FullSolver(ComponentSolver):
 
 
 class WorkingSetSolver(ComponentSolver):
-    """Computes sparse components from a subset of the columns, the working set.
+    """Solver that computes each sparse component from a subset of the columns, its working set.
 
     Parameters
     ----------
     matrix : CentredBlocks
-        The data. All columns of the working sets must have been stored in memory.
+        The data. All columns of the working sets must be stored in memory by this object.
     initial : InitialPass
         Start vectors and working sets.
     limits : AlternationLimits
@@ -162,8 +162,8 @@ class WorkingSetSolver(ComponentSolver):
             scores=record.scores[was_reached],
             thresholds=record.thresholds[was_reached],
             fill_change=change,
-            # At least l1_bound**2 loadings are non-zero if the L1 bound is active. More columns
-            # than about this number seldom have to be added to the working set.
+            # If the L1 bound is active, at least l1_bound**2 loadings are non-zero. It is seldom
+            # necessary to add many more columns than this to the working set.
             max_violations=int(l1_bound**2) + EXTRA_COLUMNS,
         )
         return Solution(replace(component, indices=columns[component.indices]), certificate)
@@ -173,8 +173,9 @@ class WorkingSetSolver(ComponentSolver):
     ) -> AlternationStarts:
         """Return the start vectors, restricted to the columns of a working set.
 
-        The images, which are the products Xv of the data with the start vectors v, are still
-        computed from all columns. The first vector u therefore does not depend on the working set.
+        The images, which are the products Xv of the data X with the start vectors v, are not
+        restricted: they are computed from all columns. The first score vector u therefore does not
+        depend on the working set.
 
         Missing values are replaced by a fill value, and subtracting the earlier components lowers
         the fill value by `change`. The alternating algorithm applies this change to the columns of
@@ -193,13 +194,16 @@ class WorkingSetSolver(ComponentSolver):
     ) -> None:
         """Add to `images` the effect of adding `change` to every missing value of `matrix`.
 
-        The array `images` contains the product of the matrix with each start vector in `vectors`;
-        it is changed in place.
+        The rows of `images` are the products of the whole data with the start vectors; they are
+        changed in place. The rows of `vectors` are the start vectors, restricted to the columns of
+        `matrix`. If the fill values of `matrix` are rounded, `images` is also corrected for their
+        rounding errors.
         """
         rows, columns = matrix.missing_cells
         changes = np.full(rows.size, change)
-        # The alternating algorithm also corrects the error of rounding the fill value to single
-        # precision. The images were computed in double precision and do not contain this error.
+        # The alternating algorithm also corrects the images for the rounding of the fill value to
+        # single precision. The images were computed in double precision and do not contain this
+        # rounding error, so it is subtracted here.
         if matrix.fill_error is not None:
             changes -= matrix.fill_error
         for image, v in zip(images, vectors, strict=True):

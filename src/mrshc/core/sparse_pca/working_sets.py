@@ -1,9 +1,9 @@
 """Working sets: the subsets of columns on which sparse components are computed.
 
 Most loadings of a sparse component are zero, so the component can be computed from a subset of the
-columns. A column x can have a non-zero loading only if |x'u| exceeds a soft threshold, where u is
-the score vector. The first working set of a component consists of the columns with the largest
-|x'u|, where u is the singular vector from which the computation starts. At further L1 bounds, the
+columns. A column x has a non-zero loading only if |x'u| exceeds a soft threshold, where u is the
+score vector. The first working set of a component consists of the columns with the largest |x'u|,
+where u is the left singular vector from which the computation starts. At further L1 bounds, the
 computation starts from the working sets with which the component was certified at the neighbouring
 bounds.
 """
@@ -33,28 +33,28 @@ from mrshc.core.sparse_pca.next_component import (
     starts_from_images,
 )
 
-# The size of the first working set is the first constant times the square of the L1 bound, plus the
-# second constant. If the L1 bound is active, its square is a lower limit for the number of columns
-# with a non-zero loading. Both constants were chosen on one simulated data set. They affect the
-# number of passes and the computation time, but not the result.
+# The number of columns of the first working set is the first constant times the square of the L1
+# bound, plus the second constant. If the L1 bound is active, its square is a lower limit for the
+# number of columns with a non-zero loading. Both constants were chosen on one simulated data set.
+# They affect the number of passes and the computation time, but not the result.
 _COLUMNS_PER_SQUARED_BOUND, EXTRA_COLUMNS = 4.0, 500
 
-# The number of columns that a block returns is proportional to the width of the block. It is
-# multiplied by this factor, since columns with large inner products may be concentrated in some
-# blocks. The factor has not been tuned. It does not affect the result, because certification adds
-# the columns that the first working set lacks.
+# The number of columns that are selected from a block is proportional to the number of its columns.
+# It is multiplied by this factor, since the columns with large inner products may be concentrated
+# in some blocks. The factor has not been tuned. It does not affect the result, because
+# certification adds the columns that are missing from the first working set.
 _BLOCK_SURPLUS = 1.5
 
 
 class WorkingSets:
-    """The working sets of one data set, one for each L1 bound and each component.
+    """The working sets of one data set. There is one for each L1 bound and each component.
 
     Parameters
     ----------
     largest : ndarray of shape (n_components, m)
         For each component, the indices of the m columns with the largest absolute inner products
-        with the left singular vector from which the component is started. Columns are in decreasing
-        order of these products.
+        with the left singular vector from which the component is started. The columns are in
+        decreasing order of these absolute inner products.
     """
 
     def __init__(self, largest: Index) -> None:
@@ -76,7 +76,8 @@ class WorkingSets:
         with self._lock:
             if bounds := self._bounds[position]:
                 above = bisect_left(bounds, l1_bound)
-                # There are two neighbours, or one if `l1_bound` is outside the range of the list.
+                # There are two neighbours, or one if `l1_bound` is not between two bounds of the
+                # list.
                 neighbours = {bounds[max(above - 1, 0)], bounds[min(above, len(bounds) - 1)]}
                 sets = [self._sets[bound, position] for bound in sorted(neighbours)]
             else:
@@ -89,7 +90,10 @@ class WorkingSets:
         return union
 
     def update(self, l1_bound: float, position: int, columns: Index) -> None:
-        """Store `columns` as the working set of the component at `position` for an L1 bound."""
+        """Store `columns` as the working set of the component at `position` for an L1 bound.
+
+        A working set that is already stored is replaced. Positions are counted from zero.
+        """
         with self._lock:
             if (l1_bound, position) not in self._sets:
                 insort(self._bounds[position], l1_bound)
@@ -97,9 +101,9 @@ class WorkingSets:
 
 
 class InitialPass(NamedTuple):
-    """The results of the initial pass, which follows the computation of the Gram matrix."""
+    """The results of the initial pass over the data, which follows the pass for the Gram matrix."""
 
-    starts: AlternationStarts  # start vectors of the k components
+    starts: AlternationStarts  # start vectors of k components
     # (k, n_samples), for each start vector and each sample, the sum of the entries of the vector
     # over the features that are missing in the sample.
     sums_at_missing: Float
@@ -107,25 +111,28 @@ class InitialPass(NamedTuple):
 
 
 def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int) -> InitialPass:
-    """Compute the leading right singular vectors in one pass over the data.
+    """Return start vectors and first working sets, computed in one pass over the data.
 
-    The columns with the largest entries in these vectors are stored in memory; the first working
-    sets are taken from them. The result contains the singular vectors as start vectors of the
-    sparse components.
+    The start vectors of the sparse components are the leading right singular vectors of the data.
+    The columns with the largest absolute entries in these vectors are stored in memory, and the
+    first working sets are taken from these columns. The left singular vectors are computed from the
+    Gram matrix, which takes another pass if the Gram matrix has not been computed before.
 
     Parameters
     ----------
     matrix : CentredBlocks
-        The data. The selected columns are stored in memory by this object.
+        The data. This object stores the selected columns in memory.
     n_components : int
         Number of singular vectors.
     max_features : int
-        Approximate largest number of features that will be selected.
+        Approximate largest number of features that will be selected. The value affects the
+        computation time, but not the result.
     """
     left = leading_eigenvectors(matrix.gram, n_components)
-    # The bisection for q features computes components at L1 bounds whose square is at most 2 q. At
-    # larger bounds, more than 2 q features are known to have a non-zero loading, so the components
-    # are not computed (see `ComponentPath.features`).
+    # The bisection for q features computes components only at L1 bounds whose square is at most 2q,
+    # unless fewer than 2q loadings are non-zero without any bound. At larger bounds, more than 2q
+    # loadings are known to be non-zero, so components are not computed (see
+    # `ComponentPath.features`).
     count = int(_COLUMNS_PER_SQUARED_BOUND * 2 * max_features) + EXTRA_COLUMNS
     products, columns_of_blocks = [], []
     images, sums_at_missing = np.zeros(left.shape), np.zeros(left.shape)
@@ -139,8 +146,8 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
     for indices, columns in columns_of_blocks:
         matrix.store(indices, columns)
     right = np.concatenate(products, axis=1)
-    # The selection is made only among stored columns. If several columns have equal products, a
-    # selection among all columns might choose some that were not stored.
+    # Columns are selected only among those that are stored. A selection among all columns might
+    # include columns that are not stored, for example if several columns have equal products.
     stored = np.flatnonzero(matrix.is_stored)
     largest = stored[_largest_positions_by_row(right[:, stored], count)]
     lengths = np.linalg.norm(right, axis=1)
@@ -153,24 +160,24 @@ def initial_pass(matrix: CentredBlocks, *, n_components: int, max_features: int)
 
 
 class _BlockProducts(NamedTuple):
-    """Products of one block X of b columns with k left singular vectors u."""
+    """Products of one block X of b columns with k left singular vectors u, and selected columns."""
 
     products: Float  # (k, b), X'u for each u
     images: Float  # (k, n_samples), XX'u for each u
     # (k, n_samples), for each u and each sample, the sum of the entries of X'u over the features
-    # that are missing in the sample; zero if no value is missing.
+    # that are missing in the sample; the number zero if no value is missing.
     sums_at_missing: Float | float
-    indices: Index  # (m,), indices of the columns with the largest entries of X'u
+    indices: Index  # (m,), indices of the columns with the largest |X'u| for at least one u
     columns: NDArray[Any]  # (n_samples, m), the columns at `indices`, before centring
 
 
 def _block_products(
     block: Any, start: int, xp: Any, *, centring: Centring, left: Float, share: float
 ) -> _BlockProducts:
-    """Return the products of a block of columns with the left singular vectors.
+    """Return the products of a block of columns with left singular vectors, and selected columns.
 
-    The rows of `left` are the singular vectors. `share` is the proportion of all columns that is
-    to be selected.
+    The rows of `left` are the singular vectors. For each vector, the columns with the largest
+    absolute products are selected. `share` is the approximate proportion of columns to select.
     """
     centred = centring(block, start, xp)
     products = to_device_of(block, left, xp) @ centred
@@ -207,11 +214,13 @@ def take_columns(block: Any, indices: Index, xp: Any) -> NDArray[Any]:
 def _largest_positions_by_row(products: Float, count: int) -> Index:
     """Return the positions of the `count` largest absolute entries of each row.
 
-    The positions of a row are in decreasing order of the absolute entries.
+    The result has one row for each row of `products`. The positions in each row are in decreasing
+    order of the absolute entries. If a row has fewer than `count` entries, all positions are
+    returned.
     """
     magnitudes = np.abs(products)
     count = min(count, products.shape[1])
-    # Partitioning takes linear time; only the selected entries have to be sorted afterwards.
+    # Partitioning takes linear time, and only the selected entries have to be sorted afterwards.
     positions = np.argpartition(-magnitudes, count - 1, axis=1)[:, :count]
     selected = np.take_along_axis(magnitudes, positions, axis=1)
     order = np.argsort(-selected, axis=1, kind="stable")

@@ -1,9 +1,10 @@
 """The gap statistic of one group of samples.
 
-The group is divided into k clusters, and W_k denotes the dispersion within these clusters. The gap
-statistic compares log W_k with the mean of log W_k over simulated data sets without clusters, the
-reference data sets. Each reference data set is clustered in the same way. Its samples are uniformly
-distributed on a box that is aligned with the principal axes of the group.
+The group is divided into k clusters, and W_k denotes the dispersion within these clusters.
+Reference data sets without clusters are simulated and are clustered in the same way. The gap
+statistic is the mean of log W_k over the reference data sets, minus log W_k of the group. The
+samples of a reference data set are uniformly distributed on a box that encloses the group and is
+aligned with its principal axes.
 
 References
 ----------
@@ -25,26 +26,27 @@ from mrshc.core.kernels.gap import GapTestSettings, gap_test
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.trees.tree import Linkage, Metric
 
-# Rules for choosing the number of clusters. The names are those of the function `maxSE` in the R
-# package cluster.
+# Rules for choosing the number of clusters from the gap statistic. The names are the same as in the
+# function `maxSE` of the R package cluster.
 GapRule = Literal["Tibs2001SEmax", "firstSEmax", "globalSEmax", "firstmax", "globalmax"]
 GAP_RULES: tuple[GapRule, ...] = get_args(GapRule)
 
-# Constants for early stopping: the number of reference data sets before the first check, the number
-# of reference data sets between checks, and the distance from the decision boundary, in standard
-# errors, at which the decision counts as certain. With these values, decisions hardly ever differ
-# from those based on all reference data sets (measured by benchmarks/bench.py).
+# Constants for early stopping. The first two are the number of reference data sets before the first
+# check, and the number of reference data sets between checks. The third is the distance from the
+# decision boundary, in standard errors, at which the decision is regarded as certain. With these
+# values, decisions hardly ever differ from those based on all reference data sets (measured with
+# benchmarks/bench.py).
 _FIRST_CHECK, _CHECK_INTERVAL, _N_STANDARD_ERRORS = 15, 10, 4.0
 
-# For groups with fewer samples, all reference data sets are simulated. In small groups, the
-# distribution of log W has a long tail, which cannot be estimated from a few reference data sets,
-# and each simulation takes little time.
+# For groups with fewer samples than this, all reference data sets are simulated. In small groups,
+# the distribution of log W_k has a long tail, which cannot be estimated from a few reference data
+# sets. Moreover, each simulation takes little time.
 _MIN_SAMPLES_TO_STOP_EARLY = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapSettings:
-    """Settings of the gap statistic, by which a group of samples is tested for clusters.
+    """Settings of the gap statistic, which is used to test a group of samples for clusters.
 
     Attributes
     ----------
@@ -53,14 +55,15 @@ class GapSettings:
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
         Distance between samples.
     n_references : int, default=50
-        Number of reference data sets, which are simulated without clusters.
+        Number of reference data sets, which are simulated and have no clusters.
     rule : str, default="Tibs2001SEmax"
         Rule for choosing the number of clusters, one of `GAP_RULES`.
     max_clusters : int, default=2
         Largest number of clusters that is considered.
     stop_early : bool, default=True
         Whether to stop simulating reference data sets once the decision between one and two
-        clusters is practically certain.
+        clusters is practically certain. This applies only to the rule "Tibs2001SEmax" with
+        `max_clusters=2`, and not to groups with few samples or only one feature.
     """
 
     linkage: Linkage = "complete"
@@ -73,21 +76,22 @@ class GapSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GapCurve:
-    """The gap statistic of a group of samples for 1, ..., k clusters.
+    """The gap statistic of a group of samples for partitions into 1, ..., k clusters.
 
     Attributes
     ----------
     log_dispersion : ndarray of shape (k,)
-        Logarithm of the dispersion within clusters, for the data.
+        Logarithm of the dispersion within clusters, for the group of samples.
     reference : ndarray of shape (n_drawn, k)
-        Logarithm of the dispersion within clusters, for each simulated reference data set.
+        Logarithm of the dispersion within clusters, for each of the n_drawn reference data sets
+        that were simulated.
     gap : ndarray of shape (k,)
         Column means of `reference`, minus `log_dispersion`.
     standard_error : ndarray of shape (k,)
-        Standard error of the gap: the standard deviation of each column of `reference`, times
-        sqrt(1 + 1 / B), where B is `GapSettings.n_references`.
+        Standard error of the gap statistic: the standard deviation of each column of `reference`,
+        multiplied by sqrt(1 + 1 / B), where B is `GapSettings.n_references`.
     n_clusters : int
-        Number of clusters that the rule of the settings chooses.
+        Number of clusters that is chosen by the rule `GapSettings.rule`.
     """
 
     log_dispersion: Float
@@ -105,7 +109,7 @@ def gap_curve(
     rng: np.random.Generator,
     settings: GapSettings,
 ) -> GapCurve:
-    """Return the gap statistic of a group of samples.
+    """Return the gap statistic of a group of samples for given partitions of the group.
 
     Parameters
     ----------
@@ -114,14 +118,15 @@ def gap_curve(
     distances : ndarray of shape (n, n)
         Distances between the samples, in the metric of the settings.
     partitions : sequence of ndarray of shape (n,)
-        Cluster labels of the samples for 1, 2, ... clusters.
+        Partitions of the group into 1, 2, ... clusters, each given by the cluster labels 0, 1, ...
+        of the samples.
     rng : numpy.random.Generator
         Random number generator for the reference data sets.
     settings : GapSettings
         Settings of the gap statistic.
     """
-    # Early stopping is defined only for the comparison of one cluster with two. It is not used for
-    # groups with few samples or with a single feature.
+    # Early stopping is defined only for the comparison of one cluster with two. It is not used if
+    # the group has few samples or if there is only one feature.
     is_split_test = settings.rule == "Tibs2001SEmax" and len(partitions) == 2
     is_large = X.shape[0] >= _MIN_SAMPLES_TO_STOP_EARLY and X.shape[1] > 1
     has_checks = settings.stop_early and is_split_test and is_large
@@ -146,7 +151,11 @@ def gap_curve(
 
 
 def distance_power(metric: Metric) -> int:
-    """Return the power a such that scaling all coordinates by c scales distances by c ** a."""
+    """Return the power with which distances scale.
+
+    The power is the number a such that multiplying all coordinates by c > 0 multiplies all
+    distances by c ** a.
+    """
     return 2 if metric == "sqeuclidean" else 1
 
 
@@ -166,16 +175,20 @@ def preferred_n_clusters(gap: Float, standard_error: Float, rule: GapRule) -> in
 
 
 def _first_local_maximum(gap: Float) -> int:
-    """Return the position, counted from zero, of the first local maximum of `gap`."""
+    """Return the position, counted from zero, of the first local maximum of `gap`.
+
+    A value is a local maximum if the next value is not larger. If all values increase, the last
+    position is returned.
+    """
     falls = np.flatnonzero(np.diff(gap) <= 0)
     return int(falls[0]) if falls.size else gap.size - 1
 
 
 def _smallest_within_one_error(gap: Float, standard_error: Float, peak: int) -> int:
-    """Return the smallest number of clusters whose gap is within one standard error of the peak.
+    """Return the smallest number of clusters whose gap is within one standard error of a peak.
 
-    `peak` is a position in `gap`, counted from zero; only numbers of clusters up to this position
-    are considered. The standard error is the one at `peak`.
+    `peak` is the position of the peak in `gap`, counted from zero. Later positions are not
+    considered. The standard error is that of the gap at the peak.
     """
     close = np.flatnonzero(gap[: peak + 1] >= gap[peak] - standard_error[peak])
     return int(close[0]) + 1

@@ -1,6 +1,7 @@
 """Algorithm 2 of Zhang and Zamar (2014), multi-layer pruning: find the clusters of a tree.
 
-Starting from the root, the gap statistic decides for each node of the tree whether it is split.
+Nodes of the tree are considered from the root downwards. The gap statistic decides whether a node
+is split; the nodes below a node that is not split are not considered.
 
 References
 ----------
@@ -18,8 +19,8 @@ from mrshc.core.array_types import Float, Labels
 from mrshc.core.trees.gap_statistic import GapCurve, GapSettings, distance_power, gap_curve
 from mrshc.core.trees.tree import Tree
 
-# Nodes with fewer samples are not split. A node with two samples can be split in only one way, and
-# the gap statistic of this split does not depend on the data.
+# Nodes with fewer samples than this are not split. A node with two samples can be split in only one
+# way, and the gap statistic of this split does not depend on the data.
 _MIN_SAMPLES_TO_SPLIT = 3
 
 
@@ -27,17 +28,18 @@ _MIN_SAMPLES_TO_SPLIT = 3
 class PrunedTree:
     """A tree of samples, and the nodes that are split to obtain clusters.
 
-    The leaves of the pruned tree are its clusters. To obtain at most k clusters, only the first
-    k - 1 splits are used. The same pruned tree can therefore be used for every k.
+    The leaves of the pruned tree are its clusters. If only the first k - 1 splits are used, there
+    are at most k clusters. One pruned tree therefore defines the clusters for every k.
 
     Attributes
     ----------
     tree : Tree
         The complete tree, whose leaves are the samples.
     splits : tuple of int
-        Nodes that are split, in the order of the splits.
+        Nodes that are split, in the order in which they are split.
     tests : dict of int to GapCurve
-        Gap statistic of each node that was tested.
+        Maps each node that was tested to its gap statistic; empty if the gap statistic was not
+        used.
     """
 
     tree: Tree
@@ -50,7 +52,7 @@ class PrunedTree:
         return len(self.splits) + 1
 
     def leaf_nodes(self, max_leaves: int) -> list[int]:
-        """Return the leaf nodes of the tree after pruning it to at most `max_leaves` leaves."""
+        """Return the leaf nodes of the tree after it is pruned to at most `max_leaves` leaves."""
         nodes = [self.tree.root]
         for node in self.splits[: max_leaves - 1]:
             nodes.remove(node)
@@ -63,9 +65,9 @@ class PrunedTree:
 
 
 def cut_tree(tree: Tree, k: int) -> PrunedTree:
-    """Return a tree cut into k clusters: the last k - 1 merges are undone.
+    """Return the pruned tree that results from cutting a tree into k clusters.
 
-    The gap statistic is not used.
+    The last k - 1 merges are undone. The gap statistic is not used.
     """
     # Nodes are numbered in the order of the merges, and the last merge forms the root.
     return PrunedTree(tree=tree, splits=tuple(range(tree.root, tree.root - k + 1, -1)), tests={})
@@ -82,9 +84,10 @@ def prune(
 ) -> PrunedTree:
     """Return a tree after multi-layer pruning with the gap statistic (Algorithm 2).
 
-    Starting from the root, nodes are tested in decreasing order of height. A node is split if the
-    gap statistic of the samples below the node prefers more than one cluster. Its two children are
-    tested later.
+    Nodes are tested from the root downwards, in decreasing order of height. A node is split if the
+    gap statistic of the samples below the node indicates more than one cluster. The two children of
+    a split node are tested later. A node is not tested if it has fewer than three samples or if all
+    its samples are identical up to rounding errors.
 
     Parameters
     ----------
@@ -104,18 +107,18 @@ def prune(
     Notes
     -----
     The gap statistic simulates data sets without clusters. The random numbers for a node are
-    determined by `entropy`, the number of features and the number of the node. The decision at a
-    node therefore depends neither on the order of the tests nor on any other feature set, and equal
-    feature sets give equal decisions.
+    determined by `entropy`, the number of features, and the node number. The decision at a node
+    therefore does not depend on the order of the tests or on other feature sets, and equal feature
+    sets give equal decisions.
     """
     limit = tree.n_samples if max_leaves is None else max_leaves
-    # Samples count as identical if their distance is at most `negligible`, which is the size of the
-    # rounding errors of the coordinates.
+    # Samples are treated as identical if their distance is at most `negligible`. A distance of this
+    # size can result from rounding errors of the coordinates.
     negligible = distances.max() * np.finfo(np.float64).eps ** distance_power(settings.metric)
     active, splits, tests = {tree.root}, list[int](), dict[int, GapCurve]()
     while active and len(splits) + 1 < limit:
-        # Of several nodes with equal height, the node of the last merge is tested first. A cut of
-        # the tree undoes merges in the same order.
+        # Of several nodes with equal height, the node that was formed by the last merge is tested
+        # first. A cut of the tree undoes merges in the same order.
         node = max(active, key=lambda a: (tree.height(a), a))
         active.remove(node)
         members = tree.members(node)
@@ -137,15 +140,18 @@ def prune(
 
 
 def _subtree_partitions(tree: Tree, node: int, *, max_clusters: int) -> list[Labels]:
-    """Return cluster labels of the samples below a node for 1, 2, ..., `max_clusters` clusters.
+    """Return partitions of the samples below a node into 1, 2, ..., `max_clusters` clusters.
 
-    The partition into k clusters undoes the last k - 1 merges below the node.
+    Each partition is given by the cluster labels of the samples. The partition into k clusters
+    results from undoing the last k - 1 merges below the node. There are no partitions into more
+    clusters than samples.
     """
     members, partitions = tree.members(node), []
     for k in range(1, min(max_clusters, members.size) + 1):
         labels = np.empty(members.size, dtype=np.intp)
         for label, cluster in enumerate(tree.cluster_nodes(k, below=node)):
-            # `members` is sorted, so `searchsorted` returns the positions of these samples in it.
+            # `members` is sorted, so `searchsorted` returns the positions in `members` of the
+            # samples of the cluster.
             labels[np.searchsorted(members, tree.members(cluster))] = label
         partitions.append(labels)
     return partitions

@@ -27,26 +27,27 @@ def silhouette_widths(distances: Float, labels: Labels) -> Float:
     Returns
     -------
     widths : ndarray of shape (n_samples,)
-        The width of a sample is (b - a) / max(a, b), where a is the mean distance to the other
-        samples of the same cluster, and b is the smallest mean distance to the samples of another
-        cluster.
+        The silhouette width of each sample. It is (b - a) / max(a, b). Here a is the mean distance
+        to the other samples of the same cluster, and b is the smallest mean distance to the samples
+        of another cluster.
 
     Notes
     -----
-    The width is zero in three cases: if the sample is the only one of its cluster, as defined by
+    The width is zero in three cases: if the sample is the only one in its cluster, as defined by
     Rousseeuw (1987); if a and b are both zero; and if there is only one cluster.
     """
     n, k = labels.size, int(labels.max()) + 1
     if k < 2:
         return np.zeros(n)
-    # One matrix product gives the sum of the distances of each sample to each cluster.
+    # One matrix product gives the sums of the distances between each sample and the samples of each
+    # cluster.
     membership = np.zeros((n, k))
     membership[np.arange(n), labels] = 1.0
     sizes = membership.sum(axis=0)
     sums = distances @ membership
     own_size = sizes[labels]
-    # The sum includes the distance of the sample to itself, which is zero. The mean is therefore
-    # over the size of the cluster minus one.
+    # The sum includes the distance of the sample to itself, which is zero. The sum is therefore
+    # divided by the size of the cluster minus one.
     within = sums[np.arange(n), labels] / np.maximum(own_size - 1, 1)
     means = sums / sizes
     means[np.arange(n), labels] = np.inf
@@ -59,6 +60,8 @@ def silhouette_widths(distances: Float, labels: Labels) -> Float:
 def average_silhouette(distances: Float, labels: Labels) -> float:
     """Return the mean silhouette width over all samples.
 
-    Algorithms 3 and 4 of Zhang and Zamar (2014) compare feature sets by this value.
+    `distances` contains the distances between samples, in an array of shape (n_samples, n_samples),
+    and `labels` contains the cluster labels of the samples. Algorithms 3 and 4 of Zhang and Zamar
+    (2014) use this mean to compare feature sets.
     """
     return float(silhouette_widths(distances, labels).mean())

@@ -19,20 +19,20 @@ Linkage = Literal["single", "complete", "average", "weighted", "ward", "centroid
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
 LINKAGES: tuple[Linkage, ...] = get_args(Linkage)
-# These three linkages are defined by centroids of points in Euclidean space, so they need Euclidean
-# distances. The other linkages are defined for any dissimilarity.
+# These three linkages are defined by the centres of clusters in Euclidean space, so they need
+# Euclidean distances. The other linkages are defined for any dissimilarity.
 EUCLIDEAN_LINKAGES: tuple[Linkage, ...] = ("ward", "centroid", "median")
 
 
 def pairwise_distances(X: Float, metric: Metric) -> Float:
-    """Return the square matrix of the distances between the rows of X."""
+    """Return the square matrix of the distances between the rows (samples) of X."""
     # The variable has a type annotation because scipy provides no type information.
     distances: Float = squareform(pdist(X, metric))
     return distances
 
 
 def agglomerate(distances: Float, linkage: Linkage) -> Tree:
-    """Return the tree of the agglomerative hierarchical clustering of samples.
+    """Return the tree that results from agglomerative hierarchical clustering of the samples.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def agglomerate(distances: Float, linkage: Linkage) -> Tree:
         The tree. For Ward's, centroid and median linkage, its heights are on the scale of
         Euclidean distances (not squared), as in scipy.
     """
-    # The symmetry of the matrix is not checked, since rounding errors may make it slightly
-    # asymmetric.
+    # The symmetry of the matrix is not checked, since the matrix may be slightly asymmetric because
+    # of rounding errors.
     condensed = squareform(distances, checks=False)
     if linkage in EUCLIDEAN_LINKAGES:
         condensed = np.sqrt(condensed)
@@ -71,10 +71,10 @@ def check_linkage(
         Linkage matrix in the format of scipy. Each row contains the two nodes that are joined, the
         height, and the number of samples below the new node.
     n_samples : int or None, default=None
-        Number of samples. If None, it is the number of rows plus one, and there must be at least
-        one row.
+        Number of samples. If None, the number of samples is the number of rows plus one, and the
+        matrix must have at least one row.
     name : str, default="linkage_matrix"
-        Name of the matrix for error messages.
+        Name of the matrix in error messages.
 
     Returns
     -------
@@ -84,7 +84,8 @@ def check_linkage(
     Raises
     ------
     ValueError
-        If the matrix does not represent a tree of `n_samples` samples.
+        If the matrix does not contain finite numbers or does not represent a tree of `n_samples`
+        samples.
     """
     merges = _as_float_array(linkage_matrix, name)
     if n_samples is None and (merges.ndim != 2 or not len(merges)):
@@ -111,8 +112,8 @@ def _as_float_array(values: Any, name: str) -> Float:
     """
     try:
         array = np.asarray(values)
-        # Only these types are converted: `astype` would also parse text as numbers, and discard the
-        # imaginary part of complex numbers.
+        # Only booleans, integers, floats and Python objects are converted. `astype` would also
+        # convert text to numbers, and would discard the imaginary parts of complex numbers.
         if array.dtype.kind in "biufO":
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -129,7 +130,7 @@ def _first_true(mask: Any) -> int | None:
 
 
 def _check_nodes(merges: Float, name: str) -> None:
-    """Raise ValueError unless each row joins two nodes that exist and have no parent yet.
+    """Raise ValueError unless each row joins two existing nodes that have not been joined before.
 
     `merges` is a linkage matrix, and `name` is its name in error messages.
     """
@@ -147,7 +148,8 @@ def _check_nodes(merges: Float, name: str) -> None:
             f"{name}: row {row} joins node {node:g}, but must join two of the nodes 0 to "
             f"{n + row - 1}."
         )
-    # Count how often each node is joined. The root is not counted, since it has no parent.
+    # Count how often each node is joined to another node. The root is not counted, since it is
+    # never joined.
     uses = np.bincount(nodes.astype(np.intp).ravel(), minlength=2 * n - 2)
     if (node := _first_true(uses > 1)) is not None:
         raise ValueError(
@@ -156,10 +158,10 @@ def _check_nodes(merges: Float, name: str) -> None:
 
 
 def _check_heights_and_sizes(merges: Float, name: str) -> None:
-    """Raise ValueError if a height is negative or a number of samples is wrong.
+    """Raise ValueError if a height is negative or the number of samples below a node is wrong.
 
     `merges` is a linkage matrix, and `name` is its name in error messages. The number of samples
-    of a node must be the sum of the numbers of the two nodes that it joins.
+    below a node must be the sum of the numbers of samples below its two children.
     """
     n = len(merges) + 1
     if (row := _first_true(merges[:, 2] < 0)) is not None:
@@ -178,7 +180,7 @@ def _check_heights_and_sizes(merges: Float, name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tree:
-    """A binary tree of samples, the result of hierarchical clustering.
+    """A binary tree of samples, which is the result of hierarchical clustering.
 
     Nodes are numbered as in scipy. For n samples, the samples are the nodes 0, ..., n - 1, and row
     i of the linkage matrix forms node n + i.
@@ -199,7 +201,7 @@ class Tree:
 
     @property
     def root(self) -> int:
-        """Number of the root, the node that contains all samples."""
+        """Node number of the root, the node that contains all samples."""
         return 2 * self.n_samples - 2
 
     def children(self, node: int) -> tuple[int, int]:
@@ -214,17 +216,21 @@ class Tree:
 
     @property
     def leaf_order(self) -> Index:
-        """Indices of the samples from left to right in a dendrogram, of shape (n_samples,)."""
+        """Indices of the samples in the order of the leaves of a dendrogram, from left to right.
+
+        The array has the shape (n_samples,).
+        """
         return self._leaf_spans[0]
 
     @cached_property
     def _leaf_spans(self) -> tuple[Index, Index, Index]:
-        """Three arrays: the leaf order, and the start and end position of each node in this order.
+        """Three arrays: the leaf order, and the start and end positions of each node in this order.
 
-        For n samples, the leaf order has the shape (n,), the positions have the shape (2n - 1,).
+        For n samples, the leaf order has the shape (n,), and the two arrays of positions have the
+        shape (2n - 1,). An end position is the position after the last sample below the node.
         """
-        # The samples below a node are consecutive in the leaf order, so two positions per node
-        # represent them. Lists of the samples below each node could need much more memory: their
+        # The samples below a node are consecutive in the leaf order, so they can be represented by
+        # two positions. Lists of the samples below each node could need much more memory: their
         # total length is quadratic in n if the samples are merged one at a time.
         n = self.n_samples
         sizes = np.ones(2 * n - 1, dtype=np.intp)
@@ -243,7 +249,8 @@ class Tree:
     def label_ranges(self, labels: Labels) -> tuple[Index, Index]:
         """Return the smallest and the largest label of the samples below each node.
 
-        Both arrays have one entry for each node of the tree: the shape is (2 * n_samples - 1,).
+        `labels` contains the label of each sample. The two returned arrays have one entry for each
+        node of the tree, so their shape is (2 * n_samples - 1,).
         """
         n = self.n_samples
         low, high = (np.concatenate([labels, np.empty(n - 1, labels.dtype)]) for _ in range(2))
@@ -268,11 +275,11 @@ class Tree:
         Returns
         -------
         members : ndarray of shape (n_members,)
-            Indices of the samples below the node, in increasing order. The array is empty if the
-            similarity of every node is below `at_least`.
+            Indices of the samples below the most similar node, in increasing order. The array is
+            empty if the similarity of every node is below `at_least`.
         """
         order, starts, ends = self._leaf_spans
-        # The number of common samples of the set and a node is the difference of two cumulative
+        # The number of samples of the set that are below a node is the difference of two cumulative
         # counts along the leaf order.
         counts = np.zeros(self.n_samples + 1)
         counts[1:] = np.cumsum(np.isin(order, samples))
@@ -305,18 +312,19 @@ class Tree:
     def cut(self, k: int) -> Labels:
         """Return the cluster label of each sample for a cut into k clusters.
 
-        The labels are 0, ..., k - 1. Clusters are numbered in the order of their first samples.
+        The labels are 0, ..., k - 1. Clusters are numbered in increasing order of the smallest
+        sample index in each cluster.
         """
         return self.labels(self.cluster_nodes(k))
 
     def labels(self, nodes: list[int]) -> Labels:
         """Return the cluster label of each sample if the clusters are the given nodes.
 
-        Each sample must be below exactly one of the nodes. Clusters are numbered from zero, in the
-        order of their first samples.
+        Each sample must be below exactly one of the nodes. Clusters are numbered from zero, in
+        increasing order of the smallest sample index in each cluster.
         """
         labels = np.empty(self.n_samples, dtype=np.intp)
-        # Sorting by the first sample makes the labels independent of the order of `nodes`.
+        # Sorting by the smallest sample index makes the labels independent of the order of `nodes`.
         by_first_sample = sorted((self.members(node) for node in nodes), key=lambda m: int(m[0]))
         for label, members in enumerate(by_first_sample):
             labels[members] = label
