@@ -92,9 +92,10 @@ def compare(
         Number of clusters into which the trees are cut for the scores. None stands for the number
         of true classes. If `truth` is None, the trees are not cut.
     random_state : int, RandomState instance or None, default=None
-        Seed of the default methods. It has no effect if `methods` is given.
+        Seed of the default methods. The seed has no effect if `methods` is given.
     n_jobs : int or None, default=None
-        Number of parallel workers of the default methods. It has no effect if `methods` is given.
+        Number of parallel workers of the default methods. The number has no effect if `methods` is
+        given.
 
     Returns
     -------

@@ -104,7 +104,7 @@ class Sentence(str):
 
     See Also
     --------
-    mrshc.errors.reword : Function that also accepts other strings, and exceptions.
+    mrshc.errors.reword : Return any message, or the message of an error, with other names.
 
     Examples
     --------

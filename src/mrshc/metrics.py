@@ -78,8 +78,8 @@ def purity(labels_true: ArrayLike, labels: ArrayLike) -> float:
 
     Notes
     -----
-    If n_kc is the number of samples of class c in cluster k, and n is the total number of samples,
-    the purity [1]_ is the sum over k of max_c n_kc, divided by n. Purity never decreases when a
+    Let n_kc be the number of samples of class c in cluster k, and let n be the number of samples.
+    The purity [1]_ is the sum over k of max_c n_kc, divided by n. Purity never decreases when a
     cluster is split, and it is 1 if every sample forms its own cluster. Only partitions with the
     same number of clusters should therefore be compared.
 

@@ -53,8 +53,8 @@ def atomic_write(path: Path) -> Iterator[Path]:
 def is_partial_file(path: Path, names: Collection[str]) -> bool:
     """Return whether `path` is a temporary file that `atomic_write` created for one of the `names`.
 
-    `names` are names of files without their folder. A temporary file remains if a process is killed
-    while it writes the file.
+    `names` are file names without a folder. A temporary file remains in the folder if a process is
+    killed while it writes to the file.
     """
     match = _LEFTOVER.fullmatch(path.name)
     return match is not None and match["name"] in names and path.is_file()

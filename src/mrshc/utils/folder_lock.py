@@ -35,9 +35,9 @@ def create_and_lock_folder(folder: Path) -> Iterator[bool]:
 
     A file in the folder, the lock file, is locked; its content is not changed. The operating system
     releases the lock when the process ends, even if the process is killed. On Windows, folders are
-    not locked. If the lock was obtained, the folder is removed at the end of the block if it
-    contains nothing but the lock file. Folders that this function created are removed if they are
-    empty.
+    not locked. At the end of the block, a process that has obtained the lock removes the folder if
+    the folder contains nothing but the lock file. Parent folders that this function created are
+    removed if they are empty.
 
     Parameters
     ----------

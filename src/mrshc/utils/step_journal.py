@@ -20,7 +20,7 @@ _LONGEST_HEADER = 4096
 
 
 class JournalMismatchError(UserError):
-    """Error raised if a journal belongs to other work: data, parameters or version differ."""
+    """Error raised if a journal belongs to a computation with other data, parameters or version."""
 
 
 class DamagedJournalError(UserError):

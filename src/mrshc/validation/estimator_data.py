@@ -22,9 +22,9 @@ from mrshc.validation.tables import (
     warn_of_rounding,
 )
 
-# Double precision represents numbers from about 1e-308 to 1e308. Values above the first limit could
-# overflow, and differences below the second limit could underflow, when they are squared and summed
-# over features.
+# Double precision represents numbers from about 1e-308 to 1e308. Distances are sums of squares over
+# features. Values above the first limit could overflow when they are squared and summed, and
+# differences below the second limit could underflow.
 _LARGEST, _SMALLEST = 1e150, 1e-150
 
 
@@ -84,9 +84,9 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
 def _validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """Return X as an array that scikit-learn has validated.
 
-    Raise ValueError if X is not a valid table of numbers, if feature names are not unique, or if
-    `reset` is False and the features or the index of X differ from those of the fit. Infinite
-    values are detected later, in `_check_content`.
+    Raise ValueError if X is not a valid table of numbers, or if feature names are not unique. If
+    `reset` is False, raise ValueError also if the features or the index of X differ from those of
+    the fit. Infinite values are detected later, in `_check_content`.
     """
     X = check_numeric_table(X)
     _refuse_duplicate_names(X)
@@ -186,9 +186,9 @@ def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
                 "is not sorted. Pass X.sort_index(), or the values without an index."
             )
         return
-    # If X has a default index (0, 1, ...), for example after `reset_index`, and the samples of the
-    # fit had other names, the index contains no information about the order of the samples, and X
-    # is accepted. If the names of the fit are row numbers as well, the two indexes are compared.
+    # X may have a default index (0, 1, ...), for example after `reset_index`. If the samples of the
+    # fit had other names, such an index contains no information about the order of the samples, and
+    # X is accepted. If the names of the fit are also row numbers, the two indexes are compared.
     has_numbers = is_default_index(known) or is_permuted_index(known)
     is_reset = is_default_index(X.index) and not has_numbers
     if len(X) == len(known) and not is_reset and not are_same_names(X.index, known):

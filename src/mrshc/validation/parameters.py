@@ -209,7 +209,7 @@ def check_increasing_integers(
 
 
 def check_number(name: str, value: Any, *, low: float, high: float, advice: str) -> float:
-    """Return a number as a float; raise ParameterError if it is not a number in [low, high].
+    """Return a value as a float; raise ParameterError if it is not a number in [low, high].
 
     NaN and values of type bool are not accepted.
 

@@ -32,7 +32,7 @@ class GapTestSettings(NamedTuple):
 
     The test simulates reference data sets, which have no clusters. The decision between one and two
     clusters is the sign of the margin gap(2) - se(2) - gap(1). At regular intervals, the test
-    checks whether the decision is already certain. If it is, the test stops early. There are no
+    checks whether the decision is already certain, and stops early in that case. There are no
     checks if `first_check` equals `n_references`.
     """
 

@@ -90,7 +90,7 @@ class _CompiledFunction(Generic[P, R]):
         try:
             result: R = self.dispatcher(*args, **kwargs)
         except SystemError as error:
-            # Python handles Ctrl-C only after the machine code has returned. It then raises
+            # Python handles Ctrl-C only after the machine code has returned. Python then raises
             # SystemError ("returned a result with an exception set"), with KeyboardInterrupt as the
             # cause.
             cause: BaseException | None = error

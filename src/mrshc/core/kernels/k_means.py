@@ -34,9 +34,10 @@ def run_lloyd_iterations(distances: Float, labels: Labels, max_iter: int) -> Lab
     -----
     This is the algorithm of Lloyd (1982), Least squares quantization in PCM, IEEE Transactions on
     Information Theory 28(2), 129-137, doi:10.1109/TIT.1982.1056489. Coordinates of the samples are
-    not needed. The squared distance between a sample x and the mean of a cluster is the mean
-    squared distance between x and the samples of the cluster, minus half the mean squared distance
-    over all ordered pairs of samples of the cluster (including pairs of a sample with itself).
+    not needed. The squared distance between a sample x and the mean of a cluster is a - b / 2. Here
+    a is the mean squared distance between x and the samples of the cluster, and b is the mean
+    squared distance over all ordered pairs of samples of the cluster, including the pairs of a
+    sample with itself.
     """
     n = labels.size
     labels = labels.copy()

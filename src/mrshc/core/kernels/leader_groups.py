@@ -98,9 +98,8 @@ def update_largest_products(
 ) -> None:
     """Update, in place, the largest product of each column with the vectors of each certificate.
 
-    The product of a column and a vector is defined here as the absolute value of their inner
-    product, plus the entry of `groups.shifts` for the vector times the entry of `gaps` for the
-    column.
+    The product of a column x and a vector w is defined here as |x'w| + s g, where s is the entry of
+    `groups.shifts` for the vector and g is the entry of `gaps` for the column.
 
     Parameters
     ----------

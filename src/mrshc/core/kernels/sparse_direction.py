@@ -198,9 +198,9 @@ def _initial_depth(slopes: Float, largest: float, l1_bound: float) -> float:
     depth is usually two to four times this minimum.
     """
     # A unit vector with m non-zero entries has an L1 norm of at most sqrt(m), so at least bound^2
-    # slopes are active. The factor 2, the 8 slopes added for small bounds and the 12 bisections (a
-    # resolution of 1/4096 of the largest slope) have not been tuned, since the initial depth does
-    # not affect the result.
+    # slopes are active. Some slopes are added for small bounds. The 12 bisections give a resolution
+    # of 1/4096 of the largest slope. The numbers 2, 8 and 12 have not been tuned, since the initial
+    # depth does not affect the result.
     n_wanted = 2.0 * l1_bound * l1_bound + 8.0
     low, high = 0.0, largest
     for _ in range(12):
