@@ -39,9 +39,9 @@ __all__ = [
     "sparse_components",
 ]
 
-# Public names, by the module that defines them. A module is imported when one of its names is first
-# used, so that `import mrshc` does not wait for pandas, numba and matplotlib, which are slow to
-# import.
+# Public names, grouped by the module from which they are imported. A module is imported when one of
+# its names is first used. Importing `mrshc` itself therefore does not import pandas, numba and
+# matplotlib, which are slow to import.
 _NAMES_BY_MODULE = {
     "comparison": ("Comparison", "MethodFailedWarning", "compare"),
     "estimators.sparse_components": ("SparseComponents", "sparse_components"),
@@ -66,7 +66,7 @@ _SUBMODULES = (
 def __getattr__(name: str) -> Any:
     """Return a public object or submodule, which is imported when it is first used.
 
-    Raises AttributeError if there is no public object or submodule of that name.
+    Raise AttributeError if there is no public object or submodule called `name`.
     """
     for module, names in _NAMES_BY_MODULE.items():
         if name in names:
@@ -80,5 +80,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the names in the module, including public names that are not imported yet."""
+    """Return the names in the module, including public names that have not been imported yet."""
     return sorted({*globals(), *__all__, *_SUBMODULES})

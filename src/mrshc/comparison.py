@@ -1,4 +1,4 @@
-"""Comparison of several clustering methods on one data set, with the same scores."""
+"""Comparison of several clustering methods on one data set, by the same scores."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from mrshc.metrics import (
 from mrshc.utils.sample_alignment import align_samples, column_names, row_names
 from mrshc.validation.parameters import check_integer
 
-# An estimator, or a function that returns an estimator. The function is called with the models
-# fitted so far, by name.
+# An estimator, or a function that returns an estimator. The function is called with a dict of the
+# models that have been fitted so far, by name.
 EstimatorOrFactory = Any | Callable[[Mapping[str, Any]], Any]
 
 
@@ -65,44 +65,47 @@ def compare(
 ) -> Comparison:
     """Fit several clustering methods to one data set, and return the models and their scores.
 
-    All trees are cut into the same number of clusters, so that the scores are comparable. The true
-    classes (`truth`) and the mask of true features (`support`) are used only for the scores, not
-    for the fits.
+    For the scores, all trees are cut into the same number of clusters, so that the scores are
+    comparable. The true classes (`truth`) and the mask of informative features (`support`) are used
+    only for the scores, not for the fits.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         Data, with samples in rows.
     methods : mapping of str to estimator or callable, or None, default=None
-        Estimators by name. In place of an estimator, a function can be given; it is called with a
-        dict of the models fitted so far, by name, and returns an estimator. Estimators must be tree
-        estimators of this package, since the scores need their method `cut`. Pipelines are not
-        accepted; transform X first instead. None stands for the methods of the paper [1]_:
-        hierarchical clustering on all features (HC), :class:`~mrshc.SHC`, :class:`~mrshc.MrSHC`,
-        and hierarchical clustering on the features of highest variance, as many as MrSHC selects
-        (HC-HMV).
+        Estimators by name. In place of an estimator, a function can be given. The function is
+        called with a dict of the models that have been fitted so far, by name, and must return an
+        estimator. Estimators must be tree estimators of this package, since the scores need their
+        method `cut`. Pipelines are not accepted; transform X first instead. None stands for the
+        methods of the paper [1]_ and any methods that were registered in addition. The methods of
+        the paper are hierarchical clustering on all features (HC), :class:`~mrshc.SHC`,
+        :class:`~mrshc.MrSHC`, and hierarchical clustering on the features of highest variance
+        (HC-HMV). HC-HMV uses as many features as MrSHC selects.
     truth : array-like of shape (n_samples,) or None, default=None
         True class of each sample. The index of a Series is matched to the index of X, and must
         contain every sample. To match by position, pass the values of the Series.
     support : array-like of bool of shape (n_features,) or None, default=None
-        Mask of the features that distinguish the true classes. The index of a Series is matched to
-        the columns of X.
+        Mask of the informative features, that is, the features that distinguish the true classes.
+        The index of a Series is matched to the columns of X.
     n_clusters : int or None, default=None
         Number of clusters into which the trees are cut for the scores. None stands for the number
-        of true classes.
+        of true classes. If `truth` is None, the trees are not cut.
     random_state : int, RandomState instance or None, default=None
-        Seed of the default methods. It has no effect if `methods` is given.
+        Seed of the default methods. The seed has no effect if `methods` is given.
     n_jobs : int or None, default=None
-        Number of parallel workers of the default methods. It has no effect if `methods` is given.
+        Number of parallel workers of the default methods. The number has no effect if `methods` is
+        given.
 
     Returns
     -------
     Comparison
         The fitted `models`, their `scores`, and the `errors` of methods that failed. The columns of
         `scores` are `n_features` (number of selected features) and `rank` (number of sparse
-        components); if `truth` is given, `cer` (classification error rate) and `purity`; if
-        `support` is given, `recall` and `precision` of the selected features; and if a method
-        failed, `error`.
+        components, missing for methods without components). If `truth` is given, there are also the
+        columns `cer` (classification error rate) and `purity`. If `support` is given, there are
+        also the columns `recall` and `precision` of the selected features. If a method failed, the
+        column `error` contains the error message.
 
     Raises
     ------
@@ -165,7 +168,7 @@ def _fit_and_score(
     *,
     scorer: Callable[[Any], dict[str, Any]],
 ) -> Comparison:
-    """Return the fitted models, the scores and the errors of all methods, fitted in order.
+    """Fit the methods in the given order; return the fitted models, their scores and the errors.
 
     `scorer` is called with a fitted model and returns its scores by name.
     """
@@ -179,11 +182,11 @@ def _fit_and_score(
             model = estimator.fit(X)
             rows[name] = scorer(model)
             models[name] = model
-        # If one method fails, the results of the other methods must not be lost, since fitting them
-        # may have taken hours.
+        # If one method fails, the results of the other methods must not be lost, since the fits may
+        # have taken hours.
         except Exception as error:
-            # A function that looks up the model of a failed method raises a KeyError. It is
-            # replaced by an error whose message states the reason.
+            # A function that looks up the model of a failed method raises a KeyError. The KeyError
+            # is replaced by an error whose message states the reason.
             missing = error.args[0] if isinstance(error, KeyError) and error.args else None
             if missing in errors:
                 error = RuntimeError(f"it uses the result of {missing}, which failed")
@@ -211,7 +214,7 @@ def convert_counts_to_integers(scores: pd.DataFrame) -> pd.DataFrame:
 def _check_methods(methods: Any) -> None:
     """Raise ParameterError if `methods` is not a mapping of names to estimators or functions.
 
-    An empty mapping is an error too.
+    An empty mapping is also invalid.
     """
     is_valid = isinstance(methods, Mapping) and methods and all(map(_is_method, methods.values()))
     if not is_valid:
@@ -242,7 +245,7 @@ def _check_shape(X: Any) -> tuple[int, int]:
 def _check_truth(truth: Any, *, n_samples: int) -> NDArray[Any] | None:
     """Return the true classes as an array, or None if `truth` is None.
 
-    Raises ValueError if there is not exactly one class for each sample, or a class is missing.
+    Raise ValueError if there is not exactly one class for each sample, or if a class is missing.
     """
     if truth is None:
         return None
@@ -260,7 +263,7 @@ def _check_truth(truth: Any, *, n_samples: int) -> NDArray[Any] | None:
 def _check_support(support: Any, *, n_features: int) -> NDArray[np.bool_] | None:
     """Return the mask of informative features as an array, or None if `support` is None.
 
-    Raises ValueError if `support` is not a boolean mask with one entry for each feature.
+    Raise ValueError if `support` is not a boolean mask with one entry for each feature.
     """
     if support is None:
         return None
@@ -290,8 +293,8 @@ def default_methods(
 ) -> dict[str, EstimatorOrFactory]:
     """Return the methods that are compared by default, with the given parameters.
 
-    Each method receives only those parameters that its estimator has. For example, only SHC and
-    MrSHC have `refine`, and only MrSHC has `selection` and `robust`.
+    Each estimator receives only those parameters that it has. For example, only SHC and MrSHC have
+    the parameter `refine`, and only MrSHC has the parameters `selection` and `robust`.
 
     Parameters
     ----------
@@ -347,12 +350,13 @@ def score_model(model: Any, *, truth: Any, support: Any, n_clusters: int | None)
     model : fitted tree estimator
         The model to score.
     truth : array-like of shape (n_samples,) or None
-        True class of each sample. If it is None, `cer` and `purity` are left out.
+        True class of each sample. If `truth` is None, `cer` and `purity` are left out.
     support : array-like of bool of shape (n_features,) or None
-        Mask of the informative features. If it is None, `recall` and `precision` are left out.
-    n_clusters : int or None
-        Number of clusters into which the tree is cut. If it is None, `cer` and `purity` are left
+        Mask of the informative features. If `support` is None, `recall` and `precision` are left
         out.
+    n_clusters : int or None
+        Number of clusters into which the tree is cut. If `n_clusters` is None, `cer` and `purity`
+        are left out.
 
     Returns
     -------

@@ -18,8 +18,8 @@ Noise = Literal["normal", "t3", "t5"]
 Spread = Literal["one direction", "every feature"]
 
 # Number of features in a block of correlated features. The number is small enough that the 450
-# noise features of the simulations contain many independent blocks. Changing it would change the
-# simulated data.
+# noise features of the simulations contain many independent blocks. Changing the number would
+# change the simulated data.
 _BLOCK_SIZE = 10
 
 
@@ -36,12 +36,13 @@ class SimulatedData:
     support : ndarray of bool of shape (n_features,)
         Mask of the informative features, which distinguish the clusters.
     sample_names : tuple of str of length n_samples
-        Names such as "C2.7", for sample 7, which belongs to cluster 2. Samples and clusters are
-        counted from 1, and samples are counted across clusters.
+        Names such as "C2.7" for sample 7, which belongs to cluster 2. Clusters and samples are
+        numbered from 1. The numbering of the samples does not restart in each cluster.
     feature_names : tuple of str of length n_features
         The names V1, V2, ..., as in the paper.
     outlying : tuple of int
-        Indices of the samples that :func:`with_outlying_samples` has shifted.
+        Indices of the samples that :func:`with_outlying_samples` has shifted; empty if no sample
+        has been shifted.
 
     See Also
     --------
@@ -67,10 +68,10 @@ def make_section2_example(random_state: Any = None, *, noise_sd: float = 0.1) ->
     Parameters
     ----------
     random_state : int, RandomState instance or None, default=None
-        Seed of the random numbers.
+        Seed of the random number generator.
     noise_sd : float, default=0.1
-        Standard deviation of V1 to V4 within each cluster. The standard deviation of the other
-        features is 1.
+        Standard deviation of V1 to V4 within each cluster. The other features have a standard
+        deviation of 1.
 
     Returns
     -------
@@ -83,9 +84,9 @@ def make_section2_example(random_state: Any = None, *, noise_sd: float = 0.1) ->
 
     Notes
     -----
-    In the paper [1]_, the distribution of the informative features is N(mu, 0.1). The number 0.1
-    may be the standard deviation, which is the default here, or the variance, which corresponds to
-    `noise_sd=0.316`.
+    In the paper [1]_, the distribution of the informative features is N(mu, 0.1). It is not clear
+    whether the number 0.1 is the standard deviation, which is the default here, or the variance,
+    which corresponds to `noise_sd=0.316`.
 
     References
     ----------
@@ -124,7 +125,7 @@ def make_simulation_1(
     Parameters
     ----------
     random_state : int, RandomState instance or None, default=None
-        Seed of the random numbers.
+        Seed of the random number generator.
     mu : float, default=1.0
         Distance between neighbouring cluster means in each informative feature. The standard
         deviation of all features within clusters is 1.
@@ -134,13 +135,19 @@ def make_simulation_1(
         Distribution of all features around the cluster means: normal, or Student's t with 3 or 5
         degrees of freedom. The t distributions are scaled to variance 1.
     noise_correlation : float in [0, 1), default=0.0
-        Correlation between features that are not informative and belong to the same block of ten
-        features. Features of different blocks are independent.
+        Correlation between noise features (features that are not informative) in the same block of
+        ten features. Features in different blocks are independent.
 
     Returns
     -------
     SimulatedData
         The data, the true clusters and the informative features.
+
+    Raises
+    ------
+    ValueError
+        If `sizes` does not contain one number for each cluster, if `noise` is not one of the
+        allowed values, or if `noise_correlation` is not in [0, 1).
 
     See Also
     --------
@@ -191,24 +198,31 @@ def make_simulation_2(
     Parameters
     ----------
     random_state : int, RandomState instance or None, default=None
-        Seed of the random numbers.
+        Seed of the random number generator.
     mu : float, default=1.0
         Scale of the cluster means. The means of the four clusters are mu, -1.5 mu, 0 and 0 in
         features 1 to 25, and mu, 0, -mu and 0 in features 26 to 50.
     informative_sd : float, default=1.0
-        Standard deviation of the informative features within clusters.
+        Standard deviation of the informative features within clusters. The noise features have a
+        standard deviation of 1.
     sizes : sequence of int, default=(20, 20, 20, 20)
         Number of samples in each of the four clusters.
     noise : {"normal", "t3", "t5"}, default="normal"
         Distribution of all features around the cluster means, as in :func:`make_simulation_1`.
     noise_correlation : float in [0, 1), default=0.0
-        Correlation between features that are not informative and belong to the same block of ten
-        features. Features of different blocks are independent.
+        Correlation between noise features (features that are not informative) in the same block of
+        ten features. Features in different blocks are independent.
 
     Returns
     -------
     SimulatedData
         The data, the true clusters and the informative features.
+
+    Raises
+    ------
+    ValueError
+        If `sizes` does not contain one number for each cluster, if `noise` is not one of the
+        allowed values, or if `noise_correlation` is not in [0, 1).
 
     See Also
     --------
@@ -216,9 +230,10 @@ def make_simulation_2(
 
     Notes
     -----
-    In the paper [1]_, the distribution of the informative features is N(mu, 0.1), which means a
-    standard deviation of 0.1, or of 0.316 if 0.1 is the variance. However, only a standard
-    deviation of 1 reproduces the tables of the paper, so 1 is the default of `informative_sd`.
+    In the paper [1]_, the distribution of the informative features is N(mu, 0.1). If 0.1 is the
+    standard deviation, this corresponds to `informative_sd=0.1`; if 0.1 is the variance, it
+    corresponds to `informative_sd=0.316`. However, only a standard deviation of 1 reproduces the
+    tables of the paper, so the default is 1.
 
     References
     ----------
@@ -258,7 +273,7 @@ def make_noise(
     Parameters
     ----------
     random_state : int, RandomState instance or None, default=None
-        Seed of the random numbers.
+        Seed of the random number generator.
     n_samples : int, default=60
         Number of samples.
     n_features : int, default=500
@@ -269,7 +284,12 @@ def make_noise(
     Returns
     -------
     SimulatedData
-        The data, with labels that are all 0 and a mask of informative features that is all False.
+        The data. All labels are 0, and the mask of informative features is False everywhere.
+
+    Raises
+    ------
+    ValueError
+        If `noise` is not one of the allowed values.
 
     See Also
     --------
@@ -288,9 +308,10 @@ def make_noise(
 def with_missing_cells(
     data: SimulatedData, random_state: Any = None, *, share: float
 ) -> SimulatedData:
-    """Return a copy of the data in which random values are replaced by NaN (missing values).
+    """Return a copy of the data in which randomly chosen values are replaced by NaN.
 
-    Each value is replaced with the same probability, independently of the values.
+    The values are missing completely at random: each value is replaced with the same probability,
+    independently of all values.
 
     Parameters
     ----------
@@ -313,7 +334,7 @@ def with_missing_cells(
 
     See Also
     --------
-    with_outlying_cells : Replace random values by outliers.
+    with_outlying_cells : Replace randomly chosen values by outliers.
 
     Examples
     --------
@@ -331,9 +352,9 @@ def with_missing_cells(
 def with_outlying_cells(
     data: SimulatedData, random_state: Any = None, *, share: float, sd: float
 ) -> SimulatedData:
-    """Return a copy of the data in which random values are replaced by outliers.
+    """Return a copy of the data in which randomly chosen values are replaced by outliers.
 
-    Each value is replaced with the same probability, independently of the values.
+    Each value is replaced with the same probability, independently of all values.
 
     Parameters
     ----------
@@ -358,7 +379,7 @@ def with_outlying_cells(
 
     See Also
     --------
-    with_outlying_samples : Shift all values of random samples.
+    with_outlying_samples : Shift randomly chosen samples.
 
     Examples
     --------
@@ -383,7 +404,7 @@ def with_outlying_samples(
     shift: float,
     spread: Spread = "one direction",
 ) -> SimulatedData:
-    """Return a copy of the data in which random samples are shifted, each in a random direction.
+    """Return a copy of the data in which randomly chosen samples are shifted in random directions.
 
     Parameters
     ----------
@@ -392,13 +413,15 @@ def with_outlying_samples(
     random_state : int, RandomState instance or None, default=None
         Seed for the choice of the samples and of the directions.
     share : float in [0, 1)
-        Proportion of samples that are shifted. The number of samples is rounded to an integer.
+        Proportion of samples that are shifted. The number of shifted samples is rounded to an
+        integer.
     shift : float
-        Size of the shift, as defined by `spread`.
+        Size of the shift. Its meaning depends on `spread`.
     spread : {"one direction", "every feature"}, default="one direction"
-        Distribution of the direction. With "one direction", the direction is uniform on the sphere,
-        and `shift` is the Euclidean norm of the shift. With "every feature", `shift` is either
-        added to or subtracted from each feature, at random.
+        Distribution of the direction, which is drawn separately for each shifted sample. With "one
+        direction", the direction is uniform on the sphere, and `shift` is the Euclidean norm of the
+        shift. With "every feature", `shift` is added to or subtracted from each feature, with equal
+        probability.
 
     Returns
     -------
@@ -409,11 +432,11 @@ def with_outlying_samples(
     Raises
     ------
     ValueError
-        If `share` is not in [0, 1), or `spread` is not one of the allowed values.
+        If `share` is not in [0, 1), or if `spread` is not one of the allowed values.
 
     See Also
     --------
-    with_outlying_cells : Replace random values by outliers.
+    with_outlying_cells : Replace randomly chosen values by outliers.
 
     Examples
     --------
@@ -457,12 +480,13 @@ def _draw_noise(
     correlation: float = 0.0,
     n_independent: int = 0,
 ) -> NDArray[np.float64]:
-    """Return random values with mean 0 and variance 1, of shape (n_samples, n_features).
+    """Return an array of shape (n_samples, n_features) of random values with mean 0 and variance 1.
 
     The first `n_independent` features are independent of all other features. The other features are
-    divided into blocks of ten; within a block, each pair of features has the given correlation.
+    divided into blocks of ten. Two features in the same block have the given correlation, and
+    features in different blocks are independent.
 
-    Raises ValueError if `noise` is not a known distribution, or `correlation` is not in [0, 1).
+    Raise ValueError if `noise` is not a known distribution, or if `correlation` is not in [0, 1).
     """
     if noise not in get_args(Noise):
         raise ValueError(
@@ -518,8 +542,8 @@ def _add_cluster_means(
             f"sizes must hold {len(means)} numbers, one for each cluster, got {len(sizes)}. This "
             "design has a fixed number of clusters."
         )
-    # The samples of a cluster are adjacent, because names and tables are then easier to read than
-    # in random order.
+    # The samples of a cluster are adjacent, because names and tables would be harder to read if the
+    # samples were in random order.
     labels = np.repeat(np.arange(len(sizes)), sizes)
     n_features = errors.shape[1]
     support = np.arange(n_features) < means.shape[1]

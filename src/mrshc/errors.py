@@ -40,8 +40,8 @@ class Setting(Parameter):
     value : object
         Value of the parameter. The value ``...`` stands for any value.
     class_name : str, default=""
-        Name of the class that has the parameter. If it is empty, the message does not mention the
-        class.
+        Name of the class that has the parameter. If the name is empty, the message does not mention
+        the class.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Setting(Parameter):
 
 @dataclass(frozen=True, slots=True)
 class PythonOnly:
-    """Text in a message that applies only to Python code. Applications leave it out.
+    """Text in a message that applies only to Python code; :func:`reword` leaves it out.
 
     Parameters
     ----------
@@ -91,8 +91,9 @@ class Sentence(str):
     template : str
         The message, with replacement fields as in `str.format`.
     **fields
-        Values of the replacement fields. :meth:`reword` renders values of the types `Parameter`,
-        `Setting`, `PythonOnly` and `Sentence`, and exceptions, with the names of an application.
+        Values of the replacement fields. A parameter is given as a `Parameter` or `Setting`, so
+        that :meth:`reword` can replace its name. The method also replaces names in values that are
+        a `Sentence` or an exception, and leaves out values of type `PythonOnly`.
 
     Attributes
     ----------
@@ -103,7 +104,7 @@ class Sentence(str):
 
     See Also
     --------
-    mrshc.errors.reword : The same for any text or exception.
+    mrshc.errors.reword : Return any message, or the message of an error, with other names.
 
     Examples
     --------
@@ -122,14 +123,16 @@ class Sentence(str):
 
     def __new__(cls, template: str, **fields: Any) -> Self:
         """Return the message as a string with the Python names of the parameters."""
-        # If the last field is empty, for example because there is no advice, a trailing blank
-        # remains, which is removed.
+        # If the last field is empty, for example because there is no advice, the text ends with a
+        # blank, which is removed.
         self = super().__new__(cls, template.format(**fields).rstrip())
         self.template, self.fields = template, fields
         return self
 
     def reword(self, naming: ParameterNaming) -> str:
         """Return the message with the parameter names of an application.
+
+        Values of type `PythonOnly` are left out.
 
         Parameters
         ----------
@@ -148,7 +151,7 @@ class Sentence(str):
 def _from_template(cls: Callable[..., Any], template: str, fields: dict[str, Any]) -> Any:
     """Return cls(template, **fields), a message or an error.
 
-    Pickle needs this function, because it calls functions with positional arguments only.
+    Pickle needs this function, because pickle calls functions with positional arguments only.
     """
     return cls(template, **fields)
 
@@ -196,7 +199,7 @@ def reword(text: str | BaseException, naming: ParameterNaming) -> str:
 
 
 class UserError(ValueError):
-    """An error that the user can correct, such as an unsuitable value or file.
+    """Error that the user can correct, such as an unsuitable value or file.
 
     The message states what was expected, what was given and how to correct the error. The message
     is a string, or a :class:`Sentence` if it mentions parameters.
@@ -204,7 +207,7 @@ class UserError(ValueError):
 
 
 class ParameterError(UserError):
-    """An invalid value of a parameter, or an invalid combination of values.
+    """Error for an invalid value of a parameter, or for an invalid combination of values.
 
     Parameters
     ----------
@@ -214,16 +217,16 @@ class ParameterError(UserError):
     value : object, default=None
         The value that was given.
     allowed : str, default=""
-        Requirement, as a verb phrase after "must", such as "be a whole number in [1, 5]".
+        Requirement, as a verb phrase that follows "must", such as "be a whole number in [1, 5]".
     advice : str, default=""
         A sentence that explains how to correct the error.
     **fields
-        Values of the other fields. A parameter is given as a `Parameter` or `Setting`.
+        Values of the other replacement fields. A parameter is given as a `Parameter` or `Setting`.
 
     Attributes
     ----------
     parameters : tuple of str
-        Names of the parameters, in the order of `fields`.
+        Names of the parameters in `fields`, in the same order.
     value : object
         The value that was given.
     allowed : str
@@ -283,7 +286,7 @@ def invalid_parameter_error(
     value : object
         The value that was given.
     allowed : str
-        Requirement, as a verb phrase after "must", such as "be in [0, 1]".
+        Requirement, as a verb phrase that follows "must", such as "be in [0, 1]".
     advice : str, default=""
         A sentence that explains how to correct the error.
 
@@ -318,8 +321,9 @@ def format_error(error: BaseException) -> str:
     Returns
     -------
     str
-        The class name and the message. If the class is defined in this package, which readers of a
-        table need not know, the name of its nearest base class outside this package is used.
+        The class name and the message. If the class is defined in this package, the name of its
+        nearest base class outside the package is used, since readers of a table need not know the
+        classes of this package.
 
     Examples
     --------
@@ -332,7 +336,7 @@ def format_error(error: BaseException) -> str:
 
 
 class ResourceLostError(OSError):
-    """A resource outside this process, such as a compute cluster, is no longer available.
+    """Error raised if a resource outside this process, such as a compute cluster, is lost.
 
-    The message states which resource is not available, and what the user can do.
+    The message states which resource is no longer available, and what the user can do.
     """

@@ -3,8 +3,8 @@
 The functions return text, which the caller writes to files in UTF-8. Tabs and line breaks in names
 are replaced by blanks. In tables (GCT and CDT files), an apostrophe is put in front of each name or
 annotation that a spreadsheet would interpret as a formula
-(:func:`mrshc.utils.text_cleaning.guard_formula`). When GCT files are read,
-:func:`mrshc.io.read_table` removes the apostrophe.
+(:func:`mrshc.utils.text_cleaning.guard_formula`). When :func:`mrshc.io.read_table` reads a GCT
+file, the apostrophes are removed.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = ["TreeViewFiles", "gct", "newick", "treeview"]
 # Names that may be written to Newick files without quotes. Names with underscores are not included,
 # since programs that read Newick files replace underscores in unquoted names by blanks.
 _UNQUOTED_NAME = re.compile(r"[A-Za-z0-9.+-]+")
-# Heights of the form 1 - correlation are between 0 and 2, but rounding may move them outside this
-# interval by up to this amount. The rounding error of a correlation is smaller even for a million
-# samples. The value has not been tuned. Heights that deviate more are not of the form 1 -
-# correlation.
+# Heights of the form 1 - correlation are between 0 and 2, but rounding errors may move them
+# slightly outside this interval. Heights that are outside by more than this amount are not of this
+# form: the rounding error of a correlation is smaller even for a million samples. The value has not
+# been tuned.
 _ROUNDING = 1e-9
 
 
 def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
-    """Return a tree in Newick format, which programs for phylogenetic trees can read.
+    """Return a tree in Newick format [1]_, which programs for phylogenetic trees can read.
 
     The length of a branch is the difference between the heights of its two ends, so all leaves have
     the same distance from the root. With centroid and median linkage, a branch length may be
@@ -45,19 +45,20 @@ def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
     linkage_matrix : array-like of shape (n_samples - 1, 4)
         Tree in scipy's format, such as the attribute `linkage_matrix_` of an estimator.
     names : sequence of length n_samples
-        Names of the samples. A name is quoted unless it consists of ASCII letters, digits, ".", "+"
-        and "-".
+        Names of the samples. A name is quoted unless it consists only of ASCII letters, digits,
+        ".", "+" and "-".
 
     Returns
     -------
     str
-        The tree [1]_ as one line, without a line break at the end. Branch lengths have 12
+        The tree as one line, without a line break at the end. Branch lengths have at most 12
         significant digits.
 
     Raises
     ------
     ValueError
-        If the linkage matrix is not a tree, or the number of its leaves is not the number of names.
+        If the linkage matrix does not define a tree, or if the number of leaves of the tree is not
+        the number of names.
 
     See Also
     --------
@@ -79,8 +80,8 @@ def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
     children = merges[:, :2].astype(np.intp)
     heights = np.append(np.zeros(n), merges[:, 2])
     parts: list[str] = []
-    # A stack of nodes and texts that remain to be written is used instead of recursion, since the
-    # depth of a tree may exceed Python's recursion limit.
+    # The stack contains the nodes and strings that remain to be written. A stack is used instead of
+    # recursion, since the depth of a tree may exceed Python's recursion limit.
     stack: list[int | str] = [";", 2 * n - 2]
     while stack:
         item = stack.pop()
@@ -90,7 +91,8 @@ def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
             parts.append(_quote_name(str(names[item])))
         else:
             left, right = children[item - n]
-            # The items are added in reverse order, since the last item is taken first.
+            # The items are added in reverse order, since the item that was added last is taken
+            # first.
             stack += [")", _format_branch(heights, item, right), int(right), ","]
             stack += [_format_branch(heights, item, left), int(left), "("]
     return "".join(parts)
@@ -188,8 +190,8 @@ def gct(
         preamble = ["#1.2", f"{p}\t{n}"]
     keys = [key for key, _ in columns]
     header = ["id" if is_annotated else "Name", *keys, *map(format_gct_cell, sample_names)]
-    # Each row is joined to one string immediately, since a list of all entries of the table would
-    # take twenty times the memory.
+    # The entries of each row are joined into one string immediately, since a list of all entries of
+    # the table would take twenty times the memory.
     lines = [*preamble, "\t".join(header)]
     lines += ["\t".join([key, *["na"] * len(keys), *cells]) for key, cells in rows]
     for j, name in enumerate(feature_names):
@@ -208,7 +210,8 @@ class TreeViewFiles:
     Attributes
     ----------
     cdt : str
-        The data, with samples and features in the order of the leaves of their trees.
+        The data, with samples and features in the order of the leaves of their trees. Without a
+        tree, the original order is kept.
     gtr : str or None
         The tree of the features, or None if there is no such tree.
     atr : str or None
@@ -246,8 +249,8 @@ def treeview(
         Tree of the samples in scipy's format, such as the attribute `linkage_matrix_` of an
         estimator; None for no tree. The tree is ignored if there is only one sample.
     feature_tree : array-like of shape (n_features - 1, 4) or None
-        Tree of the features in scipy's format, whose heights are 1 - correlation; None for no tree.
-        The tree is ignored if there is only one feature.
+        Tree of the features in scipy's format; None for no tree. Its heights must be of the form
+        1 - correlation. The tree is ignored if there is only one feature.
     sample_names : sequence of length n_samples
         Names of the samples.
     feature_names : sequence of length n_features
@@ -261,8 +264,8 @@ def treeview(
     Raises
     ------
     ValueError
-        If the shapes do not match, a tree is not valid, X contains infinite values, or a height of
-        the feature tree is not between 0 and 2.
+        If the shape of X does not match the names, a tree is not valid, X contains infinite values,
+        or a height of the feature tree is not between 0 and 2.
 
     See Also
     --------
@@ -274,9 +277,9 @@ def treeview(
     The format [1]_ requires a similarity in [-1, 1] for each merge, and the similarities must not
     increase from merge to merge. For features, the similarity is 1 - height, which is the
     correlation. For samples, the similarity is 1 minus the height divided by the height of the
-    root, as in Cluster 3.0 with Euclidean distances. It decreases from 1 at height zero to 0 at the
-    root. With centroid and median linkage, a merge may be lower than an earlier merge. Such a merge
-    is raised to the height of the earlier merge.
+    root, as in Cluster 3.0 with Euclidean distances. This similarity decreases from 1 at height
+    zero to 0 at the root. With centroid and median linkage, a merge may be lower than an earlier
+    merge. Such a merge is raised to the height of the highest earlier merge.
 
     References
     ----------
@@ -336,8 +339,8 @@ def _format_cdt(
 ) -> str:
     """Return the text of a CDT file, with features in rows and samples in columns.
 
-    `values` has samples in rows. `samples` and `features` are the trees of samples and features, or
-    None.
+    `values` has samples in rows. `samples` and `features` are the trees of the samples and of the
+    features, or None if there is no tree.
     """
     n, p = values.shape
     columns = np.arange(n) if samples is None else samples.leaf_order
@@ -349,8 +352,8 @@ def _format_cdt(
     lines = ["\t".join(header)]
     if samples is not None:
         lines.append("\t".join(["AID", *blank, *(f"ARRY{i}X" for i in columns)]))
-    # The format requires weights of samples and features. They are all 1, written with six decimal
-    # places as in Cluster 3.0.
+    # The format requires weights of samples and features. All weights are 1, and are written with
+    # six decimal places as in Cluster 3.0.
     lines.append("\t".join(["EWEIGHT", *blank, *["1.000000"] * n]))
     for j in np.arange(p) if features is None else features.leaf_order:
         ids = [] if features is None else [f"GENE{j}X"]
@@ -361,7 +364,7 @@ def _format_cdt(
 
 
 def _format_merges(tree: Tree, similarities: Float, *, leaf_prefix: str) -> str:
-    """Return text with one line for each merge of a tree: its name, its children, its similarity.
+    """Return text with one line for each merge of a tree: name, two children and similarity.
 
     `similarities` contains one number for each merge. `leaf_prefix` is the first part of the names
     of leaves: "GENE" for features, "ARRY" for samples.
@@ -380,7 +383,7 @@ def _format_merges(tree: Tree, similarities: Float, *, leaf_prefix: str) -> str:
 def _feature_similarities(features: Tree) -> Float:
     """Return the correlation at each merge of a feature tree whose heights are 1 - correlation.
 
-    Raises ValueError if a height is larger than 2.
+    Raise ValueError if a height is larger than 2.
     """
     heights = _monotone_heights(features)
     if heights[-1] > 2 + _ROUNDING:
@@ -392,22 +395,22 @@ def _feature_similarities(features: Tree) -> Float:
 
 
 def _sample_similarities(samples: Tree) -> Float:
-    """Return the similarity at each merge of a sample tree: 1 at height zero and 0 at the root."""
+    """Return the similarity of each merge: 1 minus the height divided by the height of the root."""
     heights = _monotone_heights(samples)
     # If all samples are identical, all heights are zero, and all similarities are 1.
     return 1.0 - heights / heights[-1] if heights[-1] > 0 else np.ones_like(heights)
 
 
 def _monotone_heights(tree: Tree) -> Float:
-    """Return the heights of all merges, raised where a merge is lower than an earlier merge."""
+    """Return the heights of all merges, each raised to at least the heights of earlier merges."""
     return np.maximum.accumulate(tree.linkage_matrix[:, 2])
 
 
 def _check_tree(argument: str, linkage_matrix: ArrayLike | None, *, n: int) -> Tree | None:
     """Return the tree with n leaves that a linkage matrix defines.
 
-    Returns None if the linkage matrix is None or n is 1, and raises ValueError if it is not valid.
-    `argument` is the name of the linkage matrix in the error message.
+    Return None if the linkage matrix is None or if n is 1. Raise ValueError if the linkage matrix
+    is not valid. `argument` is the name of the linkage matrix in the error message.
     """
     if linkage_matrix is None or n == 1:
         return None
@@ -417,7 +420,7 @@ def _check_tree(argument: str, linkage_matrix: ArrayLike | None, *, n: int) -> T
 def _check_merges(argument: str, linkage_matrix: ArrayLike, *, n: int) -> Float:
     """Return a linkage matrix as an array of floats.
 
-    Raises ValueError if the linkage matrix does not define a tree with n leaves. `argument` is the
+    Raise ValueError if the linkage matrix does not define a tree with n leaves. `argument` is the
     name of the linkage matrix in the error message.
     """
     try:
@@ -437,7 +440,7 @@ def _check_merges(argument: str, linkage_matrix: ArrayLike, *, n: int) -> Float:
 def _check_values(X: ArrayLike, *, n: int, p: int) -> Float:
     """Return data of n samples and p features as an array of floats.
 
-    Raises ValueError if X does not have the shape (n, p), or contains infinite values.
+    Raise ValueError if X does not have the shape (n, p), or if X contains infinite values.
     """
     values = np.asarray(X, dtype=np.float64)
     if values.shape != (n, p):
@@ -456,9 +459,9 @@ def _check_values(X: ArrayLike, *, n: int, p: int) -> Float:
 def _format_annotations(
     argument: str, annotations: Mapping[str, Sequence[Any]] | None, *, length: int
 ) -> list[tuple[str, list[str]]]:
-    """Return a list of annotations as text, each a pair (name, list of entries).
+    """Return annotations as text: one pair (name, list of entries) for each annotation.
 
-    Raises ValueError if an annotation does not have `length` entries. `argument` is the name of the
+    Raise ValueError if an annotation does not have `length` entries. `argument` is the name of the
     annotations in the error message; it is empty for the descriptions of features.
     """
     for key, entries in (annotations or {}).items():
@@ -476,13 +479,14 @@ def _format_annotations(
 
 def _format_numbers(values: Float, *, missing: str) -> list[str]:
     """Return numbers as text with all their digits, and the text `missing` for NaN."""
-    # tolist converts the values to Python floats, whose repr contains only the number. The
-    # comparison detects NaN, which is not equal to itself.
+    # tolist converts the values to Python floats. Unlike the repr of a numpy number, the repr of a
+    # Python float contains only the number. The comparison detects NaN, which is not equal to
+    # itself.
     return [repr(value) if value == value else missing for value in values.tolist()]
 
 
 def _join_lines(lines: Iterable[str]) -> str:
-    """Return a text in which each of the lines ends with a line break."""
+    """Return the lines as one string, in which each line ends with a line break."""
     return "\n".join([*lines, ""])
 
 
@@ -497,16 +501,16 @@ def format_gct_cell(value: Any) -> str:
     Returns
     -------
     str
-        The text, in which tabs and line breaks are replaced by blanks. An apostrophe is put in
-        front of text that a spreadsheet would interpret as a formula. None, NaN and empty text
-        become "na", since other programs skip rows without a name.
+        The text. Tabs and line breaks are replaced by blanks. An apostrophe is put in front of text
+        that a spreadsheet would interpret as a formula. None, NaN and empty text are written as
+        "na", since other programs skip rows without a name.
     """
     is_missing = value is None or (isinstance(value, float) and np.isnan(value))
     return "na" if is_missing else guard_formula(_replace_whitespace(value)) or "na"
 
 
 def _replace_whitespace(name: Any) -> str:
-    """Return a name as text in which each tab, line break or other whitespace becomes a blank.
+    """Return a name as text in which each whitespace character is replaced by a blank.
 
     Tabs and line breaks would otherwise be read as the end of an entry or of a row.
     """
@@ -518,16 +522,16 @@ def _format_branch(heights: Any, parent: int, child: int) -> str:
 
     `parent` and `child` are numbers of nodes, and `heights` contains the height of each node.
     """
-    # 12 significant digits hide the rounding error of the difference, and are more than a drawing
-    # can show.
+    # With 12 significant digits, the rounding error of the difference is not visible. More digits
+    # would make no difference in a drawing.
     return f":{heights[parent] - heights[child]:.12g}"
 
 
 def _quote_name(name: str) -> str:
     """Return a name in Newick notation.
 
-    A name that contains special characters is put in single quotes, and each single quote in the
-    name is doubled.
+    A name is put in single quotes unless it consists only of ASCII letters, digits, ".", "+" and
+    "-". Each single quote in the name is doubled.
     """
     if _UNQUOTED_NAME.fullmatch(name):
         return name

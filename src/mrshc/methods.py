@@ -1,8 +1,8 @@
 """Registry of clustering methods.
 
-The names and properties of methods in the command line and its help, comparisons, studies, saved
-results, plot titles and the report are taken from this registry. The class of an estimator is
-imported only when its method is used.
+The registry defines the names and properties of the methods. It is used by the command line, by
+comparisons and studies, and for saved results, plot titles and the report. The class of an
+estimator is imported only when its method is used.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Method:
         Function without arguments that returns the class of the estimator. The function is called
         only when the method is used, so that the registry can be imported quickly.
     features : {"chosen", "all", "given"}, default="chosen"
-        How the number of features is determined: the method chooses the number ("chosen"), it uses
-        all features ("all"), or the user must give `n_features_to_select` ("given").
+        How the number of features is determined: the method chooses the number ("chosen"), the
+        method uses all features ("all"), or the user must pass `n_features_to_select` ("given").
     follows : str or None, default=None
         Key of another method. In a comparison, this method uses as many features as the other
         method selects.
     comparison_position : int or None, default=100
-        Number by which the methods of a comparison are sorted, in increasing order. By default, a
-        method comes after the built-in methods. If it is None, the method is not part of the
-        default comparison.
+        Number by which the methods of a comparison are sorted, in increasing order. With the
+        default, a method comes after the built-in methods. If `comparison_position` is None, the
+        method is not part of the default comparison.
     finds_number_of_clusters : bool, default=False
-        Whether the parameter `n_clusters` may be "auto". If not, the user must give a number.
+        Whether the parameter `n_clusters` may be "auto". If False, the user must pass a number.
     needs_shared_features : bool, default=False
         Whether the method requires, for every pair of samples, at least one feature that is missing
         in neither of the two samples.
@@ -74,7 +74,7 @@ class Method:
 
     @property
     def loading_name(self) -> str:
-        """Word for a loading in plots and tables: "weight" if `loadings` is "one", or "loading"."""
+        """Term for a loading in the report: "weight" if `loadings` is "one", else "loading"."""
         return "weight" if self.loadings == "one" else "loading"
 
     def n_loadings(self, rank: int | None) -> int:
@@ -99,7 +99,7 @@ class Method:
         )
 
     def make_for_comparison(self, parameters: Mapping[str, Any], *, n_features: int) -> Any:
-        """Return the unfitted estimator for a comparison, or a function that returns it.
+        """Return the unfitted estimator for a comparison, or a function that returns the estimator.
 
         Parameters
         ----------
@@ -187,8 +187,8 @@ def _estimator_loader(name: str) -> Callable[[], type]:
     return lambda: getattr(import_module("mrshc.estimators"), name)
 
 
-# Help texts list the methods in the order of registration. `comparison_position` gives the order of
-# the columns in the tables of the paper.
+# Help texts list the methods in the order of registration. The order by `comparison_position` is
+# that of the columns in the tables of the paper.
 register(
     Method(
         key="mrshc",

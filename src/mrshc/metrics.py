@@ -1,4 +1,4 @@
-"""Scores that compare clusters with true classes, or selected with informative features."""
+"""Comparison of clusters with true classes, and of selected features with informative features."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def classification_error_rate(labels_true: ArrayLike, labels: ArrayLike) -> floa
     """Return the classification error rate (CER) between two partitions.
 
     The CER [1]_ is the proportion of pairs of samples that are in the same group in one partition
-    and in different groups in the other. The CER is 0 if the partitions are equal, and does not
-    depend on the names of the classes and clusters.
+    and in different groups in the other partition. The CER is 0 if the partitions are equal. It
+    does not depend on the names of the classes and clusters.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def purity(labels_true: ArrayLike, labels: ArrayLike) -> float:
 
     Notes
     -----
-    If n_kc is the number of samples of class c in cluster k, and n is the number of all samples,
-    the purity [1]_ is the sum over k of max_c n_kc, divided by n. Purity never decreases when a
-    cluster is split, and is 1 if every sample is its own cluster, so compare only partitions with
-    the same number of clusters.
+    Let n_kc be the number of samples of class c in cluster k, and let n be the number of samples.
+    The purity [1]_ is the sum over k of max_c n_kc, divided by n. Purity never decreases when a
+    cluster is split, and it is 1 if every sample forms its own cluster. Only partitions with the
+    same number of clusters should therefore be compared.
 
     References
     ----------
@@ -167,9 +167,9 @@ def feature_precision(true_support: ArrayLike, support: ArrayLike) -> float:
 
 
 def _count_features(true_support: ArrayLike, support: ArrayLike) -> tuple[int, int, int]:
-    """Return the numbers of features that are both informative and selected, informative, selected.
+    """Return three numbers of features: informative and selected, informative, and selected.
 
-    Raises ValueError if the arguments are not boolean masks of the same shape.
+    Raise ValueError if the arguments are not boolean masks of the same shape.
     """
     informative, selected = np.asarray(true_support), np.asarray(support)
     # The type must be bool: arrays of feature indices could be converted to masks without an error,

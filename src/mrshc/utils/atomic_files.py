@@ -20,7 +20,7 @@ _LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9]+\.partial")
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a temporary file, which replaces the file `path` if the with block raises no error.
+    """Yield the path of a temporary file that replaces the file `path` after the with block.
 
     If the block raises an error, the temporary file is removed, and the file `path` is unchanged.
 
@@ -32,15 +32,15 @@ def atomic_write(path: Path) -> Iterator[Path]:
     Yields
     ------
     partial : Path
-        Path of the temporary file, an empty file in the same folder. The caller writes the new
-        content to this file.
+        Path of the temporary file, which is an empty file in the same folder. The caller writes the
+        new content to this file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # The temporary file is in the same folder, since a rename is atomic only within one file
     # system.
     partial = path.with_name(f".{path.name}.{os.getpid()}{_PARTIAL}")
-    # A file of this name may remain from a process that was killed, or may be a symbolic link that
-    # must not be followed.
+    # A file of this name may remain from a process that was killed. The name may also be a symbolic
+    # link, which must not be followed.
     partial.unlink(missing_ok=True)
     partial.touch(exist_ok=False)
     try:
@@ -51,9 +51,10 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def is_partial_file(path: Path, names: Collection[str]) -> bool:
-    """Return whether `path` is a temporary file that `atomic_write` created for one of `names`.
+    """Return whether `path` is a temporary file that `atomic_write` created for one of the `names`.
 
-    Such a file remains if the process is killed while it writes the file.
+    `names` are file names without a folder. A temporary file remains in the folder if a process is
+    killed while it writes to the file.
     """
     match = _LEFTOVER.fullmatch(path.name)
     return match is not None and match["name"] in names and path.is_file()

@@ -19,9 +19,10 @@ except ImportError:  # Windows has no fcntl; folders are not locked there
 
 # Name of the lock file in the folder.
 LOCK_FILE_NAME = "lock"
-# Number of attempts to lock a folder, if other processes remove the folder at the same moment. The
-# second attempt succeeds, unless several processes end at the same time; many fewer than 100 are
-# expected to. The number has not been tuned; it does not affect results.
+# Maximum number of attempts to lock a folder. An attempt fails if another process removes the
+# folder at the same moment. Each further failure requires yet another process that removes the
+# folder, and far fewer than 100 such processes are expected. The number has not been tuned; it does
+# not affect results.
 _ATTEMPTS = 100
 # Flags for opening the lock file. A symbolic link in place of the lock file could point to any
 # file, so symbolic links are not followed.
@@ -32,15 +33,16 @@ _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 def create_and_lock_folder(folder: Path) -> Iterator[bool]:
     """Create a folder, lock it during the with block, and yield whether the lock was obtained.
 
-    The lock is a lock on a file in the folder. The operating system releases the lock when the
-    process ends, even if the process is killed. On Windows, folders are not locked. The content of
-    the lock file is not changed. At the end of the block, folders that this function created are
+    A file in the folder, the lock file, is locked; its content is not changed. The operating system
+    releases the lock when the process ends, even if the process is killed. On Windows, folders are
+    not locked. At the end of the block, a process that has obtained the lock removes the folder if
+    the folder contains nothing but the lock file. Parent folders that this function created are
     removed if they are empty.
 
     Parameters
     ----------
     folder : Path
-        The folder. Missing parent folders are created too.
+        The folder, which is created if it does not exist. Missing parent folders are also created.
 
     Yields
     ------
@@ -60,7 +62,7 @@ def create_and_lock_folder(folder: Path) -> Iterator[bool]:
     finally:
         if descriptor is not None:
             # If the folder was removed during the block, another process may have created and
-            # locked a new folder of the same name, which must not be removed.
+            # locked a new folder of the same name. The new folder must not be removed.
             if _is_same_file(folder / LOCK_FILE_NAME, descriptor) and not _list_content(folder):
                 remove_locked_folder(folder)
             os.close(descriptor)
@@ -70,7 +72,7 @@ def create_and_lock_folder(folder: Path) -> Iterator[bool]:
 
 
 def remove_locked_folder(folder: Path) -> None:
-    """Remove a folder that this process has locked, with all its content.
+    """Remove a folder that this process has locked, including its content.
 
     The lock file is removed last, so that other processes cannot lock the folder while other files
     remain.
@@ -97,11 +99,13 @@ def _remove_path(path: Path) -> None:
 def _create_and_lock(folder: Path) -> int | None:
     """Create and lock a folder, and return the file descriptor of the lock file.
 
-    Returns None if another process has locked the folder. Raises UserError if the folder is a
-    symbolic link or a file, or if other processes remove the folder in each of many attempts.
+    Return None if another process has locked the folder. Raise UserError if the folder is a
+    symbolic link or a file, if the lock file is not a regular file, or if other processes remove
+    the folder in each of many attempts.
     """
     for _ in range(_ATTEMPTS):
-        # Another process that had locked the folder may remove it between any two of these steps.
+        # Another process that had locked the folder may remove the folder between any two of these
+        # steps.
         with suppress(FileExistsError, FileNotFoundError):
             folder.mkdir(parents=True, exist_ok=True)
         if folder.is_symlink() or folder.is_file():
@@ -117,7 +121,7 @@ def _create_and_lock(folder: Path) -> int | None:
 def _lock_file(path: Path) -> int | None:
     """Create and lock a file, and return its file descriptor.
 
-    Returns None if another process has locked the file.
+    Return None if another process has locked the file.
     """
     while True:
         descriptor = _open_lock_file(path)
@@ -130,9 +134,9 @@ def _lock_file(path: Path) -> int | None:
         except OSError:
             os.close(descriptor)
             raise
-        # Another process may have removed the file after it was opened here and before it was
-        # locked. A lock on a removed file would have no effect, since other processes would create
-        # a new file.
+        # Another process may have removed the file after this process opened it and before this
+        # process locked it. A lock on a removed file would have no effect, since other processes
+        # would create a new file.
         if _is_same_file(path, descriptor):
             return descriptor
         os.close(descriptor)
@@ -152,7 +156,7 @@ def _is_same_file(path: Path, descriptor: int) -> bool:
 def _open_lock_file(path: Path) -> int:
     """Open a lock file, which is created if it does not exist, and return its file descriptor.
 
-    Raises UserError if the path is a symbolic link, or anything else than a regular file.
+    Raise UserError if the path is a symbolic link, or if it is not a regular file.
     """
     try:
         descriptor = os.open(path, _FLAGS, 0o666)

@@ -38,12 +38,12 @@ class ProgressReporter:
     """Object that is called to report the progress of a fit.
 
     Calling the object reports finished steps. The method `pass_callback` returns a function that
-    reports finished blocks of columns, in a pass (one complete read) over the data.
+    reports the blocks of columns that have been read in a pass (one complete read) over the data.
 
     Parameters
     ----------
     step : callable
-        Function that is called with the number of finished steps and the number of all steps.
+        Function that is called with the number of finished steps and the total number of steps.
     show_message : callable
         Function that is called with a short text about the current pass.
     """
@@ -51,8 +51,8 @@ class ProgressReporter:
     def __init__(self, step: ProgressCallback, show_message: Callable[[str], None]) -> None:
         self._step = step
         self.show_message = show_message
-        # Number of the current pass, number of columns finished at the first report of the pass,
-        # and time of the first report.
+        # Number of the current pass, number of columns that were finished at the first report of
+        # the pass, and time of that report.
         self._pass, self._first, self._begun = 0, 0, 0.0
 
     def __call__(self, done: int, total: int) -> None:
@@ -75,7 +75,7 @@ class ProgressReporter:
         -------
         callable
             Function that must be called after each block, with the number of the pass and the
-            number of columns of the pass that are finished.
+            number of columns that have been read in the pass.
         """
         n, p = shape
 
@@ -128,8 +128,8 @@ def report_progress(
 
         def report(done: int, total: int) -> None:
             nonlocal finished
-            # scikit-learn requires one task for each step, but several steps may be reported in one
-            # call.
+            # scikit-learn requires one task for each step, but one call may report several
+            # finished steps.
             for _ in range(finished, done):
                 step = context.subcontext(task_name="candidate")
                 step.call_on_fit_task_begin(estimator=estimator)

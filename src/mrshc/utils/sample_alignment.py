@@ -1,8 +1,9 @@
 """Sort values that belong to samples, such as true classes, in the order of the samples of a fit.
 
-Values with an index (a pandas Series or DataFrame) are matched by the index; other values are taken
-to be in the order of the samples already. Two indexes are equal if they contain the same names,
-even if they have different types: a RangeIndex equals an Index of the same integers.
+Values with an index (a pandas Series or DataFrame) are matched by the index. Other values are
+assumed to be in the order of the samples. Two indexes are equal if they contain the same names in
+the same order, even if they have different types: a RangeIndex equals an Index of the same
+integers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # pandas takes long to import, so it is imported only when it is needed
+if TYPE_CHECKING:  # importing pandas is slow, so it is imported only when it is needed
     import pandas as pd
 
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # pandas takes long to import, so it is imported only when it
 class SampleNames:
     """Names of the samples (or features) of a data set, in the order of the data.
 
-    An index of other values is matched to these names.
+    The index of a Series or DataFrame is matched to these names.
 
     Attributes
     ----------
@@ -43,10 +44,11 @@ def sample_names(model: Any, *tables: Any, names: Iterable[Any] | None = None) -
         The model. The attribute `sample_names_in_`, which exists if the model was fitted to a
         DataFrame, contains the names of the samples.
     *tables : array-like
-        Data of the same samples. If a table is a DataFrame, its index is added to the alternative
-        names.
+        Data of the same samples, in the same order. If a table is a DataFrame, its index is added
+        to the alternative names.
     names : iterable or None, default=None
-        Names of the samples that are shown to the user. They are added to the alternative names.
+        Names by which the samples are shown to the user. These names are added to the alternative
+        names.
 
     Returns
     -------
@@ -63,17 +65,17 @@ def sample_names(model: Any, *tables: Any, names: Iterable[Any] | None = None) -
 
 
 def row_names(X: Any) -> SampleNames:
-    """Return the names of the samples of X: the index of a DataFrame, otherwise no names.
+    """Return the names of the samples of X: its index, or no names if X has no index.
 
-    This function is for data to which no model has been fitted yet.
+    This function is used for data to which no model has been fitted yet.
     """
     return SampleNames(of_fit=_object_index(X.index) if _has_index(X) else None)
 
 
 def column_names(X: Any) -> SampleNames:
-    """Return the names of the features of X: the columns of a DataFrame, otherwise no names.
+    """Return the names of the features of X: its columns, or no names if X is not a DataFrame.
 
-    This function is for data to which no model has been fitted yet.
+    This function is used for data to which no model has been fitted yet.
     """
     return SampleNames(of_fit=_object_index(X.columns) if _has_index(X) else None)
 
@@ -102,13 +104,14 @@ def align_samples(values: Any, samples: SampleNames, *, what: str, unit: str = "
     Raises
     ------
     ValueError
-        If the index of `values` lacks a name of a sample or contains a name twice, or if the
-        samples have no names and the index is not 0, 1, ..., n - 1.
+        If the index of `values` lacks the name of a sample or contains a name twice. Also if the
+        samples have no names and the index is not 0, 1, ..., n - 1, where n is its length.
 
     Notes
     -----
-    If the data of the fit had no names, values with the index 0, 1, ..., n - 1 are taken to be in
-    the order of the samples. Otherwise, the index of `values` is matched to the names.
+    The index of `values` is matched to the names of the samples in the fit, or to one of their
+    alternative names. If the data of the fit had no names and the index is 0, 1, ..., n - 1, the
+    values are assumed to be in the order of the samples.
     """
     if not _has_index(values):
         return values
@@ -120,20 +123,20 @@ def align_samples(values: Any, samples: SampleNames, *, what: str, unit: str = "
         # Entries for samples that are not in the fit are dropped.
         if index.is_unique and names.isin(index).all():
             return values.iloc[index.get_indexer(names)]
-    # A DataFrame without names has the default index 0, 1, ..., n - 1. Its rows are taken to be in
-    # the order of the samples.
+    # A DataFrame without names has the default index 0, 1, ..., n - 1. Its rows are assumed to be
+    # in the order of the samples.
     if samples.of_fit is None and is_default_index(index):
         return values
     if not known:
         raise _unnamed_samples_error(index, what=what, unit=unit)
-    # The message shows names if there are any, since they are more useful than the row numbers of a
-    # default index.
+    # The message shows names if there are any, since names are more useful than the row numbers of
+    # a default index.
     shown = next((names for names in known if not is_default_index(names)), known[0])
     raise _mismatch_error(index, shown, what=what, unit=unit)
 
 
 def align_together(**given: Any) -> dict[str, Any]:
-    """Return several arguments, each with values of the same samples, in a common order.
+    """Return several arguments, which contain values of the same samples, in a common order.
 
     The common order is that of the first argument with an index (a pandas Series or DataFrame).
 
@@ -145,15 +148,15 @@ def align_together(**given: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        The arguments by name, in the common order. Arguments without an index are returned
-        unchanged, since they are taken to be in the common order.
+        The arguments by name, with their values in the common order. Arguments without an index are
+        returned unchanged, since their values are assumed to be in the common order.
 
     Raises
     ------
     ValueError
         If the indexes of two arguments do not match. Also if the first index contains the numbers
-        0, 1, ..., n - 1 in another order and an argument has no index, since the order of this
-        argument is then unknown.
+        0, 1, ..., n - 1 in another order and another argument has no index, since the order of the
+        other argument is then unknown.
     """
     indexed = [(what, values) for what, values in given.items() if _has_index(values)]
     if not indexed:
@@ -170,7 +173,7 @@ def align_together(**given: Any) -> dict[str, Any]:
 def align_square(values: Any, samples: SampleNames, *, what: str) -> Any:
     """Return a DataFrame with samples in both rows and columns, sorted in the order of `samples`.
 
-    Objects that are not a DataFrame are returned unchanged. Raises ValueError if the index or the
+    Objects other than a DataFrame are returned unchanged. Raise ValueError if the index or the
     columns do not match the names of the samples. `what` is the name of `values` in the error
     message.
     """
@@ -193,7 +196,7 @@ def is_default_index(index: Iterable[Any]) -> bool:
 def is_permuted_index(index: Iterable[Any]) -> bool:
     """Return whether an index contains the numbers 0, 1, ..., n - 1, but not in this order.
 
-    The default index of pandas has this form after the rows were sorted or shuffled.
+    The default index of pandas has this form after the rows have been sorted or shuffled.
     """
     names = list(index)
     are_numbers = all(isinstance(name, Integral) for name in names)
@@ -211,7 +214,7 @@ def _object_index(names: Any) -> pd.Index:
     import pandas as pd
 
     # The entries of a MultiIndex are converted to tuples, since fitted models store names in an
-    # array, in which such entries are tuples.
+    # array, and these entries are tuples in an array.
     if isinstance(names, pd.MultiIndex):
         names = names.to_flat_index()
     return pd.Index(names, dtype=object)
@@ -220,7 +223,7 @@ def _object_index(names: Any) -> pd.Index:
 def _unnamed_samples_error(index: pd.Index, *, what: str, unit: str) -> ValueError:
     """Return the error for values that have an index although the samples have no names.
 
-    `index` is the index of the values, `what` the name of the values, and `unit` is "sample" or
+    `index` is the index of the values, `what` is the name of the values, and `unit` is "sample" or
     "feature".
     """
     if is_permuted_index(index):

@@ -14,17 +14,17 @@ from typing import Any
 from mrshc.errors import UserError
 from mrshc.utils.atomic_files import atomic_write
 
-# Number of bytes that are read to compare the header, which is the first line. A header is shorter
+# Maximum number of bytes of the first line that are read to check the header. A header is shorter
 # than this, but the first line of a file that is not a journal may have any length.
 _LONGEST_HEADER = 4096
 
 
 class JournalMismatchError(UserError):
-    """The journal belongs to a different computation: the data, parameters or version differ."""
+    """Error raised if a journal belongs to a computation with other data, parameters or version."""
 
 
 class DamagedJournalError(UserError):
-    """The journal is damaged, or the path does not refer to a journal."""
+    """Error raised if a journal is damaged, or if a path does not refer to a journal."""
 
 
 class StepJournal:
@@ -32,8 +32,8 @@ class StepJournal:
 
     The first line, the header, identifies the computation. If the process is killed while it
     writes, the last line may be incomplete. When the journal is opened again, an incomplete last
-    line is ignored and removed. Damage in any other line cannot come from an interruption, and
-    raises an error.
+    line is ignored and removed. An interruption cannot damage any other line, so an error is raised
+    if another line is damaged.
 
     Parameters
     ----------
@@ -61,7 +61,8 @@ class StepJournal:
         if _regular_file_size(path):
             _refuse_other_header(path, header)
             content = path.read_bytes()
-        # Keep everything up to the last line break; text after it is an incomplete line.
+        # Keep everything up to the last line break. Text after the last line break is an incomplete
+        # line.
         complete = content[: content.rfind(b"\n") + 1] or header
         lines = complete.split(b"\n")[1:-1]
         self.entries = [_parse_entry(line, path, number=i) for i, line in enumerate(lines, start=2)]
@@ -91,8 +92,8 @@ def damaged_line_error(path: Path, number: int) -> DamagedJournalError:
 def _regular_file_size(path: Path) -> int:
     """Return the size of a regular file in bytes, or 0 if the file does not exist.
 
-    Raises DamagedJournalError if the path is a folder, a pipe or a device. Reading a pipe could
-    block, and reading a device such as /dev/zero would never end.
+    Raise DamagedJournalError if the path is a folder, a pipe or a device. Reading from a pipe could
+    block, and reading from a device such as /dev/zero would never end.
     """
     try:
         status = path.stat()
@@ -107,10 +108,10 @@ def _regular_file_size(path: Path) -> int:
 
 
 def _refuse_other_header(path: Path, header: bytes) -> None:
-    """Raise an error if the first line of a file is not the header.
+    """Raise an error if the first line of a file is not the expected header.
 
-    The error is JournalMismatchError if the first line is the header of a different computation,
-    otherwise DamagedJournalError.
+    The error is JournalMismatchError if the first line is the header of a different computation.
+    Otherwise the error is DamagedJournalError.
     """
     with path.open("rb") as file:
         first = file.readline(_LONGEST_HEADER)
@@ -130,8 +131,8 @@ def _refuse_other_header(path: Path, header: bytes) -> None:
 def _parse_entry(line: bytes, path: Path, *, number: int) -> Any:
     """Return the step that a line describes.
 
-    Raises DamagedJournalError, with the path and the number of the line, if the line is not valid
-    JSON.
+    Raise DamagedJournalError if the line is not valid JSON. The message contains the path and the
+    number of the line.
     """
     entry = _parse_json(line)
     if entry is None:
@@ -142,7 +143,7 @@ def _parse_entry(line: bytes, path: Path, *, number: int) -> Any:
 def _parse_json(line: bytes) -> Any:
     """Return the object that a line of JSON represents.
 
-    Returns None if the line is not valid JSON, or the JSON is nested too deeply.
+    Return None if the line is not valid JSON, or if the JSON is nested too deeply.
     """
     try:
         return json.loads(line.decode("utf-8"))

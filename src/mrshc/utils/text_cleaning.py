@@ -1,6 +1,6 @@
 """Remove unsafe characters from text, and protect text that spreadsheets may read as a formula.
 
-Text is protected by an apostrophe in front of it, which is called the guard.
+Text is protected by putting an apostrophe, which is called the guard, in front of it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
 # Characters that change the direction of text. With them, a name could change the order of the text
 # that surrounds it.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
-# Surrogates (halves of UTF-16 pairs). Python can represent bytes that it cannot decode by
-# surrogates, but cannot encode surrogates as UTF-8.
+# Surrogates (halves of UTF-16 pairs). Python uses surrogates to represent bytes that it cannot
+# decode. Surrogates cannot be encoded as UTF-8.
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # Any number of apostrophes, followed by a character with which a formula starts in a spreadsheet.
 # Text that already has an apostrophe gets another one, so that removing one apostrophe always
@@ -26,10 +26,11 @@ _GUARD = "'"
 
 
 def clean_text(text: str) -> str:
-    r"""Return a text without characters that are unsafe on a terminal, in XML or in a table.
+    r"""Return text without characters that are unsafe on a terminal, in XML or in a table.
 
-    Control characters are replaced by blanks. Characters that change the direction of text are
-    removed. Bytes that Python could not decode are replaced by U+FFFD, the replacement character.
+    Each sequence of control characters is replaced by a blank. Characters that change the direction
+    of text are removed. Bytes that Python could not decode are replaced by U+FFFD, the replacement
+    character.
 
     Parameters
     ----------
@@ -47,7 +48,8 @@ def clean_text(text: str) -> str:
     >>> clean_text("gene\x1b[31m\u202e7\n")
     'gene [31m7'
     """
-    # Most texts are printable ASCII, for which this test is much faster than three substitutions.
+    # Most strings are printable ASCII. For these, this test is much faster than three
+    # substitutions.
     if text.isascii() and text.isprintable():
         return text.strip()
     text = _DIRECTIONS.sub("", _CONTROLS.sub(" ", text))
@@ -55,12 +57,12 @@ def clean_text(text: str) -> str:
 
 
 def guard_formula(text: str) -> str:
-    """Return a text in a form that spreadsheets do not interpret as a formula.
+    """Return text in a form that spreadsheets do not interpret as a formula.
 
     An apostrophe is put in front of the text if the text begins with ``=``, ``+``, ``-``, ``@``, a
     tab or a carriage return, or with apostrophes followed by one of these characters. Numbers are
-    not changed, and neither are single characters, such as a plus or minus sign that is used as a
-    category. `unguard_formula` restores the original text.
+    not changed. Text of only one character is not changed either, since a plus or minus sign may be
+    the name of a category. `unguard_formula` restores the original text.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ def guard_formula(text: str) -> str:
 
 
 def unguard_formula(text: str) -> str:
-    """Return the original of a text that was returned by `guard_formula`.
+    """Return the original text, given the text that `guard_formula` returned.
 
     Parameters
     ----------

@@ -22,9 +22,9 @@ from mrshc.validation.tables import (
     warn_of_rounding,
 )
 
-# Double precision represents numbers from about 1e-308 to 1e308. Values above the first limit could
-# overflow, and differences below the second limit could underflow, when they are squared and summed
-# over features.
+# Double precision represents numbers from about 1e-308 to 1e308. Distances are sums of squares over
+# features. Values above the first limit could overflow when they are squared and summed, and
+# differences below the second limit could underflow.
 _LARGEST, _SMALLEST = 1e150, 1e-150
 
 
@@ -38,30 +38,31 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
         `sample_names_in_` are set, or deleted if they do not apply.
     X : array-like of shape (n_samples, n_features)
         Finite numbers, with NaN for missing values. Every sample and every feature must have at
-        least one non-missing value. Data that are not an array in memory are read once, unless
-        their statistics have already been computed.
+        least one non-missing value. Data that are neither an array nor a table in memory are read
+        once, unless their statistics have already been computed.
     reset : bool, default=True
-        True if the estimator will be fitted to X; False if X must be the data to which the
-        estimator was fitted.
+        True if the estimator will be fitted to X. If False, the features of X, and its index if X
+        is a DataFrame, are compared with those of the data to which the estimator was fitted.
     n_threads : int, default=1
         Number of threads that read the data.
 
     Returns
     -------
     data : DataMatrix
-        The data. If X is not an array in memory, the data are not loaded into memory, unless X has
-        fewer than 3 samples or has no more features than samples.
+        The data. If X is neither an array nor a table in memory, the data are loaded into memory
+        only if X has fewer than 3 samples or does not have more features than samples.
 
     Raises
     ------
     ValueError
-        If X is not numeric, is not finite, has too few samples or features, or if `reset` is False
-        and X differs from the data of the fit.
+        If X is not numeric, contains infinite or extreme values, or has fewer than 3 samples or
+        fewer than 2 features. Also if all values of a sample or feature are missing, or if
+        `reset` is False and the features or the index of X differ from those of the fit.
     """
     data = as_stored_matrix(X, report_absent_chunks=reset)
     if data is not None:
         n, p = data.shape
-        # If this condition is False, X is small or probably transposed. It is then loaded into
+        # If this condition is False, X is small or probably transposed. X is then loaded into
         # memory and checked like an array.
         if p > n >= 3:
             if not reset:
@@ -83,8 +84,9 @@ def check_samples(estimator: Any, X: Any, *, reset: bool = True, n_threads: int 
 def _validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """Return X as an array that scikit-learn has validated.
 
-    Raise ValueError if X is not a valid table of numbers. Infinite values are not detected here but
-    in `_check_content`.
+    Raise ValueError if X is not a valid table of numbers, or if feature names are not unique. If
+    `reset` is False, raise ValueError also if the features or the index of X differ from those of
+    the fit. Infinite values are detected later, in `_check_content`.
     """
     X = check_numeric_table(X)
     _refuse_duplicate_names(X)
@@ -106,17 +108,17 @@ def _validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
 def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
     """Raise ValueError if a sample or feature has only missing values, or if values are extreme.
 
-    Values are extreme if they are infinite, if an absolute value exceeds 1e150, or if all values
-    differ by less than 1e-150 without being equal. A warning is issued if large integers are
-    rounded.
+    Values are extreme if a value is infinite, if an absolute value exceeds 1e150, or if the largest
+    and the smallest value differ by less than 1e-150 but are not equal. A warning is issued if
+    large integers are rounded.
 
     Parameters
     ----------
     data : DataMatrix
         The data.
     X : object
-        The data as passed by the user, from which feature names are taken; None if there are no
-        feature names.
+        The data as passed by the user, from which the feature names in messages are taken; None if
+        there are no feature names.
     n_threads : int, default=1
         Number of threads that read the data.
     """
@@ -126,7 +128,7 @@ def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
             position = int(counts.argmin())
             name = quoted_feature_name(X, position) if kind == "feature" else str(position)
             raise _unobserved_error(kind, name)
-    # The position of an infinite value is reported only for data in memory, because other data
+    # The position of an infinite value is reported only for data in memory, because data in a file
     # would have to be read a second time.
     infinite = "at an unknown position"
     if data.in_memory and (np.isinf(summary.lowest) or np.isinf(summary.highest)):
@@ -138,7 +140,7 @@ def _check_content(data: DataMatrix, *, X: Any, n_threads: int = 1) -> None:
 
 
 def check_n_features(estimator: Any, n_features: int) -> None:
-    """Raise ValueError if `n_features` differs from the number of features of the fit."""
+    """Raise ValueError if `n_features` differs from the number of features in the fitted data."""
     if n_features != estimator.n_features_in_:
         raise ValueError(
             f"X must have the {estimator.n_features_in_} features of the fit, but has "
@@ -147,7 +149,7 @@ def check_n_features(estimator: Any, n_features: int) -> None:
 
 
 def delete_attributes(estimator: Any, *names: str) -> None:
-    """Delete the attributes of an estimator called `names`, if they exist.
+    """Delete those attributes of an estimator that are listed in `names`, if they exist.
 
     Such attributes may remain from an earlier fit, although they do not apply to the current fit.
     """
@@ -157,7 +159,7 @@ def delete_attributes(estimator: Any, *names: str) -> None:
 
 
 def _store_sample_names(estimator: Any, X: Any) -> None:
-    """Set the attribute `sample_names_in_` if X is a DataFrame, otherwise delete it.
+    """Set the attribute `sample_names_in_` to the index of X, or delete it if X has no index.
 
     The names are used to match annotations and later data with the samples of the fit.
     """
@@ -170,7 +172,9 @@ def _store_sample_names(estimator: Any, X: Any) -> None:
 def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
     """Raise ValueError if a DataFrame does not have the samples of the fit in the same order.
 
-    The samples are compared by the index of the DataFrame. Data without an index are accepted.
+    The index of the DataFrame is compared with the sample names of the fit, unless the numbers of
+    samples differ. If the fit had no sample names, the index must not contain the row numbers
+    0, 1, ..., n - 1 in another order. Data without an index are accepted.
     """
     if not hasattr(X, "iloc"):
         return
@@ -182,9 +186,9 @@ def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
                 "is not sorted. Pass X.sort_index(), or the values without an index."
             )
         return
-    # If X has a default index (0, 1, ...), for example after `reset_index`, and the samples of the
-    # fit had other names, the index contains no information about the order of the samples, and X
-    # is accepted. If the names of the fit are row numbers as well, the two indexes are compared.
+    # X may have a default index (0, 1, ...), for example after `reset_index`. If the samples of the
+    # fit had other names, such an index contains no information about the order of the samples, and
+    # X is accepted. If the names of the fit are also row numbers, the two indexes are compared.
     has_numbers = is_default_index(known) or is_permuted_index(known)
     is_reset = is_default_index(X.index) and not has_numbers
     if len(X) == len(known) and not is_reset and not are_same_names(X.index, known):
@@ -198,8 +202,8 @@ def _refuse_other_sample_index(estimator: Any, X: Any) -> None:
 def check_matrix_with_missing(X: Any) -> NDArray[Any]:
     """Return X as a validated array, for a function that is not part of an estimator.
 
-    Raise ValueError if X is not a numeric matrix, has infinite values, or has a sample or feature
-    without non-missing values.
+    Raise ValueError if X is not a numeric matrix, is too small, contains infinite or extreme
+    values, or has a sample or feature in which all values are missing.
 
     Parameters
     ----------
@@ -236,8 +240,9 @@ def _unobserved_error(kind: str, name: str) -> ValueError:
 def _refuse_extreme_values(low: float, high: float, where_infinite: str) -> None:
     """Raise ValueError if values from `low` to `high` are too large or differ too little.
 
-    The squares of large values would overflow, and the squares of small differences would
-    underflow. `where_infinite` describes the position of an infinite value, for the message.
+    The squares of very large values would overflow, and the squares of very small differences would
+    underflow. `where_infinite` is a description of the position of an infinite value, for the
+    message.
     """
     if np.isinf(low) or np.isinf(high):
         raise ValueError(

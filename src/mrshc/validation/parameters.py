@@ -19,14 +19,14 @@ from mrshc.errors import Parameter, ParameterError, PythonOnly, invalid_paramete
 
 # Largest integer of type int64, to which numpy and compiled functions convert integers.
 _LARGEST_INTEGER = 2**63 - 1
-# Largest number of repetitions, such as simulated reference data sets or permutations. The number
-# is limited because arrays have one entry for each repetition. More repetitions are not useful:
-# with this number, the relative error of a standard error is already below 0.1 %.
+# Maximum number of repetitions, such as simulated reference data sets or permutations. The number
+# is limited because arrays have one entry for each repetition. More repetitions would not be
+# useful: with this number, the relative error of a standard error is already below 0.1 %.
 MAX_REPETITIONS = 10**6
 
 
 def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.float64]:
-    """Return a dissimilarity matrix as an array; raise ParameterError if it is invalid.
+    """Return a dissimilarity matrix as an array; raise ParameterError if the matrix is invalid.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def check_dissimilarity(name: str, value: Any, *, n_samples: int) -> NDArray[np.
     Returns
     -------
     dissimilarity : ndarray of shape (n_samples, n_samples)
-        The matrix, which is symmetric and finite, has a zero diagonal, and has at least one
+        The matrix. It is symmetric and finite, its diagonal is zero, and it has at least one
         non-zero entry.
     """
     shape = (n_samples, n_samples)
@@ -83,15 +83,16 @@ def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: 
     Returns
     -------
     value : int
+        The value, as a Python integer.
 
     Raises
     ------
     ParameterError
-        If the value is not an integer, or is out of range.
+        If the value is not an integer, or if it is less than `low` or greater than `high`.
     """
     largest = _LARGEST_INTEGER if high is None else high
     if not _is_integer(value) or not low <= value <= largest:
-        # The limit of int64 is mentioned only if the value exceeds it.
+        # The message mentions the limit of int64 only if the value exceeds this limit.
         high = largest if _is_integer(value) and value > largest else high
         wanted = f"at least {low}" if high is None else f"in [{low}, {high}]"
         raise invalid_parameter_error(
@@ -103,7 +104,7 @@ def check_integer(name: str, value: Any, *, low: int, high: int | None, advice: 
 def check_integer_or_keyword(
     name: str, value: Any, keyword: str | None, **limits: Any
 ) -> int | None:
-    """Return an integer after checking its type and range, or None if the value is a keyword.
+    """Return an integer after checking its type and range, or None if the value is the keyword.
 
     Raise ParameterError if the value is neither the keyword nor an integer in the allowed range.
 
@@ -122,6 +123,7 @@ def check_integer_or_keyword(
     Returns
     -------
     value : int or None
+        The integer, or None if an automatic choice is requested.
     """
     # The type is checked first, because comparing an array with a string would compare each element
     # of the array.
@@ -131,9 +133,9 @@ def check_integer_or_keyword(
 
 
 def check_n_jobs(n_jobs: Any) -> int | None:
-    """Return the number of workers.
+    """Return the number of workers, `n_jobs`, as a Python integer or None.
 
-    Raise ParameterError unless the number is None or a non-zero integer.
+    Raise ParameterError if `n_jobs` is neither None nor a non-zero integer.
     """
     if n_jobs is None:
         return None
@@ -151,7 +153,7 @@ def check_n_jobs(n_jobs: Any) -> int | None:
 def check_seed(random_state: Any) -> np.random.RandomState:
     """Return the random number generator for a value of `random_state`.
 
-    Raise ParameterError if the value is not None, a valid seed or a RandomState instance.
+    Raise ParameterError unless the value is None, a valid seed or a RandomState instance.
     """
     try:
         return check_random_state(random_state)
@@ -180,11 +182,13 @@ def check_increasing_integers(
     low, high : int
         Smallest and largest value allowed.
     advice : str
-        Sentence in the message that says what the user can do if a value is out of range.
+        Sentence in the message that says what the user can do if a value is not an integer in the
+        allowed range.
 
     Returns
     -------
     values : tuple of int
+        The values, as Python integers.
     """
     # A string is iterable, but the error message must name the whole string rather than its first
     # letter.
@@ -205,7 +209,9 @@ def check_increasing_integers(
 
 
 def check_number(name: str, value: Any, *, low: float, high: float, advice: str) -> float:
-    """Return a number as a float; raise ParameterError if it is not within [low, high] or is NaN.
+    """Return a value as a float; raise ParameterError if it is not a number in [low, high].
+
+    NaN and values of type bool are not accepted.
 
     Parameters
     ----------
@@ -221,6 +227,7 @@ def check_number(name: str, value: Any, *, low: float, high: float, advice: str)
     Returns
     -------
     value : float
+        The value, as a Python float.
     """
     # bool is a subclass of int, but a bool is probably not intended as a number.
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
@@ -232,7 +239,9 @@ def check_number(name: str, value: Any, *, low: float, high: float, advice: str)
 
 
 def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
-    """Return a value; raise ParameterError if it is not equal to an option of the same type.
+    """Return a value after checking that it is one of the allowed options.
+
+    Raise ParameterError if no option has the same type as the value and is equal to the value.
 
     Parameters
     ----------
@@ -246,6 +255,7 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> Any:
     Returns
     -------
     value : object
+        The value, as a Python object.
     """
     value = value.item() if isinstance(value, np.generic) else value
     # The types are compared as well, because True == 1 in Python.

@@ -1,7 +1,7 @@
 """Validation of arrays, lists and tables, which must be matrices of real numbers.
 
 An error is raised if X contains text, dates, complex numbers or other objects. If possible, the
-message names the position of the first such value. numpy and scikit-learn would convert some of
+message states the position of the first such value. numpy and scikit-learn would convert some of
 these values, such as text that looks like a number, without a warning.
 """
 
@@ -24,9 +24,9 @@ _LARGEST_EXACT_INTEGER = 2**53
 
 
 class NotNumericError(UserError, TypeError):
-    """Error raised if a value of X is not a number.
+    """Error raised if a value of X is an object that cannot be converted to a number.
 
-    The class is derived from TypeError, as the conventions of scikit-learn require.
+    The class is derived from TypeError as well, as the conventions of scikit-learn require.
     """
 
 
@@ -46,7 +46,8 @@ def check_numeric_columns(X: Any) -> Any:
 def explain_conversion_errors(X: Any) -> Iterator[None]:
     """Replace conversion errors by a ValueError that names the first value that is not a number.
 
-    Raise OutOfRangeError if a number is too large for the type to which it is converted.
+    If all values are numbers, the original error is raised. If a number is too large for the type
+    to which it is converted, OutOfRangeError is raised.
 
     Parameters
     ----------
@@ -75,8 +76,8 @@ def check_numeric_table(X: Any, *, rounded: bool = True) -> Any:
         Array, DataFrame or list of lists. Text and dates are invalid, even if they could be
         converted to numbers.
     rounded : bool, default=True
-        Whether X will be converted to double precision. If True, a warning is issued if integers
-        are too large to be represented exactly.
+        Whether X will be converted to double precision. If True, a warning is issued if X contains
+        integers that are too large to be represented exactly.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def check_numeric_table(X: Any, *, rounded: bool = True) -> Any:
         X itself, with two exceptions: a masked array is converted to an array with NaN for masked
         values, and sparse columns of a DataFrame are converted to dense columns.
     """
-    # numpy would ignore the mask and use the masked values.
+    # numpy.asarray would ignore the mask and use the masked values.
     if isinstance(X, np.ma.MaskedArray):
         with explain_conversion_errors(X):
             return np.ma.filled(X.astype(np.float64), np.nan)
@@ -105,7 +106,7 @@ def check_numeric_table(X: Any, *, rounded: bool = True) -> Any:
 
 
 def _densify_sparse_columns(X: Any) -> Any:
-    """Return a DataFrame with dense columns in place of sparse columns; other objects unchanged."""
+    """Return X; if X is a DataFrame, its sparse columns are converted to dense columns."""
     # Among pandas dtypes, only sparse dtypes have a fill value.
     if not hasattr(X, "iloc") or not any(hasattr(dtype, "fill_value") for dtype in X.dtypes):
         return X
@@ -124,7 +125,7 @@ def _dtype_kinds(X: Any) -> list[str]:
 
 
 def _refuse_non_matrix(X: Any) -> None:
-    """Raise ValueError if X is not a matrix, or is a LazyFrame that has not been computed."""
+    """Raise ValueError if X is not a matrix, or if X is a polars LazyFrame."""
     wanted = "X must be a matrix of numbers with samples in rows"
     # A LazyFrame is recognised by its methods, since polars may not be installed.
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):
@@ -166,7 +167,7 @@ def _refuse_wrong_dimensions(X: Any, wanted: str) -> None:
 
 
 def _dimensions_of_list(X: Sequence[Any]) -> tuple[int, str]:
-    """Return the number of dimensions (1, 2 or 3) of a list or tuple, and its description."""
+    """Return the number of dimensions (1, 2 or 3) of a list or tuple, and a description of it."""
     kind = type(X).__name__
     if not len(X):
         return 1, f"an empty {kind}"
@@ -179,7 +180,7 @@ def _dimensions_of_list(X: Sequence[Any]) -> tuple[int, str]:
 
 
 def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
-    """Return the dtype of each row of a list of lists; raise ValueError if their lengths differ."""
+    """Return the dtype of each row; raise ValueError if the rows have different lengths."""
     lengths = [len(row) if hasattr(row, "__len__") else 1 for row in rows]
     if len(set(lengths)) > 1:
         raise ValueError(
@@ -191,7 +192,7 @@ def _row_dtypes(rows: Sequence[Any]) -> list[Any]:
 
 
 def _row_dtype(row: Any) -> np.dtype[Any]:
-    """Return the dtype of a row; the dtype is object if the values have no common dtype."""
+    """Return the dtype of a row, which is object if the values have no common dtype."""
     try:
         return np.asarray(row).dtype
     except (TypeError, ValueError):  # values without a common dtype, such as times and numbers
@@ -199,15 +200,15 @@ def _row_dtype(row: Any) -> np.dtype[Any]:
 
 
 def _largest_integer(X: Any, positions: list[int]) -> int:
-    """Return the largest absolute value in the integer columns of X; 0 if there are none.
+    """Return the largest absolute value in the integer columns of X, or 0 if there are none.
 
     Parameters
     ----------
     X : array-like
         The data.
     positions : list of int
-        Positions of the integer columns of a table, or of the integer rows of a list. For an array,
-        which has only one dtype, the list is empty if the dtype is not an integer type.
+        Positions of the integer columns of a table, or of the integer rows of a list. An array has
+        only one dtype; for an array, the list is empty unless this dtype is an integer type.
     """
     if not positions:
         return 0
@@ -219,7 +220,7 @@ def _largest_integer(X: Any, positions: list[int]) -> int:
 def warn_of_rounding(largest: float) -> None:
     """Issue a warning if integers with absolute values up to `largest` are rounded.
 
-    Double precision rounds integers above 2**53.
+    In double precision, most integers above 2**53 are rounded.
     """
     if largest > _LARGEST_EXACT_INTEGER:
         warnings.warn(
@@ -246,16 +247,16 @@ def _integer_extremes(X: Any, positions: list[int]) -> list[Any]:
 
 
 def _dtype_kind(dtype: Any) -> str:
-    """Return numpy's one-letter code for the kind of a dtype.
+    """Return numpy's one-letter code for the kind of a numpy, pandas or polars dtype.
 
-    The code is "O" for dtypes that may contain text.
+    The code is "O" for polars dtypes that are neither numbers nor dates or times.
     """
     if hasattr(dtype, "is_numeric"):  # polars
         if dtype.is_integer():
             return "i"
         return "f" if dtype.is_numeric() else "M" if dtype.is_temporal() else "O"
-    # An object without a dtype is treated as floating point; numpy converts it later and raises an
-    # error if this fails.
+    # An object without a dtype is treated as floating point. numpy converts the object later, and
+    # raises an error if the conversion fails.
     return getattr(dtype, "kind", "f")
 
 
@@ -264,7 +265,7 @@ def _date_error() -> ValueError:
 
 
 def _enumerate_cells(X: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Return an iterator over positions and values of X; it is empty if X is not a matrix."""
+    """Return an iterator over the positions and values of X, empty if X is not a matrix."""
     try:
         cells = np.asarray(X, dtype=object)
     except ValueError:  # rows of different length
@@ -273,7 +274,7 @@ def _enumerate_cells(X: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
 
 
 def _text_error(X: Any) -> ValueError | None:
-    """Return the error for the first value that is text or a date; None if there is none."""
+    """Return the error for the first value that is text or a date; None if no value is."""
     for (i, j), value in _enumerate_cells(X):
         # Dates must be detected here, because numpy would convert a date to a number.
         if isinstance(value, np.datetime64 | np.timedelta64):
@@ -302,6 +303,6 @@ def _object_error(X: Any, *, reason: str = "") -> ValueError | None:
 
 
 def quoted_feature_name(X: Any, j: int) -> str:
-    """Return the quoted name of feature j, for a message; if X has no names, its position."""
+    """Return the quoted name of feature j, or its position j if X has no feature names."""
     names = getattr(X, "columns", None)
     return str(j) if names is None else repr(str(names[j]))

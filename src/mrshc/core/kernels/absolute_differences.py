@@ -17,9 +17,11 @@ def add_absolute_differences(
     Parameters
     ----------
     total : array of shape (n, n)
-        Distances between the n samples, to which the differences in the p features are added.
+        Distances between the n samples, to which the weighted differences in the p features are
+        added.
     features : array of shape (p, n)
-        Data with features in rows. In this layout, the inner loop reads contiguous memory.
+        Data with features in rows. In this layout, the inner loop reads contiguous memory. Missing
+        values must be replaced by finite numbers; these numbers do not affect the result.
     observed : array of shape (p, n) or (0, 0)
         0 for each missing value and 1 for each other value; empty if no value is missing.
     weights : array of shape (p,)
@@ -48,15 +50,16 @@ def absolute_difference_sums(u: Float, features: Float, observed: Float) -> Floa
     u : array of shape (n, n)
         Weight of each pair of the n samples. Only the entries below the diagonal are used.
     features : array of shape (p, n)
-        Data with features in rows.
+        Data with features in rows. Missing values must be replaced by finite numbers; these numbers
+        do not affect the result.
     observed : array of shape (p, n) or (0, 0)
         0 for each missing value and 1 for each other value; empty if no value is missing.
 
     Returns
     -------
     array of shape (p,)
-        The sum for each feature. Each pair of samples is counted once, and pairs in which a value
-        of the feature is missing are left out.
+        The sum for each feature. Each pair of samples is counted once. A pair is left out if the
+        value of the feature is missing in one of the two samples.
     """
     n = u.shape[0]
     out = np.zeros(features.shape[0])

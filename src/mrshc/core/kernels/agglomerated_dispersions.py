@@ -1,8 +1,9 @@
 """Dispersions W_k within the k clusters of a hierarchical clustering, for small k.
 
-W_k is the sum over the k clusters of the sum of distances between pairs of samples in the cluster,
-divided by twice the size of the cluster. Each pair is counted once. The gap test computes W_k for
-many simulated data sets, and only for small k, so these functions do not store the tree.
+For each cluster, the distances between all pairs of its samples are summed, and the sum is divided
+by twice the number of samples in the cluster. Each pair is counted once. W_k is the total over the
+k clusters. The gap test computes W_k for many simulated data sets, and only for small k, so the
+functions of this module do not store the tree.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: in
     linkage : int
         Value of a :class:`~mrshc.core.kernels.linkage_codes.LinkageMethod`.
     power : {1, 2}
-        W_k is a sum of the entries of `distances` if `power` is 1, and of the square roots of
-        these entries if `power` is 2.
+        1 if W_k is computed from the entries of `distances`, 2 if W_k is computed from the square
+        roots of these entries.
     max_clusters : int
         Largest number of clusters.
 
@@ -40,7 +41,8 @@ def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: in
         W_1, W_2, ..., W_max_clusters.
     """
     # Pruning, the most frequent caller, needs only W_1 and W_2. The nearest-neighbour chain
-    # computes the two clusters in O(n^2) operations, but is valid only for reducible linkages.
+    # algorithm finds the two clusters in O(n^2) operations, but is valid only for reducible
+    # linkages.
     if max_clusters == 2 and _is_reducible(linkage):
         membership = _top_split_membership(distances.copy(), linkage)
         return _split_dispersions(distances, membership, power)
@@ -51,8 +53,8 @@ def top_dispersions(distances: Float, linkage: int, power: int, max_clusters: in
 def _is_reducible(linkage: int) -> bool:
     """Return whether a linkage is reducible.
 
-    A linkage is reducible if the union of two clusters is never closer to a third cluster than the
-    nearer one of the two clusters was.
+    Consider two clusters that are nearest neighbours of each other. A linkage is reducible if their
+    union is never closer to a third cluster than the nearer of the two clusters was.
     """
     return linkage != LinkageMethod.centroid and linkage != LinkageMethod.median
 
@@ -62,9 +64,9 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
     """Return 1.0 for the samples on one side of the last merge of a tree, and 0.0 for the others.
 
     The tree is built with the nearest-neighbour chain algorithm (Muellner 2013), which requires a
-    reducible linkage. Two clusters are merged as soon as the chain shows that each is the nearest
-    neighbour of the other. The merges are those of the tree, but not in order of increasing height.
-    The last merge is nevertheless the root of the tree. `distances`, of shape (n, n), is
+    reducible linkage. Two clusters are merged as soon as each is known to be the nearest neighbour
+    of the other. The merges are those of the tree, but they need not be in order of increasing
+    height. The last merge is nevertheless the root of the tree. `distances`, of shape (n, n), is
     overwritten: while m clusters remain, the first m rows and columns contain the distances between
     these clusters.
     """
@@ -81,8 +83,8 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
         a = chain[length - 1]
         row = distances[a, :m]
         closest = _row_minimum(row)
-        # If several clusters are equally close, the previous element of the chain is preferred:
-        # if the chain moved on to another cluster at the same distance, it might never end.
+        # If several clusters are equally close, the previous element of the chain is preferred. If
+        # the chain continued with another cluster at the same distance, the chain might never end.
         if length > 1 and row[chain[length - 2]] == closest:
             b = chain[length - 2]
             length -= 2
@@ -118,8 +120,8 @@ def _top_split_membership(distances: Float, linkage: int) -> Float:
                 if chain[k] == last:
                     chain[k] = j
         m -= 1
-    # Two clusters remain, and merging them gives the root of the tree. Mark the members of the
-    # first cluster.
+    # Two clusters remain, and their merge is the root of the tree. Mark the members of the first
+    # cluster.
     membership = np.zeros(n)
     member = first_member[0]
     while member >= 0:
@@ -142,10 +144,10 @@ def _row_minimum(row: Float) -> float:
 def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clusters: int) -> Float:
     """Return the dispersions W_k within k = 1, ..., max_clusters clusters, for any linkage.
 
-    `original` contains the distances between samples; the other arguments are those of
-    `top_dispersions`. The closest pair of clusters is merged in each step, using a list of the
-    nearest neighbour of each cluster. This order of merges is correct for all linkages, including
-    those whose merge heights may decrease (centroid and median).
+    `original` contains the distances between samples. The other arguments are those of
+    `top_dispersions`. Each step merges the closest pair of clusters, which is found from a list of
+    the nearest neighbours of all clusters. This order of merges is correct for all linkages,
+    including centroid and median linkage, for which merge heights may decrease.
     """
     distances = original.copy()
     n = distances.shape[0]
@@ -154,8 +156,8 @@ def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clus
     parent = np.arange(n)
     nearest = np.empty(n, dtype=np.intp)
     nearest_distance = np.empty(n)
-    # Infinite distances exclude the diagonal, and clusters that were merged into another cluster,
-    # from every minimum.
+    # The diagonal, and the distances to clusters that no longer exist, are set to infinity, so that
+    # no minimum includes them.
     for i in range(n):
         distances[i, i] = np.inf
     for i in range(n):
@@ -199,11 +201,12 @@ def _top_cluster_dispersions(original: Float, linkage: int, power: int, max_clus
 
 @jit()
 def _merge_rows(row_i: Float, row_j: Float, sizes: Float, i: int, j: int, linkage: int) -> None:
-    """Overwrite `row_i` with the distances between the union of clusters i and j and all clusters.
+    """Overwrite `row_i` with the distances from the union of clusters i and j to all clusters.
 
-    `row_i` and `row_j` contain the distances from clusters i and j to all clusters, and `sizes` the
-    numbers of samples in the clusters. The distances are updated with the formulas of Lance and
-    Williams (1967). For Ward's, centroid and median linkage, the distances must be squared.
+    `row_i` and `row_j` contain the distances from clusters i and j to all clusters. `sizes`
+    contains the number of samples in each cluster. The distances are updated with the formulas of
+    Lance and Williams (1967). For Ward's, centroid and median linkage, the entries of `row_i` and
+    `row_j` must be squared distances.
     """
     d_ij, n_i, n_j = row_i[j], sizes[i], sizes[j]
     total = n_i + n_j
@@ -249,8 +252,8 @@ def _cluster_labels(parent: Index) -> Index:
 def dispersion(distances: Float, labels: Index, power: int) -> float:
     """Return the dispersion W_k within the k clusters of a partition.
 
-    W_k is the sum over clusters of the sum of distances between pairs of samples in the cluster,
-    divided by twice the number of samples in the cluster.
+    For each cluster, the distances between all pairs of its samples are summed, and the sum is
+    divided by twice the number of samples in the cluster. W_k is the total over all clusters.
 
     Parameters
     ----------
@@ -259,8 +262,8 @@ def dispersion(distances: Float, labels: Index, power: int) -> float:
     labels : array of shape (n,)
         Cluster of each sample, 0, ..., k - 1. Every cluster contains at least one sample.
     power : {1, 2}
-        W_k is a sum of the entries of `distances` if `power` is 1, and of the square roots of
-        these entries if `power` is 2.
+        1 if W_k is computed from the entries of `distances`, 2 if W_k is computed from the square
+        roots of these entries.
 
     Returns
     -------
@@ -279,7 +282,7 @@ def dispersion(distances: Float, labels: Index, power: int) -> float:
 
 @jit()
 def _split_dispersions(distances: Float, membership: Float, power: int) -> Float:
-    """Return the dispersions W_1 of all samples and W_2 of two clusters, as an array of length 2.
+    """Return an array of length 2: the dispersions W_1 of all samples and W_2 within two clusters.
 
     `membership` is 1.0 for samples of the first cluster and 0.0 for samples of the second cluster.
     The other arguments are those of `dispersion`.

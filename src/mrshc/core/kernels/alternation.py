@@ -55,15 +55,15 @@ class AlternationSettings(NamedTuple):
 
     l1_bound: float
     max_iter: int
-    tol: float  # the algorithm has converged if the L1 norm of the change of v is at most `tol`
-    noise: float  # the residual is taken to be zero if its product with v has at most this norm
+    tol: float  # the algorithm has converged if the L1 norm of the change in v is at most `tol`
+    noise: float  # R is taken to be zero if the Euclidean norm of Rv is at most `noise`
 
 
 class IterateRecord(NamedTuple):
     """The scores u and the soft thresholds of the first T iterations of the alternation.
 
-    They are used later to check that a component computed from some columns is also optimal for all
-    columns.
+    These values are used later to check whether a component that was computed from some columns is
+    optimal for all columns.
     """
 
     scores: Float  # (T, n)
@@ -80,8 +80,8 @@ class Alternation(NamedTuple):
     indices: Index  # (m,), indices of the non-zero loadings, increasing
     weights: Float  # (m,), the non-zero loadings: v at `indices`
     scale: float  # u'Rv for the residual R
-    n_iter: int
-    converged: bool
+    n_iter: int  # number of iterations; 0 if the residual matrix is zero
+    converged: bool  # False if `max_iter` iterations were not sufficient
 
 
 @jit()
@@ -96,10 +96,10 @@ def alternate(
     """Return the sparse component of a residual matrix R, computed by the alternating algorithm.
 
     Each iteration computes u = Rv / |Rv|_2 and then v = s / |s|_2, where s = soft(R'u, delta) is
-    R'u after soft-thresholding and delta is chosen such that |v|_1 is at most the L1 bound. The
-    iterations end when v no longer changes. Most iterations compute the entries of R'u (slopes)
-    only for a subset of the columns, called a screen. The result is identical, to the last digit,
-    to the result with all columns.
+    R'u after soft-thresholding. The soft threshold delta is chosen such that |v|_1 is at most the
+    L1 bound. The iterations end when v changes by at most `settings.tol`, or after
+    `settings.max_iter` iterations. Most iterations compute the entries of R'u (slopes) only for a
+    subset of the columns, called a screen. Screens do not change the result in any digit.
 
     Parameters
     ----------
@@ -112,8 +112,9 @@ def alternate(
     settings : AlternationSettings
         L1 bound and stopping criteria.
     trace : Trace
-        Upper bounds of the slopes in each iteration of a previous run at a similar L1 bound. They
-        are used to exclude columns, and are overwritten with the bounds of this run.
+        Upper bounds of the slopes in the iterations of a previous run at a similar L1 bound. The
+        bounds are used to exclude columns. If an iteration of this run computes all slopes, the
+        bounds of that iteration are overwritten.
     record : IterateRecord
         Output. The scores u and the soft threshold of iteration t are written to row t, for as many
         iterations as `record` has rows.
@@ -140,8 +141,9 @@ def alternate(
             return _empty_component(n)
         old_u, old_indices, old_weights = u, indices, weights
         u = image / norm
-        # Try the cheapest computation first: use the screen of the previous iterations; if that
-        # screen is not valid at u, use a screen made from the trace; otherwise use all columns.
+        # Try the cheapest computation first: use the screen of the previous iterations. If that
+        # screen is not valid at u, use a screen made from the trace. If that screen is not valid
+        # either, use all columns.
         slopes = screened_slopes(residual, screen, u, settings.l1_bound, depth)
         if slopes.active_depth < 0.0 and has_bounds(trace, n_iter):
             screen = screen_from_trace(residual, norms, trace, n_iter, u)
@@ -150,8 +152,8 @@ def alternate(
         if not is_screened:
             slopes = _compute_all_slopes(residual, u, settings.l1_bound, depth, trace, n_iter)
             screen = empty_screen(residual.X)
-            # The radius of the new screen is estimated from the last change of u. The first
-            # iteration has no previous u, so no screen is made.
+            # The radius of the new screen is derived from the last change of u. In the first
+            # iteration, there is no previous u, so no screen is made.
             if n_iter > 0 and slopes.largest > 0.0:
                 screen = screen_from_slopes(
                     residual, norms, slopes, u, euclidean_distance(u, old_u)
@@ -179,7 +181,7 @@ def alternate(
 def _empty_component(n: int) -> Alternation:
     """Return the component of a residual that is zero except for rounding errors.
 
-    Its scores, of length n, are zero, and it has no loadings.
+    The n scores of the component are zero, and the component has no non-zero loadings.
     """
     return Alternation(np.zeros(n), np.empty(0, np.intp), np.empty(0), 0.0, 0, True)
 
@@ -188,16 +190,16 @@ def _empty_component(n: int) -> Alternation:
 def _compute_all_slopes(
     residual: Residual, u: Float, l1_bound: float, previous_depth: float, trace: Trace, t: int
 ) -> Slopes:
-    """Return the slopes R'u of all columns of the residual R, with their soft threshold.
+    """Return the slopes R'u of all columns of the residual R, and the active depth.
 
-    `t` is the number of the iteration. Upper bounds of the slopes are written to row t of `trace`,
-    if it has such a row, so that later runs can exclude columns. The search for the threshold
-    starts from `previous_depth`, the active depth (largest slope minus threshold) of the previous
-    iteration.
+    The active depth is the largest absolute slope minus the soft threshold. The search for the
+    active depth starts from `previous_depth`, the active depth of the previous iteration. `t` is
+    the number of the iteration, starting at 0. If `trace` has a row t, upper bounds of the slopes
+    are written to this row, so that later runs can exclude columns.
     """
     slopes = multiply_transposed(residual.X, residual.by_columns, residual.offsets, u)
-    # Write the trace before the earlier components are subtracted, because bounds on the slopes of
-    # X itself can also be used with other earlier components.
+    # Write the trace before the earlier components are subtracted. Bounds of the slopes of X itself
+    # can be used in later runs even if the earlier components are different.
     if t < trace.units.size:
         write_trace(trace, t, u, slopes)
     deflate_slopes(residual, residual.loadings, residual.corrections, slopes, u)
@@ -242,7 +244,7 @@ def _residual_times_screened(
 
     A screen contains copies of some columns of the data, including all columns in which v is not
     zero. `positions` are the positions of the non-zero entries of v among the columns of the
-    screen, and `weights` are these entries.
+    screen, and `weights` are the values of these entries.
     """
     image = multiply(screen.packed, False, screen.offsets, positions, weights)
     deflate_image(residual, screen.loadings, screen.corrections, image, positions, weights)

@@ -18,28 +18,29 @@ def write_explained_rank_variance(
 ) -> None:
     """Write the proportion of the rank variance of each feature that each partition explains.
 
-    The proportion is the sum of squares between groups divided by the total sum of squares, where
-    each feature is replaced by its ranks over the samples.
+    The proportion is the sum of squares between groups divided by the total sum of squares. Both
+    sums are computed from the ranks of the samples in the feature.
 
     Parameters
     ----------
     features : array of shape (p, n)
         Data with the p features in rows; NaN for missing values.
     partitions : array of shape (m, n)
-        The m partitions in rows: the group of each sample, or a negative number for samples that
-        are excluded from the partition.
+        The m partitions, in rows: the group of each sample, numbered from 0, or a negative number
+        for samples that are excluded from the partition.
     fractions : array of shape (p, m)
-        Output. The proportion for each feature and partition. It is zero if the non-missing values
-        contain fewer than two groups or fewer than two distinct values, or if each group contains
-        only one sample.
+        Output. The proportion for each feature and partition. Samples that are excluded from the
+        partition, or whose value is missing, are not used. The proportion is set to zero if the
+        samples used belong to fewer than two groups, if they have fewer than two distinct values,
+        or if each group contains only one sample.
     degrees_of_freedom : array of shape (p, m, 2)
         Output. Degrees of freedom between groups and within groups.
 
     Notes
     -----
     The total sum of squares is always that of N distinct ranks, (N^3 - N) / 12, where N is the
-    number of samples used. Tied values would reduce the sum, and then a few samples that differ
-    from many samples with equal values would appear significant.
+    number of samples used. The sum is not reduced for ties. With a reduced sum, a feature could
+    appear significant if most of its values are equal and only a few values differ.
     """
     p, n = features.shape
     n_groups = partitions.max() + 1

@@ -20,12 +20,12 @@ def are_in_sets(starts: Index, members: Index, sets: Index, columns: Index) -> M
         The columns of all sets, one set after the other. Within each set, the columns are in
         increasing order, as binary search requires.
     sets, columns : arrays of the same length
-        Pairs of a set number and a column.
+        The pairs to test: the number of a set, and a column.
 
     Returns
     -------
     array of bool
-        One entry for each pair.
+        One entry for each pair; True if the column belongs to the set.
     """
     is_member = np.zeros(columns.size, dtype=np.bool_)
     for i in range(columns.size):

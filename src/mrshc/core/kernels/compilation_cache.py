@@ -1,12 +1,12 @@
 """Cache on disk for the machine code of compiled functions.
 
-The machine code of a function includes the machine code of the functions that it calls. Numba's
-standard cache (``cache=True``) recompiles a function only if the file that defines the function
-has changed. The cache in this module recompiles a function if any file in the same folder has
-changed, so functions may call functions from other files of the folder.
+The machine code of a function includes the machine code of the functions that it calls. With
+numba's standard cache (``cache=True``), a function is recompiled only if the file that defines the
+function has changed. With the cache in this module, a function is recompiled if any Python file in
+the same folder has changed, so functions may call functions from other files of the folder.
 
 Numba's standard cache raises an error if there is no writable folder. The cache in this module
-issues a warning instead, because the package and the home directory are often read-only in
+issues a warning instead, because the package folder and the home directory are often read-only in
 containers and for service users.
 """
 
@@ -43,8 +43,8 @@ class CompilationCacheWarning(UserWarning):
 class CompilationCache(NullCache):
     """Cache for the machine code of one function.
 
-    The cache folder is looked for when the function is first compiled, not when its module is
-    imported.
+    The cache folder is determined when the function is first called, not when the module of the
+    function is imported.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class CompilationCache(NullCache):
 
 
 class _FolderCache(FunctionCache):
-    """Cache in a folder that is invalidated by a change of any source file next to the function.
+    """Cache on disk, invalidated by a change in any Python file in the folder of the function.
 
     If a cache file cannot be read, the function is compiled again. If a cache file cannot be
     written, a warning is issued.

@@ -15,7 +15,8 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 
 # Maximum number of iterations. The fitted values either converge within a few iterations or change
-# so slowly that further changes are smaller than the noise, so reaching the limit is not an error.
+# so slowly that further changes are smaller than the noise. Reaching the maximum is therefore not
+# an error.
 _MAX_ITER = 50
 
 
@@ -25,7 +26,7 @@ class LowRankFit(NamedTuple):
     means: Float  # (q,), means of the columns of the matrix
     scores: Float  # (n, rank), scores after shrinkage
     loadings: Float  # (q, rank), loadings as orthonormal columns
-    signal: Float  # (rank,), squared singular values minus the values expected from noise alone
+    signal: Float  # (rank,), squared singular values minus those expected from noise, at least zero
     noise: float  # variance of the residuals
 
 
@@ -41,7 +42,7 @@ def complete_cells(
     """Return a low-rank fit of a matrix, and replace the missing values by their fitted values.
 
     The fit and the replacement are repeated until no replaced value changes by more than `tol`, or
-    a maximum number of iterations is reached.
+    until a maximum number of iterations is reached.
 
     Parameters
     ----------
@@ -74,13 +75,13 @@ def complete_cells(
         scores = _orthonormal_basis(centred @ loadings)
         images = centred.T @ scores
         eigenvalues, rotation = np.linalg.eigh(images.T @ images)
-        # Rounding may make eigenvalues negative or zero. They are raised to the smallest positive
-        # number, since the loadings are divided by the square roots.
+        # Eigenvalues may be zero, or negative because of rounding. Such eigenvalues are replaced by
+        # a tiny positive number, since the loadings are divided by the square roots.
         singular_values = np.sqrt(np.maximum(eigenvalues, np.finfo(np.float64).tiny))
         scores, loadings = scores @ rotation, (images @ rotation) / singular_values
         noise = max(total - eigenvalues.sum(), 0.0) / noise_degrees_of_freedom
-        # In a matrix of pure noise, the squared singular values are about the noise variance times
-        # max(n, q).
+        # In a matrix of pure noise, the squared singular values are approximately the noise
+        # variance times max(n, q).
         signal = np.maximum(eigenvalues - noise * max(n, q), 0.0)
         scores *= signal / singular_values
         change = 0.0
@@ -124,8 +125,8 @@ def _orthonormal_basis(columns: Float) -> Float:
     basis vectors are zero.
     """
     eigenvalues, rotation = np.linalg.eigh(columns.T @ columns)
-    # This is the usual tolerance for the numerical rank, relative to the largest eigenvalue.
-    # Directions with smaller eigenvalues are divided by infinity, which makes them zero.
+    # This is the usual tolerance for the numerical rank, relative to the largest eigenvalue. If an
+    # eigenvalue is smaller, its basis vector is divided by infinity, which makes the vector zero.
     negligible = eigenvalues[-1] * columns.shape[0] * np.finfo(np.float64).eps
     singular_values = np.sqrt(np.where(eigenvalues > negligible, eigenvalues, np.inf))
     return (columns @ rotation) / singular_values

@@ -2,7 +2,7 @@
 
 W_k is the dispersion within k clusters. The gap statistic compares log W_k of the samples with
 log W_k of reference data sets, which are simulated without clusters. Each reference data set is
-uniform on the box that is aligned with the principal axes of the samples and encloses them.
+uniform on the box that encloses the samples and is aligned with their principal axes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mrshc.core.kernels.principal_box import (
     squared_distances_from_gram,
 )
 
-# Dispersions smaller than this fraction of W_1 are raised to this fraction of W_1, so that their
+# Dispersions smaller than this fraction of W_1 are replaced by this fraction of W_1, so that their
 # logarithms are finite. The fraction is below the relative rounding error of double precision, so a
 # smaller dispersion means that the samples within each cluster are identical.
 _MIN_RELATIVE_DISPERSION = 1e-16
@@ -30,18 +30,19 @@ _MIN_RELATIVE_DISPERSION = 1e-16
 class GapTestSettings(NamedTuple):
     """Settings of the gap test of a group of samples.
 
-    The test simulates reference data sets, which have no clusters. At regular intervals, it can
-    check whether the decision between one and two clusters is already certain, and stop early if
-    so. The decision is the sign of the margin gap(2) - se(2) - gap(1). There are no checks if
-    `first_check` equals `n_references`.
+    The test simulates reference data sets, which have no clusters. The decision between one and two
+    clusters is the sign of the margin gap(2) - se(2) - gap(1). At regular intervals, the test
+    checks whether the decision is already certain, and stops early in that case. There are no
+    checks if `first_check` equals `n_references`.
     """
 
     linkage: int  # value of a LinkageMethod
-    power: int  # 1: city-block distances; 2: squared distances, of which W_k sums the square roots
+    power: int  # 1: city-block distances; 2: squared distances, W_k is a sum of their square roots
     n_references: int  # maximum number of reference data sets
     first_check: int  # number of reference data sets before the first check
     check_interval: int  # number of reference data sets between checks
-    n_standard_errors: float  # certain if the margin is this many standard errors away from zero
+    # the decision is certain if the margin is more than this many standard errors away from zero
+    n_standard_errors: float
 
 
 @jit()
@@ -54,9 +55,10 @@ def gap_test(
 ) -> tuple[Float, Float]:
     """Return log W_k of a group of samples and of simulated reference data sets without clusters.
 
-    W_k is the dispersion within k clusters. Each reference data set has as many samples as X and
-    is uniform on the box that encloses X and is aligned with the principal axes of X. Simulation
-    stops early once the decision between one and two clusters is certain.
+    W_k is the dispersion within k clusters. Each reference data set has the same number of samples
+    as X. Its samples are uniform on the box that encloses the samples of X and is aligned with the
+    principal axes of X. The simulation stops early if a check finds that the decision between one
+    and two clusters is certain.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ def gap_test(
     rng : numpy.random.Generator
         Random number generator for the reference data sets.
     settings : GapTestSettings
-        Linkage, metric, number of reference data sets and early stopping.
+        Linkage, type of distances, number of reference data sets, and rule for early stopping.
 
     Returns
     -------
@@ -85,8 +87,9 @@ def gap_test(
     for k in range(max_clusters):
         dispersions[k] = dispersion(distances, partitions[k], power)
     observed = _log_dispersions(dispersions)
-    # Euclidean distances do not change under rotation, so reference data sets can stay in principal
-    # coordinates, and the axes are not needed. City-block distances do change under rotation.
+    # Euclidean distances do not change under rotation, so the distances can be computed from the
+    # coordinates along the principal axes, and the axes are not needed. City-block distances do
+    # change under rotation.
     if power == 2:
         box, axes = principal_ranges(X), np.empty((0, 0))
     else:
@@ -124,10 +127,11 @@ def _is_check_due(n_drawn: int, settings: GapTestSettings) -> bool:
 def _is_decision_certain(reference: Float, observed: Float, settings: GapTestSettings) -> bool:
     """Return whether further reference data sets are very unlikely to change the decision.
 
-    The decision is the sign of the margin gap(2) - se(2) - gap(1), which depends on a mean and a
-    standard deviation of log W_k over the reference data sets. If log W_k is normally distributed,
-    the standard errors are known of the changes in this mean and this standard deviation when the
-    remaining reference data sets are added.
+    The decision is the sign of the margin gap(2) - se(2) - gap(1). The margin depends on the mean
+    of log W_2 - log W_1 and on the standard deviation of log W_2 over the reference data sets. The
+    remaining reference data sets would change this mean and this standard deviation. If log W_k is
+    normally distributed, the standard errors of these changes are known. The decision is certain if
+    the margin is large compared with these standard errors.
 
     Parameters
     ----------
@@ -136,19 +140,20 @@ def _is_decision_certain(reference: Float, observed: Float, settings: GapTestSet
     observed : array of shape (2,)
         log W_1 and log W_2 of the samples.
     settings : GapTestSettings
-        Number of all reference data sets, and number of standard errors that counts as certain.
+        Maximum number of reference data sets, and the number of standard errors by which the margin
+        must differ from zero.
     """
     n_drawn, n_references = reference.shape[0], settings.n_references
     log_ratios = reference[:, 1] - reference[:, 0]
-    # squared_se is se(2)^2. The factor 1 + 1/B accounts for the simulation error of B reference
-    # data sets.
+    # squared_se is se(2)^2. The factor 1 + 1/B accounts for the simulation error, where B is the
+    # maximum number of reference data sets.
     squared_se = reference[:, 1].var() * n_drawn / (n_drawn - 1) * (1 + 1 / n_references)
     margin = log_ratios.mean() - np.sqrt(squared_se) - (observed[1] - observed[0])
     # This is the variance of the difference between the mean over the data sets drawn so far and
     # the mean over all B data sets.
     variance_of_mean = log_ratios.var() * n_drawn / (n_drawn - 1) * (1 / n_drawn - 1 / n_references)
-    # The variance of the change of se(2) is computed in the same way: the standard deviation s of m
-    # normal values has the variance s^2 / (2 (m - 1)).
+    # The variance of the change in se(2) is computed in the same way. If s is the standard
+    # deviation of m normal values, the variance of s is about s^2 / (2 (m - 1)).
     variance_of_se = squared_se * (1 / (n_drawn - 1) - 1 / (n_references - 1)) / 2
     return abs(margin) > settings.n_standard_errors * np.sqrt(variance_of_mean + variance_of_se)
 
@@ -157,7 +162,7 @@ def _is_decision_certain(reference: Float, observed: Float, settings: GapTestSet
 def _log_dispersions(dispersions: Float) -> Float:
     """Return the logarithms of the dispersions W_1, W_2, ...
 
-    Dispersions that are zero, because all samples of each cluster are identical, are first replaced
-    by a tiny fraction of W_1, so the logarithms are finite unless W_1 is zero.
+    A dispersion is zero if all samples within each cluster are identical. Dispersions of zero are
+    first replaced by a tiny fraction of W_1, so the logarithms are finite unless W_1 is zero.
     """
     return np.log(np.maximum(dispersions, _MIN_RELATIVE_DISPERSION * dispersions[0]))

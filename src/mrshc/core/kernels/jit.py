@@ -1,4 +1,4 @@
-"""The decorator for compiled functions, which adds Ctrl-C and a cache on disk to numba.njit."""
+"""Decorator that compiles functions with numba, handles Ctrl-C and caches machine code on disk."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _creation_lock = RLock()
 def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that compiles a function on its first call.
 
-    The compiled function releases the global interpreter lock while it runs. If the function is
-    called from Python, Ctrl-C raises KeyboardInterrupt as usual. Calls from other compiled
-    functions have no additional overhead.
+    The compiled function releases the global interpreter lock while it runs. If the user presses
+    Ctrl-C during a call from Python, KeyboardInterrupt is raised when the function returns. Calls
+    from other compiled functions have no additional overhead.
 
     Machine code is cached on disk (:mod:`~mrshc.core.kernels.compilation_cache`). Numba is imported
     at the first call of a compiled function, so modules that define compiled functions can be
@@ -35,8 +35,8 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     Returns
     -------
     callable
-        The decorator. A decorated function keeps its name, signature and docstring. The original
-        Python function is available as its attribute `py_func`.
+        The decorator. A decorated function keeps its name, signature and docstring. Its attribute
+        `py_func` is the original Python function.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -46,9 +46,10 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 class _CompiledFunction(Generic[P, R]):
-    """Wrapper of a compiled function for calls from Python.
+    """Wrapper through which Python calls a compiled function.
 
-    Other compiled functions do not call the wrapper; they call numba's dispatcher directly.
+    Other compiled functions do not call the wrapper. They directly call numba's dispatcher, the
+    object that compiles the function.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class _CompiledFunction(Generic[P, R]):
 
     @property
     def dispatcher(self) -> Any:
-        """Numba's object that compiles and calls the function, created when it is first needed."""
+        """Numba's object that compiles and calls the function; created on first use."""
         if self._dispatcher is None:
             from numba import njit
 
@@ -89,7 +90,7 @@ class _CompiledFunction(Generic[P, R]):
         try:
             result: R = self.dispatcher(*args, **kwargs)
         except SystemError as error:
-            # Python handles Ctrl-C only after the machine code has returned. It then raises
+            # Python handles Ctrl-C only after the machine code has returned. Python then raises
             # SystemError ("returned a result with an exception set"), with KeyboardInterrupt as the
             # cause.
             cause: BaseException | None = error
@@ -105,5 +106,5 @@ class _CompiledFunction(Generic[P, R]):
 
     @property
     def _numba_type_(self) -> Any:
-        """The numba type of this object, which numba reads when compiled code calls the object."""
+        """Numba type of the dispatcher; numba reads it if compiled code calls the function."""
         return self.dispatcher._numba_type_

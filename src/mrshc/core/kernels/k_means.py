@@ -20,23 +20,24 @@ def run_lloyd_iterations(distances: Float, labels: Labels, max_iter: int) -> Lab
     distances : array of shape (n, n)
         Squared Euclidean distances between the n samples.
     labels : array of shape (n,)
-        Initial cluster of each sample, 0, 1, ... The array is not changed.
+        Initial cluster of each sample. Clusters are numbered from 0. The array is not changed.
     max_iter : int
         Maximum number of iterations.
 
     Returns
     -------
     array of shape (n,)
-        New cluster of each sample. A cluster may become empty; its number is then missing from the
-        labels.
+        New cluster of each sample. A cluster may become empty; its number then does not occur in
+        the labels.
 
     Notes
     -----
     This is the algorithm of Lloyd (1982), Least squares quantization in PCM, IEEE Transactions on
     Information Theory 28(2), 129-137, doi:10.1109/TIT.1982.1056489. Coordinates of the samples are
-    not needed: the squared distance between a sample x and the mean of a cluster is the mean
-    squared distance between x and the samples of the cluster, minus half the mean squared distance
-    over all ordered pairs of samples of the cluster.
+    not needed. The squared distance between a sample x and the mean of a cluster is a - b / 2. Here
+    a is the mean squared distance between x and the samples of the cluster, and b is the mean
+    squared distance over all ordered pairs of samples of the cluster, including the pairs of a
+    sample with itself.
     """
     n = labels.size
     labels = labels.copy()

@@ -3,8 +3,9 @@
 A component that was computed from some columns of the data is optimal for all columns if the
 absolute inner products of the other columns with certain vectors do not exceed certain thresholds.
 These vectors and thresholds are the certificate of the component. Many of the vectors are similar,
-so they are grouped. The caller bounds the inner products of a column with all vectors of a group at
-once. This module computes the inner products that such a bound cannot exclude.
+so they are grouped. For each column and each group, the caller computes one upper bound of the
+absolute inner products of the column with the vectors of the group. If the bound is too large, this
+module computes the inner products.
 """
 
 from __future__ import annotations
@@ -20,25 +21,27 @@ from mrshc.core.kernels.jit import jit
 class VectorGroups(NamedTuple):
     """Grouped vectors, and the certificate that each vector belongs to.
 
-    Missing values are filled with a mean, which changes when earlier components are subtracted from
-    the data. `shifts` bounds the effect of this change, called `fill_change`, on inner products.
+    Missing values are replaced by the mean of all other values. When earlier components are
+    subtracted from the data, this mean changes by an amount called `fill_change`. The field
+    `shifts` is used to bound the effect of this change on the inner products.
     """
 
     vectors: Float  # (N, n), the N vectors in rows
-    # (N,), absolute `fill_change` of the vector's certificate, divided by the soft threshold of the
-    # iteration that the vector comes from
+    # (N,), absolute `fill_change` of the certificate of each vector, divided by the soft threshold
+    # of the iteration in which the vector was computed
     shifts: Float
-    owners: Index  # (N,), number of the certificate that each vector belongs to
+    owners: Index  # (N,), index of the certificate that each vector belongs to
     order: Index  # (N,), indices of the vectors, sorted by group
     ends: Index  # (n_groups,), position in `order` after the last vector of each group
 
 
 @jit()
 def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
-    """Return groups of close vectors, as the leader of each group and the group of each vector.
+    """Group vectors by distance; return the leader of each group and the group of each vector.
 
-    The vectors are processed in order. A vector joins the group of a leader if their distance is at
-    most `radius`. If no leader is close enough, the vector becomes the leader of a new group.
+    The vectors are processed in order. A vector joins the group of the most recent leader whose
+    distance from the vector is at most `radius`. If there is no such leader, the vector becomes the
+    leader of a new group.
 
     Parameters
     ----------
@@ -52,7 +55,7 @@ def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
     leaders : array of shape (n_leaders,)
         Indices of the vectors that are leaders.
     labels : array of shape (N,)
-        Position of the leader of each vector in `leaders`.
+        Group of each vector: the position in `leaders` of the leader of the group.
 
     Notes
     -----
@@ -71,8 +74,8 @@ def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
             squared_distance = 0.0
             for k in range(n):
                 squared_distance += (vectors[i, k] - leader[k]) ** 2
-                # The partial sum never decreases, so most leaders are rejected after a few
-                # coordinates.
+                # The partial sum never decreases, so the loop can stop as soon as the sum exceeds
+                # the limit. Most leaders are rejected after a few coordinates.
                 if squared_distance > squared_radius:
                     break
             if squared_distance <= squared_radius:
@@ -86,18 +89,17 @@ def leader_clustering(vectors: Float, radius: float) -> tuple[Index, Index]:
     return leaders[:n_leaders].copy(), labels
 
 
-# The fastmath options allow the compiler to change the order of summation and so to vectorise the
-# loop. The resulting rounding errors do no harm, since the thresholds that the products are
-# compared with include a margin for rounding errors.
+# The fastmath options allow the compiler to change the order of summation, and therefore to
+# vectorise the loop. The resulting rounding errors do no harm, since the caller compares the
+# products with a limit that includes a margin for rounding errors.
 @jit(fastmath={"reassoc", "contract", "nsz"})
 def update_largest_products(
     groups: VectorGroups, candidates: Mask, columns: Float, gaps: Float, largest: Float
 ) -> None:
     """Update, in place, the largest product of each column with the vectors of each certificate.
 
-    The product of a column and a vector is defined here as the absolute value of their inner
-    product, plus the entry of `groups.shifts` for the vector times the entry of `gaps` for the
-    column.
+    The product of a column x and a vector w is defined here as |x'w| + s g, where s is the entry of
+    `groups.shifts` for the vector and g is the entry of `gaps` for the column.
 
     Parameters
     ----------
@@ -110,7 +112,8 @@ def update_largest_products(
     gaps : array of shape (n_columns,)
         Square root of the number of missing values in each column.
     largest : array of shape (n_certificates, n_columns)
-        Largest product of each column with the vectors of each certificate so far; updated.
+        Largest product so far of each column with the vectors of each certificate. The array is
+        updated.
     """
     n = columns.shape[1]
     vectors, shifts, owners, order, ends = groups

@@ -30,8 +30,8 @@ def first_leaf_positions(children: Index, sizes: Index) -> Index:
     """
     n = children.shape[0] + 1
     starts = np.zeros(2 * n - 1, np.intp)
-    # The loop runs from the last merge, which is the root, to the first, because the position of a
-    # parent must be computed before the positions of its children.
+    # The loop runs from the last merge, which is the root, to the first merge, because the position
+    # of a parent must be computed before the positions of its children.
     for merge in range(n - 2, -1, -1):
         left, right = children[merge, 0], children[merge, 1]
         starts[left] = starts[n + merge]

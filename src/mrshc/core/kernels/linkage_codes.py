@@ -4,11 +4,12 @@ from enum import IntEnum
 
 
 class LinkageMethod(IntEnum):
-    """Linkage methods. The member names are the values of the parameter `linkage` of estimators.
+    """Linkage methods, named as in the parameter `linkage` of the estimators.
 
-    Compiled functions take an integer, such as ``LinkageMethod["ward"].value``, and compare it with
-    the members. Numba also accepts the members themselves as arguments, but converting a member
-    takes 80 microseconds in each call, which is as long as the gap test of a small group.
+    The argument of a compiled function is an integer, such as ``LinkageMethod["ward"].value``, and
+    the function compares the integer with the members. Numba also accepts the members themselves
+    as arguments. However, converting a member takes 80 microseconds in each call, about as long as
+    the gap test of a small group of samples.
     """
 
     single = 0

@@ -1,7 +1,7 @@
-"""The box aligned with the principal axes of a group of samples, and distances between samples.
+"""The bounding box of samples along their principal axes, and distances between samples.
 
-The gap statistic simulates its reference data sets uniformly on this box (Tibshirani, Walther and
-Hastie 2001, choice b).
+The reference data sets of the gap statistic are uniform on this box. This is method (b) of
+Tibshirani, Walther and Hastie (2001).
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from mrshc.core.kernels.jit import jit
 def principal_ranges(X: Float) -> Float:
     """Return the range (maximum minus minimum) of the rows of X along each principal axis of X.
 
-    The principal axes are in decreasing order of variance. If X has shape (n, p), the result has
-    shape (min(n - 1, p),).
+    The ranges are in decreasing order of the variance along the axes. If X has shape (n, p), the
+    result has shape (min(n - 1, p),).
     """
     centred = _centre_columns(X)
     n, p = X.shape
-    # The scores are computed from the smaller of the two matrices X'X and XX', which have the same
-    # non-zero eigenvalues.
+    # The scores are computed from the smaller of the two matrices X'X and XX', where X is centred.
+    # Both matrices have the same non-zero eigenvalues.
     if n > p:
         axes = np.linalg.eigh(np.dot(centred.T, centred))[1]
         scores = np.dot(centred, axes)
         scales = np.ones(p)
     else:
         eigenvalues, scores = np.linalg.eigh(np.dot(centred, centred.T))
-        # A unit eigenvector of XX' times its singular value gives the scores. Rounding may make an
-        # eigenvalue negative that should be zero.
+        # The scores are the unit eigenvectors of XX' times the singular values of X. Rounding may
+        # make a zero eigenvalue slightly negative.
         scales = np.sqrt(np.maximum(eigenvalues, 0.0))
     ranges = np.empty(min(n - 1, p))
     # eigh returns eigenvalues in increasing order, so the columns are used from the last to the
-    # first. Centring makes one of the n eigenvalues zero, so there are at most n - 1 axes.
+    # first. Centring makes one of the n eigenvalues of XX' zero, so there are at most n - 1 axes.
     for k in range(ranges.size):
         column = scores[:, scores.shape[1] - 1 - k]
         ranges[k] = (column.max() - column.min()) * scales[scales.size - 1 - k]
@@ -43,11 +43,11 @@ def principal_ranges(X: Float) -> Float:
 
 @jit()
 def principal_box(X: Float) -> tuple[Float, Float]:
-    """Return the range of the rows of X along each principal axis of X, and the axes.
+    """Return the range of the rows of X along each principal axis of X, and the principal axes.
 
     If X has shape (n, p), there are k = min(n - 1, p) axes, in decreasing order of variance. The
-    ranges (maximum minus minimum) have shape (k,). The axes are the rows of an array of shape
-    (k, p).
+    ranges (maximum minus minimum) are returned as an array of shape (k,), and the axes as the rows
+    of an array of shape (k, p).
     """
     centred = _centre_columns(X)
     n_axes = min(X.shape[0] - 1, X.shape[1])
@@ -84,10 +84,10 @@ def absolute_distances(X: Float) -> Float:
 
 @jit()
 def squared_distances_from_gram(gram: Float) -> None:
-    """Replace the inner products of n samples by their squared Euclidean distances, in place.
+    """Replace, in place, the inner products of n samples by squared Euclidean distances.
 
-    `gram` has shape (n, n). Entry (i, j) is the inner product of samples i and j on entry, and
-    their squared distance on return.
+    `gram` has shape (n, n). Before the call, element (i, j) is the inner product of samples i and
+    j. After the call, the element is the squared distance between these samples.
     """
     n = gram.shape[0]
     # Copy the diagonal first, because the loop below overwrites it.
@@ -100,10 +100,10 @@ def squared_distances_from_gram(gram: Float) -> None:
             # Rounding may make the squared distance between nearly identical samples negative.
             row[j] = max(squared_norm + squared_norms[j] - 2.0 * row[j], 0.0)
         row[i] = 0.0
-    # Copy the lower triangle to the upper triangle, since a product computed by BLAS need not be
-    # symmetric to the last digit. Copy in blocks of 32 columns: copying a whole row to a column
-    # would load a new cache line for each element. The block size has not been tuned; it does not
-    # affect the result.
+    # Copy the lower triangle to the upper triangle instead of computing both, since a product
+    # computed by BLAS need not be symmetric to the last digit. Copy in blocks of 32 columns:
+    # copying a whole row to a column would load a new cache line for each element. The block size
+    # has not been tuned; it does not affect the result.
     for start in range(0, n, 32):
         for i in range(start, n):
             for j in range(start, min(start + 32, i)):

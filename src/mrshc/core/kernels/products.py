@@ -2,7 +2,8 @@
 
 Centring subtracts one offset from each column. Sums are computed in the same order for all memory
 layouts and all subsets of the columns, so leaving out columns does not change the result for the
-other columns in any digit. BLAS does not guarantee this order, so the loops are written out here.
+other columns in any digit. BLAS does not guarantee a fixed order of summation, so the loops are
+written out here.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 
-# Number of columns whose running sums are updated together. The sums take 4 KB in double precision,
-# which fit into the first-level cache together with the same columns of four rows of the data. The
+# Number of columns whose running sums are updated together. In double precision, the sums take 4 KB
+# and fit into the first-level cache together with the same columns of four rows of the data. The
 # number does not affect the result.
 _BLOCK = 512
 
 
 @jit()
 def multiply_transposed(X: NDArray[Any], by_columns: bool, offsets: Float, u: Float) -> Float:
-    """Return X'u, where X is the data matrix minus the offset of each column.
+    """Return the product of the transposed centred data matrix with a vector u.
 
     Parameters
     ----------
@@ -49,9 +50,10 @@ def multiply_transposed(X: NDArray[Any], by_columns: bool, offsets: Float, u: Fl
 
 @jit()
 def multiply_transposed_rows(X: NDArray[Any], offsets: Float, u: Float) -> Float:
-    """Return X'u, where X is the data matrix minus the offset of each column, stored row by row.
+    """Return the transposed centred data matrix times u, for data that are stored row by row.
 
-    `X` has shape (n, p), `offsets` and the result have shape (p,), and `u` has shape (n,).
+    `X`, of shape (n, p), is the data matrix before the `offsets` are subtracted from its columns.
+    `offsets` and the result have shape (p,), and `u` has shape (n,).
     """
     n, p = X.shape
     out = np.zeros(p)
@@ -59,9 +61,9 @@ def multiply_transposed_rows(X: NDArray[Any], offsets: Float, u: Float) -> Float
         stop = min(start + _BLOCK, p)
         o, s = offsets[start:stop], out[start:stop]
         i = 0
-        # Process four rows at a time, so that each running sum is loaded and stored a quarter as
-        # often. The rows are still added one after the other, so the order of summation is the
-        # same as for individual rows.
+        # Process four rows at a time, so that each running sum is loaded and stored once for four
+        # rows instead of once for each row. The rows are still added one after the other, so the
+        # order of summation does not change.
         while i + 4 <= n:
             a, b = X[i, start:stop], X[i + 1, start:stop]
             c, d = X[i + 2, start:stop], X[i + 3, start:stop]
@@ -84,10 +86,10 @@ def multiply_transposed_rows(X: NDArray[Any], offsets: Float, u: Float) -> Float
 
 @jit()
 def _multiply_transposed_columns(X: NDArray[Any], offsets: Float, u: Float) -> Float:
-    """Return the product of `X` minus `offsets` with the vector u.
+    """Return the transposed centred data matrix times u, for data that are stored column by column.
 
-    `X`, of shape (p, n), is the transpose of the data matrix. `offsets` and the result have shape
-    (p,), and `u` has shape (n,).
+    `X`, of shape (p, n), is the transpose of the data matrix before the `offsets` are subtracted.
+    `offsets` and the result have shape (p,), and `u` has shape (n,).
     """
     p, n = X.shape
     out = np.empty(p)
@@ -119,7 +121,7 @@ def _multiply_transposed_columns(X: NDArray[Any], offsets: Float, u: Float) -> F
 def multiply(
     X: NDArray[Any], by_columns: bool, offsets: Float, indices: Index, weights: Float
 ) -> Float:
-    """Return Xv, where X is the data matrix minus the offset of each column, and v is sparse.
+    """Return the product of the centred data matrix with a sparse vector v.
 
     Parameters
     ----------
@@ -173,10 +175,10 @@ def multiply(
 
 @jit()
 def column_norms(X: NDArray[Any], by_columns: bool, offsets: Float) -> Float:
-    """Return the Euclidean norm of each column of the data matrix after subtraction of its offset.
+    """Return the Euclidean norm of each column of the centred data matrix.
 
-    `X` is the data matrix, of shape (n, p), or its transpose if `by_columns`. `offsets` and the
-    result have shape (p,).
+    `X` is the data matrix before centring, of shape (n, p), or its transpose if `by_columns` is
+    True. `offsets`, which are subtracted from the columns, and the result have shape (p,).
     """
     out = np.zeros(offsets.size)
     if by_columns:
@@ -184,8 +186,8 @@ def column_norms(X: NDArray[Any], by_columns: bool, offsets: Float) -> Float:
             for i in range(X.shape[1]):
                 out[j] += (X[j, i] - offsets[j]) ** 2
     else:
-        # The outer loop runs over rows, because the matrix is stored row by row; reading it column
-        # by column would access distant memory addresses.
+        # The outer loop runs over rows, because the matrix is stored row by row. Reading the matrix
+        # column by column would access distant memory addresses.
         for i in range(X.shape[0]):
             row = X[i]
             for j in range(out.size):
@@ -195,7 +197,7 @@ def column_norms(X: NDArray[Any], by_columns: bool, offsets: Float) -> Float:
 
 @jit()
 def low_rank_cells(scores: Float, loadings: Float, rows: Index, columns: Index) -> Float:
-    """Return individual entries of the matrix product scores' loadings, of shape (n, p).
+    """Return individual entries of the (n, p) product of the transposed scores with the loadings.
 
     Parameters
     ----------
@@ -209,7 +211,7 @@ def low_rank_cells(scores: Float, loadings: Float, rows: Index, columns: Index) 
     Returns
     -------
     array of the same length as `rows`
-        The value of each entry.
+        The values of these entries.
     """
     out = np.zeros(rows.size)
     for k in range(scores.shape[0]):

@@ -29,9 +29,10 @@ class CellCorrections(NamedTuple):
 class Residual(NamedTuple):
     """The parts of a residual matrix: the centred data minus the k earlier components.
 
-    Unless `orthogonal` is True, the residual is X minus `offsets`, minus scores' loadings, plus
-    `corrections`. Missing values of X are filled with the mean of the other values. The corrections
-    replace the residuals of these filled values by the mean of the other residuals.
+    Unless `orthogonal` is True, the residual is X, minus `offsets`, minus the product of the
+    transposed `scores` with `loadings`, plus `corrections`. Missing values of X are replaced by the
+    mean of all other values. At the positions of missing values, the corrections set the residual
+    to the mean of the residual over all other positions.
     """
 
     X: NDArray[Any]  # (n, p), or its transpose, (p, n), if `by_columns`
@@ -39,7 +40,7 @@ class Residual(NamedTuple):
     offsets: Float  # (p,), subtracted from the columns of the data matrix
     scores: Float  # (k, n), scores of the earlier components
     loadings: Float  # (k, p), loadings of the earlier components, times their scales
-    orthogonal: bool  # if True, nothing is subtracted; u is kept orthogonal to `scores` instead
+    orthogonal: bool  # if True, no component is subtracted, but u is kept orthogonal to `scores`
     corrections: CellCorrections  # corrections of the entries that are missing in the data
 
 
@@ -47,9 +48,9 @@ class Residual(NamedTuple):
 def deflate_slopes(
     residual: Residual, loadings: Float, corrections: CellCorrections, slopes: Float, u: Float
 ) -> None:
-    """Replace the product X'u of the centred data X by R'u, where R is the residual, in place.
+    """Replace X'u, in place, by R'u, where X is the centred data and R is the residual.
 
-    The product may be restricted to a subset of the columns.
+    The products may be restricted to a subset of the columns of X and R.
 
     Parameters
     ----------
@@ -58,12 +59,13 @@ def deflate_slopes(
     loadings : array of shape (k, m)
         Loadings of the earlier components in the m columns that `slopes` refers to.
     corrections : CellCorrections
-        Corrections of the residual in these m columns.
+        Corrections of the residual in these m columns. Their column indices are positions among
+        the m columns.
     slopes : array of shape (m,)
-        Inner products of u with these m columns of X, overwritten with the inner products of u with
-        the same columns of R.
+        Inner products of u with these m columns of X. They are overwritten with the inner products
+        of u with the same columns of R.
     u : array of shape (n,)
-        The vector u, for n samples.
+        The vector u, with one entry for each of the n samples.
     """
     if not residual.orthogonal:
         for k in range(residual.scores.shape[0]):
@@ -84,19 +86,20 @@ def deflate_image(
     indices: Index,
     weights: Float,
 ) -> None:
-    """Replace the product Xv of the centred data X by Rv, where R is the residual, in place.
+    """Replace Xv, in place, by Rv, where X is the centred data and R is the residual.
 
-    The sparse vector v may be given for a subset of the columns that contains all its non-zero
-    entries.
+    The vector v is sparse. It may be given on a subset of the columns if all entries of v outside
+    the subset are zero.
 
     Parameters
     ----------
     residual : Residual
         The residual R of the data after k earlier components.
     loadings : array of shape (k, m)
-        Loadings of the earlier components in the m columns of the subset, or in all columns.
+        Loadings of the earlier components in the m columns on which v is given.
     corrections : CellCorrections
-        Corrections of the residual in these m columns.
+        Corrections of the residual in these m columns. Their column indices are positions among
+        the m columns.
     image : array of shape (n,)
         The product Xv, overwritten with Rv.
     indices, weights : arrays of the same length
@@ -129,21 +132,22 @@ def correct_image(corrections: CellCorrections, image: Float, v: Float) -> None:
 
 @jit()
 def orthogonalise(image: Float, scores: Float) -> Float:
-    """Return the vector `image`, (n,), minus its projection onto the rows of `scores`, (k, n).
+    """Return the vector `image` minus its projection onto the space spanned by given score vectors.
 
-    The rows of `scores` are orthogonal unit vectors.
+    `image` and the result have shape (n,). The score vectors are the rows of `scores`, of shape
+    (k, n), and are orthogonal unit vectors.
     """
     for k in range(scores.shape[0]):
-        # Each projection is computed from the current image, from which the previous projections
-        # have been subtracted, and not from the original image. This is the modified Gram-Schmidt
-        # process, which loses fewer digits.
+        # Each projection is computed not from the original image but from the current image, from
+        # which the previous projections have been subtracted. This is the modified Gram-Schmidt
+        # process, which loses fewer digits to rounding.
         image = image - dot(scores[k], image) * scores[k]
     return image
 
 
 @jit()
 def correction_norms(corrections: CellCorrections, p: int) -> Float:
-    """Return the Euclidean norm of the corrections in each of p columns, as an array of length p.
+    """Return an array of shape (p,): the Euclidean norm of the corrections in each of p columns.
 
     The norm of a column without corrections is zero.
     """

@@ -2,11 +2,12 @@
 
 The slope of a column is its inner product with the scores u. If u changes by a vector of norm d,
 the slope changes by at most d times the norm of the column. A screen is defined by a reference
-vector, called the anchor, and a distance, called the radius. It contains copies of all columns
-whose absolute slope can exceed the soft threshold for some u within the radius of the anchor. As
-long as u stays within the radius of the anchor, an iteration reads only the columns of the screen.
-Otherwise, the iteration computes the slopes of all columns. Results are identical, to the last
-digit, to those without screening.
+vector, called the anchor, a distance, called the radius, and a slope bound just below the soft
+threshold. The screen contains copies of all columns whose absolute slope can exceed the slope bound
+for some u within the radius of the anchor. An iteration reads only the columns of the screen as
+long as u stays within the radius of the anchor and the soft threshold stays above the slope bound.
+Otherwise, the iteration makes a new screen or computes the slopes of all columns. Screening does
+not change the results in any digit.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from mrshc.core.kernels.vectors import euclidean_distance
 
 # The following three constants affect only the speed, since a screen never changes a result.
 # The radius of a screen is this multiple of the last change of u. When the iterations converge, the
-# changes of u decrease about geometrically, so the sum of all further changes is of that order.
+# changes of u decrease about geometrically. The sum of all further changes is then a small multiple
+# of the last change.
 _RADIUS_FACTOR = 3.0
-# A screen remains valid until the threshold has decreased by more than this fraction.
+# A screen remains valid until the soft threshold has decreased by more than this fraction.
 _THRESHOLD_MARGIN = 0.05
 # A screen is not made if it would contain more than this fraction of the columns, because copying
-# the columns would take more time than it saves. The limit also bounds the memory of a screen: it
-# takes at most an eighth of the memory of X.
+# the columns would take more time than it saves. The limit also ensures that a screen takes at most
+# an eighth of the memory of X.
 _MAX_FRACTION = 0.125
 
 # Upper bounds of slopes are stored as bytes, in units of 1/254 of the largest slope. Rounding up
@@ -40,7 +42,7 @@ _N_BOUND_STEPS = 254.0
 
 
 class ColumnNorms(NamedTuple):
-    """Euclidean norms of the p columns of the centred data and of their corrections.
+    """Euclidean norms of the p columns of the centred data, and of the corrections in each column.
 
     The corrections are the values that are added to the residual where data are missing.
     """
@@ -60,7 +62,8 @@ class Slopes(NamedTuple):
 class Screen(NamedTuple):
     """Copies of all columns whose slope can exceed a bound for some u within `radius` of `anchor`.
 
-    The slope of a column is its inner product with u.
+    The slope of a column is its inner product with u. The bound, `slope_bound`, applies to the
+    absolute value of the slope.
     """
 
     columns: Index  # (m,), indices of the columns, increasing
@@ -68,34 +71,34 @@ class Screen(NamedTuple):
     offsets: Float  # (m,), offsets of the columns
     loadings: Float  # (k, m), loadings of the k earlier components in the columns
     corrections: CellCorrections  # corrections in the columns
-    anchor: Float  # (n,), a vector u
+    anchor: Float  # (n,), the reference vector
     radius: float  # largest distance of u from `anchor`; negative for an empty screen
-    slope_bound: float  # within the radius, no other column has a larger absolute slope
+    slope_bound: float  # within the radius, no column outside the screen has a larger slope
 
 
 class Trace(NamedTuple):
     """Upper bounds of all slopes in the iterations of a previous run of the alternating algorithm.
 
     In iteration t, u was `scores[t]`, and the absolute inner product of column j of the centred
-    data with u was at most `quantised_bounds[t, j] * units[t]`. In a run with a similar L1 bound, u
-    is similar in iteration t, so the bounds can be used to make screens. The bounds are stored as
-    bytes to save memory.
+    data with u was at most `quantised_bounds[t, j] * units[t]`. In iteration t of a run with a
+    similar L1 bound, u is similar, so the bounds can be used to make screens. The bounds are stored
+    as bytes to save memory.
     """
 
     scores: Float  # (T, n), the vector u of each iteration
     quantised_bounds: NDArray[np.uint8]  # (T, p), bounds in multiples of `units`
     units: Float  # (T,), unit of the bounds of each iteration
-    thresholds: Float  # (T,), soft thresholds; negative if not all slopes were computed
+    thresholds: Float  # (T,), soft thresholds; negative if the bounds were not computed
 
 
 @jit()
 def empty_screen(X: NDArray[Any]) -> Screen:
     """Return a screen without columns, which is not valid for any u.
 
-    The entries of the screen have the data type of X.
+    The array `packed` of the screen has the data type of X.
     """
-    # In compiled code, a function cannot return either a Screen or None. A negative radius is used
-    # instead of None.
+    # A compiled function cannot return a Screen in some cases and None in others, so a negative
+    # radius is used instead of None.
     packed = np.empty((0, 0), X.dtype)
     indices, values = np.empty(0, np.intp), np.empty(0)
     corrections = CellCorrections(indices, indices, values)
@@ -106,9 +109,10 @@ def empty_screen(X: NDArray[Any]) -> Screen:
 def screened_slopes(
     residual: Residual, screen: Screen, u: Float, l1_bound: float, previous_depth: float
 ) -> Slopes:
-    """Return the slopes of the columns of a screen, and the soft threshold if it can be determined.
+    """Return the slopes of the columns of a screen, and the active depth if it can be determined.
 
-    The slope of a column of the residual is its inner product with u.
+    The slope of a column of the residual is its inner product with u. The active depth is the
+    largest absolute slope minus the soft threshold.
 
     Parameters
     ----------
@@ -121,14 +125,14 @@ def screened_slopes(
     l1_bound : float
         L1 bound of the loadings.
     previous_depth : float
-        Active depth (largest slope minus threshold) of the previous iteration, from which the
-        search for the threshold starts; negative if there is no previous iteration.
+        Active depth of the previous iteration, from which the search for the active depth starts;
+        negative if there is no previous iteration.
 
     Returns
     -------
     Slopes
-        The slopes and the active depth. The active depth is negative if the screen is not valid for
-        u, or if columns outside the screen may have slopes above the threshold.
+        The slopes and the active depth. The active depth is negative if u is not within the radius
+        of the screen, or if columns outside the screen may have slopes above the soft threshold.
     """
     if screen.radius < 0.0 or euclidean_distance(u, screen.anchor) > screen.radius:
         return Slopes(np.empty(0), 0.0, -1.0)
@@ -148,7 +152,7 @@ def screened_slopes(
 def screen_from_slopes(
     residual: Residual, norms: ColumnNorms, slopes: Slopes, u: Float, last_move: float
 ) -> Screen:
-    """Return a screen around u, made from the slopes of all columns at u.
+    """Return a screen whose anchor is u, made from the slopes of all columns at u.
 
     If a screen would contain so many columns that it would not save time, an empty screen is
     returned.
@@ -169,7 +173,8 @@ def screen_from_slopes(
     """
     radius = _RADIUS_FACTOR * last_move
     slope_bound = (1.0 - _THRESHOLD_MARGIN) * (slopes.largest - slopes.active_depth)
-    # By the triangle inequality, the norm of a corrected column is at most the sum of both norms.
+    # By the triangle inequality, the norm of a corrected column is at most the norm of the column
+    # plus the norm of its corrections.
     total_norms = norms.data + norms.corrections
     columns = _candidate_columns(slopes.values, total_norms, residual.loadings, radius, slope_bound)
     if columns.size > _MAX_FRACTION * slopes.values.size:
@@ -181,7 +186,9 @@ def screen_from_slopes(
 def _candidate_columns(
     slopes: Float, norms: Float, loadings: Float, radius: float, slope_bound: float
 ) -> Index:
-    """Return, in increasing order, the columns whose slope may reach a bound for some u nearby.
+    """Return the indices of the columns whose absolute slope may reach a bound near the current u.
+
+    The indices are in increasing order.
 
     Parameters
     ----------
@@ -192,20 +199,21 @@ def _candidate_columns(
     loadings : array of shape (k, p)
         Loadings of the k earlier components.
     radius : float
-        Largest distance between the current u and another u.
+        Largest distance from the current u that is considered.
     slope_bound : float
-        The bound. Columns whose absolute slope is below it for all u within the radius are left
-        out.
+        The bound. A column is left out only if its absolute slope is below the bound for all
+        vectors within the radius of u.
     """
     candidates = np.empty(slopes.size, np.intp)
     count = 0
     for j in range(slopes.size):
-        # This is an upper bound of the norm of the residual column, since scores are unit vectors.
+        # The sum is an upper bound of the norm of the residual column, since the scores of each
+        # component form a unit vector.
         norm = norms[j]
         for k in range(loadings.shape[0]):
             norm += abs(loadings[k, j])
-        # The index is always written, and kept only if the count increases, so the loop has no
-        # branch.
+        # Every index is written, but it is overwritten by the next index unless the count
+        # increases. The loop therefore has no branch.
         candidates[count] = j
         count += abs(slopes[j]) + norm * radius >= slope_bound
     return candidates[:count].copy()
@@ -215,7 +223,8 @@ def _candidate_columns(
 def has_bounds(trace: Trace, t: int) -> bool:
     """Return whether a trace contains bounds of the slopes for iteration t.
 
-    It does if all slopes were computed in iteration t of the previous run.
+    The trace contains bounds if it has a row t and a previous run computed all slopes in iteration
+    t.
     """
     return t < trace.units.size and trace.thresholds[t] > 0.0
 
@@ -226,7 +235,7 @@ def screen_from_trace(
 ) -> Screen:
     """Return a screen that is valid at u, made from the bounds of a previous run.
 
-    The anchor of the screen is the vector u of the trace in iteration t. The radius is the distance
+    The anchor of the screen is the vector u of iteration t in the trace. The radius is the distance
     between the anchor and the current u. If a screen would contain so many columns that it would
     not save time, an empty screen is returned.
 
@@ -256,7 +265,8 @@ def screen_from_trace(
     for j in range(data.size):
         is_candidate = bounds[j] * unit + data[j] * radius + corrections[j] >= slope_bound
         # The bounds apply to the centred data, not to the residual. Columns in which an earlier
-        # component has a loading differ in the residual, so they are always kept.
+        # component has a non-zero loading are different in the residual, so these columns are
+        # always kept.
         if is_candidate or _has_loading(loadings, j):
             if count == max_columns:
                 return empty_screen(residual.X)
@@ -283,8 +293,8 @@ def _has_loading(loadings: Float, j: int) -> bool:
 def write_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
     """Write the scores u and upper bounds of the slopes to row t of a trace.
 
-    `slopes`, of shape (p,), are the inner products of the p columns of the centred data with u, of
-    shape (n,).
+    `u` has shape (n,). `slopes`, of shape (p,), are the inner products of the p columns of the
+    centred data with u.
     """
     # The unit must be positive, since slopes are divided by it even if all slopes are zero. The
     # lower limit 1e-300 is far below any unit that occurs otherwise.
@@ -296,7 +306,7 @@ def write_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
     trace.thresholds[t] = -1.0
     bounds = trace.quantised_bounds[t]
     for j in range(slopes.size):
-        # The conversion to an integer rounds down; adding 1 before makes the result an upper bound.
+        # The conversion to an integer rounds down, so 1 is added to obtain an upper bound.
         bounds[j] = np.uint8(abs(slopes[j]) / unit + 1.0)
 
 
@@ -304,10 +314,10 @@ def write_trace(trace: Trace, t: int, u: Float, slopes: Float) -> None:
 def _pack_screen(
     residual: Residual, columns: Index, anchor: Float, radius: float, slope_bound: float
 ) -> Screen:
-    """Return a screen with copies of the given columns, and of their offsets and loadings.
+    """Return a screen with copies of given columns, and of their offsets, loadings and corrections.
 
-    `columns` are the indices of the columns, in increasing order. The other arguments are those of
-    `Screen`.
+    `columns` are the indices of the columns, in increasing order. `anchor`, `radius` and
+    `slope_bound` become fields of the screen.
     """
     packed = _pack_columns(residual.X, residual.by_columns, columns)
     loadings = residual.loadings[:, columns]
@@ -318,9 +328,10 @@ def _pack_screen(
 
 @jit()
 def _pack_columns(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[Any]:
-    """Return a copy of m columns of the data matrix, of shape (n, m), stored row by row.
+    """Return copies of m columns of the data matrix as an (n, m) array that is stored row by row.
 
-    `X` is the data matrix, or its transpose if `by_columns`. `columns` contains the m indices.
+    `X` is the data matrix, or its transpose if `by_columns` is True. `columns` contains the indices
+    of the m columns.
     """
     n = X.shape[1] if by_columns else X.shape[0]
     out = np.empty((n, columns.size), X.dtype)
@@ -341,14 +352,14 @@ def _pack_columns(X: NDArray[Any], by_columns: bool, columns: Index) -> NDArray[
 def _select_corrections(corrections: CellCorrections, columns: Index, p: int) -> CellCorrections:
     """Return the corrections in a subset of the p columns of a matrix, in their original order.
 
-    The column indices of the returned corrections are positions in `columns`, the increasing
-    indices of the subset.
+    `columns` contains the indices of the subset, in increasing order. The column indices of the
+    returned corrections are positions in `columns`.
     """
     if corrections.values.size == 0:
         return corrections
     position = np.full(p, -1)
     position[columns] = np.arange(columns.size)
-    # The order of the corrections is kept, so that sums over the corrections of a column do not
+    # The order of the corrections is kept, so that sums over the corrections in a column do not
     # change in any digit.
     kept = np.empty(corrections.values.size, np.intp)
     count = 0

@@ -1,9 +1,9 @@
-"""Sparse loadings v under an L1 bound, with an exact soft threshold.
+"""Computation of sparse loadings v under an L1 bound, with an exact soft threshold.
 
-Slopes are the entries of X'u. The depth of a slope is the largest absolute slope, `largest`, minus
-the absolute value of the slope. Soft-thresholding at delta keeps the slopes whose depth is less
-than `largest - delta`, which is called the active depth. Computing with depths instead of
-thresholds avoids cancellation if the largest slopes are nearly equal.
+The entries of X'u, where u are the scores, are called slopes. The depth of a slope is the largest
+absolute slope, `largest`, minus the absolute value of the slope. Soft-thresholding at delta keeps
+the slopes whose depth is less than `largest - delta`, which is called the active depth. Computing
+with depths instead of thresholds avoids cancellation if the largest slopes are nearly equal.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _DEPTH_FACTOR = 1.25
 def sparse_direction(slopes: Float, l1_bound: float) -> tuple[Index, Float]:
     """Return the vector v that maximises slopes'v subject to |v|_2 <= 1 and |v|_1 <= l1_bound.
 
-    The maximum may not be unique if m slopes are tied for the largest absolute value and l1_bound
-    is less than sqrt(m). In this case, the m entries of v have the absolute value l1_bound / m.
+    The maximising v is not unique if more than l1_bound**2 slopes are tied for the largest absolute
+    value. In this case, the returned v has the L1 norm l1_bound, its entries for the tied slopes
+    have equal absolute values, and its other entries are zero.
 
     Parameters
     ----------
@@ -64,8 +65,9 @@ def threshold_slopes(
 ) -> tuple[Index, Float]:
     """Return the slopes after soft-thresholding at largest - active_depth, scaled to unit L2 norm.
 
-    If the active depth is zero, only the slopes tied for the largest absolute value remain. They
-    get equal absolute weights, and the result has the L1 norm `l1_bound` instead of unit L2 norm.
+    If the active depth is zero, only the slopes tied for the largest absolute value remain. These
+    slopes get equal absolute weights, and the result has the L1 norm `l1_bound` instead of unit L2
+    norm.
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ def threshold_slopes(
         Values of the non-zero entries.
     """
     # Count the remaining slopes first, so that arrays of the right size can be allocated. Slopes
-    # tied for the largest are kept even if the active depth is zero.
+    # tied for the largest absolute value are kept even if the active depth is zero.
     count = 0
     for slope in slopes:
         depth = largest - abs(slope)
@@ -114,19 +116,19 @@ def threshold_slopes(
 def find_active_depth(
     slopes: Float, largest: float, l1_bound: float, previous_depth: float, max_depth: float
 ) -> float:
-    """Return the active depth, largest - delta, for the soft threshold delta of an L1 bound.
+    """Return the active depth, largest - delta, where delta is the soft threshold for an L1 bound.
 
-    At delta, the ratio of the L1 norm to the L2 norm of the soft-thresholded slopes equals the L1
-    bound. If the ratio is smaller than the bound for all positive delta, then delta is zero. If the
-    ratio is larger than the bound for all delta, because too many slopes are tied for the largest
-    absolute value, the active depth is zero. The depth of a slope is `largest` minus its absolute
-    value. Only slopes of small depth affect the result, so the search is first restricted to a
-    small depth, which is doubled until it is large enough.
+    At the threshold delta, the ratio of the L1 norm to the L2 norm of the soft-thresholded slopes
+    equals the L1 bound. If the ratio is smaller than the bound for all positive thresholds, delta
+    is zero. If the ratio is larger than the bound for all thresholds, because too many slopes are
+    tied for the largest absolute value, the active depth is zero. The depth of a slope is `largest`
+    minus its absolute value. Only slopes of small depth affect the result. The search is therefore
+    first restricted to a small depth, which is doubled until it is large enough.
 
     Parameters
     ----------
     slopes : array of shape (m,)
-        The slopes: inner products of columns with the scores.
+        The slopes of m columns, that is, their inner products with the scores.
     largest : float
         Largest absolute value of the slopes.
     l1_bound : float
@@ -149,8 +151,8 @@ def find_active_depth(
         if 0.0 < depth < second_depth:
             second_depth = depth
     # A unit vector with m equal entries has the L1 norm sqrt(m). So if the number of tied slopes is
-    # at least the squared bound, no other slope can be active. If it equals the squared bound, any
-    # threshold between the tied slopes and the next slope gives the same result.
+    # at least the squared bound, no other slope can be active. If the number equals the squared
+    # bound, any threshold between the tied slopes and the next slope gives the same result.
     if n_tied >= l1_bound * l1_bound:
         return second_depth if n_tied == l1_bound * l1_bound else 0.0
     start_depth = _DEPTH_FACTOR * previous_depth
@@ -162,8 +164,8 @@ def find_active_depth(
         active_depth = _find_active_depth_within(depths, l1_bound, depth)
         if active_depth >= 0.0:
             return active_depth
-        # If even all slopes together do not reach the L1 bound, the threshold is zero, and the
-        # active depth is `largest`.
+        # If the L1 bound is not reached even with all slopes, the threshold is zero, and the active
+        # depth is `largest`.
         if depth >= max_depth:
             return largest if max_depth >= largest else -1.0
         depth = min(2.0 * depth, max_depth)
@@ -175,8 +177,9 @@ def _depths_less_than(slopes: Float, largest: float, max_depth: float) -> Float:
 
     The depth of a slope is `largest`, the largest absolute slope, minus its absolute value.
     """
-    # Each depth is always written, and kept only if the count increases, so the loop has no branch.
-    # The array has one extra entry, since a depth may be written after the last kept depth.
+    # Every depth is written, but it is overwritten by the next depth unless the count increases.
+    # The loop therefore has no branch. The array has one extra entry, since a depth may be written
+    # after the last depth that is kept.
     out = np.empty(slopes.size + 1)
     count = 0
     for slope in slopes:
@@ -190,14 +193,14 @@ def _depths_less_than(slopes: Float, largest: float, max_depth: float) -> Float:
 def _initial_depth(slopes: Float, largest: float, l1_bound: float) -> float:
     """Return the depth at which the search for the active depth starts.
 
-    The depth of a slope is `largest`, the largest absolute slope, minus its absolute value. The
-    number of slopes with a smaller depth than the returned depth is about twice the minimum number
-    of active slopes.
+    The depth of a slope is `largest`, the largest absolute slope, minus its absolute value. At
+    least l1_bound**2 slopes are active. The number of slopes with a smaller depth than the returned
+    depth is usually two to four times this minimum.
     """
     # A unit vector with m non-zero entries has an L1 norm of at most sqrt(m), so at least bound^2
-    # slopes are active. The factor 2, the 8 slopes added for small bounds and the 12 bisections (a
-    # resolution of 1/4096 of the largest slope) have not been tuned; the initial depth does not
-    # affect the result.
+    # slopes are active. Some slopes are added for small bounds. The 12 bisections give a resolution
+    # of 1/4096 of the largest slope. The numbers 2, 8 and 12 have not been tuned, since the initial
+    # depth does not affect the result.
     n_wanted = 2.0 * l1_bound * l1_bound + 8.0
     low, high = 0.0, largest
     for _ in range(12):
@@ -232,13 +235,14 @@ def _find_active_depth_within(depths: Float, l1_bound: float, max_depth: float) 
 
     Notes
     -----
-    At an active depth c, the features with a depth less than c are active. Let m be the number of
-    active features, and let S1 and S2 be the sums of their depths and squared depths. The ratio of
+    At an active depth c, the slopes with a depth less than c are active. Let m be the number of
+    active slopes, and let S1 and S2 be the sums of their depths and squared depths. The ratio of
     the L1 norm to the L2 norm of the soft-thresholded slopes is
     (m c - S1) / sqrt(m c^2 - 2 c S1 + S2). The ratio increases with c and equals the L1 bound if
-    m c = S1 + bound * sqrt((m S2 - S1^2) / (m - bound^2)). The solution c of this equation is the
-    active depth if the same features are active at c; otherwise the next iteration uses this c. If
-    the solution is outside the bracket of possible values, a bisection step is made instead.
+    m c = S1 + bound * sqrt((m S2 - S1^2) / (m - bound^2)). Each iteration solves this equation for
+    c. The solution is the active depth if the same slopes are active at the new c as at the old c;
+    otherwise the next iteration starts from the new c. If the solution is outside the bracket of
+    possible values, a bisection step is made instead.
     """
     squared_bound = l1_bound * l1_bound
     low, high, c, n_active = 0.0, max_depth, max_depth, -1
@@ -250,8 +254,8 @@ def _find_active_depth_within(depths: Float, l1_bound: float, max_depth: float) 
                 m += 1
                 s1 += depth
                 s2 += depth * depth
-        # Features only become active as c grows, so the same number of active features means that
-        # the same features are active.
+        # As c grows, slopes become active but never inactive. So if the number of active slopes has
+        # not changed, the same slopes are active.
         if m == n_active:
             return c
         l1, l2_squared = m * c - s1, m * c * c - 2.0 * c * s1 + s2
@@ -267,8 +271,8 @@ def _find_active_depth_within(depths: Float, l1_bound: float, max_depth: float) 
             root = (s1 + l1_bound * np.sqrt(max(m * s2 - s1 * s1, 0.0) / (m - squared_bound))) / m
         if not low < root < high:
             root, n_active = (low + high) / 2, -1
-            # The computed midpoint equals an end of the bracket if the ends are adjacent
-            # floating-point numbers, so the bracket cannot shrink further.
+            # The computed midpoint equals an end of the bracket only if the ends are adjacent
+            # floating-point numbers. The bracket cannot shrink further.
             if root in (low, high):
                 return high
         c = root

@@ -22,8 +22,8 @@ def dot(a: Float, b: Float) -> float:
 @jit()
 def euclidean_distance(a: Float, b: Float) -> float:
     """Return the Euclidean distance between two dense vectors of the same length."""
-    # The differences are squared and summed. Computing the distance from the norms and the inner
-    # product would lose all digits if the vectors are nearly equal.
+    # The differences are squared and summed. For nearly equal vectors, computing the distance from
+    # the norms and the inner product would lose most digits to cancellation.
     total = 0.0
     for i in range(a.size):
         total += (a[i] - b[i]) ** 2
@@ -48,8 +48,8 @@ def l1_distance(indices_a: Index, weights_a: Float, indices_b: Index, weights_b:
     float
         The sum of the absolute differences between corresponding entries.
     """
-    # The sorted indices of both vectors are merged. Dense vectors are avoided, because they may be
-    # much longer than the number of non-zero entries.
+    # The sorted indices of both vectors are merged. The sparse vectors are not converted to dense
+    # vectors, which may be much longer than the number of non-zero entries.
     total = 0.0
     a = b = 0
     while a < indices_a.size or b < indices_b.size:
