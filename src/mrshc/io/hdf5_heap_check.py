@@ -1,4 +1,4 @@
-"""Check for damage in the heap of an HDF5 file, which contains text of variable length.
+"""Check for damage in the heap, the part of an HDF5 file that contains variable-length text.
 
 The heap consists of collections of objects. If the stored size of an object is wrong, the next
 object may begin at the same position. HDF5 (at least up to version 2.0) then never finishes reading

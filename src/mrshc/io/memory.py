@@ -14,10 +14,10 @@ from mrshc.io.streams import FlawError
 
 # Decimal units, as used for disks and in most file managers.
 _UNITS = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))
-# Names of files of Linux control groups, in the first row for version 2 and in the second row for
-# version 1. The first file contains the memory limit, and the second file contains the memory in
-# use. The third name is the entry of memory.stat for cached parts of files, which the kernel
-# releases when memory is needed.
+# The first row is for version 2 of Linux control groups, and the second row is for version 1. Each
+# row contains the name of the file with the memory limit, the name of the file with the memory in
+# use, and the name of an entry of memory.stat. This entry is the size of the cached parts of files,
+# which the kernel releases when memory is needed.
 _CONTROL_GROUP_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),

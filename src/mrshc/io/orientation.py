@@ -117,7 +117,7 @@ def _find_feature_side(
     truth: str | None,
     annotations: pd.DataFrame | None,
 ) -> tuple[Orientation, str]:
-    """Return the side of the features ("rows" or "columns"), and the reason for a message.
+    """Return where the features are, "rows" or "columns", and the reason as text for a message.
 
     The criteria are tried in decreasing order of reliability.
     """

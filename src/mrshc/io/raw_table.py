@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Orientation = Literal["rows", "columns"]
 
-# Largest number of characters in a name or an annotation. This is the limit for a cell in Excel,
+# Largest number of characters in a name or an annotation. The limit is that of a cell in Excel,
 # since names and annotations are written to tables that users may open in spreadsheets.
 _MAX_TEXT_LENGTH = 32_767
 # Double precision represents every whole number below this limit (in magnitude) exactly.

@@ -105,8 +105,8 @@ class Result:
 
     See Also
     --------
-    mrshc.io.load_result : Load a result that was written to a folder. mrshc.MrSHC : The estimator,
-    which describes the attributes that end with an underscore.
+    mrshc.io.load_result : Load a result that was written to a folder.
+    mrshc.MrSHC : The estimator, which describes the attributes that end with an underscore.
 
     Examples
     --------
@@ -127,12 +127,15 @@ class Result:
 
     @property
     def sample_names_in_(self) -> NDArray[Any]:
-        """Array of the names of the samples, with which plots match annotations to samples."""
+        """Names of the samples, an array of shape (n_samples,).
+
+        Plots use the names to match annotations to samples.
+        """
         return self.samples.index.to_numpy()
 
     @property
     def labels_(self) -> NDArray[np.intp]:
-        """Array of the cluster of each sample, counted from 0 as in estimators."""
+        """Cluster of each sample, counted from 0 as in estimators; array of shape (n_samples,)."""
         return self.samples["cluster"].to_numpy(dtype=np.intp) - 1
 
     @property

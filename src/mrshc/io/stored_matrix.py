@@ -26,7 +26,7 @@ from mrshc.io.streams import FlawError, check_numeric_matrix
 R = TypeVar("R")
 OpenMatrix = Callable[[str, str], Any]
 
-# If no choice is given, a matrix is read into memory only if it takes up at most this proportion of
+# With `in_memory=None`, a matrix is read into memory only if it takes up at most this proportion of
 # the free memory. The other half is left for the computation, which needs several arrays that are
 # smaller than the matrix.
 _MAX_MEMORY_SHARE = 0.5
@@ -47,7 +47,8 @@ class StoredMatrix(DataMatrix):
     inside : str, default=""
         Name of the matrix in the file; empty if the file contains only the matrix.
     transposed : bool, default=False
-        Whether the rows of the matrix in the file are features. The matrix is then transposed.
+        Whether the features are in rows in the file. If True, this object is the transpose of the
+        stored matrix.
 
     Attributes
     ----------
@@ -169,8 +170,8 @@ def find_sparse_parts(node: Any) -> CompressedParts | None:
     Parameters
     ----------
     node : dataset, memory map or group
-        A matrix in a file, as returned by the library that opened the file. A sparse matrix is a
-        group.
+        A matrix in a file, as returned by the library that opened the file. For a sparse matrix,
+        this is a group.
 
     Raises
     ------

@@ -26,10 +26,10 @@ STANDARD_INPUT = "-"
 _STANDARD_INPUT_LABEL = "standard input"
 
 # Number of bytes that are inspected before a stream is read (4 MiB). This is enough for several
-# lines even if the features are in columns, so that each line has one cell per feature.
+# lines even if the features are in columns. Each line then has one cell per feature.
 _HEAD_BYTES = 1 << 22
-# Largest content of a pipe that is kept in memory (64 MiB). Longer content is written to a
-# temporary file. The limit is not tuned: it does not affect the result.
+# Largest number of bytes of a pipe that are kept in memory (64 MiB). If a pipe contains more bytes,
+# its content is written to a temporary file. The limit is not tuned: it does not affect the result.
 _MAX_SPOOLED_BYTES = 1 << 26
 
 # Functions that decompress a file, by the first bytes of the file. The first bytes identify the
@@ -60,8 +60,8 @@ class FlawError(Exception):
     """Raised if the content of a file has a defect.
 
     The message continues a sentence that begins with the name of the file, and has no final period.
-    The name is added later, because the code that reads a format does not have it. A message that
-    names parameters of `read_table` is a `mrshc.errors.Sentence`.
+    The name is added later, because the functions that read a format do not receive the name. A
+    message that names parameters of `read_table` is a `mrshc.errors.Sentence`.
     """
 
 

@@ -20,8 +20,8 @@ class Table:
     Parameters
     ----------
     X : ndarray or DataMatrix of shape (n_samples, n_features)
-        The values, with NaN for missing values. A DataMatrix is a matrix that stays in its file and
-        is read in blocks. Estimators accept both types.
+        The values, with NaN for missing values. X is a DataMatrix if the values stay in the file
+        and are read in blocks. Estimators accept both types.
     sample_names : ndarray of shape (n_samples,)
         Unique names of the samples.
     feature_names : ndarray of shape (n_features,)

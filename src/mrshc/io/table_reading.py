@@ -46,8 +46,8 @@ def read_table(
         Whether the features are in rows or in columns. By default, the orientation is determined
         from the format, from `truth` or from the sample names in the table `samples`. If none of
         these determines the orientation, the features are assumed to be in rows if there are more
-        rows than columns, and otherwise in columns. Most tables of gene expression data have more
-        rows, and their rows are features.
+        rows than columns, and otherwise in columns. This is correct for most tables of gene
+        expression data, which have one row for each gene.
     samples : str, path or None, default=None
         Name of a second table, which contains annotations of the samples. One of its columns must
         contain the sample names.

@@ -79,8 +79,7 @@ class Study:
     replicates : int
         Number of data sets that are simulated for each design.
     options : dict
-        All other entries of the config, unchanged. Which entries there are depends on the kind of
-        study.
+        All other entries of the config, unchanged. The entries depend on the kind of study.
     """
 
     name: str

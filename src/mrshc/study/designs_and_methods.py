@@ -93,7 +93,7 @@ def draw_dataset(study: Study, design: dict[str, Any], seed: int) -> SimulatedDa
 
 
 def _dataset_function(study: Study, entry: str, name: Any, *, prefix: str) -> Any:
-    """Return the function in `mrshc.datasets` that an entry of a design names.
+    """Return the function in `mrshc.datasets` called `name`, the value of `entry` in the config.
 
     Raise StudyError if there is no such function, or if its name does not begin with `prefix`.
     """

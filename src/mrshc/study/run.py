@@ -74,9 +74,9 @@ def run_study(
         configs that are part of the package, they are written to `mrshc-study` in the current
         folder.
     replicates : int or None, default=None
-        Number of draws. If it differs from the number in the config, the run is a trial run. The
-        results of a trial run cannot be written to the folder of the config or to a folder with
-        complete results.
+        Number of draws; if None, the number in the config is used. If the two numbers differ, the
+        run is a trial run. The results of a trial run cannot be written to the folder of the config
+        or to a folder with complete results.
     data : Path or None, default=None
         Folder that contains the real data sets.
     n_jobs : int or None, default=None

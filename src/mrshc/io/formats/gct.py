@@ -21,7 +21,7 @@ _VERSIONS = ("#1.2", "#1.3")
 # A count in ASCII digits. \d would also accept digits of other scripts. Numbers of up to 18 digits
 # fit into 64 bits.
 _COUNT = re.compile(r"[0-9]{1,18}")
-# Largest number of characters that are shown of a damaged line or cell.
+# Messages show at most this many characters of a damaged line or cell.
 _MAX_SHOWN_CHARACTERS = 40
 
 

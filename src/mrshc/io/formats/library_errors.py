@@ -1,4 +1,4 @@
-"""Conversion of the errors of file libraries into FlawError, with messages about the file."""
+"""Replacement of the errors that libraries raise while they read a file by FlawError."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mrshc.utils.text_cleaning import clean_text
 
 @contextmanager
 def convert_library_errors(description: str) -> Iterator[None]:
-    """Convert errors that a library raises while reading a file to FlawError.
+    """Raise FlawError in place of the errors that a library raises while it reads a file.
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ def _is_zip_archive(file: InputFile) -> bool:
 def _read(file: InputFile, _: ReadingOptions) -> RawTable:
     """Return the matrix called 'X', or the only matrix, as a table with names and annotations.
 
-    Arrays with one value for each row or each column are annotations. Raise FlawError if there is
-    no such matrix, or if the numbers of names do not fit its shape.
+    Raise FlawError if there is no such matrix, or if the numbers of names do not fit its shape.
+    Arrays with one value for each row or each column are annotations.
     """
     arrays = _load_arrays(file.content)
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
@@ -57,7 +57,7 @@ def _read(file: InputFile, _: ReadingOptions) -> RawTable:
 def _find_feature_side(
     samples: NDArray[Any] | None, features: NDArray[Any] | None, *, shape: tuple[int, int]
 ) -> Orientation | None:
-    """Return the side of the features, "rows" or "columns"; None if the file has no names.
+    """Return where the features are, "rows" or "columns"; None if the file has no names.
 
     The numbers of sample names and feature names are compared with the shape of the matrix. Raise
     FlawError if the numbers fit neither orientation.
@@ -66,8 +66,8 @@ def _find_feature_side(
     shapes = {name: array.shape for name, array in given.items() if array is not None}
     lengths = [len(a) if a is not None and a.ndim == 1 else None for a in (samples, features)]
     # Expected numbers of samples and features if the features are in columns or in rows. Features
-    # in columns are tried first. They are therefore assumed if the matrix is square and both
-    # orientations fit, as in scikit-learn.
+    # in columns are tried first. If the matrix is square, both orientations fit, and the features
+    # are assumed to be in columns, as in scikit-learn.
     candidates: dict[Orientation, tuple[int, int]] = {"columns": shape, "rows": shape[::-1]}
     for side, expected in candidates.items():
         if any(lengths) and all(n in (None, e) for n, e in zip(lengths, expected, strict=True)):

@@ -20,7 +20,7 @@ from mrshc.utils.text_cleaning import clean_text
 if TYPE_CHECKING:  # pandas is imported only when a file is read, so that help texts load fast
     import pandas as pd
 
-# Largest number of characters that are shown of the name of a type. The names of simple types are
+# Messages show at most this many characters of the name of a type. The names of simple types are
 # shorter, but the names of record types list all fields and may be arbitrarily long.
 _MAX_TYPE_CHARACTERS = 60
 

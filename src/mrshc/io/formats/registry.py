@@ -32,7 +32,8 @@ class ReadingOptions:
     truth : str or None
         Title of an annotation of the samples.
     separator, decimal : str or None
-        Separator of the cells and decimal mark of a text file. An option that is None is detected.
+        Separator of the cells and decimal mark of a text file. If one of them is None, it is
+        detected.
     in_memory : bool or None
         Whether the values are read into memory. If None, the values are read unless they can stay
         in the file and would take up more than half of the free memory.

@@ -41,7 +41,7 @@ def detect_dialect(head: str, *, separator: str | None, decimal: str | None) -> 
     head : str
         The first lines of the text.
     separator, decimal : str or None
-        The separator and the decimal mark. An argument that is None is detected from `head`.
+        The separator and the decimal mark. If one of them is None, it is detected from `head`.
 
     Raises
     ------
@@ -120,5 +120,5 @@ def _split_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def is_comment(line: str) -> bool:
-    """Return whether a line is a comment, which begins with "#" or, in files from GEO, with "!"."""
+    """Return whether a line is a comment, that is, begins with "#" or with "!" (used by GEO)."""
     return line.startswith(("#", "!"))

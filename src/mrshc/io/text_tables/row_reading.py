@@ -25,7 +25,7 @@ _MISSING_SPELLINGS = [
 # From this version on, pandas reads every number exactly by default. In earlier versions, an option
 # is needed.
 _EXACT_PANDAS_VERSION = (3, 1)
-# Largest number of characters that are shown of an invalid cell.
+# Messages show at most this many characters of an invalid cell.
 _MAX_SHOWN_CHARACTERS = 40
 
 

@@ -1,7 +1,9 @@
 """Kinds of studies: each module lists the tasks of a study, runs a task, and renders the results.
 
-A task is a part of a study, such as the fit of one method to one data set. It
-results in one or more rows of the table of results. Each module defines these functions:
+A task is a part of a study, such as the fit of one method to one data set. Its results are one or
+more rows of the table of results.
+
+Each module defines these functions:
 
 - `tasks(study, folders)` checks the config and returns the list of tasks;
 - `identity(study, task)` returns the columns that identify a task in the table of results;

@@ -23,7 +23,7 @@ from mrshc.study.tables import failure_note, markdown_table, mean_and_error
 # rank 3 is too large.
 _RANKS = (1, 2, 3)
 # Number of L1 bounds for which SHC is computed. The bounds are so close that two features are
-# rarely selected first at the same bound. Such ties are broken by weight.
+# rarely selected for the first time at the same bound. Such ties are broken by weight.
 _N_BOUNDS = 150
 
 # Columns of the results, each with its description in the rendered table.

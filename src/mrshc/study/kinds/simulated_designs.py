@@ -85,12 +85,12 @@ def _score_other_samples(data: SimulatedData, model: Any) -> Row:
 
 
 def _score_outlier_detection(data: SimulatedData, flagged: NDArray[np.intp]) -> Row:
-    """Return the flagged proportion of the outlying samples, and that of the other samples.
+    """Return the proportions of outlying samples and of other samples that were flagged.
 
     `flagged` contains the positions of the samples that the method identified as outlying.
     """
     hits = np.isin(data.outlying, flagged)
-    # If there are no outlying samples, the flagged proportion of them is None.
+    # The first proportion is None if there are no outlying samples.
     others = data.labels.size - len(data.outlying)
     return {
         "found_outliers": hits.mean() if hits.size else None,
