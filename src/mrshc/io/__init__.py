@@ -1,4 +1,4 @@
-"""Functions that read tables of samples and features, and write and read clustering results."""
+"""Functions that read tables of samples and features, and load clustering results."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = [
     "read_table",
 ]
 
-# Each name is imported when it is first used: the command-line help lists the formats of tables,
-# and should not have to load pandas and the other libraries that results need.
+# Each name is imported when it is first used. The command-line help needs only the list of table
+# formats, so it should not load pandas and the other libraries that results need.
 _NAMES_OF_MODULES = {
     "result": ("Result", "ResultError", "load_result"),
     "streams": ("TableError",),
@@ -32,9 +32,9 @@ _NAMES_OF_MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name, which is imported when it is first used.
+    """Return the public object called `name`, which is imported when it is first used.
 
-    Raise AttributeError if the name is not public.
+    Raise AttributeError if there is no public object of this name.
     """
     for module, names in _NAMES_OF_MODULES.items():
         if name in names:

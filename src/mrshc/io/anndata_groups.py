@@ -1,4 +1,8 @@
-"""Reading of the HDF5 or Zarr groups in which AnnData stores a table: X, obs and var."""
+"""Reading of the HDF5 or Zarr groups in which AnnData stores a table.
+
+AnnData stores the matrix X, a data frame obs with the names and annotations of the samples, and a
+data frame var with those of the features.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +36,15 @@ from mrshc.io.stored_matrix import (
 from mrshc.io.streams import FlawError
 from mrshc.io.unwritten_values import refuse_unwritten_values
 
-# numpy's codes for the types that names may have: objects, bytes, Unicode, variable-width text,
-# signed and unsigned integers.
+# numpy's codes for the types that names of samples or features may have: objects, bytes, Unicode,
+# variable-width text, signed and unsigned integers.
 _NAME_KINDS = "OSUTiu"
 
 
 def read_anndata(
     path: str, group: Any, *, open_matrix: OpenMatrix, in_memory: bool | None
 ) -> RawTable:
-    """Return the table in a file or folder of AnnData.
+    """Return the table that AnnData has stored in a file or a folder.
 
     The matrix stays on disk if `in_memory` is False, or if `in_memory` is None and the matrix takes
     up more than half of the free memory.
@@ -52,22 +56,23 @@ def read_anndata(
     group : group of h5py or Zarr
         The group in the file that contains X, obs and var.
     open_matrix : callable, (str, str) -> array
-        Opens a member of a file, given the names of the file and of the member, without reading the
-        values.
+        Function that takes the name of a file and the name of a member of the file. It opens the
+        member without reading its values.
     in_memory : bool or None
         Whether the matrix is read into memory, as in `mrshc.io.read_table`.
 
     Returns
     -------
     RawTable
-        The table, with samples in rows. If the matrix stays on disk, a note says so.
+        The table, with samples in rows. If the matrix stays on disk, one of the notes states this.
 
     Raises
     ------
     FlawError
-        If the content is damaged, or if the matrix can be read neither into memory nor in blocks.
+        If X, obs or var is absent or damaged, if the matrix is to be read but does not fit into
+        memory, or if the matrix is to stay on disk but cannot be read in blocks.
     """
-    # If the group has no X, `read_anndata_group` raises the error.
+    # If the group has no X, `read_anndata_group` raises a FlawError.
     X = StoredMatrix(path, open_matrix, inside="X") if has_member(group, "X") else None
     note = None if X is None else out_of_core_note(X, in_memory)
     table = read_anndata_group(group, X=None if note is None else X)
@@ -76,9 +81,9 @@ def read_anndata(
 
 
 def read_anndata_group(group: Any, *, X: StoredMatrix | None = None) -> RawTable:
-    """Return the table in a group: samples (obs) in rows, features (var) in columns.
+    """Return the table in a group, with samples (obs) in rows and features (var) in columns.
 
-    Values are read only after the sizes of all parts have been compared, since a damaged or
+    Values are read only after the sizes of X, obs and var have been compared, since a damaged or
     manipulated file may declare any size.
 
     Parameters
@@ -91,13 +96,13 @@ def read_anndata_group(group: Any, *, X: StoredMatrix | None = None) -> RawTable
     Returns
     -------
     RawTable
-        The table, with notes on how the file was interpreted.
+        The table, with notes on absent chunks, rounded values and annotations that were left out.
 
     Raises
     ------
     FlawError
-        If a part is absent or damaged, if the parts differ in size, or if the matrix does not fit
-        into memory.
+        If X, obs or var is absent or damaged, if their sizes do not match, or if the matrix is to
+        be read but does not fit into memory.
     """
     if absent := [name for name in ("X", "obs", "var") if not has_member(group, name)]:
         raise FlawError(
@@ -113,8 +118,8 @@ def read_anndata_group(group: Any, *, X: StoredMatrix | None = None) -> RawTable
             f"has a matrix of shape {tuple(shape)} for {obs.n_entries} samples and "
             f"{var.n_entries} features"
         )
-    # The annotations are read before X: they are small, and damage in them is reported without
-    # reading X.
+    # The annotations are small, so they are read before X. If they are damaged, the error is raised
+    # without reading X.
     row_annotations, column_annotations = obs.read_annotations(), var.read_annotations()
     values: NDArray[Any] | StoredMatrix
     if X is None:
@@ -136,7 +141,7 @@ def read_anndata_group(group: Any, *, X: StoredMatrix | None = None) -> RawTable
 
 
 def _check_stored_values(node: Any, parts: CompressedParts | None) -> list[str]:
-    """Raise FlawError if the file lacks the values of a matrix; return notes on absent chunks."""
+    """Return notes on absent chunks; raise FlawError if the file lacks the values of the matrix."""
     arrays = {"X": node}
     if parts is not None:
         arrays = {"X/data": parts.data, "X/indices": parts.indices, "X/indptr": parts.indptr}
@@ -150,7 +155,7 @@ def _check_stored_values(node: Any, parts: CompressedParts | None) -> list[str]:
 def _read_matrix(node: Any, parts: CompressedParts | None) -> NDArray[Any]:
     """Return the values of a dense or sparse matrix as a dense array.
 
-    Raise FlawError if the array does not fit into memory, or if the sparse matrix is damaged.
+    Raise FlawError if the array does not fit into memory, or if a sparse matrix is damaged.
     """
     if parts is None:
         refuse_larger_than_memory(node.shape, node.dtype)
@@ -161,15 +166,15 @@ def _read_matrix(node: Any, parts: CompressedParts | None) -> NDArray[Any]:
         matrix = parts.read_part(parts.read_pointers())
     except StructureError as error:
         raise damaged_sparse_matrix_error(error) from None
-    # The type is converted before the matrix is made dense: entries for the same cell are added up,
-    # and the sum might overflow a short integer type.
+    # The type is converted before the matrix is made dense. Several entries for the same cell are
+    # added up, and their sum might overflow a short integer type.
     return matrix.astype(dtype).toarray()
 
 
 def _matrix_rounding_notes(
     node: Any, parts: CompressedParts | None, values: NDArray[Any]
 ) -> list[str]:
-    """Return a list with one note if integers may have been rounded by the conversion to floats."""
+    """Return a list with a note if stored integers may have been rounded, else an empty list."""
     stored = node if parts is None else parts.data
     return rounding_notes(values) if is_integer_dtype(stored.dtype) else []
 
@@ -189,12 +194,14 @@ class _AxisTable:
     n_entries : int
         Number of samples or features.
     skipped_annotations : list of str
-        Annotations that `read_annotations` left out because their kind is not supported.
+        Quoted names of the annotations that `read_annotations` left out because their kind is not
+        supported.
 
     Raises
     ------
     FlawError
-        If the group is not a data frame in the format of AnnData 0.7 or later.
+        If the group is not a data frame in the format of AnnData 0.7 or later, or if the names in
+        it are damaged.
     """
 
     def __init__(self, group: Any, name: str) -> None:
@@ -221,7 +228,10 @@ class _AxisTable:
         return [str(name) for name in _read_list(self._names)]
 
     def read_annotations(self) -> dict[str, list[Any]]:
-        """Return the annotations by title; annotations of unsupported kinds are left out."""
+        """Return the annotations by title; annotations of unsupported kinds are left out.
+
+        Raise FlawError if the list of titles or an annotation is damaged.
+        """
         annotations = {}
         for title in self._read_column_order():
             where = f"{self._name}/{title}"
@@ -244,13 +254,13 @@ class _AxisTable:
             raise _damage_error(f"{subject} text, but are of type {names.dtype}")
 
     def _read_column_order(self) -> list[str]:
-        """Return the titles of the annotations, in the order of the data frame.
+        """Return the titles of the annotations, in the order of the columns of the data frame.
 
-        Raise FlawError if the attribute that lists the titles is absent or not text.
+        Raise FlawError if the attribute that lists the titles is absent, or if a title is not text.
         """
         given = _get_attribute(self._group, "column-order", self._name)
-        # The attribute is a list in Zarr and an array in HDF5. Other programs may write a single
-        # title as text.
+        # The attribute is a list in Zarr and an array in HDF5. If there is only one title, other
+        # programs may write it as a string.
         if isinstance(given, str):
             return [given]
         listed = (
@@ -287,7 +297,7 @@ def _get_member(group: Any, name: str, where: str = "") -> Any:
 
 
 def _read_annotation(node: Any, where: str, *, size: int) -> list[Any] | None:
-    """Return the values of one annotation; None if its kind is not supported.
+    """Return the values of one annotation, or None if its kind is not supported.
 
     Raise FlawError if the annotation is damaged or does not have `size` values.
     """
@@ -313,14 +323,14 @@ def _read_categorical(node: Any, where: str, *, size: int) -> list[Any]:
     """
     categories = _check_vector(_get_member(node, "categories", where), f"{where}/categories")
     codes = _check_vector(_get_member(node, "codes", where), f"{where}/codes", size=size)
-    # The number of codes equals the number of names, which has been checked. The number of
-    # categories may be anything.
+    # The number of codes equals the number of names, and the names have been checked for unwritten
+    # values. The number of categories can be arbitrarily large, so they are checked here.
     refuse_unwritten_values(categories, f"{where}/categories")
     if codes.dtype.kind not in "iu":
         raise _damage_error(f"'{where}/codes' must be whole numbers, but are of type {codes.dtype}")
     levels, values = _read_list(categories), _read_list(codes)
-    # Codes below -1 must be found here, since Python would interpret them as positions from the
-    # end.
+    # The code -1 marks a missing value. Without this check, codes below -1 would also be read as
+    # missing values.
     if wrong := [code for code in values if not -1 <= code < len(levels)]:
         raise _damage_error(
             f"'{where}/codes' must be in -1 to {len(levels) - 1}, but one of them is {wrong[0]}"
@@ -329,10 +339,10 @@ def _read_categorical(node: Any, where: str, *, size: int) -> list[Any]:
 
 
 def _check_vector(node: Any, where: str, *, size: int | None = None) -> Any:
-    """Return an array without reading it; raise FlawError if it is not a vector.
+    """Return an array, whose values are not read; raise FlawError if it is not a vector.
 
     FlawError is also raised if the values are neither numbers nor text, or if `size` is given and
-    the vector has another length.
+    is not the length of the vector.
     """
     if not hasattr(node, "shape"):
         raise _damage_error(f"{where!r} must be an array, but is a group")

@@ -1,4 +1,4 @@
-"""The amount of memory that this process can still use, and the formatting of sizes in bytes."""
+"""Free memory of this process, a check that a matrix fits into it, and formatting of sizes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import psutil
 
 from mrshc.io.streams import FlawError
 
-# Decimal units, which disks and most file managers use.
+# Decimal units, as used for disks and in most file managers.
 _UNITS = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("bytes", 1))
-# For versions 2 and 1 of Linux control groups: the files that contain the memory limit and the
-# memory in use, and the entry of memory.stat for cached parts of files. The kernel releases cached
-# parts of files when memory is needed.
+# The first row is for version 2 of Linux control groups, and the second row is for version 1. Each
+# row contains the name of the file with the memory limit, the name of the file with the memory in
+# use, and the name of an entry of memory.stat. This entry is the size of the cached parts of files,
+# which the kernel releases when memory is needed.
 _CONTROL_GROUP_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -76,7 +77,7 @@ def _group_folders(groups: str, mount: Path) -> Iterator[Path]:
 
 
 def _remaining_memory(folder: Path) -> float:
-    """Return the number of bytes that one group still allows; infinity if it has no limit."""
+    """Return the number of bytes that one group still allows; infinity if no limit can be read."""
     for limit, use, cached in _CONTROL_GROUP_FILES:
         try:
             # If there is no limit, version 2 writes "max", for which `int` raises a ValueError.
@@ -93,7 +94,7 @@ def _read_ascii(path: Path) -> str:
 
 
 def refuse_larger_than_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raise FlawError if a matrix is larger than the free memory.
+    """Raise FlawError if a matrix would take up more than the free memory.
 
     Without this check, the operating system might end the process while the matrix is being read.
 

@@ -1,4 +1,4 @@
-"""Orientation of a table: the decision whether its features are in rows or in columns."""
+"""Orientation of a table: detection of its feature axis, and conversion to samples in rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mrshc.io.raw_table import Orientation, RawTable, clean_unique_names, parse_
 from mrshc.io.streams import FlawError
 from mrshc.io.table import Table, missing_values_message
 
-# Smallest numbers of samples and features. With two samples there is only one tree, and with one
-# feature there is nothing to select.
+# Smallest numbers of samples and features that are accepted. With two samples there is only one
+# tree, and with one feature there is nothing to select.
 _MIN_SAMPLES, _MIN_FEATURES = 3, 2
 _SIDES: tuple[Orientation, Orientation] = ("rows", "columns")
 
@@ -35,14 +35,14 @@ def orient_table(
     raw : RawTable
         The table as it is stored in the file.
     features : {"rows", "columns"} or None
-        Whether the features are in rows or in columns. If None, this is decided from the format,
-        the annotations or the shape of the table.
+        Whether the features are in rows or in columns. If None, the orientation is determined from
+        the format, the annotations or the shape of the table.
     truth : str or None
-        Title of an annotation of the samples. If it has a value for each row, the samples are in
-        rows.
+        Title of an annotation of the samples. If the table has an annotation of the rows with this
+        title, the rows are assumed to be samples, unless `features` or the format states otherwise.
     annotations : DataFrame or None, default=None
-        Annotations of the samples from a second table. The sample names in this table show whether
-        the samples are in rows or in columns.
+        Annotations of the samples from a second table. The sample names in the second table are
+        used to determine whether the samples of `raw` are in rows or in columns.
 
     Returns
     -------
@@ -52,7 +52,8 @@ def orient_table(
     Raises
     ------
     FlawError
-        If the table has too few samples or features, or if a name is too long.
+        If the table has too few samples or features, if a name or an annotation is too long, or if
+        a sparse matrix that stays in its file would have to be transposed.
     """
     side, reason = _find_feature_side(raw, features=features, truth=truth, annotations=annotations)
     X = raw.values.T if side == "rows" else raw.values
@@ -96,7 +97,7 @@ def orient_table(
 def _unique_names(
     given: Sequence[str] | None, kind: str, *, count: int, notes: list[str]
 ) -> NDArray[Any]:
-    """Return distinct names, of shape (count,); append a note to `notes` if names were changed."""
+    """Return an array of `count` distinct names; append a note to `notes` if names were changed."""
     old_names = [f"{kind} {i + 1}" for i in range(count)] if given is None else given
     new_names = clean_unique_names(old_names, kind)
     if changed := [new for old, new in zip(old_names, new_names, strict=True) if old != new]:
@@ -116,7 +117,7 @@ def _find_feature_side(
     truth: str | None,
     annotations: pd.DataFrame | None,
 ) -> tuple[Orientation, str]:
-    """Return whether the features are in "rows" or "columns", and the reason for messages.
+    """Return where the features are, "rows" or "columns", and the reason as text for a message.
 
     The criteria are tried in decreasing order of reliability.
     """
@@ -127,7 +128,8 @@ def _find_feature_side(
     if truth is not None and truth in raw.row_annotations:
         return "columns", f"{truth!r} has a value for each row"
     if annotations is not None:
-        # It is not known yet which column contains the sample names, so all columns are compared.
+        # It is not known yet which column of the second table contains the sample names, so all its
+        # columns are compared with the names of the rows and of the columns.
         listed = {name for column in annotations for name in annotations[column]}
         shared = [len(listed & set(names or ())) for names in (raw.row_names, raw.column_names)]
         if shared[0] != shared[1]:
@@ -146,7 +148,7 @@ def _find_feature_side(
 def _refuse_too_few(shape: tuple[int, int], side: str) -> None:
     """Raise FlawError if a table has too few samples or features.
 
-    The message mentions that the orientation of the table may be wrong.
+    The message states that the orientation of the table may be wrong.
     """
     n, p = shape
     if n < _MIN_SAMPLES or p < _MIN_FEATURES:
@@ -168,11 +170,11 @@ def _refuse_too_few(shape: tuple[int, int], side: str) -> None:
 def _annotation_frame(
     columns: dict[str, list[Any]], names: NDArray[Any], *, decimal: str
 ) -> pd.DataFrame:
-    """Return annotations as a data frame of numbers and text, with `names` as the index."""
+    """Return annotations as a data frame whose columns are numbers or text, indexed by `names`."""
     titles = clean_unique_names(list(columns), "column")
     content = {
         title: parse_annotation(column, decimal)
         for title, column in zip(titles, columns.values(), strict=True)
     }
-    # The dtype of the index is given, since pandas would otherwise infer it from the names.
+    # The dtype of the index is given, since pandas would otherwise infer the dtype from the names.
     return pd.DataFrame(content, index=pd.Index(names, dtype=object))

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 Orientation = Literal["rows", "columns"]
 
-# Largest number of characters in a name or an annotation. It is the limit for a cell in Excel:
-# names and annotations are written to tables that users open in spreadsheets.
+# Largest number of characters in a name or an annotation. The limit is that of a cell in Excel,
+# since names and annotations are written to tables that users may open in spreadsheets.
 _MAX_TEXT_LENGTH = 32_767
-# Double precision represents every whole number below this limit exactly.
+# Double precision represents every whole number below this limit (in magnitude) exactly.
 _EXACT_INTEGER_LIMIT = 2.0**53
-# Whole numbers below this limit fit into 64-bit integers.
+# Whole numbers below this limit (in magnitude) fit into 64-bit integers.
 _INT64_LIMIT = 2.0**63
-# A number in its usual spelling: no leading zeros, and at most 15 digits before the decimal point,
-# which double precision represents exactly. Other spellings would change if the number were read
-# and written again.
+# A number without leading zeros and with at most 15 digits before the decimal point. Whole numbers
+# of 15 digits are exact in double precision. Other text, such as "007" or a longer number, might
+# change if it were read as a number and written again.
 _CANONICAL_NUMBER = re.compile(r"\s*-?(0|[1-9]\d{0,14})(\.\d{1,20})?([eE][+-]?\d{1,3})?\s*")
 # Spellings of a missing value in tables, in lower case.
 _MISSING_SPELLINGS = frozenset({"", "na", "nan", "n/a", "#n/a", "<na>", "null"})
@@ -36,16 +36,18 @@ _MISSING_SPELLINGS = frozenset({"", "na", "nan", "n/a", "#n/a", "<na>", "null"})
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RawTable:
-    """Rows and columns of numbers, with their names and annotations.
+    """A matrix of numbers, with names and annotations of its rows and columns.
 
     Attributes
     ----------
     values : ndarray or StoredMatrix of shape (n_rows, n_columns)
-        The numbers, with NaN for missing values; or a matrix that stays in its file.
+        The numbers, with NaN for missing values. A StoredMatrix is a matrix that stays in its file.
     row_names, column_names : list of str or None
-        Names as given in the file; None if the file has no such names.
+        Names of the rows and of the columns as given in the file; None if the file has no such
+        names.
     row_annotations, column_annotations : dict of str to list
-        Annotations by title. Each list has one entry for each row or each column.
+        Annotations of the rows and of the columns, by title. Each list has one entry for each row
+        or each column.
     features_in : {"rows", "columns"} or None
         Whether the features are in rows or in columns; None if the format does not define this.
     decimal : str
@@ -65,7 +67,7 @@ class RawTable:
 
 
 def unnamed_table(array: NDArray[Any]) -> RawTable:
-    """Return an array as a table without names of rows and columns.
+    """Return an array as a table without row names and column names.
 
     Raise FlawError if the array is not a matrix of real numbers.
     """
@@ -76,9 +78,9 @@ def unnamed_table(array: NDArray[Any]) -> RawTable:
 
 
 def as_floats(array: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers as floats: float32 and float64 are kept, and other types become float64."""
-    # Arrays in foreign byte order become float64 too, since compiled loops need the native byte
-    # order.
+    """Return an array as float32 if it is float32, and otherwise as float64."""
+    # Arrays in foreign byte order are also converted to float64, since compiled loops need the
+    # native byte order.
     is_float = array.dtype in (np.float32, np.float64)
     return array if is_float and array.dtype.isnative else array.astype(np.float64)
 
@@ -111,10 +113,10 @@ def are_numbers(cells: Iterable[str], decimal: str) -> bool:
 
 
 def clean_unique_names(names: Sequence[str], kind: str) -> list[str]:
-    """Return cleaned, distinct names: a number is appended to each repetition of a name.
+    """Return cleaned and distinct names; a number is appended to each repetition of a name.
 
-    Cleaning removes control characters and marks of text direction. This function is applied to all
-    names of a table.
+    Cleaning replaces control characters by blanks and removes characters that change the direction
+    of text.
 
     Parameters
     ----------
@@ -142,8 +144,8 @@ def clean_unique_names(names: Sequence[str], kind: str) -> list[str]:
     for name in cleaned:
         counts[name] += 1
         candidate = name
-        # A name such as "a.2" may be among the given names, so numbers are tried until the name is
-        # unused.
+        # A name such as "a.2" may be among the given names, so numbers are tried until the
+        # resulting name is unused.
         while counts[name] > 1 and candidate in taken:
             candidate = f"{name}.{counts[name]}"
             counts[name] += candidate in taken
@@ -153,16 +155,17 @@ def clean_unique_names(names: Sequence[str], kind: str) -> list[str]:
 
 
 def rounding_notes(values: NDArray[np.floating[Any]]) -> list[str]:
-    """Return a list with one note if values are 2^53 or larger in magnitude.
+    """Return a note, in a list, if some values are 2^53 or larger in magnitude.
 
-    Double precision does not represent every whole number of that size exactly.
+    Double precision does not represent every whole number of this magnitude exactly.
 
     Returns
     -------
     list of str
         A list with the note; an empty list if all values are smaller than 2^53 in magnitude.
     """
-    # fmax and fmin ignore NaN, and `reduce` needs no temporary array of the size of the data.
+    # fmax and fmin ignore NaN, and their method `reduce` needs no temporary array as large as the
+    # data.
     largest = max(
         np.fmax.reduce(values, axis=None, initial=0.0),
         -np.fmin.reduce(values, axis=None, initial=0.0),
@@ -178,7 +181,10 @@ def rounding_notes(values: NDArray[np.floating[Any]]) -> list[str]:
 
 
 def text_too_long_error(length: int, role: str) -> FlawError:
-    """Return the error for a name or an annotation that is too long for tables and plots."""
+    """Return the error for a name or an annotation that is too long.
+
+    `role` describes the text in the message, such as "an annotation".
+    """
     return FlawError(
         f"holds {length:,} characters as {role}, more than the {_MAX_TEXT_LENGTH:,} that are "
         "allowed. A quotation mark or a line break may be missing there"
@@ -188,9 +194,9 @@ def text_too_long_error(length: int, role: str) -> FlawError:
 def parse_annotation(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
     """Return an annotation as numbers if all its values are numbers, and otherwise as text.
 
-    The annotation is returned as text if reading a value as a number would change its spelling,
-    such as "007" or a barcode of twenty digits. Whole numbers are returned as float64 if a value is
-    missing or does not fit into 64 bits, such as "1e20".
+    Values such as "007" or a barcode of twenty digits would change if they were read as numbers. An
+    annotation with such a value is therefore returned as text. Whole numbers are returned as
+    float64 if a value is missing, or if a value such as "1e20" does not fit into 64 bits.
 
     Parameters
     ----------
@@ -202,13 +208,13 @@ def parse_annotation(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
     Returns
     -------
     ndarray of shape (n_values,)
-        Array of dtype int64, float64 or object (text). Missing values are NaN among numbers and
-        None among text.
+        Array of dtype int64, float64 or object (text). Missing values are NaN in arrays of numbers
+        and None in arrays of text.
 
     Raises
     ------
     FlawError
-        If a text has more than 32,767 characters.
+        If a value has more than 32,767 characters.
     """
     cells = [None if v is None or is_missing(str(v)) else clean_text(str(v)) for v in column]
     longest = max((len(cell) for cell in cells if cell is not None), default=0)
@@ -217,12 +223,13 @@ def parse_annotation(column: Iterable[Any], decimal: str = ".") -> NDArray[Any]:
     given = [cell for cell in cells if cell is not None]
     if given and all(_CANONICAL_NUMBER.fullmatch(cell.replace(decimal, ".")) for cell in given):
         numbers = [np.nan if c is None else float(c.replace(decimal, ".")) for c in cells]
-        # A number with an exponent of three digits may overflow; the annotation is then returned as
+        # A number with an exponent of three digits may overflow. The annotation is then returned as
         # text.
         if not np.isinf(numbers).any():
             are_integers = all(n.is_integer() and abs(n) < _INT64_LIMIT for n in numbers)
             return np.array(numbers, dtype=np.int64 if are_integers else np.float64)
-    # The array is filled in place, since np.array would create an array of fixed-width text.
+    # An array of objects is created, since `np.array` without a dtype could return an array of
+    # fixed-width text.
     text = np.empty(len(cells), dtype=object)
     text[:] = cells
     return text

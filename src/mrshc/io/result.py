@@ -29,27 +29,29 @@ from mrshc.io.streams import FlawError
 from mrshc.utils.text_cleaning import guard_formula
 
 FORMAT = "mrshc result"
-# This number must be increased when the meaning of a file changes, since results in other versions
-# of the format cannot be loaded.
+# This number must be increased when the meaning of a file changes. Results in other versions of the
+# format cannot be loaded.
 FORMAT_VERSION = 4
 
 RESULT_FILE = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
-# Files that `load_result` reads. The checksums of these files are stored in result.json.
+# Tables that `load_result` reads. The checksums of these files are stored in result.json.
 CHECKED_TABLES = (
     *("clusters.csv", "features.csv", "linkage.csv", "markers.csv", "selected.gct"),
     "silhouettes.csv",
 )
-# Silhouettes are stored for cuts into at most this many clusters, since plots do not have more
-# colours that are easy to distinguish.
+# Silhouettes are stored for cuts into at most this many clusters, since plots do not have more than
+# this many colours that are easy to distinguish.
 MAX_CUTS = 20
 # Largest number of names in a message, so that the message remains one sentence.
 _MAX_LISTED_NAMES = 5
-# Proportion of missing values above which users are warned. The proportion is a judgement: if more
-# than a third of the values are missing, too few clusters are found (docs/beyond.md).
+# Proportion of missing values above which users are warned. If more than a third of the values are
+# missing, too few clusters are found (docs/beyond.md). The limit was chosen well below a third and
+# is not tuned.
 _MAX_MISSING_SHARE = 0.2
 # Largest number of annotations that are drawn as bars next to a tree, and largest number of levels
-# of a text annotation. With more bars or levels, the legend would take up more space than the tree.
+# of a text annotation that is drawn. With more bars or levels, the legend would take up more space
+# than the tree.
 _MAX_BARS, _MAX_LEVELS = 5, 20
 # Smallest number that cannot be a version of the format. This number or a larger one indicates a
 # damaged file rather than a later version.
@@ -57,7 +59,7 @@ _VERSION_LIMIT = 10**6
 
 
 class ResultError(UserError):
-    """Raised if a folder does not contain a result that can be read; the message states why.
+    """Raised if a folder does not contain a result that can be read; the message states the reason.
 
     See Also
     --------
@@ -69,9 +71,9 @@ class ResultError(UserError):
 class Result:
     """The result of a clustering, with names and annotations of samples and features.
 
-    A result has the attributes of a fitted estimator under the same names, so the functions of
-    :mod:`mrshc.plotting` accept either of them. `load_result` reads a result from a folder that the
-    command line has written.
+    A result has the attributes of a fitted estimator that plots need, under the same names. The
+    functions of :mod:`mrshc.plotting` therefore accept a result in place of an estimator.
+    `load_result` reads a result from a folder that the command line has written.
 
     Parameters
     ----------
@@ -79,27 +81,32 @@ class Result:
         The content of result.json without the checksums: parameters, properties of the data, and
         the choices of the method with their reasons.
     samples : DataFrame of shape (n_samples, n_columns)
-        For each sample: the cluster and the position among the leaves of the tree, both counted
-        from 1, the silhouette and the annotations. The index contains the names of the samples.
+        One row for each sample. The columns are the cluster and the position among the leaves of
+        the tree (both counted from 1), the silhouette width, and the annotations. For robust fits,
+        the column "outlying" states whether a sample is outlying. The index contains the names of
+        the samples.
     features : DataFrame of shape (n_features, n_columns)
-        For each feature: the annotations, the effect size, the loadings and the means in the
-        clusters. The index contains the names of the features. The selected features come first;
-        both selected and other features are sorted by decreasing effect size.
+        One row for each feature. The columns are the annotations, the position in the data, whether
+        the feature is selected, the effect size, the loadings, and the means in the clusters. With
+        refinement, there are also q-values and a column that states whether the feature is
+        associated with the clusters. The index contains the names of the features. The selected
+        features come first. Within the selected features and within the other features, rows are
+        sorted by decreasing effect size.
     selected : DataFrame of shape (n_samples, n_features_selected)
         Values of the selected features, with NaN for missing values.
     silhouettes : DataFrame of shape (n_samples, n_cuts)
-        Silhouettes of the samples for cuts of the tree into 2, 3, ... clusters, in columns
-        cut_2, cut_3, ...
+        Silhouette widths of the samples for cuts of the tree into 2, 3, ... clusters (at most 20),
+        in columns cut_2, cut_3, ...
     markers : DataFrame of shape (n_markers, 13)
-        Features that differ between a cluster and all other samples, or between the two branches of
-        a split, with a q-value of at most 0.05. Clusters are counted from 1.
+        Features that differ, with a q-value of at most 0.05, between a cluster and all other
+        samples or between the two branches of a split. Clusters are counted from 1.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
-        The tree, in the format of scipy.
+        The tree, in the format of `scipy.cluster.hierarchy.linkage`.
 
     See Also
     --------
     mrshc.io.load_result : Load a result that was written to a folder.
-    mrshc.MrSHC : The estimator, which has the attributes that end with an underscore.
+    mrshc.MrSHC : The estimator, which describes the attributes that end with an underscore.
 
     Examples
     --------
@@ -120,12 +127,15 @@ class Result:
 
     @property
     def sample_names_in_(self) -> NDArray[Any]:
-        """Names of the samples, of shape (n_samples,); plots use them to match annotations."""
+        """Names of the samples, an array of shape (n_samples,).
+
+        Plots use the names to match annotations to samples.
+        """
         return self.samples.index.to_numpy()
 
     @property
     def labels_(self) -> NDArray[np.intp]:
-        """Clusters of the samples, of shape (n_samples,), counted from 0 as in estimators."""
+        """Cluster of each sample, counted from 0 as in estimators; array of shape (n_samples,)."""
         return self.samples["cluster"].to_numpy(dtype=np.intp) - 1
 
     @property
@@ -140,15 +150,15 @@ class Result:
 
     @property
     def search_results_(self) -> dict[str, NDArray[Any]]:
-        """The table of candidates of the search, as one array for each column."""
+        """The table of candidates, as one array for each column; it may be empty."""
         return columns_from_rows(self.about["search"])
 
     @property
     def split_tests_(self) -> dict[str, NDArray[Any]]:
-        """The gap tests of the nodes, as in :class:`mrshc.MrSHC`; empty for other methods."""
+        """The gap tests of the nodes, as in :class:`mrshc.MrSHC`; empty if no node was tested."""
         rows = self.about["splits"]
-        # The columns are first filled as arrays of objects, since the number of reference data sets
-        # may differ between nodes.
+        # The columns are first filled as arrays of objects. The column "reference_drops" contains
+        # arrays, whose lengths may differ between nodes.
         table = {name: np.empty(len(rows), dtype=object) for name in (rows[0] if rows else ())}
         for name, column in table.items():
             for i, row in enumerate(rows):
@@ -166,12 +176,12 @@ class Result:
 
     @property
     def chosen_candidate(self) -> dict[str, Any]:
-        """The row of the chosen candidate in the search table; empty if there was no search."""
+        """The row of the chosen candidate in the search table; empty if there are no candidates."""
         return next((row for row in self.about["search"] if row["chosen"]), {})
 
     @property
     def n_features_before_refinement(self) -> int:
-        """Number of features selected by the search, before any refinement of the selection."""
+        """Number of features that the search selected, before any refinement."""
         return int(self.chosen_candidate.get("n_features", self.n_features_selected_))
 
     @property
@@ -181,7 +191,7 @@ class Result:
 
     @property
     def evidence(self) -> float | None:
-        """Score of the chosen tree by the rule "evidence"; None if another rule was used."""
+        """Evidence of the chosen candidate; None if the selection rule is not "evidence"."""
         value: float | None = self.chosen_candidate.get("evidence")
         return value
 
@@ -197,7 +207,7 @@ class Result:
 
     @property
     def caveats(self) -> list[str]:
-        """Sentences on properties of the result that limit the interpretation of the clusters."""
+        """Warnings about properties of the result that limit the interpretation of the clusters."""
         sentences = list(self.about["warnings"])
         if self.about["parameters"].get("refine") and self.about["supported"] is None:
             sentences.append(
@@ -228,9 +238,10 @@ class Result:
 
     @property
     def annotations_to_plot(self) -> dict[str, NDArray[Any]]:
-        """Annotations to plot, by name: the true classes, then annotations with few levels.
+        """Annotations to plot, by name: the true classes, then other annotations; five at most.
 
-        Annotations that are numbers are included whatever the number of their values.
+        The other annotations are numeric annotations and text annotations with at most 20 levels,
+        in the order of the table.
         """
         annotations = self.sample_annotations
         truth = (self.about["scores"] or {}).get("truth")
@@ -246,9 +257,9 @@ class Result:
 
     @property
     def loadings(self) -> pd.DataFrame:
-        """Loadings (or weights) of the features, of shape (n_features, n_components)."""
-        # An annotation of the input may have a title such as "loading_1", so annotations are
-        # excluded.
+        """Loadings of the features, or their weights in SHC, with one column for each component."""
+        # Annotations are excluded, since an annotation of the input may have a title such as
+        # "loading_1".
         known = {entry["name"] for entry in self.about["annotations"]["features"]}
         names = [name for name in self.features if re.fullmatch(r"loading_\d+", str(name))]
         return self.features[[name for name in names if name not in known]]
@@ -264,19 +275,20 @@ def outlier_message(names: list[str]) -> str:
 
 
 def columns_from_rows(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Return the columns of a table by title; the table is given as a list of rows."""
+    """Return the columns of a table by title, given the table as a list of rows."""
     return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())}
 
 
 def write_result(result: Result, folder: Path) -> None:
-    """Write the files from which `load_result` reads a result.
+    """Write a result to files, from which `load_result` can load the result again.
 
     Parameters
     ----------
     result : Result
         The result.
     folder : Path
-        An existing folder; files with the same names are overwritten.
+        The folder to which the files are written. It must exist. Existing files with the same names
+        are overwritten.
     """
     tree = pd.DataFrame(result.linkage_matrix_, columns=LINKAGE_COLUMNS)
     tree = tree.astype({"left": int, "right": int, "size": int})
@@ -312,7 +324,7 @@ def _write_csv(table: pd.DataFrame, path: Path, *, index_label: str | None = Non
     table : DataFrame
         The table.
     path : Path
-        The file.
+        The file to write.
     index_label : str or None, default=None
         Title of the column that contains the index; None if the index is not to be written.
     """
@@ -320,15 +332,15 @@ def _write_csv(table: pd.DataFrame, path: Path, *, index_label: str | None = Non
     has_index = index_label is not None
     options: Any = {"index": has_index, "index_label": index_label, "lineterminator": "\n"}
     text = table.to_csv(**options)
-    # pandas does not quote text with a carriage return, which other programs read as the end of a
-    # row.
+    # Other programs read a carriage return as the end of a row, unless it is quoted. By default,
+    # pandas does not quote text that contains a carriage return.
     if "\r" in text:
         text = table.to_csv(**options, quoting=csv.QUOTE_NONNUMERIC)
     path.write_bytes(text.encode())
 
 
 def _guard_formulas(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an apostrophe in front of all text that spreadsheets read as formulas."""
+    """Return a table with an apostrophe before each text that a spreadsheet reads as a formula."""
 
     def guard(value: Any) -> Any:
         return guard_formula(value) if isinstance(value, str) else value
@@ -339,7 +351,7 @@ def _guard_formulas(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _format_selected(result: Result) -> str:
-    """Return the values of the selected features, with all annotations, as text in GCT format."""
+    """Return the selected features and their annotations as text in GCT format."""
     features = result.features.loc[result.selected.columns]
     titles = [entry["name"] for entry in result.about["annotations"]["features"]]
     annotations = features[[*titles, "effect_size", *result.loadings.columns]]
@@ -358,7 +370,7 @@ def _format_selected(result: Result) -> str:
 def load_result(folder: str | os.PathLike[str]) -> Result:
     """Load a result that was written to a folder.
 
-    All files are checked for completeness, damage and changes.
+    All files that are read are checked for completeness, damage and changes.
 
     Parameters
     ----------
@@ -368,8 +380,7 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     Returns
     -------
     Result
-        The result. The functions of :mod:`mrshc.plotting` accept a result in place of a fitted
-        estimator.
+        The result. The functions of :mod:`mrshc.plotting` accept it in place of a fitted estimator.
 
     Raises
     ------
@@ -389,7 +400,7 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     >>> from mrshc.io import ResultError, load_result
     >>> result = load_result("results")  # doctest: +SKIP
 
-    A folder without a result raises an error:
+    If the folder does not contain a result, an error is raised:
 
     >>> try:
     ...     load_result(".")
@@ -418,10 +429,10 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
-    """Return the content of result.json after all checks that need no other file.
+    """Return the content of result.json, checked as far as this is possible without other files.
 
-    Raise ResultError if the file is absent, is not from a result, or has another version of the
-    format. Raise FlawError if the content is not valid.
+    Raise ResultError if the file is absent, does not describe a result, or is in another version of
+    the format. Raise FlawError if the content is not valid.
     """
     if not (folder / RESULT_FILE).exists():
         raise ResultError(
@@ -441,9 +452,9 @@ def _read_about(folder: Path) -> dict[str, Any]:
 
 
 def _refuse_changed_tables(folder: Path, checksums: dict[str, str]) -> None:
-    """Raise FlawError if a table differs from the table that was written together with result.json.
+    """Raise FlawError if a table is not the one that was written together with result.json.
 
-    A table that was edited may contradict result.json.
+    A table that was edited may contradict result.json or another table.
     """
     for name in CHECKED_TABLES:
         if _file_checksum(folder / name) != checksums[name]:
@@ -456,7 +467,8 @@ def _refuse_changed_tables(folder: Path, checksums: dict[str, str]) -> None:
 
 def _refuse_other_version(version: Any, folder: Path) -> None:
     """Raise ResultError if a result is in another version of the format."""
-    # Values that cannot be versions indicate damage, which the check of the schema reports.
+    # Values that cannot be version numbers indicate damage, which is reported when the content is
+    # checked against the schema.
     if type(version) is int and 0 < version < _VERSION_LIMIT and version != FORMAT_VERSION:
         raise ResultError(
             f"{folder} is written in version {version} of the format, this mrshc reads version "

@@ -1,4 +1,4 @@
-"""Reading of the tables of a result, and checks that the tables agree with each other."""
+"""Reading of the tables of a result, and checks that tables and result.json are consistent."""
 
 from __future__ import annotations
 
@@ -40,19 +40,20 @@ LINKAGE_COLUMNS = ("left", "right", "height", "size")
 _CLUSTER_LIST = re.compile(r"[1-9][0-9]{0,17}(, [1-9][0-9]{0,17})*")
 # Largest absolute value that estimators accept, since squares of larger values could overflow.
 _MAX_VALUE = 1e150
-# Types of annotation columns, by the kind of annotation in result.json. Numbers may be infinite.
+# Types of annotation columns, by the kind of annotation in result.json. Numeric annotations may be
+# infinite.
 _ANNOTATION_TYPES = {
     "text": TEXT_TYPE,
     "whole": integer_type(),
     "number": float_type(-np.inf, np.inf, allow_empty=True),
 }
-# Columns that plots and the report need in the table of candidates of a search over numbers of
-# features and ranks (see `mrshc.plotting.search_story`).
+# Columns that plots and the report need in the table of candidates if a search varies the number of
+# features and the rank (see `mrshc.plotting.search_story`).
 _RANK_SEARCH_COLUMNS = {
     *("n_features_target", "n_features", "n_leaves", "silhouette", "reached"),
     *("screened_out", "best_rank", "removed"),
 }
-# Columns that plots and the report need for other methods, by the column that identifies the
+# Columns that plots and the report need for other methods. The keys are columns that identify the
 # method.
 _OTHER_SEARCH_COLUMNS = {"n_clusters": {"silhouette"}, "l1_bound": {"n_features"}}
 # Pairs of columns; a table must have both columns of a pair or neither of them.
@@ -61,7 +62,7 @@ _PAIRED_COLUMNS = ({"gap", "gap_sd"}, {"n_features_target", "reached"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResultTables:
-    """The tables of a result; `mrshc.io.Result` describes them under the same names."""
+    """The tables of a result, which are described in the docstring of `mrshc.io.Result`."""
 
     samples: pd.DataFrame
     features: pd.DataFrame
@@ -77,9 +78,9 @@ def check_condition(condition: Any, flaw: str) -> None:
     Parameters
     ----------
     condition : object
-        True if the content of the file is valid.
+        The condition, which is true if the content of the file is valid.
     flaw : str
-        Description of the defect: the rest of a sentence that begins with the name of the file.
+        Description of the defect. It continues a sentence that begins with the name of the file.
     """
     if not condition:
         raise FlawError(flaw)
@@ -87,7 +88,7 @@ def check_condition(condition: Any, flaw: str) -> None:
 
 @contextmanager
 def prefix_file_name(name: str) -> Iterator[None]:
-    """Prepend the name of a file to the message of any FlawError raised in the with block."""
+    """Prepend the name of a file to the message of any FlawError raised in the context."""
     try:
         yield
     except FlawError as flaw:
@@ -97,7 +98,7 @@ def prefix_file_name(name: str) -> Iterator[None]:
 def check_about(about: About) -> None:
     """Raise FlawError if entries of result.json contradict each other.
 
-    The content must have been checked with its schema before.
+    The content must already have been checked against its schema.
     """
     n, k, p = about["data"]["n_samples"], about["chosen"]["n_clusters"], about["n_rows"]["features"]
     sizes = about["cluster_sizes"]
@@ -110,8 +111,8 @@ def check_about(about: About) -> None:
     is_ranked = method.loadings == "rank"
     rank = about["chosen"]["rank"]
     check_condition((rank is not None) == is_ranked, "has a rank that does not fit")
-    # The rank is the number of columns of loadings that are expected. Without a limit, a damaged
-    # rank could require unlimited time and memory.
+    # The rank is the expected number of columns of loadings. Without a limit, a damaged rank could
+    # require unlimited time and memory.
     check_condition(rank is None or rank <= min(n, p), "has a rank that no matrix of its size has")
     is_cut = not method.finds_number_of_clusters
     check_condition(
@@ -128,7 +129,7 @@ def check_about(about: About) -> None:
 
 
 def _check_splits(splits: Sequence[dict[str, Any]], n: int) -> None:
-    """Raise FlawError if tests of splits do not fit a tree of `n` samples."""
+    """Raise FlawError if the split tests are not possible for a tree of `n` samples."""
     nodes = [split["node"] for split in splits]
     check_condition(len(set(nodes)) == len(nodes), "tests a node of the tree twice")
     # scipy numbers the samples from 0 to n - 1 and the merges from n to 2n - 2.
@@ -139,7 +140,7 @@ def _check_splits(splits: Sequence[dict[str, Any]], n: int) -> None:
 
 
 def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
-    """Raise FlawError if plots and the report cannot show a table of candidates.
+    """Raise FlawError if a table of candidates is not valid input for plots and the report.
 
     An empty table is valid.
 
@@ -155,7 +156,8 @@ def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
     if (rule := find_rule(titles)) is not None:
         check_condition(titles >= _RANK_SEARCH_COLUMNS, "has incomplete candidates")
         scores = [row[title] for row in rows for title in rule.columns]
-        # Plots and messages compute with the scores, but the schema allows null in any column.
+        # Plots and messages use the scores in computations, but the schema allows null in any
+        # column.
         check_condition(
             all(type(score) in (int, float) for score in scores), "has a score that is not a number"
         )
@@ -221,9 +223,9 @@ def _frame_indexed_by(columns: Columns, key: str) -> pd.DataFrame:
 
 
 def _read_linkage(path: Path, n: int) -> NDArray[np.float64]:
-    """Return the linkage matrix of `n` samples, of shape (n - 1, 4).
+    """Return the linkage matrix of a tree of `n` samples, an array of shape (n - 1, 4).
 
-    Raise FlawError if the file does not contain a tree.
+    Raise FlawError if the file does not contain a valid tree.
     """
     column_types = (integer_type(), integer_type(), float_type(), integer_type())
     types = dict(zip(LINKAGE_COLUMNS, column_types, strict=True))
@@ -242,14 +244,14 @@ def _are_unique(values: NDArray[Any]) -> bool:
 
 
 def _merge_types(*parts: dict[str, ColumnType]) -> dict[str, ColumnType]:
-    """Return the types of all columns of a table; raise FlawError if a title is repeated."""
+    """Return the types of all columns by title; raise FlawError if a title is repeated."""
     types = {title: column_type for part in parts for title, column_type in part.items()}
     check_condition(len(types) == sum(map(len, parts)), "has two columns of the same name")
     return types
 
 
 def _types_of_annotations(entries: Sequence[dict[str, str]]) -> dict[str, ColumnType]:
-    """Return the types of annotation columns by title, given the entries in result.json.
+    """Return the types of annotation columns by title, given the annotations in result.json.
 
     Raise FlawError if a title is repeated.
     """
@@ -260,7 +262,7 @@ def _types_of_annotations(entries: Sequence[dict[str, str]]) -> dict[str, Column
 
 
 def _read_samples(path: Path, about: About) -> Columns:
-    """Return the columns of clusters.csv; raise FlawError if they contradict result.json."""
+    """Return the columns of clusters.csv; raise FlawError if the file contradicts result.json."""
     n, k = about["data"]["n_samples"], about["chosen"]["n_clusters"]
     own = {"cluster": integer_type(1, k), "leaf": integer_type(1, n)}
     own |= {"silhouette": float_type(-1, 1)}
@@ -271,7 +273,8 @@ def _read_samples(path: Path, about: About) -> Columns:
     samples = read_csv_columns(path, types, n_rows=n)
     check_condition(_are_unique(samples["sample"]), "names a sample twice")
     check_condition(_are_unique(samples["leaf"]), "puts two samples at the same leaf of the tree")
-    # Clusters are counted from 1, so the first count of `bincount`, for cluster 0, is left out.
+    # Clusters are counted from 1, so the first count that `bincount` returns (for cluster 0) is
+    # left out.
     sizes = np.bincount(samples["cluster"], minlength=k + 1)[1:]
     check_condition(
         sizes.tolist() == about["cluster_sizes"], "has clusters of other sizes than result.json"
@@ -282,10 +285,11 @@ def _read_samples(path: Path, about: About) -> Columns:
 
 
 def _read_features(path: Path, about: About) -> Columns:
-    """Return the columns of features.csv; raise FlawError if they contradict result.json."""
+    """Return the columns of features.csv; raise FlawError if the file contradicts result.json."""
     p, q = about["n_rows"]["features"], about["chosen"]["n_features"]
     n_loadings = METHODS[about["method"]].n_loadings(about["chosen"]["rank"])
-    # Cells may be empty if a feature is constant or is missing in all samples of a cluster.
+    # Effect sizes, q-values and means may be empty, for example if a feature is constant or is
+    # missing in all samples of a cluster.
     own = {"position": integer_type(1, p), "selected": BOOLEAN_TYPE}
     own |= {"effect_size": float_type(0, 1, allow_empty=True)}
     if about["n_associated"] is not None:
@@ -317,9 +321,10 @@ def _names_of_selected_features(features: Columns) -> NDArray[Any]:
 def _read_selected_values(
     path: Path, *, samples: NDArray[Any], features: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the values of the selected features, of shape (n_samples, n_features).
+    """Return the values of the selected features, an array of shape (n_samples, n_features).
 
-    Raise FlawError if the file contains other samples or features, or values that are too large.
+    Raise FlawError if the file does not contain exactly these samples and features, or if a value
+    is too large.
     """
     text = read_complete_text(path)
     check_condition(text.startswith("#1.3\n"), "is not a GCT file")
@@ -333,12 +338,12 @@ def _read_selected_values(
 
 
 def _names_as_read_from_gct(names: NDArray[Any]) -> list[str]:
-    """Return names as they are read back from a GCT file, in which some characters are replaced."""
+    """Return names as they are read from a GCT file, in which some characters are replaced."""
     return [unguard_formula(format_gct_cell(name)) for name in names]
 
 
 def _read_markers(path: Path, features: Columns, about: About) -> Columns:
-    """Return the columns of markers.csv; raise FlawError if they contradict the other tables."""
+    """Return the columns of markers.csv; raise FlawError if the file contradicts other files."""
     n, k = about["data"]["n_samples"], about["chosen"]["n_clusters"]
     is_selected = dict(zip(features["feature"], features["selected"], strict=True))
     types = {
@@ -352,8 +357,8 @@ def _read_markers(path: Path, features: Columns, about: About) -> Columns:
         "selected": BOOLEAN_TYPE,
         "mean_inside": float_type(),
         "mean_outside": float_type(),
-        # The effect size is empty if a feature is constant within the groups, and infinite if the
-        # ratio overflows.
+        # The effect size is a ratio. It is empty if the feature is constant within the groups, and
+        # infinite if the ratio overflows.
         "effect_size": float_type(-np.inf, np.inf, allow_empty=True),
         "p_value": float_type(0, 1),
         "q_value": float_type(0, 1),

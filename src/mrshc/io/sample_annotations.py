@@ -1,4 +1,4 @@
-"""Annotations of the samples from a second table, joined by the names of the samples."""
+"""Annotations of the samples from a second table, which are matched by the sample names."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ from mrshc.io.text_tables.dialect import Dialect, detect_dialect
 from mrshc.io.text_tables.lines import LineReader, iterate_rows, row_length_error
 from mrshc.utils.text_cleaning import clean_text
 
-# Largest number of sample names in a message: enough to recognise the mistake, but short enough for
-# one line.
+# Largest number of sample names in a message. Five names are enough to recognise the mistake, and
+# fit on one line.
 _MAX_LISTED_NAMES = 5
 
 
 def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return a table of delimited text in which every column is an annotation.
+    """Return a table of annotations of the samples, read from a file of delimited text.
 
     Returns
     -------
     DataFrame
-        All cells as text. The decimal mark of the file is stored in ``attrs["decimal"]``.
+        The table, with all cells as text. The decimal mark of the file is stored in
+        ``attrs["decimal"]``.
 
     Raises
     ------
@@ -53,7 +54,8 @@ def read_sample_annotations(path: str | os.PathLike[str]) -> pd.DataFrame:
                 titles = clean_unique_names(header, "column")
     except FlawError as flaw:
         raise table_error(display_name(path), flaw) from None
-    # The cells are cleaned in the same way as the sample names, with which they are compared.
+    # The cells are cleaned in the same way as sample names, since some of them are compared with
+    # sample names.
     cells = [[clean_text(cell) for cell in row] for row in rows]
     annotations = pd.DataFrame(cells, columns=titles, dtype=object)
     annotations.attrs["decimal"] = dialect.decimal
@@ -69,7 +71,7 @@ def _read_cells(text: TextIO, head: str) -> tuple[Dialect, list[str], list[list[
     dialect = detect_dialect(head, separator=None, decimal=None)
     (_, header), *rows = [*iterate_rows(LineReader(text), dialect.separator)] or [(0, [])]
     if rows and all(len(cells) == len(header) + 1 for _, cells in rows):
-        header = ["", *header]  # R writes no title above the row names
+        header = ["", *header]  # the language R writes no title above the row names
     for row in rows:
         if len(row[1]) != len(header):
             raise row_length_error(row, len(header))
@@ -79,27 +81,28 @@ def _read_cells(text: TextIO, head: str) -> tuple[Dialect, list[str], list[list[
 
 
 def join_annotations(table: Table, annotations: pd.DataFrame, *, file_name: str) -> Table:
-    """Return a table with the annotations of a second table added.
+    """Return a table with additional annotations of the samples from a second table.
 
     Parameters
     ----------
     table : Table
         The table of samples and features.
     annotations : DataFrame
-        The second table, as returned by `read_sample_annotations`. The column that contains the
-        most sample names of `table` is used to match its rows to the samples.
+        The second table, as returned by `read_sample_annotations`. Its rows are matched to the
+        samples by the column that contains the most sample names of `table`.
     file_name : str
         Name of the second table in messages.
 
     Returns
     -------
     Table
-        The table with the added annotations. They replace existing annotations of the same title.
+        The table with the additional annotations. An existing annotation with the same title is
+        replaced.
 
     Raises
     ------
     TableError
-        If a sample occurs in none or in several rows of the second table.
+        If a sample occurs in no row of the second table, or in more than one row.
     """
     names = set(table.sample_names)
     key = max(annotations.columns, key=lambda c: len(names & set(annotations[c])))
@@ -119,7 +122,7 @@ def join_annotations(table: Table, annotations: pd.DataFrame, *, file_name: str)
 
 
 def _check_one_row_for_each_sample(table: Table, column: pd.Series[str], *, file_name: str) -> None:
-    """Raise TableError if a sample name is absent from a column or occurs in it more than once."""
+    """Raise TableError if a sample name is absent from a column or occurs more than once."""
     counts = Counter(column)
     absent = [name for name in table.sample_names if not counts[name]]
     if absent:

@@ -1,4 +1,4 @@
-"""Reading of files that mrshc has written and that may have been damaged or edited since then."""
+"""Reading of files that mrshc has written, with checks for damage and for changes by users."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Schema = Mapping[str, Any]
 
 COMPARISON_SCHEMA = Path(__file__).with_name("comparison.schema.json")
 
-# Largest numbers that fit into arrays of int64 and float64. Numbers in JSON and CSV files are not
-# limited.
+# Largest numbers that fit into arrays of int64 and float64. Numbers in JSON and CSV files may be
+# larger.
 _MAX_INT64 = 2**63 - 1
 _MAX_FLOAT64 = float(np.finfo(np.float64).max)
 # Largest number of characters of a cell or a name in a message, so that the message fits on one
@@ -33,7 +33,7 @@ _MAX_SHOWN_CHARACTERS = 40
 
 
 def read_complete_text(path: Path) -> str:
-    """Return the text of a file in UTF-8; raise FlawError if the file is not complete text.
+    """Return the text of a UTF-8 file; raise FlawError if it cannot be read or is not complete.
 
     Every text file that mrshc writes ends with a line break, so a file without a final line break
     was cut off.
@@ -54,7 +54,7 @@ def read_complete_text(path: Path) -> str:
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file; raise FlawError if the file is not valid JSON."""
     text = read_complete_text(path)
-    # This is stricter than the default of Python: repeated keys, NaN and Infinity are errors.
+    # This is stricter than Python's default, since repeated keys, NaN and Infinity are errors.
     try:
         return json.loads(text, object_pairs_hook=_dict_of_pairs, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -85,8 +85,8 @@ def check_schema(value: Any, schema: Schema) -> None:
 
     This function implements only those keywords of JSON Schema that the schemas of this package
     use, because a full validator would be an additional dependency. The tests compare the function
-    with a full validator. In addition to the schema, numbers must be finite, and whole numbers must
-    fit into 64 bits.
+    with a full validator. Numbers must also be finite, and whole numbers must fit into 64 bits,
+    although the schemas do not state this.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def _find_violation(value: Any, schema: Schema, *, root: Schema, where: str) -> 
     root : mapping
         The whole schema, which contains the definitions that `schema` may refer to.
     where : str
-        Keys that lead to `value` in the file, joined by periods.
+        Keys that lead to `value` in the file, joined by periods; empty for the whole content.
     """
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
@@ -150,7 +150,7 @@ def _is_int64(value: Any) -> bool:
     return type(value) is int and abs(value) <= _MAX_INT64
 
 
-# Functions that check whether a value has a type, by the name of the type in JSON Schema.
+# Functions that return whether a value has a type, by the name of the type in JSON Schema.
 _TYPE_PREDICATES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
@@ -181,7 +181,7 @@ def _find_violation_in_object(
 
 
 def shorten(text: str) -> str:
-    """Return a text in quotation marks for a message; a long text is cut off."""
+    """Return a text in quotation marks for a message; if the text is long, its end is cut off."""
     if len(text) <= _MAX_SHOWN_CHARACTERS:
         return repr(text)
     return repr(text[: _MAX_SHOWN_CHARACTERS - 1] + "\N{HORIZONTAL ELLIPSIS}")
@@ -196,7 +196,8 @@ class ColumnType:
     dtype : dtype
         Type of the array into which the column is read.
     parse : callable, str -> object
-        Returns the value of a cell; raises ValueError if the cell is not of this type.
+        Function that returns the value of a cell, and raises ValueError if the cell is not of this
+        type.
     wanted : str
         Description of a valid cell for error messages, such as "a number in range".
     """
@@ -219,7 +220,7 @@ BOOLEAN_TYPE = ColumnType(dtype=bool, parse=_parse_bool, wanted="True or False")
 def choice_type(wanted: str, texts: Iterable[str]) -> ColumnType:
     """Return the type of a column in which each cell is one of the given strings.
 
-    The description `wanted` of a valid cell is used in error messages.
+    `texts` contains these strings. `wanted` describes a valid cell in error messages.
     """
     allowed = frozenset(texts)
 
@@ -232,7 +233,7 @@ def choice_type(wanted: str, texts: Iterable[str]) -> ColumnType:
 
 
 def integer_type(low: int = -_MAX_INT64, high: int = _MAX_INT64) -> ColumnType:
-    """Return the type of a column of whole numbers from `low` to `high`, both included."""
+    """Return the type of a column of whole numbers from `low` to `high`, inclusive."""
     parse = _make_bounded_parser(int, low, high)
     return ColumnType(dtype=np.int64, parse=parse, wanted="a whole number in range")
 
@@ -240,7 +241,7 @@ def integer_type(low: int = -_MAX_INT64, high: int = _MAX_INT64) -> ColumnType:
 def float_type(
     low: float = -_MAX_FLOAT64, high: float = _MAX_FLOAT64, *, allow_empty: bool = False
 ) -> ColumnType:
-    """Return the type of a column of numbers from `low` to `high`, both included.
+    """Return the type of a column of numbers from `low` to `high`, inclusive.
 
     Parameters
     ----------
@@ -260,11 +261,11 @@ def float_type(
 def _make_bounded_parser(
     convert: Callable[[str], Any], low: float, high: float
 ) -> Callable[[str], Any]:
-    """Return a function that converts a cell and raises ValueError if the value is out of range."""
+    """Return a function that converts a cell; it raises ValueError if the value is out of range."""
 
     def parse(cell: str) -> Any:
         value = convert(cell)
-        # This comparison is False for NaN, so NaN raises the error too.
+        # The comparison is False for NaN, so the error is raised for NaN as well.
         if not low <= value <= high:
             raise ValueError("out of range")
         return value
@@ -277,8 +278,8 @@ def read_csv_columns(
 ) -> dict[str, NDArray[Any]]:
     """Return the columns of a CSV file, given their titles and types and the number of rows.
 
-    Text such as "NA" and "001" is returned unchanged, and numbers are read back exactly.
-    `pandas.read_csv` does not guarantee both.
+    Text such as "NA" and "001" is returned unchanged, and numbers are read exactly. By default,
+    `pandas.read_csv` guarantees neither.
 
     Parameters
     ----------
@@ -297,11 +298,11 @@ def read_csv_columns(
     Raises
     ------
     FlawError
-        If the file is not CSV, has other columns or another number of rows, or contains a cell of
-        the wrong type.
+        If the file is not CSV, does not have the expected columns and number of rows, or contains a
+        cell of the wrong type.
     """
-    # In strict mode, a quotation mark that is not closed is an error. Otherwise, the rest of the
-    # file would be read as one cell.
+    # In strict mode, a quotation mark that is not closed is an error. In the default mode, the rest
+    # of the file would be read as one cell.
     reader = csv.reader(io.StringIO(read_complete_text(path), newline=""), strict=True)
     try:
         header, *rows = reader
@@ -325,8 +326,8 @@ def _parse_column(title: str, cells: tuple[str, ...], column_type: ColumnType) -
     values = np.empty(len(cells), dtype=column_type.dtype)
     for i, cell in enumerate(cells):
         try:
-            # `unguard_formula` changes only cells that begin with an apostrophe. The test saves a
-            # function call for all other cells.
+            # `unguard_formula` changes only cells that begin with an apostrophe. Testing for the
+            # apostrophe here saves a function call for all other cells.
             values[i] = column_type.parse(unguard_formula(cell) if cell[:1] == "'" else cell)
         except (ValueError, OverflowError):
             raise FlawError(

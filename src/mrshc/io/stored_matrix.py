@@ -1,4 +1,4 @@
-"""Matrices that stay in their file, are read in blocks, and can be opened by other processes."""
+"""A matrix that stays in its file, is read in blocks, and can be opened by other processes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from mrshc.io.streams import FlawError, check_numeric_matrix
 R = TypeVar("R")
 OpenMatrix = Callable[[str, str], Any]
 
-# Largest proportion of the free memory that a matrix in memory may take up. The other half is left
-# for the computation, which needs several arrays that are smaller than the matrix.
+# With `in_memory=None`, a matrix is read into memory only if it takes up at most this proportion of
+# the free memory. The other half is left for the computation, which needs several arrays that are
+# smaller than the matrix.
 _MAX_MEMORY_SHARE = 0.5
 
 
@@ -41,12 +42,13 @@ class StoredMatrix(DataMatrix):
     path : str
         Name of the file.
     open_matrix : callable, (str, str) -> array
-        Takes `path` and `inside`; returns a memory map, a dataset, or the group of a sparse matrix.
-        It must be a function that can be imported, since it is pickled by its name.
+        Function that takes `path` and `inside`, and returns a memory map, a dataset, or the group
+        of a sparse matrix. The function must be importable, since it is pickled by its name.
     inside : str, default=""
-        Name of the matrix in the file; empty if the file contains nothing else.
+        Name of the matrix in the file; empty if the file contains only the matrix.
     transposed : bool, default=False
-        Whether the features are in rows in the file.
+        Whether the features are in rows in the file. If True, this object is the transpose of the
+        stored matrix.
 
     Attributes
     ----------
@@ -63,8 +65,8 @@ class StoredMatrix(DataMatrix):
     ) -> None:
         self._arguments = path, open_matrix, inside, transposed
         self._transposed = transposed
-        # If the file does not exist, this raises an error that names the file; some libraries would
-        # not name it.
+        # If the file does not exist, `stat` raises an error that names the file. The errors of some
+        # libraries do not name it.
         Path(path).stat()
         self.node = open_matrix(path, inside)
         self._parts = find_sparse_parts(self.node)
@@ -76,12 +78,12 @@ class StoredMatrix(DataMatrix):
 
     @property
     def T(self) -> StoredMatrix:  # noqa: N802 - as numpy calls it
-        """The matrix with rows and columns exchanged.
+        """The transpose of the matrix.
 
         FlawError is raised if the matrix is sparse.
         """
-        # Columns of the transpose are rows in the file, and reading rows would need another sparse
-        # format.
+        # Columns of the transpose are rows in the file, but a sparse matrix can be read only by
+        # columns.
         if self._parts is not None:
             raise FlawError(
                 Sentence(
@@ -93,15 +95,15 @@ class StoredMatrix(DataMatrix):
         return StoredMatrix(path, open_matrix, inside=inside, transposed=not transposed)
 
     def refuse_large_csr(self) -> None:
-        """Raise FlawError if a sparse matrix is stored by rows and too large to be converted.
+        """Raise FlawError if the matrix is sparse, stored by rows, and too large to be converted.
 
-        To read columns, all of a matrix that is stored by rows must be read and converted in
-        memory.
+        If a sparse matrix is stored by rows, its columns can be read only after the whole matrix
+        has been converted in memory.
         """
         if self._parts is None or self._parts.compressed_axis == "columns":
             return
-        # The factor is 2 because the matrix is in memory twice during the conversion: by rows and
-        # by columns.
+        # The factor is 2 because both versions of the matrix, by rows and by columns, are in memory
+        # during the conversion.
         needed = 2 * (self._parts.data.nbytes + self._parts.indices.nbytes)
         if needed > memory.free_memory():
             raise FlawError(
@@ -111,7 +113,7 @@ class StoredMatrix(DataMatrix):
 
     @cached_property
     def _reader(self) -> BlockReader:
-        """The reader of blocks of columns, which is created when values are first needed."""
+        """The object that reads blocks of columns; it is created when values are first needed."""
         if self._parts is None:
             return open_array(self.node, transposed=self._transposed)
         return open_sparse_group(self.node)
@@ -119,7 +121,8 @@ class StoredMatrix(DataMatrix):
     def map_blocks(self, function: BlockFunction[R]) -> Iterator[R]:
         """Yield function(block, start, numpy) for each block of columns, in order.
 
-        `start` is the position of the first column of the block.
+        `start` is the position of the first column of the block. The third argument is the module
+        numpy.
         """
         return self._reader.map_blocks(function)
 
@@ -129,12 +132,12 @@ class StoredMatrix(DataMatrix):
 
     @property
     def chunk_widths(self) -> tuple[int, ...]:
-        """Numbers of columns of the consecutive blocks that other processes can read."""
+        """Number of columns of each block, in order, for other processes that read blocks."""
         blocks = aligned_blocks(*self.shape, self._reader.chunk_width)
         return tuple(block.stop - block.start for block in blocks)
 
     def __getitem__(self, where: tuple[slice, slice]) -> NDArray[Any]:
-        """Return the values in a slice of rows and a slice of columns, as Dask requires."""
+        """Return the values in a slice of rows and a slice of columns; Dask calls this method."""
         rows, columns = where
         start, stop, _ = columns.indices(self.shape[1])
         return self._reader.read_block(slice(start, stop))[rows]
@@ -142,8 +145,8 @@ class StoredMatrix(DataMatrix):
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the function and the arguments with which another process opens the matrix."""
         path, *others = self._arguments
-        # The time and size of the file are arguments of `_reopen`, so that a file that has changed
-        # is opened again.
+        # The modification time and the size of the file are arguments of `_reopen`, whose results
+        # are cached. A file that has changed is therefore opened again.
         about = Path(path).stat()
         return _reopen, (str(Path(path).absolute()), *others, about.st_mtime_ns, about.st_size)
 
@@ -156,23 +159,24 @@ def _reopen(
 ) -> StoredMatrix:
     """Return a matrix that was pickled.
 
-    The result is cached, so a process opens a file only once, unless the file has changed.
+    The last four matrices are cached, so a file is not opened repeatedly, unless it has changed.
     """
     return StoredMatrix(path, open_matrix, inside=inside, transposed=transposed)
 
 
 def find_sparse_parts(node: Any) -> CompressedParts | None:
-    """Return the parts of a sparse matrix; None if the matrix is dense.
+    """Return the arrays that make up a sparse matrix; None if the matrix is dense.
 
     Parameters
     ----------
     node : dataset, memory map or group
-        A matrix in a file, as returned by the library that opened the file.
+        A matrix in a file, as returned by the library that opened the file. For a sparse matrix,
+        this is a group.
 
     Raises
     ------
     FlawError
-        If the content is not a matrix of numbers, or if the sparse matrix is damaged.
+        If the content is not a matrix of numbers, or if a sparse matrix is damaged.
     """
     if hasattr(node, "shape"):
         check_numeric_matrix(node)
@@ -190,7 +194,7 @@ def find_sparse_parts(node: Any) -> CompressedParts | None:
 
 
 def damaged_sparse_matrix_error(error: StructureError) -> FlawError:
-    """Return the error for a sparse matrix whose parts do not agree with each other."""
+    """Return the error for a sparse matrix whose arrays do not agree with each other."""
     return FlawError(
         f"holds a sparse matrix X that is damaged: {error}. Check that the file is complete, and "
         "copy or write it again if it is not"
@@ -198,7 +202,7 @@ def damaged_sparse_matrix_error(error: StructureError) -> FlawError:
 
 
 def out_of_core_note(matrix: StoredMatrix, in_memory: bool | None) -> str | None:
-    """Return a note if a matrix stays in its file; None if the matrix is to be read into memory.
+    """Return a note if a matrix is to stay in its file; None if it is to be read into memory.
 
     Parameters
     ----------
@@ -211,8 +215,9 @@ def out_of_core_note(matrix: StoredMatrix, in_memory: bool | None) -> str | None
     Raises
     ------
     FlawError
-        If `in_memory` is True and the matrix does not fit into memory, or if the matrix stays in
-        its file but is stored in a way that does not allow reading in blocks.
+        If `in_memory` is True and the matrix does not fit into memory, or if the matrix is to stay
+        in its file but cannot be read in blocks. Large sparse matrices that are stored by rows
+        cannot be read in blocks.
     """
     if in_memory:
         memory.refuse_larger_than_memory(matrix.shape, matrix.dtype)

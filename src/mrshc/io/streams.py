@@ -20,16 +20,16 @@ from typing import Any, BinaryIO, cast
 from mrshc.errors import Sentence, UserError
 from mrshc.utils.text_cleaning import clean_text
 
-# The argument that stands for standard input, by the convention of Unix tools, and the name of
-# standard input in messages.
+# The file name that stands for standard input, as in Unix tools, and the name of standard input in
+# messages.
 STANDARD_INPUT = "-"
 _STANDARD_INPUT_LABEL = "standard input"
 
-# Number of bytes that are inspected before a stream is read. 4 MiB contain several lines even of a
-# table with features in columns, in which each line has one cell per feature.
+# Number of bytes that are inspected before a stream is read (4 MiB). This is enough for several
+# lines even if the features are in columns. Each line then has one cell per feature.
 _HEAD_BYTES = 1 << 22
-# Number of bytes of a pipe that are kept in memory (64 MiB). A longer pipe is written to a
-# temporary file. The limit is not tuned: it does not affect the result.
+# Largest number of bytes of a pipe that are kept in memory (64 MiB). If a pipe contains more bytes,
+# its content is written to a temporary file. The limit is not tuned: it does not affect the result.
 _MAX_SPOOLED_BYTES = 1 << 26
 
 # Functions that decompress a file, by the first bytes of the file. The first bytes identify the
@@ -39,7 +39,7 @@ _DECOMPRESSORS: dict[bytes, Callable[[Any], Any]] = {
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
 }
-COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")  # suffixes of these compressed files, for help texts
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")  # file name suffixes, for help texts
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -48,7 +48,7 @@ _BYTE_ORDER_MARKS = {
 
 
 class TableError(UserError):
-    """Raised if a table cannot be read; the message states the place and the reason.
+    """Raised if a table cannot be read; the message names the file and states the reason.
 
     See Also
     --------
@@ -59,14 +59,14 @@ class TableError(UserError):
 class FlawError(Exception):
     """Raised if the content of a file has a defect.
 
-    The message is the part of a sentence that follows the name of the file, without the final
-    period, because the code that reads a format does not have the name of the file. A message that
-    names parameters of `read_table` is a `mrshc.errors.Sentence`.
+    The message continues a sentence that begins with the name of the file, and has no final period.
+    The name is added later, because the functions that read a format do not receive the name. A
+    message that names parameters of `read_table` is a `mrshc.errors.Sentence`.
     """
 
 
 def table_error(name: str, flaw: FlawError) -> TableError:
-    """Return a TableError whose message is the name of a table, the defect and a period."""
+    """Return a TableError whose message consists of the name of a table and the defect."""
     return TableError(Sentence("{name} {flaw}.", name=name, flaw=flaw))
 
 
@@ -89,8 +89,8 @@ def open_stream(path: str | os.PathLike[str]) -> Iterator[io.BufferedReader]:
     Raises
     ------
     TableError
-        If the input cannot be opened or read, or if the compressed content is damaged. Errors that
-        occur while the caller reads the stream are converted as well.
+        If the input cannot be opened or read, or if its compressed content is damaged. Errors that
+        occur while the caller reads the stream are also converted to TableError.
     """
     name = display_name(path)
     try:
@@ -120,7 +120,7 @@ def display_name(path: str | os.PathLike[str]) -> str:
 
 
 def is_regular_file(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a regular file, which can be opened more than once."""
+    """Return whether a path is a regular file; regular files can be opened more than once."""
     try:
         return stat.S_ISREG(Path(path).stat().st_mode)
     except (OSError, ValueError):  # the error is reported when the file is read
@@ -130,7 +130,7 @@ def is_regular_file(path: str | os.PathLike[str]) -> bool:
 def _spool_pipe(pipe: Any, name: str) -> BinaryIO:
     """Return the content of a pipe as a seekable file, since some formats need random access.
 
-    Raise TableError if the content needs a temporary file that cannot be written.
+    Raise TableError if a temporary file is needed but cannot be written.
     """
     content = tempfile.SpooledTemporaryFile(max_size=_MAX_SPOOLED_BYTES)  # noqa: SIM115 - closed by the caller
     while part := pipe.read(_HEAD_BYTES):
@@ -147,9 +147,9 @@ def _spool_pipe(pipe: Any, name: str) -> BinaryIO:
 
 
 def _open_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """Return a file opened for reading, or the content of a named pipe as a file.
+    """Return a file opened for reading; for a named pipe, return a file with its content.
 
-    Raise TableError if the path is not a file or a pipe that can be read.
+    Raise TableError if the path is neither a file nor a pipe, or cannot be read.
     """
     name = display_name(path)
     try:
@@ -179,7 +179,8 @@ def _open_file(path: str | os.PathLike[str]) -> BinaryIO:
 @contextmanager
 def _decompress(raw: Any) -> Iterator[io.BufferedReader]:
     """Yield the content of a file, decompressed if the file is compressed."""
-    # The buffer has `_HEAD_BYTES` bytes, since `peek` returns at most the content of the buffer.
+    # The size of the buffer is `_HEAD_BYTES`, since `peek` returns at most the content of the
+    # buffer.
     with io.BufferedReader(raw, _HEAD_BYTES) as buffered:
         head = peek_head(buffered)
         for signature, decompress in _DECOMPRESSORS.items():
@@ -191,14 +192,14 @@ def _decompress(raw: Any) -> Iterator[io.BufferedReader]:
 
 
 def peek_head(stream: io.BufferedReader) -> bytes:
-    """Return the first bytes of a stream without advancing its position."""
+    """Return the first bytes of a stream, at most 4 MiB, without advancing its position."""
     return stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
 
 
 def as_seekable_file(stream: io.BufferedReader) -> Any:
     """Return the content of a stream as a seekable file, for formats that need random access."""
-    # If the content is not compressed, the file under the buffer is itself seekable and need not be
-    # copied.
+    # If the content is not compressed, the file from which the buffer reads is itself seekable and
+    # need not be copied.
     if isinstance(stream.raw, io.BufferedReader | tempfile.SpooledTemporaryFile):
         stream.raw.seek(0)
         return stream.raw
@@ -218,18 +219,19 @@ def check_numeric_matrix(array: Any) -> None:
 def detect_encoding(head: bytes) -> str | None:
     """Return the encoding of a text, given its first bytes; None if the bytes are not text.
 
-    A byte order mark determines the encoding; without a mark, the encoding is UTF-8. Individual
-    bytes that are not valid UTF-8 do not change this: they are decoded as Latin-1 later.
+    If the text begins with a byte order mark, the mark determines the encoding. Otherwise, the
+    encoding is UTF-8, even if some bytes are not valid UTF-8. These bytes are later decoded as
+    Latin-1.
     """
     marked = (code for mark, code in _BYTE_ORDER_MARKS.items() if head.startswith(mark))
     code = next(marked, "utf-8")
-    # Binary formats contain null bytes. Text does not, except that UTF-16 encodes ASCII characters
-    # with null bytes.
+    # Binary formats contain null bytes. Text contains null bytes only in UTF-16, which encodes
+    # ASCII characters with them.
     return None if b"\0" in head and code != "utf-16" else code
 
 
 def decode_head(head: bytes) -> str:
-    """Return the first bytes of a text, decoded to a string."""
+    """Return the first bytes of a text as a string."""
     return head.decode(detect_encoding(head) or "utf-8", _LATIN_1_FALLBACK)
 
 
@@ -247,11 +249,11 @@ def open_text(stream: io.BufferedReader) -> Iterator[tuple[io.TextIOWrapper, str
     text : io.TextIOWrapper
         The whole text; line breaks are not converted.
     head : str
-        The complete lines among the first 4 MiB, or the beginning of the first line if none of the
-        lines is complete.
+        The complete lines in the first 4 MiB, or the beginning of the first line if no line is
+        complete.
     """
     head = peek_head(stream)
-    # The first bytes may end within a line, so the part after the last line break is left out.
+    # The first bytes may end within a line, so the text after the last line break is left out.
     complete, newline, rest = decode_head(head).rpartition("\n")
     code = detect_encoding(head) or "utf-8"
     with io.TextIOWrapper(stream, code, errors=_LATIN_1_FALLBACK, newline="") as text:
@@ -261,9 +263,10 @@ def open_text(stream: io.BufferedReader) -> Iterator[tuple[io.TextIOWrapper, str
 def _decode_as_latin_1(error: UnicodeError) -> tuple[str, int]:
     """Return undecodable bytes as Latin-1 characters, and the position after these bytes.
 
-    This function is an error handler for `codecs.register_error`.
+    This function is an error handler for `codecs.register_error`. Errors in encoding are raised
+    unchanged.
     """
-    # Tables from older spreadsheets contain a few Latin-1 letters, only in names.
+    # Tables from older spreadsheets may contain a few Latin-1 letters, usually in names.
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return error.object[error.start : error.end].decode("latin-1"), error.end

@@ -15,13 +15,13 @@ from mrshc.core.data.data_matrix import DataMatrix
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """A table of samples and features, as `read_table` returns it.
+    """A table of samples and features, as returned by `read_table`.
 
     Parameters
     ----------
     X : ndarray or DataMatrix of shape (n_samples, n_features)
-        The values, with NaN for missing values; or a matrix that is read from its file in blocks.
-        Estimators accept either.
+        The values, with NaN for missing values. X is a DataMatrix if the values stay in the file
+        and are read in blocks. Estimators accept both types.
     sample_names : ndarray of shape (n_samples,)
         Unique names of the samples.
     feature_names : ndarray of shape (n_features,)
@@ -74,7 +74,7 @@ class Table:
 
     @property
     def data(self) -> DataMatrix:
-        """The values as a `DataMatrix`, in memory or in a file."""
+        """The values as a `DataMatrix`, which may be in memory or in a file."""
         return as_data_matrix(self.X)
 
     def to_frame(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Reading of a table of samples and features from a file, with notes on how it was interpreted."""
+"""Reading of a table of samples and features from a file."""
 
 from __future__ import annotations
 
@@ -43,17 +43,18 @@ def read_table(
         and similar formats), GCT, Parquet, .npy, .npz or .h5ad, and may be compressed with gzip,
         bzip2 or xz. A .zarr store may be a folder or a ZIP archive.
     features : {"rows", "columns"} or None, default=None
-        Whether the features are in rows or in columns. By default, this is determined from the
-        format, from `truth` or from the sample names in the table `samples`. If these do not
-        decide, the features are assumed to be in rows if there are more rows than columns, as in
-        most tables of expression data, and otherwise in columns.
+        Whether the features are in rows or in columns. By default, the orientation is determined
+        from the format, from `truth` or from the sample names in the table `samples`. If none of
+        these determines the orientation, the features are assumed to be in rows if there are more
+        rows than columns, and otherwise in columns. This is correct for most tables of gene
+        expression data, which have one row for each gene.
     samples : str, path or None, default=None
         Name of a second table, which contains annotations of the samples. One of its columns must
         contain the sample names.
     truth : str or None, default=None
         Title of an annotation of the samples, such as known classes. If a column of the file has
-        this title, the column is not a feature even if it contains numbers, and the rows are
-        assumed to be samples.
+        this title, the column is not a feature even if it contains numbers. The rows are then
+        assumed to be samples, unless `features` or the format states otherwise.
     annotations : sequence of str, default=()
         Titles of further columns of a text or Parquet file that are annotations even if they
         contain numbers. Columns of text need not be listed, since text is never a feature.
@@ -63,9 +64,9 @@ def read_table(
     decimal : {".", ","} or None, default=None
         Decimal mark of a text file. By default, the decimal mark is detected.
     in_memory : bool or None, default=None
-        If True, the values are read into memory. If False, the values stay in the file, from which
-        estimators read them in blocks; this is possible for .npy, .h5ad and .zarr. By default, the
-        values stay in the file only if this is possible and they would take up more than half of
+        If True, the values are read into memory. If False, the values stay in the file, and
+        estimators read them in blocks. This is possible for .npy, .h5ad and .zarr. By default, the
+        values stay in the file only if this is possible and if they would take up more than half of
         the free memory.
 
     Returns
@@ -77,8 +78,9 @@ def read_table(
     Raises
     ------
     TableError
-        If the file cannot be read or does not contain a table of samples and features, or if
-        `separator` or `decimal` is not valid.
+        If a file cannot be read, if `path` does not contain a table of samples and features, if the
+        table `samples` does not have exactly one row for each sample, or if an argument is not
+        valid.
 
     See Also
     --------
@@ -88,8 +90,8 @@ def read_table(
     Notes
     -----
     Cells that are empty or contain NA, NaN, N/A, #N/A, <NA> or null, in upper or lower case, are
-    read as missing values, which are NaN in `X`. Names are made unique, and control characters in
-    names and annotations are removed.
+    read as missing values, which are NaN in `X`. Names are made unique. Control characters in names
+    and annotations are replaced by blanks.
 
     Examples
     --------
@@ -130,8 +132,8 @@ def read_table(
                 elsewhere=Setting("in_memory", False),
             )
         ) from None
-    # Only options that were given are recorded in result.json. The value False of `in_memory` is
-    # recorded because it is not the default.
+    # Only arguments that differ from their default are kept, since they are recorded in
+    # result.json. `in_memory=False` is kept because the default is None.
     reading = {k: v for k, v in given.items() if v or v is False}
     return replace(table, source=name, reading=reading)
 
@@ -145,31 +147,31 @@ def _read_and_orient(
 ) -> Table:
     """Return a table with samples in rows.
 
-    If `samples` is given, the annotations in that second table are added.
+    If `samples`, the name of a second table, is given, the annotations in that table are added.
     """
     raw = read_raw_table(path, options)
     if samples is None:
         return orient_table(raw, features=features, truth=options.truth)
-    # The annotations are read before the table is oriented, since the sample names in them show
-    # whether the samples are in rows or in columns.
+    # The annotations are read before the table is oriented, since their sample names are used to
+    # determine whether the samples are in rows or in columns.
     annotations = read_sample_annotations(samples)
     table = orient_table(raw, features=features, truth=options.truth, annotations=annotations)
     return join_annotations(table, annotations, file_name=display_name(samples))
 
 
 def can_read_in_blocks(path: str | os.PathLike[str]) -> bool:
-    """Return whether the values of a table can be left in the file and read in blocks.
+    """Return whether the values of a table can stay in the file and be read in blocks.
 
     Parameters
     ----------
     path : str or path
-        Name of the file or the folder. Standard input and pipes cannot be read in blocks, nor can
-        files that are compressed as a whole.
+        Name of the file or the folder. Standard input, pipes and files that are compressed as a
+        whole cannot be read in blocks.
 
     Returns
     -------
     bool
-        True if the format of the file allows the matrix to be read in blocks.
+        Whether the format of the file allows the matrix to be read in blocks.
 
     See Also
     --------
@@ -185,9 +187,9 @@ def can_read_in_blocks(path: str | os.PathLike[str]) -> bool:
 
 
 def _check_separator(given: str | None) -> str | None:
-    """Return a separator as a single character, or None if it is not given.
+    """Return a separator as a single character, or None if `given` is None.
 
-    Raise TableError if the text is neither a single character nor the name of a separator.
+    Raise TableError if `given` is neither a single character nor the name of a separator.
     """
     separator = _NAMED_SEPARATORS.get(given or "", given)
     if separator is not None and len(separator) != 1:
@@ -196,7 +198,7 @@ def _check_separator(given: str | None) -> str | None:
 
 
 def _check_decimal_mark(given: str | None) -> str | None:
-    """Return a decimal mark, or None if it is not given; raise TableError for other characters."""
+    """Return `given`; raise TableError if it is not a point, a comma or None."""
     if given not in (None, ".", ","):
         raise TableError(f"A decimal mark must be '.' or ',', got {given!r}.")
     return given

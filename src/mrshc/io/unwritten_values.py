@@ -1,4 +1,4 @@
-"""Checks for declared values that a file does not contain, and for links in Zarr stores."""
+"""Checks for values that a file declares but does not contain, and for links in Zarr stores."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mrshc.core.data.absent_chunks import chunk_storage, walk_directory
 from mrshc.io.memory import format_size
 from mrshc.io.streams import FlawError
 
-# This ratio is larger than that of any compression method: zstd compresses at most 32,768 equal
-# bytes into one byte, and gzip at most 1,032.
+# No compression method attains this ratio: zstd compresses at most 32,768 equal bytes into one
+# byte, and gzip at most 1,032.
 _MAX_COMPRESSION_RATIO = 10**5
 # Arrays of up to this many bytes (1 MB) are not compared with the size of the file, since they
 # cannot exhaust the memory.
@@ -21,9 +21,10 @@ _MAX_UNCHECKED_BYTES = 10**6
 def refuse_unwritten_values(node: Any, name: str, *, may_be_empty: bool = True) -> None:
     """Raise FlawError if an HDF5 or Zarr array declares more values than its file can contain.
 
-    Values that are not in the file take up no space there and are read as the fill value. Without
-    this check, a small file could therefore cause any amount of memory to be allocated, or any
-    number of names to be generated.
+    Values that were never written take up no space in the file and are read as the fill value.
+    Without this check, a small file could therefore cause any amount of memory to be allocated, or
+    any number of names to be generated. Arrays in stores that cannot list their content are not
+    checked.
 
     Parameters
     ----------
@@ -32,8 +33,8 @@ def refuse_unwritten_values(node: Any, name: str, *, may_be_empty: bool = True) 
     name : str
         Name of the array in the message.
     may_be_empty : bool, default=True
-        Whether an array of at most 1 MB may have no bytes in the file. This is possible because
-        Zarr does not store chunks of zeros.
+        Whether an array of at most 1 MB is accepted if the file contains no bytes of it. This can
+        be valid because Zarr does not store chunks of zeros.
     """
     n_values = math.prod(node.shape)
     n_bytes = n_values * node.dtype.itemsize

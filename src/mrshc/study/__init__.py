@@ -1,8 +1,8 @@
-"""Simulation studies and comparisons on real data that reproduce the tables of the paper.
+"""Simulation studies and comparisons on real data, including the studies in the paper.
 
 A study is described by a config, which is a TOML file. Running a study writes a table of results
-(CSV), metadata (JSON), rendered tables (Markdown) and figures. The configs of the paper's studies
-are part of the package.
+(CSV), metadata (JSON), rendered tables (Markdown) and figures. The package contains the configs of
+the studies in the paper and of additional studies.
 """
 
 from mrshc.study.run import StudyError, render_brief, render_study, run_study

@@ -12,8 +12,8 @@ from typing import Any
 
 from mrshc.errors import Parameter, Sentence, UserError
 
-# Folder that contains the configs of the paper's studies, and reference values from the paper and
-# from R.
+# Folder of the configs that are part of the package. It also contains reference values from the
+# paper and from R.
 CONFIGS = Path(__file__).with_name("configs")
 
 # Entries of a config that change how results are displayed but not the results themselves. If only
@@ -29,11 +29,11 @@ _COMPUTING_PARTS = (
 
 
 class StudyError(UserError):
-    """Raised if a study cannot be run or rendered as requested; the message says what to do."""
+    """Raised if a study cannot be run or rendered as requested; the message states the reason."""
 
 
 def missing_data_error(study: Study, file: str) -> StudyError:
-    """Return the error for a study whose data set was not found."""
+    """Return the error for a study whose data set, the file `file`, was not found."""
     return StudyError(
         Sentence(
             "{study} needs the data set {file}, which is not part of this project. Give the "
@@ -52,8 +52,8 @@ class Folders:
     Attributes
     ----------
     data : Path or None
-        Folder that contains the real data sets, which are not part of the package; None if it was
-        not given.
+        Folder that contains the real data sets, which are not part of the package; None if no
+        folder was given.
     out : Path
         Folder to which figures are written.
     """
@@ -77,9 +77,9 @@ class Study:
     kind : str
         Kind of the study, which determines the module that runs and renders the study.
     replicates : int
-        Number of data sets that are drawn from each simulated design.
+        Number of data sets that are simulated for each design.
     options : dict
-        All other entries of the config, unchanged. They depend on the kind of study.
+        All other entries of the config, unchanged. The entries depend on the kind of study.
     """
 
     name: str
@@ -110,9 +110,9 @@ class Study:
         return bool(_without_display_entries(options) == _without_display_entries(self.options))
 
     def entries(self, name: str) -> list[dict[str, Any]]:
-        """Return the tables of a required list in the config, such as [[design]].
+        """Return a required list of the config, such as [[design]], with one dict for each entry.
 
-        Raises StudyError if the config does not contain a list of tables with this name.
+        Raise StudyError if the config does not contain a list of tables with this name.
         """
         entries = self.option(name)
         if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
@@ -130,13 +130,13 @@ class Study:
 def load_study(folder: Path, name: str) -> Study:
     """Return the study with a given name, read from its config in a folder.
 
-    Raises StudyError if there is no such config, if it is not valid TOML, or if an entry that all
+    Raise StudyError if there is no such config, if it is not valid TOML, or if an entry that all
     studies must have is missing or invalid.
     """
     known = sorted(path.stem for path in folder.glob("*.toml"))
     if name not in known:
         available = ", ".join(known) if known else "none"
-        # For the paper's studies, the path inside the installed package would not help the user.
+        # For the studies of the package, the path of the folder would not help the user.
         location = "" if folder == CONFIGS else f" in the folder {str(folder)!r}"
         raise StudyError(f"No study {name!r}{location}; there are: {available}.")
     with (folder / f"{name}.toml").open("rb") as file:
@@ -160,7 +160,8 @@ def load_study(folder: Path, name: str) -> Study:
 def code_version() -> str:
     """Return a hash of the source code that affects the results.
 
-    The hash prevents results of different code from being mixed in one table.
+    The hash is used to prevent results of different versions of the code from being mixed in one
+    table.
     """
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()

@@ -1,4 +1,8 @@
-"""Simulated data sets, imputation and estimators, created from the entries of a config."""
+"""Simulated data sets, imputation and estimators, created from the entries of a config.
+
+A design is an entry that describes how data sets are simulated. A method is an entry that describes
+an estimator and its parameters.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +22,13 @@ from mrshc.methods import METHODS
 from mrshc.study.config import Study, StudyError
 
 # Entries of a method that are not parameters of its estimator. `as_many_as` names another method,
-# whose number of features is used; `impute` names the imputation before the fit; `paper` and `in_r`
-# contain values from the paper and from R.
+# whose number of selected features is used. `impute` names the imputation before the fit. `paper`
+# and `in_r` contain values from the paper and from R.
 _NOT_PARAMETERS = ("name", "estimator", "as_many_as", "impute", "paper", "in_r")
 
 
 def check_names(study: Study, *kinds: str) -> None:
-    """Raise StudyError if a config contains an invalid seed, design, method or parameter.
+    """Raise StudyError if the seed, a list, a design or a method of a config is not valid.
 
     Parameters
     ----------
@@ -41,8 +45,8 @@ def check_names(study: Study, *kinds: str) -> None:
         if not names or None in names or len(set(names)) < len(names):
             raise StudyError(f"{study.name}.toml must give every {kind} a name of its own.")
     for method in study.entries("method") if "method" in kinds else []:
-        # The number of features of the other method is not known yet. Any valid number suffices
-        # here.
+        # The number of features that the other method selects is not known yet. Any valid number
+        # suffices for this check.
         assumed = {"n_features_to_select": 1} if "as_many_as" in method else {}
         make_estimator(study, method, seed, **assumed)
     if {"design", "method"} <= set(kinds):
@@ -53,16 +57,16 @@ def check_names(study: Study, *kinds: str) -> None:
 def draw_dataset(study: Study, design: dict[str, Any], seed: int) -> SimulatedData:
     """Return one simulated data set of a design.
 
-    Missing values or outliers are added if the design contains the entry `spoil`.
+    Missing values or outliers are added if the design contains the item `spoil`.
 
     Parameters
     ----------
     study : Study
         The study, which is named in error messages.
     design : dict
-        Entry of the config. `make` names a function in :mod:`mrshc.datasets`. `spoil` contains the
-        name of a function that adds missing values or outliers, and its parameters. All other
-        entries are parameters of `make`.
+        Entry of the config. Its item `make` names a function in :mod:`mrshc.datasets`. The optional
+        item `spoil` contains the name of a function that adds missing values or outliers, and the
+        parameters of that function. All other items, except `name`, are parameters of `make`.
     seed : int
         Seed of the simulation.
 
@@ -79,8 +83,8 @@ def draw_dataset(study: Study, design: dict[str, Any], seed: int) -> SimulatedDa
         contaminate = _dataset_function(study, "spoil", spoil.pop("how"), prefix="with_")
     try:
         data: SimulatedData = make(seed, **options)
-        # Missing values and outliers are drawn from a separate random stream. The data are
-        # therefore the same as in a design without them, apart from the added values.
+        # Missing values and outliers are drawn from a separate random stream. Apart from the added
+        # values, the data are therefore the same as in a design without them.
         if contaminate is not None:
             data = contaminate(data, np.random.RandomState([seed, 1]), **spoil)
     except (TypeError, ValueError) as error:
@@ -89,9 +93,9 @@ def draw_dataset(study: Study, design: dict[str, Any], seed: int) -> SimulatedDa
 
 
 def _dataset_function(study: Study, entry: str, name: Any, *, prefix: str) -> Any:
-    """Return the function in `mrshc.datasets` with a given name.
+    """Return the function in `mrshc.datasets` called `name`, the value of `entry` in the config.
 
-    Raises StudyError if there is no such function, or if its name does not begin with `prefix`.
+    Raise StudyError if there is no such function, or if its name does not begin with `prefix`.
     """
     known = sorted(known for known in vars(datasets) if known.startswith(prefix))
     if name not in known:
@@ -100,12 +104,12 @@ def _dataset_function(study: Study, entry: str, name: Any, *, prefix: str) -> An
 
 
 def impute_for_method(study: Study, method: dict[str, Any], X: NDArray[Any]) -> NDArray[Any]:
-    """Return X with missing values imputed; X is unchanged if the method has no entry `impute`.
+    """Return X with missing values imputed, or X itself if the method has no item `impute`.
 
-    Raises StudyError if the entry names an unknown imputation.
+    Raise StudyError if the item names an unknown imputation.
     """
     kind = method.get("impute")
-    # The imputers of scikit-learn are used with their defaults, since readers know them as a
+    # The imputers of scikit-learn are used with their default parameters, which are a well-known
     # baseline.
     imputers = {"mean": SimpleImputer, "neighbors": KNNImputer}
     if kind is None:
@@ -124,7 +128,8 @@ def make_estimator(study: Study, method: dict[str, Any], seed: int, **more: Any)
     study : Study
         The study, which is named in error messages.
     method : dict
-        Entry of the config. `estimator` names a class; other entries are parameters of that class.
+        Entry of the config. Its item `estimator` names a class. Other items, except those in
+        `_NOT_PARAMETERS`, are parameters of that class.
     seed : int
         Random state of the estimator, if the estimator has a parameter `random_state`.
     **more
@@ -133,7 +138,7 @@ def make_estimator(study: Study, method: dict[str, Any], seed: int, **more: Any)
     Raises
     ------
     StudyError
-        If the entry names an unknown class, or if the class does not have one of the parameters.
+        If the entry names an unknown class, or a parameter that the class does not have.
     """
     known = {cls.__name__: cls for cls in (m.load() for m in METHODS.values())}
     name = method.get("estimator")
@@ -152,9 +157,9 @@ def make_estimator(study: Study, method: dict[str, Any], seed: int, **more: Any)
 
 @contextmanager
 def ignore_unsupported_clusters() -> Iterator[None]:
-    """Suppress warnings about clusters that the data do not support, while the context is active.
+    """Suppress warnings about clusters that the data do not support.
 
-    The warnings are not needed, since a study counts such results.
+    The warnings are not needed, since the rows of a study state whether the clusters are supported.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mrshc.UnsupportedClustersWarning)

@@ -1,4 +1,4 @@
-"""Run a study, or render its stored results again."""
+"""Functions that run a study, or render its stored results again."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _KINDS: dict[str, ModuleType] = {
     "microarray": one_real_dataset,
     "realworld": many_real_datasets,
 }
-# Default folder for the results of the paper's studies. It is in the current folder, since the
-# folder of the installed package may not be writable.
+# Default folder for the results of the studies whose configs are part of the package. It is in the
+# current folder, since the folder of the installed package may not be writable.
 _DEFAULT_OUT = Path("mrshc-study")
 # Packages whose versions are stored with the results, since they can change the numbers.
 _RECORDED_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas")
@@ -59,26 +59,28 @@ def run_study(
 ) -> Path:
     """Run a study, write its results, metadata and tables, and return the path of the results.
 
-    Finished tasks are stored while the study runs. If the study is interrupted, the next call
-    continues it.
+    A study consists of tasks, such as the fit of one method to one data set. Finished tasks are
+    stored while the study runs. If a study was interrupted, the next call continues the study.
 
     Parameters
     ----------
     name : str
         Name of the study, such as "table1".
     folder : Path, default=CONFIGS
-        Folder that contains the config of the study. The default is the folder of the paper's
-        studies, which is part of the package.
+        Folder that contains the config of the study. The default is the folder of the configs that
+        are part of the package.
     out : Path or None, default=None
-        Folder for the results. If None, it is the folder of the config or, for the paper's studies,
-        `mrshc-study` in the current folder.
+        Folder for the results. If None, the results are written to the folder of the config. For
+        configs that are part of the package, they are written to `mrshc-study` in the current
+        folder.
     replicates : int or None, default=None
-        Number of draws, which overrides the number in the config. The results of such a trial run
-        cannot be written to the folder of the config or to a folder with complete results.
+        Number of draws; if None, the number in the config is used. If the two numbers differ, the
+        run is a trial run. The results of a trial run cannot be written to the folder of the config
+        or to a folder with complete results.
     data : Path or None, default=None
         Folder that contains the real data sets.
     n_jobs : int or None, default=None
-        Number of workers; None means 1, -1 means all cores.
+        Number of worker processes; None means 1, and -1 means one for each core.
     progress : callable
         Function that is called with the number of finished tasks and the total number of tasks.
 
@@ -90,8 +92,8 @@ def run_study(
     Raises
     ------
     StudyError
-        If there is no such study, its config is invalid, its data set is missing, or all tasks
-        failed.
+        If there is no such study, if its config or `n_jobs` is invalid, if a data set is missing,
+        if the folder for the results cannot be used, or if all tasks failed.
     """
     study, target = load_study(folder, name), _results_folder(folder, out)
     if replicates is not None and replicates != study.replicates:
@@ -116,8 +118,8 @@ def run_study(
 def _results_folder(folder: Path, out: Path | None) -> Path:
     """Return the folder of the results.
 
-    This is `out` if it is not None. Otherwise it is the folder of the config or, for the paper's
-    studies, `mrshc-study` in the current folder.
+    This is `out` if it is not None. Otherwise it is the folder of the config or, for configs that
+    are part of the package, `mrshc-study` in the current folder.
     """
     if out is not None:
         return out
@@ -145,7 +147,7 @@ def _refuse_trial(study: Study, replicates: int, target: Path) -> None:
 
 
 def _read_metadata(study: Study, target: Path) -> dict[str, Any] | None:
-    """Return the metadata of stored results; None if there are no stored results."""
+    """Return the metadata of stored results; None if no metadata are stored."""
     path = target / f"{study.name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
@@ -153,13 +155,13 @@ def _read_metadata(study: Study, target: Path) -> dict[str, Any] | None:
 def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, target: Path) -> None:
     """Write the table of results and its metadata, and remove the journal.
 
-    Raises StudyError if all tasks failed.
+    Raise StudyError if all tasks failed.
     """
-    # The rows are in the order of the tasks, not of their completion, so the file does not depend
-    # on the number of workers.
+    # The rows are in the order of the tasks, not in the order of their completion, so the file does
+    # not depend on the number of workers.
     rows = [row for task in sorted(tasks) for row in journal.rows[task]]
     if all("error" in row for row in rows):
-        journal.close(pictures_to=None)  # after a correction, all tasks must be run again
+        journal.close(pictures_to=None)  # after a correction, all tasks are run again
         raise StudyError(f"{study.name} failed everywhere, first with {rows[0]['error']}")
     # With nullable types, counts remain integers even if some of them are missing.
     results = pd.DataFrame(rows).convert_dtypes()
@@ -184,6 +186,8 @@ def _write_results(study: Study, tasks: list[Task], journal: StudyJournal, targe
 def render_study(name: str, *, folder: Path = CONFIGS, out: Path | None = None) -> str:
     """Return the results of a study as Markdown, and write the text to the folder of the results.
 
+    Raise StudyError if there are no results, or if they were computed with another config.
+
     Parameters
     ----------
     name : str
@@ -202,7 +206,7 @@ def render_study(name: str, *, folder: Path = CONFIGS, out: Path | None = None) 
 def render_brief(name: str, *, folder: Path = CONFIGS, out: Path | None = None) -> str | None:
     """Return a short table of results; None if this kind of study has no short table.
 
-    The parameters are those of :func:`render_study`.
+    The parameters and the errors are those of :func:`render_study`.
     """
     study = load_study(folder, name)
     if not hasattr(_kind_module(study), "render_brief"):
@@ -211,7 +215,7 @@ def render_brief(name: str, *, folder: Path = CONFIGS, out: Path | None = None) 
 
 
 def _refuse_other_config(study: Study, target: Path) -> None:
-    """Raise StudyError if stored results were computed with another config.
+    """Raise StudyError if stored results lack metadata or were computed with another config.
 
     Entries of the config that affect only the display are ignored.
     """
@@ -226,8 +230,8 @@ def _refuse_other_config(study: Study, target: Path) -> None:
 def _render_results(study: Study, results_folder: Path, *, brief: bool = False) -> str:
     """Return stored results as Markdown, with reference values if there are any.
 
-    Reference values are read from references.csv in the folder of the config. Raises StudyError if
-    there are no stored results, or if they were computed with another config.
+    Reference values are read from references.csv in the folder of the config. Raise StudyError if
+    there are no stored results, or if the results were computed with another config.
     """
     if not (results_folder / f"{study.name}.csv").exists():
         raise StudyError(
@@ -266,8 +270,8 @@ def _run_remaining_tasks(
     progress(n_done, len(tasks))
     one_at_a_time = getattr(_kind_module(study), "ONE_AT_A_TIME", False)
     # The workers are processes and not threads, since many small fits in one interpreter would wait
-    # for its global lock. The generator is unordered, so that each task is stored as soon as it is
-    # finished.
+    # for the global interpreter lock. The generator is unordered, so that each task is stored as
+    # soon as it is finished.
     parallel = Parallel(n_jobs=1 if one_at_a_time else n_jobs, return_as="generator_unordered")
     finished = parallel(delayed(_run_and_time)(study, task, folders) for task in remaining)
     for k, (task, rows, seconds) in enumerate(finished, start=n_done + 1):
@@ -276,9 +280,9 @@ def _run_remaining_tasks(
 
 
 def _run_and_time(study: Study, task: Task, folders: Folders) -> tuple[Task, list[Row], float]:
-    """Run a task, and return the task, its rows and its computing time in seconds.
+    """Run a task; return the task, its rows of results and its computing time in seconds.
 
-    If the task fails, it has a single row, which contains the error.
+    If the task fails, its only row contains the error. A StudyError is not caught.
     """
     kind = _kind_module(study)
     started = time.perf_counter()

@@ -13,10 +13,10 @@ from mrshc.study.config import StudyError
 from mrshc.utils import step_journal
 from mrshc.utils.folder_lock import create_and_lock_folder, remove_locked_folder
 
-# A task is identified by positions in the lists of its config and by the number of a draw, such as
-# (design, draw, method).
+# A task is identified by a tuple such as (design, draw, method). It contains positions in lists of
+# the config and the index of the draw, all counted from 0.
 Task = tuple[int, ...]
-# A row of the table of results: values, with the names of the columns as keys.
+# A row of the table of results. The keys are the names of the columns.
 Row = dict[str, Any]
 
 
@@ -24,7 +24,8 @@ Row = dict[str, Any]
 def open_journal(folder: Path, *, fingerprint: str) -> Iterator[StudyJournal]:
     """Yield the journal in a folder, which is locked against use by other processes.
 
-    Raises StudyError if another process has locked the folder, or if the journal cannot be used.
+    Raise StudyError if another process has locked the folder, or if the journal is damaged or
+    belongs to another config or other code.
     """
     with create_and_lock_folder(folder) as is_locked:
         if not is_locked:
@@ -49,13 +50,12 @@ class StudyJournal:
     rows : dict of Task to list of Row
         Rows of each finished task.
     seconds : dict of Task to float
-        Computing time of each finished task.
+        Computing time of each finished task, in seconds.
 
     Raises
     ------
     StudyError
-        If the folder contains unfinished work of another config or of other code, or if the file is
-        damaged.
+        If the folder contains tasks of another config or of other code, or if the file is damaged.
     """
 
     def __init__(self, folder: Path, *, fingerprint: str) -> None:
@@ -65,7 +65,7 @@ class StudyJournal:
         path = folder / "journal.jsonl"
         try:
             self._file = step_journal.StepJournal(path, work=fingerprint)
-            # Entries are numbered by their lines. The first line of the file is its header.
+            # The number of an entry is its line number. The first line of the file is a header.
             for number, entry in enumerate(self._file.entries, start=2):
                 self._remember(_check_entry(entry, path, number=number))
         except step_journal.JournalMismatchError:
@@ -94,7 +94,7 @@ class StudyJournal:
         self.seconds[task] = entry["seconds"]
 
     def close(self, *, pictures_to: Path | None) -> None:
-        """Remove the folder of the journal after all tasks are finished.
+        """Move or delete the figures, and remove the folder of the journal.
 
         Parameters
         ----------
@@ -110,13 +110,14 @@ class StudyJournal:
 def _journal_error(sentence: str, folder: Path, **fields: Any) -> StudyError:
     """Return the error for a journal that cannot be used.
 
-    The message is made from `sentence`, in which {out} is replaced by the parameter `out`.
+    The message is made from `sentence`, in which {folder}, {out} and the names in `fields` are
+    replaced.
     """
     return StudyError(Sentence(sentence, folder=folder, out=Parameter("out"), **fields))
 
 
 def _check_entry(entry: Any, path: Path, *, number: int) -> dict[str, Any]:
-    """Return an entry of the file; raise DamagedJournalError if it is not a finished task."""
+    """Return an entry of the file; raise DamagedJournalError if it is not a valid task."""
     # The columns of the rows are not checked, since they depend on the kind of study.
     fields: dict[str, Any] = entry if isinstance(entry, dict) else {}
     if not (

@@ -7,8 +7,8 @@ import pandas as pd
 
 from mrshc.study.config import Study, StudyError
 
-# Columns of the results, each with its heading and number of decimals. About as many decimals are
-# shown as the Monte Carlo error of 100 draws justifies.
+# Columns of the results, each with its heading and its number of decimals. The Monte Carlo error of
+# 100 draws justifies about this many decimals.
 QUANTITIES = {
     "cer": ("CER", 3),
     "recall": ("recall", 3),
@@ -35,14 +35,14 @@ def check_columns(study: Study) -> None:
 def failure_note(results: pd.DataFrame) -> str:
     """Return a line with the number of failed rows and the first error.
 
-    The text is empty if no row failed.
+    Return an empty string if no row failed.
     """
     failed = results["error"].dropna().tolist() if "error" in results else []
     return f"\n{len(failed)} failed, the first with: {failed[0]}\n" if failed else ""
 
 
 def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
-    """Return one Markdown table for each design, with reference values and results of each method.
+    """Return Markdown with one table for each design: reference values and results of each method.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
     references : DataFrame
         Values from the paper or from R, with one row for each (design, method, source).
     columns : list of str
-        Keys of `QUANTITIES` to show.
+        Quantities to show, which are keys of `QUANTITIES`.
     """
     results, references = _add_missing_columns(results), _add_missing_columns(references)
     headings = ["method", "source", *(QUANTITIES[column][0] for column in columns)]
@@ -80,7 +80,8 @@ def design_tables(results: pd.DataFrame, references: pd.DataFrame, *, columns: l
 def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: list[str]) -> str:
     """Return a Markdown table for the first simulation design in `results`.
 
-    The table has one row for each method, with its results and the values in the paper.
+    The table has one row for each method. The row contains the results of the method and the values
+    in the paper.
     """
     results, references = _add_missing_columns(results), _add_missing_columns(references)
     results = results[results["design"] == results["design"].iloc[0]]
@@ -101,14 +102,15 @@ def brief_table(results: pd.DataFrame, references: pd.DataFrame, *, columns: lis
 
 
 def _add_missing_columns(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with columns for every quantity and its standard error.
+    """Return a table with two columns for each quantity: its value and its standard error.
 
-    Columns that the table does not have are filled with NaN, except `claimed`, which is computed.
+    Columns that are missing in the given table are filled with NaN, except `claimed`, which is
+    computed.
     """
     wanted = [name for q in QUANTITIES for name in (q, f"{q}_se")]
     table = table.reindex(columns=table.columns.union(wanted, sort=False))
-    # `claimed` is whether a method found more than one cluster. It is defined only for methods that
-    # choose the number of clusters.
+    # `claimed` states whether a method found more than one cluster. It is defined only for methods
+    # that choose the number of clusters.
     n_clusters = table["n_clusters"]
     return table.assign(claimed=(n_clusters > 1).where(n_clusters.notna()))
 
@@ -120,7 +122,7 @@ def markdown_table(headings: list[str], rows: list[list[str]]) -> str:
 
 
 def mean_and_error(values: pd.Series) -> tuple[float, float]:
-    """Return the mean over draws and its standard error; NaN for a value that is not defined."""
+    """Return the mean over draws and its standard error; each is NaN if it is not defined."""
     observed = values.dropna()
     if observed.empty:
         return np.nan, np.nan
@@ -137,6 +139,6 @@ def _format_cell(mean: float, error: float, quantity: str) -> str:
     if np.isnan(mean):
         return ""
     shown = f"{mean:.{digits}f}"
-    # If a quantity is the same in every draw, its computed error may not be exactly zero, owing to
-    # rounding.
+    # If a quantity is the same in every draw, rounding may make its computed error slightly larger
+    # than zero.
     return shown if np.isnan(error) or error < 1e-12 else f"{shown} ({error:.{digits}f})"

@@ -34,7 +34,8 @@ __all__ = [
     "unregister",
 ]
 
-# Help texts and messages list the formats in this order. Formats are tried in reverse order when an
-# input is recognised, so delimited text is tried last: almost any text could be a table.
+# Help texts and messages list the formats in this order. To recognise the format of an input,
+# formats are tried in reverse order. Delimited text is tried last, since almost any text could be a
+# table.
 for _table_format in (DELIMITED_TEXT, GCT, PARQUET, NPY, NPZ, H5AD, ZARR, EXCEL):
     register(_table_format)

@@ -24,8 +24,9 @@ from mrshc.io.text_tables.dialect import SEPARATORS, Dialect, detect_dialect, is
 from mrshc.io.text_tables.lines import LineReader, Row, iterate_rows
 from mrshc.io.text_tables.row_reading import RowReader
 
-# Number of rows that are inspected to decide which columns contain numbers. 200 rows contain most
-# kinds of cells, and can be kept in memory as text even if each row has one cell per feature.
+# Number of rows that are inspected to decide which columns contain numbers. This number is large
+# enough to include most kinds of cells. It is small enough to keep the rows in memory as text, even
+# if each row has one cell per feature.
 _N_INSPECTED_ROWS = 200
 # Largest number of column names in a note, so that the note remains one sentence.
 _MAX_LISTED_COLUMNS = 3
@@ -41,9 +42,10 @@ def _read(file: InputFile, options: ReadingOptions) -> RawTable:
 
 
 def _read_text(text: TextIO, head: str, options: ReadingOptions) -> RawTable:
-    """Return the table of numbers in a text, of which `head` contains the first lines.
+    """Return the table of numbers in a text; `head` contains the first lines of the text.
 
-    Raise FlawError if there is no table, or if the table has no rows of numbers.
+    Raise FlawError if there is no table, if the table has no rows of numbers, or if a row or a cell
+    is not valid.
     """
     dialect = detect_dialect(head, separator=options.separator, decimal=options.decimal)
     lines = LineReader(text)

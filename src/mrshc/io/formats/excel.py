@@ -1,4 +1,4 @@
-"""Recognition of Excel workbooks (.xlsx), which are not read; a message advises users."""
+"""Recognition of Excel workbooks, which cannot be read; users are advised to save them as CSV."""
 
 from __future__ import annotations
 

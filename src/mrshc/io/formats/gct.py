@@ -21,7 +21,7 @@ _VERSIONS = ("#1.2", "#1.3")
 # A count in ASCII digits. \d would also accept digits of other scripts. Numbers of up to 18 digits
 # fit into 64 bits.
 _COUNT = re.compile(r"[0-9]{1,18}")
-# Largest number of characters of a damaged line or cell that are shown in a message.
+# Messages show at most this many characters of a damaged line or cell.
 _MAX_SHOWN_CHARACTERS = 40
 
 
@@ -39,14 +39,14 @@ class _Dimensions:
     """The version of a GCT file and the counts that its second line declares."""
 
     version: str  # "#1.2" or "#1.3"
-    n_rows: int  # features
-    n_columns: int  # samples
+    n_rows: int  # number of features, which are in rows
+    n_columns: int  # number of samples, which are in columns
     n_row_annotations: int  # number of columns between the names of the features and the values
     n_column_annotations: int  # number of rows between the header and the values
 
     @property
     def first_value_column(self) -> int:
-        """Position of the first column of values."""
+        """Position of the first column of values, counted from 0."""
         return 1 + self.n_row_annotations
 
     @property
@@ -56,7 +56,7 @@ class _Dimensions:
 
 
 def read_gct(text: TextIO) -> RawTable:
-    """Return the table in a GCT file of version 1.2 or 1.3, with features in rows.
+    """Return the table in a GCT file of version 1.2 or 1.3; the features are in rows.
 
     Parameters
     ----------
@@ -71,7 +71,8 @@ def read_gct(text: TextIO) -> RawTable:
     Raises
     ------
     FlawError
-        If the file does not have the declared size, or contains text in place of a number.
+        If the file does not have the declared numbers of rows and columns, or if a value is not a
+        number.
     """
     rows = iterate_rows(LineReader(text), "\t", has_quotes=False)
     dimensions = _read_dimensions(rows)
@@ -104,7 +105,7 @@ def read_gct(text: TextIO) -> RawTable:
 
 
 def _read_dimensions(rows: Iterator[Row]) -> _Dimensions:
-    """Return the version and the counts of rows and columns, which are in the first two lines.
+    """Return the version and the declared counts, which are in the first two lines.
 
     Raise FlawError if the second line does not contain the counts.
     """
@@ -142,7 +143,7 @@ def _read_header(rows: Iterator[Row], dimensions: _Dimensions) -> list[str]:
 
 
 def _check_row(row: Row | None, n_cells: int) -> Row:
-    """Return a row; raise FlawError if its length is wrong or the end of the file was reached."""
+    """Return a row; raise FlawError if it is None (the file has ended) or has the wrong length."""
     if row is None:
         raise FlawError(
             "is a GCT file with fewer rows than its second line gives. It may be cut off"
@@ -153,7 +154,7 @@ def _check_row(row: Row | None, n_cells: int) -> Row:
 
 
 def _parse_values(content: list[Row], *, first: int, header: list[str]) -> NDArray[np.float64]:
-    """Return the numbers in all rows; raise FlawError at the first cell that is not a number.
+    """Return the numbers in all rows; raise FlawError if a cell is neither a number nor missing.
 
     Parameters
     ----------

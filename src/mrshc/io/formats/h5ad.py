@@ -38,7 +38,7 @@ def _read_path(path: str, options: ReadingOptions) -> RawTable:
 
 
 def _open_matrix(path: str, inside: str) -> Any:
-    # The file is not closed here: the dataset keeps it open.
+    # The file is not closed here, since the dataset can be read only while the file is open.
     return get_member(H5AD.import_library("h5py").File(path, "r"), inside)
 
 

@@ -22,15 +22,15 @@ from mrshc.io.streams import (
     peek_head,
 )
 
-# Number of bytes that are read to recognise the format of a file. The first few bytes suffice, so
-# the number is not tuned: it does not affect the result.
+# Number of bytes that are read to recognise the format of a file. The number is not tuned, since
+# the first few bytes suffice.
 _HEAD_BYTES = 4096
 _ZIP_SIGNATURE = b"PK\x03\x04"
 
 
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
-    """An input, with the properties by which formats recognise and read it.
+    """An input, with the properties that are used to recognise its format and to read its content.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ class InputFile:
         """Names of the members of a ZIP archive; None if the input is damaged or not an archive."""
         if not self.is_archive:
             return None
-        # The stream is accessed outside the try block, so its errors, such as damaged compression,
-        # are raised.
+        # The stream is accessed outside the try block, so that errors of the stream, such as
+        # damaged compression, are not suppressed.
         archive = self.content if self.path is None else self.path
         try:
             with zipfile.ZipFile(archive) as content:

@@ -1,4 +1,4 @@
-"""Conversion of errors from libraries that read files into messages about the file."""
+"""Replacement of the errors that libraries raise while they read a file by FlawError."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mrshc.utils.text_cleaning import clean_text
 
 @contextmanager
 def convert_library_errors(description: str) -> Iterator[None]:
-    """Convert errors of a library that reads a file into a FlawError about a damaged file.
+    """Raise FlawError in place of the errors that a library raises while it reads a file.
 
     Parameters
     ----------
@@ -23,8 +23,8 @@ def convert_library_errors(description: str) -> Iterator[None]:
     Raises
     ------
     FlawError
-        If the library raises an error. Errors that already have a suitable message (FlawError,
-        UnreadableError and MemoryError) are not converted.
+        If the library raises an error. FlawError, UnreadableError and MemoryError are not
+        converted, since they are handled elsewhere.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Reading of numpy's .npy files, which contain a matrix without names."""
+"""Reading of numpy's .npy files, which contain a matrix without names of rows and columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def _is_npy(file: InputFile) -> bool:
 def _read_stream(file: InputFile, _: ReadingOptions) -> RawTable:
     """Return the array in a stream as a table.
 
-    Raise FlawError if the array contains Python objects, since unpickling them could run any code.
+    Raise FlawError if the file is damaged or does not contain a matrix of numbers. Arrays of Python
+    objects are not read, since unpickling objects could run any code.
     """
     content = file.content
     try:
@@ -36,8 +37,8 @@ def _read_stream(file: InputFile, _: ReadingOptions) -> RawTable:
 
 def _read_path(path: str, options: ReadingOptions) -> RawTable:
     with convert_library_errors(_DESCRIPTION):
-        # The file is memory-mapped; `read_array` decides by the size of the array whether it is
-        # read.
+        # The file is memory-mapped, so no values are read yet. `read_array` decides whether the
+        # values are read into memory.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         return read_array(array, StoredMatrix(path, _open_matrix), in_memory=options.in_memory)
 
@@ -50,7 +51,7 @@ def read_array(array: Any, X: StoredMatrix, *, in_memory: bool | None) -> RawTab
     array : array-like of shape (n_rows, n_columns)
         The values, which are read from the file when they are accessed.
     X : StoredMatrix of shape (n_rows, n_columns)
-        The same matrix; it becomes part of the table if the values are to stay in the file.
+        The same matrix, which is returned in the table if the values are to stay in the file.
     in_memory : bool or None
         Whether the values are read into memory, as in `mrshc.io.read_table`.
 
@@ -62,8 +63,8 @@ def read_array(array: Any, X: StoredMatrix, *, in_memory: bool | None) -> RawTab
     Raises
     ------
     FlawError
-        If the array is not a matrix of numbers, or does not fit into memory although `in_memory` is
-        True.
+        If the array is not a matrix of numbers, or if `in_memory` is True and the array does not
+        fit into memory.
     """
     if (note := out_of_core_note(X, in_memory)) is None:
         return unnamed_table(np.array(array))

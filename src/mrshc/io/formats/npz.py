@@ -1,4 +1,4 @@
-"""Reading of numpy's .npz files: a matrix, and arrays with one value for each row or column."""
+"""Reading of numpy's .npz files, which contain a matrix and may contain names and annotations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def _is_zip_archive(file: InputFile) -> bool:
 def _read(file: InputFile, _: ReadingOptions) -> RawTable:
     """Return the matrix called 'X', or the only matrix, as a table with names and annotations.
 
-    Raise FlawError if there is no such matrix, or if the names do not fit its shape.
+    Raise FlawError if there is no such matrix, or if the numbers of names do not fit its shape.
+    Arrays with one value for each row or each column are annotations.
     """
     arrays = _load_arrays(file.content)
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
@@ -56,7 +57,7 @@ def _read(file: InputFile, _: ReadingOptions) -> RawTable:
 def _find_feature_side(
     samples: NDArray[Any] | None, features: NDArray[Any] | None, *, shape: tuple[int, int]
 ) -> Orientation | None:
-    """Return whether the features are in "rows" or "columns"; None if the file has no names.
+    """Return where the features are, "rows" or "columns"; None if the file has no names.
 
     The numbers of sample names and feature names are compared with the shape of the matrix. Raise
     FlawError if the numbers fit neither orientation.
@@ -64,9 +65,9 @@ def _find_feature_side(
     given = {"sample_names": samples, "feature_names": features}
     shapes = {name: array.shape for name, array in given.items() if array is not None}
     lengths = [len(a) if a is not None and a.ndim == 1 else None for a in (samples, features)]
-    # Expected numbers of samples and features if the features are in columns or in rows. Columns
-    # are tried first: both orientations of a square matrix fit, and samples are then in rows, as in
-    # scikit-learn.
+    # Expected numbers of samples and features if the features are in columns or in rows. Features
+    # in columns are tried first. If the matrix is square, both orientations fit, and the features
+    # are assumed to be in columns, as in scikit-learn.
     candidates: dict[Orientation, tuple[int, int]] = {"columns": shape, "rows": shape[::-1]}
     for side, expected in candidates.items():
         if any(lengths) and all(n in (None, e) for n, e in zip(lengths, expected, strict=True)):
@@ -81,22 +82,23 @@ def _find_feature_side(
 
 
 def _load_arrays(content: BinaryIO) -> dict[str, NDArray[Any]]:
-    """Return all arrays in an archive by name; raise FlawError if it is not an .npz file."""
+    """Return all arrays in a file by name; raise FlawError if the file is not an .npz file."""
     try:
-        # Arrays of Python objects raise an error, since unpickling objects could run any code.
+        # numpy raises an error for arrays of Python objects. Unpickling such objects could run any
+        # code.
         archive = np.load(content, allow_pickle=False)
         arrays = {name: archive[name] for name in archive.files}
     except Exception as error:  # numpy raises many types of errors for damaged content
         raise damaged_file_error(".npz file of numbers and names", error) from None
-    # numpy returns a member that is not an array as bytes. An archive with such a member is not an
-    # .npz file.
+    # If a member is not an array, numpy returns it as bytes. An archive with such a member is not
+    # an .npz file.
     if others := [name for name, array in arrays.items() if not hasattr(array, "dtype")]:
         raise _not_numpy_archive_error(others)
     return arrays
 
 
 def _not_numpy_archive_error(members: list[str]) -> FlawError:
-    """Return the error for an archive that numpy did not write."""
+    """Return the error for an archive with members that are not arrays of numpy."""
     shown = clean_text(members[0])[:_MAX_SHOWN_CHARACTERS]
     return FlawError(
         f"is an archive with {shown!r} in it, but a table or a .npz file of numpy was wanted. "
@@ -105,7 +107,7 @@ def _not_numpy_archive_error(members: list[str]) -> FlawError:
 
 
 def _names_as_text(names: NDArray[Any] | None, length: int) -> list[str] | None:
-    """Return names as a list of text; None if there are no names.
+    """Return names as a list of strings; None if there are no names.
 
     None is also returned if the names are not a vector of the given length.
     """

@@ -1,4 +1,4 @@
-"""Reading of Parquet files, in which columns of text are names and annotations."""
+"""Reading of Parquet files, in which columns of text contain names or annotations."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mrshc.utils.text_cleaning import clean_text
 if TYPE_CHECKING:  # pandas is imported only when a file is read, so that help texts load fast
     import pandas as pd
 
-# Largest number of characters of the name of a type in a message. The names of simple types are
-# shorter. The names of record types list all fields and may be arbitrarily long.
+# Messages show at most this many characters of the name of a type. The names of simple types are
+# shorter, but the names of record types list all fields and may be arbitrarily long.
 _MAX_TYPE_CHARACTERS = 60
 
 
@@ -32,7 +32,8 @@ def _is_parquet(file: InputFile) -> bool:
 def _read(file: InputFile, options: ReadingOptions) -> RawTable:
     content, parquet = file.content, PARQUET.import_library("pyarrow.parquet")
     try:
-        # The columns are checked before values are read, since pandas cannot represent all types.
+        # The types of the columns are checked before values are read, since pandas cannot represent
+        # all types.
         _check_columns(parquet.read_schema(content))
         content.seek(0)
         frame = parquet.read_table(content).to_pandas()
@@ -54,7 +55,7 @@ def _check_columns(schema: Any) -> None:
             "Rename them when it is written"
         )
     for field in schema:
-        # The values of an extension type are stored in another type, its storage type.
+        # The values of an extension type are stored as values of another type, the storage type.
         arrow_type = getattr(field.type, "storage_type", field.type)
         if arrow_type.num_fields:
             raise FlawError(
@@ -70,7 +71,7 @@ def _shorten_type(arrow_type: Any) -> str:
 
 
 def _build_raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> RawTable:
-    """Return a data frame as a table of numbers, with row names and annotations.
+    """Return the content of a data frame as a table of numbers, with row names and annotations.
 
     Raise FlawError if no column contains numbers.
 
@@ -91,8 +92,9 @@ def _build_raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> Ra
     if not numeric:
         raise FlawError("holds no column of numbers")
     names = None
-    # If the user has set an index, pandas stores it in the file, and it contains the row names.
-    # Otherwise, a first column of text contains the row names, unless its values are class labels.
+    # If the user has set an index, pandas stores the index in the file, and the index contains the
+    # row names. Otherwise, the first column contains the row names if it is text and its values are
+    # not class labels.
     if not isinstance(frame.index, pd.RangeIndex):
         names = [str(name) for name in frame.index]
     elif others[:1] == [0] and columns[0] not in annotations:
@@ -112,7 +114,7 @@ def _build_raw_table(frame: pd.DataFrame, *, annotations: Collection[str]) -> Ra
 
 
 def _float_values(frame: pd.DataFrame) -> NDArray[Any]:
-    """Return the values as floats, with NaN for missing values.
+    """Return the values of a data frame as floats, with NaN for missing values.
 
     The type is float32 if all columns are float32, and float64 otherwise.
     """

@@ -1,6 +1,6 @@
 """Registry of table formats: the class that defines a format, and detection of input formats.
 
-To add a format, define a `TableFormat` in a new module of this package, and register it in
+To add a format, define a `TableFormat` in a new module of this package, and register the format in
 `__init__.py`. The registry is used to read tables, and to list the formats in the command-line help
 and in messages.
 """
@@ -21,7 +21,9 @@ from mrshc.io.streams import FlawError, open_stream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingOptions:
-    """Options of `mrshc.io.read_table` that are passed to a format, which uses those that apply.
+    """Options of `mrshc.io.read_table` that are passed to the function that reads a format.
+
+    A format ignores options that do not apply to it.
 
     Attributes
     ----------
@@ -30,7 +32,8 @@ class ReadingOptions:
     truth : str or None
         Title of an annotation of the samples.
     separator, decimal : str or None
-        Separator of the cells and decimal mark of a text file; None if they are to be detected.
+        Separator of the cells and decimal mark of a text file. If one of them is None, it is
+        detected.
     in_memory : bool or None
         Whether the values are read into memory. If None, the values are read unless they can stay
         in the file and would take up more than half of the free memory.
@@ -44,7 +47,7 @@ class ReadingOptions:
 
     @property
     def annotation_names(self) -> frozenset[str]:
-        """Titles of all columns that are not features: `annotations` and `truth`."""
+        """The titles in `annotations`, and the title `truth` if it is given."""
         return frozenset({*self.annotations, *([] if self.truth is None else [self.truth])})
 
 
@@ -55,9 +58,11 @@ class TableFormat:
     Parameters
     ----------
     name : str
-        Description of a file of this format, with an article, for messages: "a Parquet file".
+        Description of a file of this format, with an article, for messages, such as "a Parquet
+        file".
     recognise : callable, InputFile -> bool
-        Returns whether an input has this format. Formats that are registered later are tried first.
+        Function that returns whether an input has this format. Formats that are registered later
+        are tried first.
     labels : tuple of str, default=()
         Names of the format in lists of known formats; empty for a format that is recognised but
         cannot be read.
@@ -65,22 +70,23 @@ class TableFormat:
         Usual suffixes of file names, which are shown to users. Most formats are recognised from the
         content of the file alone.
     read_stream : callable, (InputFile, ReadingOptions) -> RawTable, or None, default=None
-        Reads a table from a stream: a pipe, standard input or a file, which may be compressed.
+        Function that reads a table from a stream. The stream is the decompressed content of a pipe,
+        of standard input or of a file.
     read_path : callable, (str, ReadingOptions) -> RawTable, or None, default=None
-        Reads a table from a folder, or from a file that is not compressed as a whole, given the
-        name of the folder or file.
+        Function that reads a table, given the name of a folder or of a file that is not compressed
+        as a whole.
     open_matrix : callable, (str, str) -> array, or None, default=None
-        Opens a matrix without reading its values, given the name of the file and the name of the
-        matrix in the file. If a format has this function, the values can stay in the file and be
-        read in blocks.
+        Function that opens a matrix without reading its values, given the name of the file and the
+        name of the matrix in the file. If a format has this function, the values can stay in the
+        file and be read in blocks.
     container : str, default=""
-        Description, for help texts, of the containers that `read_path` accepts if there is no
-        `read_stream`: "a folder or a .zip".
+        Description of the containers that `read_path` accepts, such as "a folder or a .zip". It is
+        shown in help texts if there is no `read_stream`.
     extra : str or None, default=None
-        Name of the extra (group of optional dependencies) of mrshc that the format needs.
+        Name of the extra of mrshc (its group of optional dependencies) that the format needs.
     has_dialects : bool, default=False
-        Whether files of this format differ in separator and decimal mark. If not, the options for
-        them have no effect.
+        Whether files of this format differ in separator and decimal mark. If False, the options
+        `separator` and `decimal` have no effect.
     advice : str, default=""
         Advice to users for a format that is recognised but cannot be read: a sentence without the
         final period.
@@ -99,13 +105,13 @@ class TableFormat:
     advice: str = ""
 
     def import_library(self, module: str) -> Any:
-        """Return a module of a library that is installed with the extra of this format.
+        """Return a module of a library that the extra of this format installs.
 
         Raise FlawError if the library is not installed.
         """
         try:
-            # The package is imported before the module, as in `import a.b`: the module may be
-            # loaded even if importing the package has been blocked.
+            # The package is imported before the module, as in `import a.b`. Otherwise, a module
+            # that is already loaded would be returned even if the import of its package is blocked.
             import_module(module.partition(".")[0])
             return import_module(module)
         except ImportError:
@@ -119,12 +125,12 @@ _formats: list[TableFormat] = []
 
 
 def register(table_format: TableFormat) -> None:
-    """Add a format; formats that are registered later are tried first."""
+    """Add a format to the registry; formats that are registered later are tried first."""
     _formats.append(table_format)
 
 
 def unregister(table_format: TableFormat) -> None:
-    """Remove a format from the registry; raise ValueError if it is not registered."""
+    """Remove a format from the registry; raise ValueError if the format is not registered."""
     _formats.remove(table_format)
 
 
@@ -135,17 +141,17 @@ def known_formats() -> tuple[TableFormat, ...]:
 
 def recognise_format(file: InputFile) -> TableFormat | None:
     """Return the format of an input; None if the format is not known."""
-    # Formats are tried in reverse order of registration. A specific format is registered after a
-    # general format that would also accept its files: Zarr archives and Excel workbooks after .npz,
-    # GCT after delimited text.
+    # Formats are tried in reverse order of registration. If a general format would also accept the
+    # files of a specific format, the specific format is registered later. For this reason, Zarr and
+    # Excel are registered after .npz, and GCT after delimited text.
     return next((known for known in reversed(_formats) if _has_format(file, known)), None)
 
 
 def _has_format(file: InputFile, known: TableFormat) -> bool:
     """Return whether an input has the format `known` and is of a kind that this format handles.
 
-    A folder requires `read_path`, a stream requires `read_stream` or `advice`, and a file requires
-    one of the three.
+    For a folder, the format must have `read_path`. For a stream, it must have `read_stream` or
+    `advice`. For a file, it must have at least one of the three.
     """
     readers = [known.read_path, known.read_stream, known.advice or None]
     if file.is_folder:
@@ -163,8 +169,8 @@ def read_raw_table(path: str | os.PathLike[str], options: ReadingOptions) -> Raw
     path : str or path
         Name of a file or a folder; "-" for standard input.
     options : ReadingOptions
-        The options. If the format does not use a given separator or decimal mark, a note of the
-        table says so.
+        The options. If a separator or a decimal mark is given but the format does not use it, one
+        of the notes states this.
 
     Returns
     -------
@@ -187,7 +193,7 @@ def read_raw_table(path: str | os.PathLike[str], options: ReadingOptions) -> Raw
         with open_stream(path) as stream:
             known, table = _read_stream(InputFile.from_stream(stream), options)
     titles = {*table.row_annotations, *table.column_annotations}
-    # Silently ignoring a misspelt title would leave the column among the features.
+    # If a misspelt title were ignored, the column would remain a feature.
     if absent := sorted(set(options.annotations) - titles):
         raise FlawError(f"has no column {absent[0]!r} that could be an annotation")
     for name in () if known.has_dialects else ("separator", "decimal"):
@@ -259,6 +265,6 @@ def list_formats(
 
 
 def _join_names(names: Sequence[str], conjunction: str) -> str:
-    """Return names as part of a sentence: "a, b and c"."""
+    """Return names as part of a sentence, such as "a, b and c"."""
     *most, last = names
     return f"{', '.join(most)} {conjunction} {last}" if most else last

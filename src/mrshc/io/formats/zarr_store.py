@@ -48,8 +48,8 @@ def _read(path: str, options: ReadingOptions) -> RawTable:
 
 def _read_array(path: str, array: Any, options: ReadingOptions) -> RawTable:
     X = StoredMatrix(path, _open_matrix)
-    # This check precedes the generation of names: one name is generated for each row and column
-    # that the array declares.
+    # This check is made before names are generated, since one name is generated for each row and
+    # each column that the array declares.
     refuse_unwritten_values(array, "X", may_be_empty=False)
     notes = absent_chunk_warnings(array, "X")
     table = read_array(array, X, in_memory=options.in_memory)
@@ -58,7 +58,10 @@ def _read_array(path: str, array: Any, options: ReadingOptions) -> RawTable:
 
 
 def _open_store(path: str) -> Any:
-    """Return the array or the group at the root of a store."""
+    """Return the array or the group at the root of a store.
+
+    Raise FlawError if the library zarr is not installed.
+    """
     zarr = ZARR.import_library("zarr")
     return zarr.open(
         path if Path(path).is_dir() else zarr.storage.ZipStore(path, mode="r"), mode="r"

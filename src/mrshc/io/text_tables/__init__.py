@@ -1,1 +1,1 @@
-"""Parts of the reader of delimited text: separators, lines, rows, and roles of the columns."""
+"""Reading of delimited text: detection of separators and column roles, reading of rows."""

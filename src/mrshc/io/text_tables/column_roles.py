@@ -13,22 +13,23 @@ from mrshc.io.text_tables.dialect import Dialect
 from mrshc.io.text_tables.lines import Row, row_length_error
 
 # Text that was probably meant as a number, such as a limit of detection, a percentage or a number
-# with separators of thousands. Such a cell is reported as a mistake, and does not make its column
-# an annotation.
+# with thousands separators. Such a cell is reported as a mistake. It does not make its column an
+# annotation.
 _MALFORMED_NUMBER = re.compile(r"\s*[<>≤≥~]?\s*[+-]?\d[\d.,' ]*([eE][+-]?\d+)?\s*%?\s*")
 # Titles of columns that contain names even if the names are numbers.
 _NAME_TITLE = re.compile(
     r".*(id|id_ref|gene|probe|probeset|name|sample|symbol|entrez|accession|locus|clone|spot)s?",
     re.IGNORECASE,
 )
-# Titles of columns of whole numbers that describe features, as written by GEO, cBioPortal,
-# featureCounts and Cluster 3.0.
+# Columns of whole numbers with these titles are annotations of features in files from GEO,
+# cBioPortal, featureCounts and Cluster 3.0.
 _FEATURE_ANNOTATION_TITLE = re.compile(
     r"entrez.*|.*gene_?ids?|chr|chrom|chromosome|start|end|stop|strand|length|pos|position|gweight",
     re.IGNORECASE,
 )
 # Largest number of distinct values in a column of class labels. A first column with more distinct
-# values contains names, even if some are repeated: samples seldom have more than a few classes.
+# values is assumed to contain names, even if some are repeated, since samples seldom have more than
+# a few classes.
 _MAX_CLASSES = 10
 
 
@@ -42,7 +43,7 @@ def detect_header(
     first : Row
         The first row, which may be a header.
     inspected : list of Row
-        The rows below the first row, up to a limit.
+        The rows that follow the first row, or a limited number of them.
     dialect : Dialect
         The separator and the decimal mark.
 
@@ -63,24 +64,24 @@ def detect_header(
         has_names = not are_numbers(header[:1], dialect.decimal)
         titles = [str(j + 1) for j in range(n_columns - has_names)]
         return [""] * has_names + titles, [first, *inspected], False
-    # R writes no title above the row names, so its header has one cell fewer than the rows. If rows
-    # end with a separator, the header also has one cell fewer, but the last cells of the rows are
-    # empty.
+    # The language R writes no title above the row names, so the header has one cell fewer than the
+    # rows. If rows end with a separator, the header also has one cell fewer, but the last cells of
+    # the rows are empty.
     if n_columns == len(header) + 1 and not all(cells[-1] == "" for _, cells in inspected):
         return ["", *header], inspected, True
     return header, inspected, True
 
 
 def _is_data_row(cells: list[str], decimal: str) -> bool:
-    """Return whether the first row contains numbers that are data rather than titles of columns."""
+    """Return whether the cells of the first row are data rather than titles of columns."""
     positions = [str(j) for j in range(len(cells) + 1)]
     # Consecutive numbers from 1 or from 0 are titles.
     if cells in (positions[1:], positions[:-1]):
         return False
     if are_numbers(cells[:1], decimal):
         return are_numbers(cells, decimal)
-    # If the first cell is a title or empty, numbers to the right of it are titles too, such as
-    # doses, times or numbers of patients.
+    # If the first cell is a title or empty, numbers to the right of it are titles too. Examples are
+    # doses, times and patient numbers.
     if is_missing(cells[0]) or _NAME_TITLE.fullmatch(cells[0].strip()):
         return False
     return are_numbers(cells[1:], decimal) and any(decimal in cell for cell in cells[1:])
@@ -99,7 +100,7 @@ class ColumnLayout:
     has_row_names : bool
         Whether the first column contains the names of the rows.
     annotation_columns, numeric_columns : list of int
-        Positions, counted from 0, of the columns that contain annotations and values.
+        Positions of the annotation columns and of the columns of values, counted from 0.
     suspicious_columns : list of str
         Titles of numeric columns that contain only whole numbers although most other columns
         contain fractions. These columns may be annotations.
@@ -194,14 +195,15 @@ def _has_final_separators(inspected: list[Row], n_columns: int) -> bool:
 def _detect_kind(cells: Sequence[str], decimal: str) -> str:
     """Return the kind of a column, given some of its cells.
 
-    A column is text if at most half of its non-missing cells are numbers, or were probably meant as
-    numbers. In any other column, text is a mistake, which is reported when all rows are read.
+    A column is text if at most half of its non-missing cells are numbers or were probably meant as
+    numbers. In any other column, a cell that is not a number is a mistake, which is reported when
+    all rows are read.
 
     Returns
     -------
     {"missing", "text", "whole", "numbers"}
-        "missing" if all cells are missing, "whole" if all numbers are whole, and "numbers" for
-        other columns of numbers.
+        "missing" if all cells are missing, "text" for text as defined above, "whole" if all other
+        cells are whole numbers, and "numbers" otherwise.
     """
     given = [cell for cell in cells if not is_missing(cell)]
     if not given:
@@ -224,7 +226,7 @@ def _has_row_names(columns: list[str], kinds: list[str], first: Sequence[str]) -
     columns, kinds : list of str
         Titles and kinds of all columns.
     first : sequence of str
-        Cells of the first column.
+        Cells of the first column in the inspected rows.
     """
     if len(columns) < 2:
         return False
@@ -240,6 +242,10 @@ def _has_row_names(columns: list[str], kinds: list[str], first: Sequence[str]) -
 
 
 def are_class_labels(names: Sequence[str]) -> bool:
-    """Return whether names are class labels: there are few distinct values, which are repeated."""
+    """Return whether names are probably class labels.
+
+    This is assumed if there are at most 10 distinct names, each of which occurs more than twice on
+    average.
+    """
     n_distinct = len(set(names))
     return n_distinct <= _MAX_CLASSES and 2 * n_distinct < len(names)

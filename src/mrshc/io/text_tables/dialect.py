@@ -14,8 +14,8 @@ from mrshc.io.raw_table import is_missing, parse_number
 from mrshc.io.streams import FlawError
 
 # Separators, with their names in messages. If several separators fit a text equally well, the first
-# of them is used: a tab or a semicolon is seldom part of a name, a comma may be a decimal mark, and
-# spaces are separators only if there are no others.
+# of them in this order is used. Tabs and semicolons come first, since they are seldom part of a
+# name. A comma may be a decimal mark. Spaces come last, since they often occur within names.
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas", "|": "vertical bars", " ": "spaces"}
 # Number of rows that are inspected: the header and twenty rows of data. The number is small because
 # the rows are split once for each possible separator.
@@ -41,12 +41,13 @@ def detect_dialect(head: str, *, separator: str | None, decimal: str | None) -> 
     head : str
         The first lines of the text.
     separator, decimal : str or None
-        The separator and the decimal mark if they are known; None if they are to be detected.
+        The separator and the decimal mark. If one of them is None, it is detected from `head`.
 
     Raises
     ------
     FlawError
-        If commas in numbers may mark either thousands or decimals.
+        If the decimal mark is to be detected, and commas in numbers may mark either thousands or
+        decimals.
     """
     lines = head.splitlines(keepends=True)
     while lines and (not lines[0].strip() or is_comment(lines[0])):
@@ -60,13 +61,13 @@ def detect_dialect(head: str, *, separator: str | None, decimal: str | None) -> 
 
 
 def _detect_decimal_mark(cells: list[str]) -> str:
-    """Return the decimal mark of most cells; raise FlawError if commas are ambiguous."""
+    """Return the more frequent decimal mark; raise FlawError if commas are ambiguous."""
     with_comma = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
     n_with_point = sum(bool(_DECIMAL_POINT.fullmatch(cell)) for cell in cells)
     if len(with_comma) <= n_with_point:
         return "."
-    # The meaning of a comma as in "1,234" is not guessed: the wrong meaning would change the number
-    # by a factor of a thousand.
+    # The meaning of the comma in a number such as "1,234" is not guessed, since the wrong meaning
+    # would change the number by a factor of 1000.
     if all(_THOUSANDS.fullmatch(cell) for cell in with_comma):
         raise FlawError(
             Sentence(
@@ -101,12 +102,12 @@ def _score_separator(lines: Sequence[str], separator: str) -> tuple[bool, float,
 
 
 def _is_number_or_missing(cell: str) -> bool:
-    """Return whether a cell is missing, or is a number with a decimal point or comma."""
+    """Return whether a cell is missing or is a number, with a decimal point or a decimal comma."""
     return is_missing(cell) or any(parse_number(cell, mark) is not None for mark in ".,")
 
 
 def _split_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
-    """Return the cells of the first rows; an empty list if the separator does not fit.
+    """Return the cells of the first rows; an empty list if the lines cannot be split.
 
     A quoted cell may extend over several lines.
     """
@@ -119,5 +120,5 @@ def _split_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def is_comment(line: str) -> bool:
-    """Return whether a line is a comment: it begins with "#", or with "!" in files from GEO."""
+    """Return whether a line is a comment, that is, begins with "#" or with "!" (used by GEO)."""
     return line.startswith(("#", "!"))

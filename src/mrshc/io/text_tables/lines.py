@@ -10,13 +10,13 @@ from typing import TextIO
 
 from mrshc.io.streams import FlawError
 
-# Line number, counted from 1, and cells of a row. If a row extends over several lines, the number
-# is that of its last line.
+# The line number of a row, counted from 1, and its cells. If a row extends over several lines, the
+# number is that of the last line.
 Row = tuple[int, list[str]]
 
 
 class LineReader:
-    """Iterator over the lines of a text that counts the lines and can return blocks of lines.
+    """Iterator over the lines of a text, which counts the lines and can return blocks of lines.
 
     Parameters
     ----------
@@ -51,20 +51,20 @@ class LineReader:
         return lines
 
     def put_back(self, lines: list[str]) -> None:
-        """Put lines of the last block back, so that iteration returns them again."""
+        """Put back the lines of the last block, so that iteration returns them again."""
         self._returned.extend(lines)
         self.line_number -= len(lines)
 
 
 def iterate_rows(lines: LineReader, separator: str, *, has_quotes: bool = True) -> Iterator[Row]:
-    """Yield the rows of a text that are not blank.
+    """Yield the non-blank rows of a text.
 
     Parameters
     ----------
     lines : LineReader
         The lines of the text.
     separator : str
-        A single character. A space stands for one or more spaces.
+        The separator of the cells, a single character. A space stands for one or more spaces.
     has_quotes : bool, default=True
         Whether cells may be enclosed in quotation marks.
 
@@ -83,14 +83,17 @@ def iterate_rows(lines: LineReader, separator: str, *, has_quotes: bool = True) 
             cells = _split_quoted_line(line, lines, separator)
         elif separator == " ":
             cells = line.split()
-        else:  # three times as fast as the csv module
+        else:  # this is three times as fast as the csv module
             cells = line.rstrip("\r\n").split(separator)
         if any(cell and not cell.isspace() for cell in cells):
             yield lines.line_number, cells
 
 
 def _split_quoted_line(line: str, lines: LineReader, separator: str) -> list[str]:
-    """Return the cells of a row; a quoted cell may continue on the next lines."""
+    """Return the cells of a row; raise FlawError if a quoted cell cannot be read.
+
+    A quoted cell may continue on the next lines, which are then taken from `lines`.
+    """
     first = lines.line_number
     try:
         return next(csv.reader(chain([line], lines), delimiter=separator, skipinitialspace=True))
@@ -101,7 +104,7 @@ def _split_quoted_line(line: str, lines: LineReader, separator: str) -> list[str
 
 
 def row_length_error(row: Row, n_cells: int) -> FlawError:
-    """Return the error for a row that has too many or too few cells."""
+    """Return the error for a row that does not have the expected number of cells, `n_cells`."""
     line, cells = row
     return FlawError(
         f"has {len(cells)} cells in line {line} where {n_cells} were expected. Correct that line, "

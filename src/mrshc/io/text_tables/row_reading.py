@@ -14,18 +14,18 @@ from mrshc.io.streams import FlawError
 from mrshc.io.text_tables.column_roles import ColumnLayout
 from mrshc.io.text_tables.lines import LineReader, Row, row_length_error
 
-# Number of characters in a block (4 Mi). A block is kept in memory as text in addition to the
-# numbers. The number is not tuned: it does not affect the result.
+# Number of characters in a block (about 4 million). While a block is read, its text is in memory in
+# addition to the numbers. The number is not tuned: it does not affect the result.
 _BLOCK_CHARACTERS = 1 << 22
-# Spellings of missing values for pandas, which compares them exactly. If a block contains another
-# spelling, the rows are read cell by cell.
+# Spellings of missing values that are passed to pandas, which distinguishes upper and lower case.
+# If a block contains another spelling, the rows are read cell by cell.
 _MISSING_SPELLINGS = [
     *("", "NA", "na", "NaN", "nan", "NAN", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL"),
 ]
-# From this version on, pandas reads every number exactly by default. Earlier versions need an
-# option.
+# From this version on, pandas reads every number exactly by default. In earlier versions, an option
+# is needed.
 _EXACT_PANDAS_VERSION = (3, 1)
-# Largest number of characters of a cell that are shown in a message.
+# Messages show at most this many characters of an invalid cell.
 _MAX_SHOWN_CHARACTERS = 40
 
 
@@ -47,15 +47,15 @@ class RowReader:
 
     def __init__(self, layout: ColumnLayout) -> None:
         self._layout = layout
-        self._parts: list[NDArray[np.float64]] = []  # shape (n_rows_in_part, n_columns)
+        self._parts: list[NDArray[np.float64]] = []  # each of shape (n_rows, n_columns)
         self.names: list[str] = []
         self.annotations: list[list[str]] = [[] for _ in layout.annotation_columns]
 
     def pop_values(self) -> NDArray[np.float64]:
-        """Return all numbers as an array of shape (n_rows, n_numeric_columns), and forget them.
+        """Return the numbers of all rows as an array, and delete the stored parts.
 
-        The numbers are stored in parts. Each part is released after it has been copied, so memory
-        use stays close to one copy of the data.
+        The array has shape (n_rows, n_numeric_columns). Each part is deleted as soon as it has been
+        copied into the array, to save memory.
         """
         n_rows = sum(map(len, self._parts))
         values = np.empty((n_rows, len(self._layout.numeric_columns)))
@@ -67,7 +67,7 @@ class RowReader:
         return values
 
     def read(self, inspected: list[Row], lines: LineReader, rows: Iterator[Row]) -> None:
-        """Read all rows.
+        """Read all rows, and store their names, annotations and numbers.
 
         Parameters
         ----------
@@ -85,8 +85,8 @@ class RowReader:
             number.
         """
         self._read_rows(inspected)
-        # Several spaces may separate two cells, so counting separators does not identify regular
-        # rows.
+        # Several spaces may separate two cells, so regular rows cannot be identified by counting
+        # separators.
         can_read_blocks = self._layout.separator != " "
         while can_read_blocks and (block := lines.read_block(_BLOCK_CHARACTERS)):
             if not (self._is_regular(block) and self._try_to_read_block(block)):
@@ -97,7 +97,7 @@ class RowReader:
     def _is_regular(self, block: list[str]) -> bool:
         """Return whether each line in a block is a row with the expected number of cells.
 
-        Each cell must be quoted as a whole or not at all.
+        Blank lines are not rows. Each cell must be quoted as a whole or not at all.
         """
         separator, n_separators = self._layout.separator, self._layout.n_cells - 1
         return all(
@@ -108,9 +108,9 @@ class RowReader:
         )
 
     def _try_to_read_block(self, block: list[str]) -> bool:
-        """Read a block of regular rows with pandas, and return whether this was possible.
+        """Read a block of regular rows with pandas; return False if this is not possible.
 
-        If this was not possible, nothing is stored.
+        If False is returned, nothing has been stored.
         """
         import pandas as pd  # imported here so that help texts, which list formats, load fast
 
@@ -131,7 +131,7 @@ class RowReader:
             )
         except ValueError:  # parser errors of pandas are also ValueErrors
             return False
-        # pandas may join or skip lines; names and numbers would then belong to different rows.
+        # pandas may join or skip lines. Names and numbers would then belong to different rows.
         if len(frame) != len(block):
             return False
         self._parts.append(frame.to_numpy())
@@ -152,7 +152,7 @@ class RowReader:
                 column.append(_unquote(cells[j]))
 
     def _read_rows(self, rows: Iterable[Row]) -> None:
-        """Read rows cell by cell; raise FlawError at the first row or cell that is not valid."""
+        """Read rows cell by cell; raise FlawError if a row or a cell is not valid."""
         layout = self._layout
         values = []
         for row in rows:
@@ -177,8 +177,8 @@ def _has_content(line: str, separator: str) -> bool:
 def _can_be_split_at_separators(line: str, separator: str) -> bool:
     """Return whether quotation marks enclose only whole cells, without separators inside them.
 
-    A line with other quotation marks has fewer cells than its separators suggest, or is read
-    differently by different parsers.
+    A line with other quotation marks may have fewer cells than its separators suggest, or may be
+    split differently by different parsers.
     """
     parts = line.rstrip("\r\n").split('"')
     if len(parts) % 2 == 0:  # a quotation mark is not closed
@@ -201,7 +201,7 @@ def _unquote(cell: str) -> str:
 def _parse_numeric_cells(row: Row, layout: ColumnLayout) -> NDArray[np.float64]:
     """Return the numbers in a row, with NaN for missing values.
 
-    Raise FlawError at the first cell in a numeric column that is not a number.
+    Raise FlawError if a cell in a numeric column is neither a number nor missing.
     """
     cells = layout.select_numeric_cells(row[1])
     # This is a fast path for rows without missing values. Rows with an underscore are excluded,

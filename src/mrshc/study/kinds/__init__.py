@@ -1,5 +1,8 @@
 """Kinds of studies: each module lists the tasks of a study, runs a task, and renders the results.
 
+A task is a part of a study, such as the fit of one method to one data set. Its results are one or
+more rows of the table of results.
+
 Each module defines these functions:
 
 - `tasks(study, folders)` checks the config and returns the list of tasks;

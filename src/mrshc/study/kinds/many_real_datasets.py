@@ -1,8 +1,9 @@
 """Many real data sets: agreement of each method with the known classes.
 
-Agreement is measured by the adjusted Rand index. The index is computed for the tree cut into as
-many clusters as there are classes, and for the clusters that the method chooses itself. For methods
-without a rule for the number of clusters, the tree is cut where the average silhouette is largest.
+Agreement is measured by the adjusted Rand index. The index is computed for two partitions: the cut
+of the tree into as many clusters as there are classes, and the clusters that the method chooses
+itself. For methods without a rule for the number of clusters, the cut with the largest average
+silhouette is used as the second partition.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ from mrshc.study.designs_and_methods import (
 from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import failure_note, markdown_table
 
-# Largest number of clusters that the average silhouette can choose, as on the command line.
+# Largest number of clusters of the cuts whose average silhouettes are compared, as on the command
+# line.
 _MAX_CLUSTERS = 10
 
 
 def tasks(study: Study, folders: Folders) -> list[Task]:
-    """Return one task (data set, method) for each data set and each method.
+    """Return one task (data set, method) for each pair of a data set and a method.
 
-    Raises StudyError if the config is invalid or a data set is missing.
+    Raise StudyError if the config is invalid or a data set is missing.
     """
     check_names(study, "set", "method")
-    # Real data are not simulated, and the fits have a fixed seed, so all replicates would be equal.
+    # The data are not simulated, and the fits have a fixed seed, so all replicates would be equal.
     if study.replicates != 1:
         raise StudyError(f"{study.name} has real data: there is 1 draw, not {study.replicates}.")
     names = {method["name"] for method in study.entries("method")}
@@ -59,18 +61,18 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
-    """Return a row with the adjusted Rand indices of one method on one data set."""
+    """Return one row, in a list, with the adjusted Rand indices of one method on one data set."""
     X, y = _load_dataset(study, study.entries("set")[task[0]], folders)
     method = dict(study.entries("method")[task[1]])
     if method.get("n_features_to_select") == "all":
         method["n_features_to_select"] = X.shape[1]
-    # If a data set has fewer features than a method is to select, all features are selected.
+    # If a data set has fewer features than the method is to select, all features are selected.
     n_features = method.get("n_features_to_select")
     if isinstance(n_features, int):
         method["n_features_to_select"] = min(n_features, X.shape[1])
     with ignore_unsupported_clusters():
         model = make_estimator(study, method, study.option("seed")).fit(X)
-    # A class with a single sample is not a group that a method could find, so its sample is not
+    # A class with only one sample is not a group that a method could find, so this sample is not
     # scored.
     classes, counts = np.unique(y, return_counts=True)
     scored = np.isin(y, classes[counts > 1])
@@ -91,7 +93,7 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
 
 
 def _best_cut(model: Any, X: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the cluster labels of the cut with the largest average silhouette."""
+    """Return the labels of the cut, into 2 to 10 clusters, with the largest average silhouette."""
     distances = model.sample_distances(X)
     # There must be fewer clusters than samples, since the silhouette needs a cluster with at least
     # two samples.
@@ -102,15 +104,15 @@ def _best_cut(model: Any, X: NDArray[Any]) -> NDArray[np.intp]:
 def _load_dataset(
     study: Study, entry: dict[str, Any], folders: Folders
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the data matrix, of shape (n_samples, n_features), and the classes of the samples."""
-    # Pickled objects are not loaded, since an untrusted file could run code in this way.
+    """Return the data matrix, with samples in rows, and an array of the classes of the samples."""
+    # Pickled objects are not loaded, since unpickling an untrusted file could run any code.
     with np.load(_data_file(study, entry, folders), allow_pickle=False) as content:
         X, y = content["X"].astype(np.float64), content["y"]
         if drop := entry.get("drop_samples"):
             keep = ~np.isin(content["sample_names"], drop)
             X, y = X[keep], y[keep]
-    # Raw Affymetrix intensities are preprocessed in the usual way; the other data sets are already
-    # preprocessed.
+    # Raw Affymetrix intensities are preprocessed as in Dudoit and others (2002). The other data
+    # sets are already preprocessed.
     if entry.get("raw_intensities"):
         X = prepare(X, dudoit2002()).X
     return X, y
@@ -127,15 +129,16 @@ def _data_file(study: Study, entry: dict[str, Any], folders: Folders) -> Path:
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
     """Return the results as two Markdown tables.
 
-    The first table contains, for each method, means over data sets and paired differences from
-    other methods. The second table contains the values of each data set.
+    The first table has one row for each method. It contains means over data sets and paired
+    differences from other methods. The second table contains the adjusted Rand index for each data
+    set.
     """
     done = results.dropna(subset=["ari"])
     ari, ari_found = (
         done.pivot(index="set", columns="method", values=v) for v in ("ari", "ari_found")
     )
-    # Data sets of one publication (the column "study") share samples, so the mean over publications
-    # gives each publication the same weight.
+    # Data sets of one publication (the column "study") may share samples. The mean over
+    # publications gives each publication the same weight.
     study_of = done.drop_duplicates("set").set_index("set")["study"]
     by_study = ari.groupby(study_of).mean()
     against = study.option("against")
@@ -182,7 +185,7 @@ def _table_by_dataset(study: Study, ari: pd.DataFrame) -> str:
 
 
 def _format_mean(values: pd.Series) -> str:
-    """Return a mean as text, with its standard error in parentheses."""
+    """Return the mean of `values` as text, with its standard error in parentheses."""
     return f"{values.mean():.3f} ({values.sem():.3f})"
 
 

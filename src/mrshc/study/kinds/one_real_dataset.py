@@ -1,11 +1,11 @@
-"""One real data set: errors of all methods of a study, and figures of their trees.
+"""Studies of one real data set: errors of several methods, and figures of their trees.
 
 Errors are counted as a reader would count them in a dendrogram. A cut shows a class if more than
 half of the samples of the class are in clusters where this class is the most frequent one. The tree
-is cut into the smallest number of clusters that shows all classes. A sample that is not of the most
-frequent class of its cluster is an error. If no cut into at most 10 clusters shows all classes, the
-tree mixes the classes, and errors are counted at the cut into as many clusters as there are
-classes.
+is cut into the smallest number of clusters that shows all classes. A sample that does not belong to
+the most frequent class of its cluster is counted as an error. If no cut into at most 10 clusters
+shows all classes, the tree mixes the classes. Errors are then counted at the cut into as many
+clusters as there are classes.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ _MAX_CUT = 10
 
 
 def tasks(study: Study, folders: Folders) -> list[Task]:
-    """Return one task that runs all methods, since a figure shows the trees of several methods.
+    """Return a list with one task, which runs all methods.
 
-    Raises StudyError if the config is invalid or the data set is missing.
+    There is only one task because a figure shows the trees of several methods. Raise StudyError if
+    the config is invalid or the data set is missing.
     """
     check_names(study, "method")
     if study.replicates != 1:
@@ -58,7 +59,7 @@ def tasks(study: Study, folders: Folders) -> list[Task]:
 
 
 def identity(_study: Study, _task: Task) -> Row:
-    """Return the column that identifies the task if it fails.
+    """Return the column that identifies the task in the table of results if the task fails.
 
     The method is "all", since one task runs all methods.
     """
@@ -70,15 +71,16 @@ def run_task(study: Study, _task: Task, folders: Folders) -> list[Row]:
     X, y = _load_dataset(study, folders)
     methods = {m["name"]: _estimator_or_factory(study, m) for m in study.entries("method")}
     with ignore_unsupported_clusters(), warnings.catch_warnings():
-        # A warning about a failed method is not needed, since its row contains the error.
+        # A warning about a failed method is not needed, since the row of the method contains the
+        # error.
         warnings.simplefilter("ignore", MethodFailedWarning)
         result = compare(X, methods=methods, truth=y)
     for figure in study.entries("figure"):
         models = {name: result.models[name] for name in figure["methods"] if name in result.models}
         path = folders.out / f"{study.name}{figure['suffix']}.png"
         if models:
-            # A picture with 110 dots per inch is legible on a page, and the committed file is
-            # small.
+            # A picture with 110 dots per inch is legible on a page, and its file is small enough to
+            # be committed.
             write_picture(dendrograms(models, annotations={"class": y}), path, dpi=110)
     rows = []
     for name, scores in result.scores.to_dict("index").items():
@@ -92,8 +94,8 @@ def run_task(study: Study, _task: Task, folders: Folders) -> list[Row]:
 
 
 def _load_dataset(study: Study, folders: Folders) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the data matrix, of shape (n_samples, n_features), and the classes of the samples."""
-    # Pickled objects are not loaded, since an untrusted file could run code in this way.
+    """Return the data matrix, with samples in rows, and an array of the classes of the samples."""
+    # Pickled objects are not loaded, since unpickling an untrusted file could run any code.
     with np.load(_data_file(study, folders), allow_pickle=False) as content:
         X, y = content["X"], content["y"]
         if drop := study.options.get("drop_samples"):
@@ -115,10 +117,10 @@ def _data_file(study: Study, folders: Folders) -> Path:
 
 
 def _estimator_or_factory(study: Study, method: dict[str, Any]) -> Any:
-    """Return an estimator, or a function that makes an estimator from the fitted models.
+    """Return an estimator, or a function that returns an estimator, given the fitted models.
 
-    A function is returned if the method has an entry `as_many_as`, which names another method. The
-    estimator then selects as many features as the fitted model of that method.
+    A function is returned if the method has an item `as_many_as`, which names another method. The
+    estimator then selects as many features as the fitted model of the other method.
     """
     seed = study.option("seed")
     if "as_many_as" not in method:
@@ -132,7 +134,7 @@ def _estimator_or_factory(study: Study, method: dict[str, Any]) -> Any:
 
 
 def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
-    """Return the cut of a tree at which errors are counted, and the number of errors.
+    """Return the number of clusters at which errors are counted, and the number of errors.
 
     A cut shows a class if more than half of the samples of the class are in clusters where this
     class is the most frequent one. The tree is cut into the smallest number of clusters, up to 10,
@@ -151,7 +153,7 @@ def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
     n_clusters : int
         Number of clusters into which the tree is cut.
     n_errors : int
-        Number of samples that are not of the most frequent class of their cluster.
+        Number of samples that do not belong to the most frequent class of their cluster.
     is_shown : bool
         Whether the cut shows all classes.
     """
@@ -165,7 +167,7 @@ def errors_in_dendrogram(model: Any, y: NDArray[Any]) -> tuple[int, int, bool]:
 
 
 def _are_all_classes_shown(counts: NDArray[Any]) -> bool:
-    """Return whether each class has most of its samples in clusters where it is most frequent.
+    """Return whether a cut shows all classes, as defined in the module docstring.
 
     `counts` has shape (n_classes, n_clusters) and contains the number of samples of each class in
     each cluster.
@@ -176,7 +178,7 @@ def _are_all_classes_shown(counts: NDArray[Any]) -> bool:
 
 
 def _count_errors(counts: NDArray[Any]) -> int:
-    """Return the number of samples that are not of the most frequent class of their cluster.
+    """Return the number of samples that do not belong to the most frequent class of their cluster.
 
     `counts` has shape (n_classes, n_clusters) and contains the number of samples of each class in
     each cluster.
@@ -185,7 +187,7 @@ def _count_errors(counts: NDArray[Any]) -> int:
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
-    """Return a Markdown table with the results of each method and of the paper, and the figures."""
+    """Return Markdown: a table of results, with the findings of the paper, and the figures."""
     paper = {entry["method"]: entry["says"] for entry in study.options.get("paper", [])}
     rows = []
     for row in results.to_dict("records"):

@@ -22,8 +22,8 @@ from mrshc.study.tables import failure_note, markdown_table, mean_and_error
 # The clusters of the example differ in two directions: rank 2 is correct, rank 1 is too small, and
 # rank 3 is too large.
 _RANKS = (1, 2, 3)
-# Number of L1 bounds for which SHC is computed. The bounds are so close that two features rarely
-# enter at the same bound; such ties are broken by weight.
+# Number of L1 bounds for which SHC is computed. The bounds are so close that two features are
+# rarely selected for the first time at the same bound. Such ties are broken by weight.
 _N_BOUNDS = 150
 
 # Columns of the results, each with its description in the rendered table.
@@ -42,7 +42,7 @@ _QUANTITIES = {
 def tasks(study: Study, _folders: Folders) -> list[Task]:
     """Return one task (design, draw) for each simulated data set of each design.
 
-    Raises StudyError if the config is invalid.
+    Raise StudyError if the config is invalid.
     """
     check_names(study, "design")
     for design in study.entries("design"):
@@ -61,9 +61,9 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
-    """Return a row with the results for one simulated data set.
+    """Return one row, in a list, with the results for one simulated data set.
 
-    The figure is written if the data set is the one to be shown.
+    If this data set is the one to be shown in the figure, the figure is written.
     """
     row = identity(study, task)
     seed = row["seed"]
@@ -86,8 +86,8 @@ def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
         # A trial run with too few draws shows its last draw.
         if task == (0, min(study.option("draw_shown"), study.replicates - 1)):
             picture = folders.out / f"{study.name}.png"
-            # A picture with 110 dots per inch is legible on a page, and the committed file is
-            # small.
+            # A picture with 110 dots per inch is legible on a page, and its file is small enough to
+            # be committed.
             write_picture(_draw_dendrograms(data, seed), picture, dpi=110)
     return [row]
 
@@ -103,16 +103,16 @@ def order_of_entry(X: NDArray[np.float64]) -> NDArray[np.intp]:
     Returns
     -------
     ndarray of shape (n_features,)
-        Positions of the features. Features that enter at the same bound are sorted by decreasing
-        weight.
+        Positions of the features. Features that are first selected at the same bound are sorted by
+        decreasing weight.
     """
     p = X.shape[1]
     # The number of iterations and the tolerance are the defaults of SHC, which are those of the R
     # package sparcl.
     path = WeightPath(PairDistances(ArrayMatrix(X), "sqeuclidean"), max_iter=15, tol=1e-4)
     entry, weight = np.full(p, np.inf), np.zeros(p)
-    # A bound of 1 selects one feature. Beyond the square root of p, the number of features, the
-    # bound has no effect.
+    # Let p be the number of features. A bound of 1 selects one feature, and a bound above sqrt(p)
+    # has no effect.
     for step, bound in enumerate(np.linspace(1.01, np.sqrt(p), _N_BOUNDS)):
         solution = path.solve(float(bound))
         new = np.isinf(entry[solution.indices])
@@ -143,7 +143,7 @@ def _draw_dendrograms(data: SimulatedData, seed: int) -> Figure:
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
     """Return a Markdown table with a row for each quantity, and the figure.
 
-    The columns contain, for each design, the values of R and of mrshc.
+    For each design, one column contains the values from R, and one contains those of mrshc.
     """
     headings, rows = [""], [[text] for text in _QUANTITIES.values()]
     for design in study.entries("design"):

@@ -1,4 +1,4 @@
-"""Simulated designs clustered by several methods: scores of each draw, and means over draws."""
+"""Studies of several methods on simulated data: scores for each draw, and means over draws."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mrshc.study.tables import brief_table, check_columns, design_tables
 def tasks(study: Study, _folders: Folders) -> list[Task]:
     """Return one task for each design, draw (simulated data set) and method, ordered by draw.
 
-    Raises StudyError if the config is invalid.
+    Raise StudyError if the config is invalid.
     """
     check_names(study, "design", "method")
     check_columns(study)
@@ -48,11 +48,12 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
-    """Return a row with the scores of one method on one simulated data set."""
+    """Return one row, in a list, with the scores of one method on one simulated data set."""
     row = identity(study, task)
     method = study.entries("method")[task[2]]
     data = draw_dataset(study, study.entries("design")[task[0]], row["seed"])
-    # Pure noise has no true clusters, so only the number of clusters is of interest.
+    # Without informative features, there are no true clusters, so only the number of clusters is of
+    # interest.
     has_truth = data.support.any()
     with ignore_unsupported_clusters():
         X = impute_for_method(study, method, data.X)
@@ -63,8 +64,8 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
             support=data.support if has_truth else None,
             n_clusters=data.labels.max() + 1,
         )
-    # This is the number of clusters that the method chose, whereas the scores are those of the tree
-    # cut into the true number of clusters.
+    # `n_clusters` is the number of clusters that the method chose, whereas the scores are those of
+    # the tree cut into the true number of clusters.
     row |= {"n_clusters": getattr(model, "n_clusters_", None)}
     if data.outlying:
         row |= _score_other_samples(data, model)
@@ -76,8 +77,8 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
 
 
 def _score_other_samples(data: SimulatedData, model: Any) -> Row:
-    """Return the classification error rate of the samples that are not outlying."""
-    # Outlying samples belong to no cluster, so their labels are arbitrary.
+    """Return the classification error rate among the samples that are not outlying."""
+    # Outlying samples do not belong to any cluster, so their labels are arbitrary.
     rest = np.delete(np.arange(data.labels.size), data.outlying)
     labels = model.cut(data.labels.max() + 1)
     return {"cer_others": classification_error_rate(data.labels[rest], labels[rest])}
@@ -86,10 +87,10 @@ def _score_other_samples(data: SimulatedData, model: Any) -> Row:
 def _score_outlier_detection(data: SimulatedData, flagged: NDArray[np.intp]) -> Row:
     """Return the proportions of outlying samples and of other samples that were flagged.
 
-    `flagged` contains the positions of the samples that the method regards as outlying.
+    `flagged` contains the positions of the samples that the method identified as outlying.
     """
     hits = np.isin(data.outlying, flagged)
-    # The proportion of outlying samples is None if there are no outlying samples.
+    # The first proportion is None if there are no outlying samples.
     others = data.labels.size - len(data.outlying)
     return {
         "found_outliers": hits.mean() if hits.size else None,
@@ -100,9 +101,10 @@ def _score_outlier_detection(data: SimulatedData, flagged: NDArray[np.intp]) -> 
 def _score_associated_features(data: SimulatedData, model: Any) -> Row:
     """Return scores of the features that are associated with the clusters.
 
-    The scores are whether the data support the clusters, and the number, recall and precision of
-    the associated features. They replace the scores of the features on which the tree is built,
-    since a refinement is meant to find all features that differ between the clusters.
+    The returned entries state whether the data support the clusters, and contain the number, recall
+    and precision of the associated features. These values replace the scores of the features on
+    which the tree is built, since a refinement is meant to find all features that differ between
+    the clusters.
     """
     associated = np.isin(np.arange(data.support.size), model.associated_features_)
     row: Row = {"supported": model.supported_, "n_features": int(associated.sum())}
@@ -115,7 +117,7 @@ def _score_associated_features(data: SimulatedData, model: Any) -> Row:
 
 
 def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
-    """Return one Markdown table for each design."""
+    """Return the results as Markdown, with one table for each design."""
     # The columns are checked again, since the config may have been changed after the study was run.
     check_columns(study)
     return design_tables(results, references, columns=study.option("columns"))

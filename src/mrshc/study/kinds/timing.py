@@ -1,4 +1,4 @@
-"""Computing times of several methods on the same simulated data sets, measured one at a time."""
+"""Computing times of several methods on the same simulated data sets."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from mrshc.study.tables import failure_note, markdown_table
 # A fit that is timed must not share the computer with another fit.
 ONE_AT_A_TIME = True
 
-# Entries of a method that contain times in seconds: from the paper, and measured with R.
+# Items of a method that contain times in seconds from the paper and from R.
 _SOURCES = ("paper", "in_r")
 
 
 def tasks(study: Study, _folders: Folders) -> list[Task]:
     """Return one task for each design, method and draw (simulated data set).
 
-    Raises StudyError if the config is invalid.
+    Raise StudyError if the config is invalid.
     """
     check_names(study, "design", "method")
     n_designs, n_methods = len(study.entries("design")), len(study.entries("method"))
@@ -52,11 +52,11 @@ def identity(study: Study, task: Task) -> Row:
 
 
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
-    """Return a row with the computing time, in seconds, of one method on one simulated data set."""
+    """Return one row, in a list, with the computing time of a method on a simulated data set."""
     design, method = study.entries("design")[task[0]], study.entries("method")[task[1]]
     seed = study.option("seed") + task[2]
     X = draw_dataset(study, design, seed).X
-    # Only the time of the second fit is kept, since the first fit may compile functions.
+    # Only the time of the second fit is kept, since functions may be compiled during the first fit.
     for _ in range(2):
         estimator = make_estimator(study, method, seed)
         started = time.perf_counter()
@@ -67,9 +67,9 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
 
 
 def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> str:
-    """Return a Markdown table of median times in seconds, with the times of the paper and of R."""
+    """Return a Markdown table of median times in seconds, with times from the paper and from R."""
     groups = results.dropna(subset=["seconds"]).groupby(["design", "method"])["seconds"]
-    # Medians are shown, since other processes of the computer may slow down individual fits.
+    # Medians are shown, since other processes on the computer may slow down individual fits.
     median, low, high = groups.median(), groups.min(), groups.max()
     headings = ["seconds"]
     rows = [[method["name"]] for method in study.entries("method")]
