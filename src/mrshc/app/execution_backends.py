@@ -26,7 +26,7 @@ _N_RETRIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExecutionBackend:
-    """Process, cluster or device that stores the data during a fit and computes the fit.
+    """Process, cluster or device on which the data are stored and the estimator is fitted.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
     chunks = (X.shape[0], X.chunk_widths)
     empty = np.empty((0, 0), X.dtype)
     # Without `name=False`, Dask would hash the content of X. Without `meta`, Dask would read a
-    # value to determine its type. Both would read from the file in this process.
+    # value to determine its type. Either operation would read from the file in this process.
     array = dask.array.from_array(X, chunks=chunks, name=False, asarray=False, meta=empty)
     # Keep X in the memory of the workers if X takes less than half of that memory. The other half
     # is left for computations.

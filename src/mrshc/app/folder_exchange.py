@@ -100,7 +100,7 @@ def _files_in_order(folder: Path, about_file: str) -> list[Path]:
 def _move_file(path: Path, folder: Path) -> None:
     """Move a file into a folder, which may be on another file system.
 
-    An incomplete copy of the file never has the name of the file.
+    The folder never contains an incomplete copy under the name of the file.
     """
     target = folder / path.name
     try:

@@ -69,9 +69,9 @@ def new_folder(
     """Yield a working folder; on success, move its subfolder `result` to `out`.
 
     The working folder has the name of `out` followed by `.partial`. It is kept if the run fails or
-    is interrupted after its first finished step, so that the run can be resumed. If `out` exists
-    and is not empty, it is replaced only if `overwrite` is true, its `about_file` identifies it as
-    a result of mrshc, and all its files are files of a result. Files that mrshc did not write are
+    is interrupted after its first finished step, so that the run can be resumed. If `out` is not
+    empty, its files are replaced only if `overwrite` is true, its `about_file` identifies it as a
+    result of mrshc, and all its files are files of a result. Files that mrshc did not write are
     never removed from either folder.
 
     Parameters

@@ -358,8 +358,8 @@ def refuse_samples_without_values(
 ) -> None:
     """Raise UserError if a sample has no value after preprocessing.
 
-    If `needs_shared_features` is true, the error is also raised if no feature is observed in both
-    of two samples.
+    If `needs_shared_features` is true, the error is also raised if there are two samples without a
+    feature that is observed in both.
 
     Parameters
     ----------
@@ -446,8 +446,8 @@ def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -
     # silhouette chooses the number after the fit.
     if not method.finds_number_of_clusters and given.get("n_clusters") == "auto":
         given = {**given, "n_clusters": None}
-    # The command line always passes a seed and a number of workers. Methods that do not have these
-    # parameters ignore both.
+    # The command line always passes a seed and a number of workers. These values are ignored for
+    # methods that do not have the parameters.
     ignored = {"random_state", "n_jobs"}
     if unknown := sorted(set(given) - method.parameters - ignored):
         raise ParameterError(

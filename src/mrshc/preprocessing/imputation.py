@@ -41,9 +41,9 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     over : {"features", "samples"}, default="features"
         Whether the neighbours are features or samples.
 
-        - "features": a missing value is the mean of the values of the nearest features in the same
+        - "features": a missing value is replaced by the mean of the nearest features in the same
           sample. The distances between features are computed from the data passed to `fit`.
-        - "samples": a missing value is the mean of the values of the same feature in the nearest
+        - "samples": a missing value is replaced by the mean of the same feature in the nearest
           samples. The neighbours are samples of the data passed to `fit`.
 
     Attributes
@@ -338,8 +338,9 @@ def _means_over_candidates(candidates: Float, distances: Float, *, k: int) -> tu
     """Return the means over the k nearest observed candidates, and whether each is exact.
 
     The candidates are the nearest donors. A mean is exact if it equals the mean over the k nearest
-    of all donors. This is certain if k observed candidates are nearer than the last candidate.
-    Otherwise, a donor that is not a candidate may belong to the k nearest observed donors.
+    of all observed donors. This is certain if k observed candidates are nearer than the last
+    candidate. Otherwise, a donor that is not a candidate may belong to the k nearest observed
+    donors.
 
     Parameters
     ----------

@@ -96,8 +96,8 @@ def _trees_section(about: dict[str, Any]) -> Trees:
     return Trees(
         n_samples=n_samples,
         max_cut=min(MAX_CUTS, n_samples),
-        # The number is None if the user gave neither a number of clusters nor known classes. The
-        # first split of each tree, that is, two clusters, is then shown.
+        # The number is None if the user gave neither a number of clusters nor known classes. Each
+        # tree is then cut into two clusters.
         cut=about["n_clusters"] or 2,
         methods=[_method_tree(about, name, position=m) for m, name in enumerate(about["methods"])],
     )

@@ -105,7 +105,7 @@ def security_policy(*, scripts: Iterable[str], style: str) -> str:
     Names of samples and features may come from files that the user did not write, so all names are
     escaped. The policy is an additional protection, in case a name is nevertheless interpreted as
     markup. Under the policy, the browser runs only the given scripts, which it identifies by their
-    SHA-256 hashes. It does not load anything from a network.
+    SHA-256 hashes. The browser does not load anything from a network.
 
     Parameters
     ----------

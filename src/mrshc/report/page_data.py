@@ -194,7 +194,7 @@ def marker_contrasts(result: Result) -> list[ContrastMarkers]:
 
 def max_markers_per_contrast(n_contrasts: int) -> int:
     """Return the largest number of markers that the page contains for each contrast."""
-    # The page contains at least five markers for each contrast, even if there are hundreds of
+    # The number is never less than five, so that the page is useful even if there are hundreds of
     # contrasts.
     return max(5, _MAX_MARKERS // n_contrasts)
 

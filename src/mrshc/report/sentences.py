@@ -28,7 +28,10 @@ def page_title(result: Result) -> str:
 
 
 def answer_sentences(result: Result) -> list[str]:
-    """Return the sentences of the summary: cluster sizes, separation, scores and best features."""
+    """Return sentences on the clusters, their separation, the selected features and known classes.
+
+    Sentences that do not apply to the result are left out.
+    """
     sentences = [separation_sentence(result), score_sentence(result), refinement_sentence(result)]
     if result.n_clusters_ > 1:
         sentences.insert(0, _cluster_sizes_sentence(result))

@@ -90,7 +90,7 @@ def _configure_output() -> None:
 
 
 def _format_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
-    """Return a warning of mrshc as one line, and any other warning in the format of Python."""
+    """Return the text of a warning: one line if it is from mrshc, otherwise Python's format."""
     if category.__module__.startswith("mrshc."):
         return f"mrshc: {message}\n"
     return _default_format_warning(message, category, *rest, **more)

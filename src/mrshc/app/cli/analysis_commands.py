@@ -1,4 +1,4 @@
-"""`mrshc cluster`, `mrshc compare` and `mrshc report`: analyse a table and write its results."""
+"""The commands `mrshc cluster` and `mrshc compare`, which analyse a table, and `mrshc report`."""
 
 from __future__ import annotations
 

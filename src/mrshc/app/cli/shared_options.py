@@ -1,4 +1,4 @@
-"""Options of the commands that analyse a table, in part collected in groups, with help texts."""
+"""Options of the commands, with their help texts; most options are collected in groups."""
 
 from __future__ import annotations
 
@@ -337,8 +337,8 @@ class MethodOptions:
     """Options for the method and its parameters.
 
     The value None stands for the default of the estimator, which the help text gives in
-    parentheses. If these defaults were given here, they would also be passed to methods that do not
-    have the parameter, which would raise an error.
+    parentheses. If a default were given here, it would also be passed to methods that do not have
+    the parameter. These methods would raise an error.
     """
 
     method: Annotated[

@@ -59,8 +59,8 @@ def study(
     from mrshc.study.config import CONFIGS
     from mrshc.utils.progress import progress_bar
 
-    # The declared default of --folder is None. If it were the actual default, the help text would
-    # show a long path inside the installed package.
+    # The declared default of --folder is None. Otherwise, the help text would show the actual
+    # default, which is a long path inside the installed package.
     folder = CONFIGS if folder is None else folder
     use_temporary_folder_of(out or Path("mrshc-study"))
     # The table is written to stdout directly, since Rich would reformat the Markdown that users
