@@ -1,9 +1,9 @@
-"""Run a clustering analysis from a table to a folder of results.
+"""Run a clustering analysis of a table and write the results to a folder.
 
-:mod:`~mrshc.app.plan` checks the request and prepares the data, :mod:`~mrshc.app.plan_execution`
-fits the method, :mod:`~mrshc.app.result_building` builds the tables and the description of the
-result, :mod:`~mrshc.app.messages` summarises the result in sentences, and
-:mod:`~mrshc.app.output_folder` writes the files.
+The module :mod:`~mrshc.app.plan` checks the request and prepares the data, and
+:mod:`~mrshc.app.plan_execution` fits the method. :mod:`~mrshc.app.result_building` builds the
+tables and the description of the result, and :mod:`~mrshc.app.messages` summarises the result in
+sentences. :mod:`~mrshc.app.output_folder` writes the files.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _NAMES_BY_MODULE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return the object with a public name; its module is imported on first use.
+    """Return the public object with the given name, importing its module on first use.
 
-    Raises AttributeError if the name is not public.
+    Raises AttributeError if there is no public object with this name.
     """
     for module, names in _NAMES_BY_MODULE.items():
         if name in names:

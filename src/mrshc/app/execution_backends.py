@@ -19,14 +19,14 @@ from mrshc.io.memory import format_size
 # Seconds to wait for a scheduler to respond, and for its first worker. Dask's default of 30 seconds
 # is long for a mistyped address. The value is not tuned: it does not affect results.
 _CONNECTION_TIMEOUT = 10
-# Number of times that a chunk is computed again after a worker was lost, so that the loss of one
-# worker does not end a run. The value is not tuned: it does not affect results.
+# Maximum number of times that a chunk is computed again after a worker was lost, so that the loss
+# of one worker does not end a run. The value is not tuned: it does not affect results.
 _N_RETRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExecutionBackend:
-    """Process, cluster or device that stores the data during a fit and computes the fit.
+    """Process, cluster or device on which the data are stored and the estimator is fitted.
 
     Attributes
     ----------
@@ -34,13 +34,14 @@ class ExecutionBackend:
         Name of the backend in messages; empty for the current process.
     transfer : callable
         Function that takes a `DataMatrix` and returns a `DataMatrix` with the same values, stored
-        on the backend. It must be called inside the context manager that `activate` returns.
+        on the backend. The function must be called inside the context manager that `activate`
+        returns.
     transfers_arrays : bool
         Whether arrays in memory are transferred to the backend. Out-of-core data, which are read
         from a file in blocks, are always transferred.
     activate : callable
-        Function that returns a context manager. Computations inside the context manager run on the
-        backend. The thread that computes must enter the context manager.
+        Function that returns a context manager. Computations on the backend must run inside this
+        context manager, in the thread that entered it.
     """
 
     name: str
@@ -79,9 +80,9 @@ def open_backend(
             yield ExecutionBackend(
                 name=f"the workers of {dask}",
                 transfer=lambda X: _to_workers(X, client),
-                # Each worker reads its part of a file itself. An array in memory would have to be
-                # sent over the network, so only the tasks of the search are distributed for such
-                # data.
+                # Each worker reads its part of a file itself, but an array in memory would have to
+                # be sent over the network. For arrays, therefore, only the tasks of the search are
+                # distributed.
                 transfers_arrays=False,
                 activate=lambda: _joblib_on_workers(dask),
             )
@@ -108,8 +109,8 @@ def _connect(address: str) -> Iterator[Any]:
         import distributed
     except ImportError:
         raise UserError("--dask needs the extra 'dask': pip install 'mrshc[dask]'.") from None
-    # The errors below report each failure in one sentence. Without this setting, Dask would log the
-    # failure as well.
+    # The user is informed of a failure by the exceptions below. Without this setting, Dask would
+    # also log the failure.
     for logger in ("distributed", "distributed.client"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
@@ -129,7 +130,7 @@ def _check_workers(client: Any, address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=_CONNECTION_TIMEOUT)
         # A worker imports mrshc to unpickle the function, so the call fails if mrshc is not
-        # installed there.
+        # installed on a worker.
         client.run(_worker_memory_limit)
     except TimeoutError:
         raise UserError(
@@ -152,7 +153,7 @@ def _worker_memory_limit(dask_worker: Any) -> int:
 def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
     """Return X as a matrix of Dask chunks, which the workers read from the file of X.
 
-    X is returned unchanged if other processes cannot read its chunks (`chunk_widths` is None).
+    X itself is returned if other processes cannot read its chunks (if `chunk_widths` is None).
     """
     if X.chunk_widths is None:
         return X
@@ -160,8 +161,8 @@ def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
 
     chunks = (X.shape[0], X.chunk_widths)
     empty = np.empty((0, 0), X.dtype)
-    # `name=False` avoids hashing the content, and `meta` avoids reading a value to determine the
-    # type. Either would read from the file in this process.
+    # Without `name=False`, Dask would hash the content of X. Without `meta`, Dask would read a
+    # value to determine its type. Either operation would read from the file in this process.
     array = dask.array.from_array(X, chunks=chunks, name=False, asarray=False, meta=empty)
     # Keep X in the memory of the workers if X takes less than half of that memory. The other half
     # is left for computations.
@@ -172,7 +173,7 @@ def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
 
 @contextmanager
 def _joblib_on_workers(address: str) -> Iterator[None]:
-    """Run tasks of joblib on the workers of a Dask cluster while the context is active.
+    """Run joblib tasks on the workers of a Dask cluster while the context is active.
 
     Raises ResourceLostError if the connection to the cluster is lost.
     """
@@ -183,9 +184,9 @@ def _joblib_on_workers(address: str) -> Iterator[None]:
         with joblib.parallel_config("dask"):
             yield
     except (OSError, KilledWorker, CancelledError) as error:
-        # An OSError of the file system has an error number; an OSError of a lost connection has
-        # none. Errors of the file system are raised unchanged, and so is `UnreadableError`, which
-        # reports a part of X that cannot be read.
+        # Unlike an OSError of the file system, an OSError due to a lost connection has no error
+        # number. Errors of the file system are raised unchanged, and so is `UnreadableError`, which
+        # means that a part of X cannot be read.
         if isinstance(error, UnreadableError) or getattr(error, "errno", None) is not None:
             raise
         raise ResourceLostError(
@@ -195,7 +196,7 @@ def _joblib_on_workers(address: str) -> Iterator[None]:
 
 
 def _check_device(device: str) -> None:
-    """Raise UserError if PyTorch cannot use a device.
+    """Raise UserError if PyTorch cannot compute in double precision on a device.
 
     The error is also raised if PyTorch or array_api_compat is not installed.
     """
@@ -205,8 +206,8 @@ def _check_device(device: str) -> None:
     except ImportError:
         raise UserError("--device needs the extra 'gpu': pip install 'mrshc[gpu]'.") from None
     try:
-        # Sums are computed in double precision. Some devices do not support double precision, so
-        # one such sum is computed as a test.
+        # Fits compute sums in double precision, which some devices do not support. One such sum is
+        # computed here as a test.
         torch.zeros(1, dtype=torch.float64, device=device).sum().item()
     except Exception as error:  # the class of the error depends on the device
         reason = str(error).strip().splitlines()[0].split(". ")[0].rstrip(".")
@@ -226,20 +227,23 @@ def _copy_to_device(X: DataMatrix, device: str) -> DataMatrix:
 
     try:
         copy = torch.empty(X.shape, dtype=getattr(torch, X.dtype.name), device=device)
-    # Some devices raise OutOfMemoryError, which is a RuntimeError; others raise a plain
-    # RuntimeError.
+    # If memory is exhausted, some devices raise OutOfMemoryError, which is a subclass of
+    # RuntimeError; others raise a plain RuntimeError.
     except RuntimeError:
         raise torch.OutOfMemoryError from None
     for start, block in X.map_blocks(_block_with_start):
         stop = start + block.shape[1]
-        # PyTorch warns about read-only arrays, such as those of a memory map, so these are copied
-        # first.
+        # PyTorch warns about read-only arrays, such as those of a memory map, so `np.require`
+        # copies read-only arrays.
         copy[:, start:stop] = torch.from_numpy(np.require(block, requirements="W"))
     return as_data_matrix(copy)
 
 
 def _block_with_start(block: Any, start: int, _: Any) -> tuple[int, Any]:
-    """Return the index of the first column of a block, and the block; passed to `map_blocks`."""
+    """Return the index of the first column of a block, and the block itself.
+
+    This function is passed to `map_blocks`.
+    """
     return start, block
 
 

@@ -1,10 +1,11 @@
 """Move the files of a finished result into the output folder, and recover from interruptions.
 
-If the output folder does not exist yet, the folder with the new files is renamed and becomes the
-output folder. An existing output folder is kept, and its files are exchanged one by one, because
-the folder may be a mount point or the current folder of a shell, or may have permissions that were
-set on purpose. If the process is killed during the exchange, `restore_files` determines from the
-working folder whether the earlier files must be moved back or all new files are already in place.
+The new files are first written to a subfolder of a working folder. If the output folder does not
+exist yet, this subfolder is renamed and becomes the output folder. An existing output folder is not
+replaced, since it may be a mount point or the current directory of a shell, or may have special
+permissions. Instead, its files are exchanged one by one. If the process is killed during the
+exchange, the content of the working folder shows whether all new files are already in place. If
+they are not, `restore_files` moves the earlier files back.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ def exchange_files(work: Path, out: Path, *, about_file: str, names: Collection[
     work : Path
         Working folder, whose subfolder `NEW_FOLDER` contains the new files.
     out : Path
-        Folder of the results. An existing folder must contain only files whose names are in
-        `names`.
+        Output folder. If the folder exists, all its files must have names that are in `names`.
     about_file : str
         Name of the file that identifies a folder as a result. This file is moved out of `out` first
         and into `out` last, so a folder that contains the file is complete.
@@ -57,18 +57,18 @@ def exchange_files(work: Path, out: Path, *, about_file: str, names: Collection[
 
 
 def is_exchange_interrupted(work: Path) -> bool:
-    """Return whether an exchange was started in `work` and neither finished nor undone."""
+    """Return whether an exchange of files was started and neither finished nor undone."""
     return (work / EARLIER_FOLDER).exists() or (work / MOVING_MARK).exists()
 
 
 def restore_files(work: Path, out: Path, *, about_file: str, names: Collection[str]) -> None:
     """Undo an interrupted exchange, or finish it if all new files are already in `out`.
 
-    The parameters are those of `exchange_files`. If this function is itself interrupted, it can be
-    called again. It does nothing if no exchange was interrupted.
+    The parameters are those of `exchange_files`. The function does nothing if no exchange was
+    interrupted. If the function is itself interrupted, it can be called again.
     """
     if (work / MOVING_MARK).exists():
-        # `about_file` is moved last, so if it is no longer in the working folder, all new files
+        # `about_file` is moved last. If this file is no longer in the working folder, all new files
         # have been moved.
         if not (work / NEW_FOLDER / about_file).exists():
             _finish_exchange(work, names)
@@ -100,14 +100,14 @@ def _files_in_order(folder: Path, about_file: str) -> list[Path]:
 def _move_file(path: Path, folder: Path) -> None:
     """Move a file into a folder, which may be on another file system.
 
-    The folder never contains an incomplete file under the final name.
+    The folder never contains an incomplete copy under the name of the file.
     """
     target = folder / path.name
     try:
         path.replace(target)
     except OSError as error:
-        # Renaming works only within one file system. To move the file to another file system, it is
-        # copied under a temporary name, and the copy is renamed.
+        # A file can be renamed only within one file system. If the target is on another file
+        # system, the file is copied under a temporary name, and the copy is renamed.
         if error.errno != errno.EXDEV:
             raise
         with atomic_write(target) as partial:
@@ -118,8 +118,8 @@ def _move_file(path: Path, folder: Path) -> None:
 def remove_folder(folder: Path, names: Collection[str]) -> None:
     """Remove the files listed in `names` from a folder, then remove the folder if it is empty."""
     remove_files(folder, names)
-    # `rmdir` fails if the folder is not empty or does not exist. In both cases the error is
-    # ignored.
+    # `rmdir` raises an error if the folder is not empty or does not exist. The error is ignored in
+    # both cases.
     with suppress(OSError):
         folder.rmdir()
 

@@ -29,8 +29,8 @@ def preprocessing_summary(plan: Plan) -> list[str]:
         effect = ""
         if n_removed:
             effect = f", {n_removed:,} {noun} removed, {step.n_features_after:,} left"
-        # This step is added automatically, so the sentence names the features that the step
-        # removes.
+        # The user did not request the step `ObservedFilter`, which is added automatically.
+        # Therefore, the sentence names the features that this step removes.
         if n_removed and step.step == repr(ObservedFilter()):
             effect += f": {_features_without_values(plan, n_removed)}"
         sentences.append(f"{step.description[:1].upper()}{step.description[1:]}{effect}.")
@@ -41,8 +41,8 @@ def preprocessing_summary(plan: Plan) -> list[str]:
 def _features_without_values(plan: Plan, n_removed: int) -> str:
     """Return the names of the features without any value, as one text.
 
-    At most `_MAX_NAMED_FEATURES` names are given. If there are more features, the text ends with
-    the number of the others.
+    `n_removed` is the number of these features. At most `_MAX_NAMED_FEATURES` of them are named. If
+    there are more, the text ends with the number of features that are not named.
     """
     empty = plan.table.feature_names[np.isnan(plan.table.data.values).all(axis=0)]
     n_more = n_removed - _MAX_NAMED_FEATURES
@@ -51,7 +51,7 @@ def _features_without_values(plan: Plan, n_removed: int) -> str:
 
 
 def out_of_core_notes(plan: Plan) -> list[str]:
-    """Return a list with a note on the missing values of out-of-core data.
+    """Return a list with one note, on the number of missing values of out-of-core data.
 
     The list is empty for data in memory and for data without missing values.
     """
@@ -65,7 +65,7 @@ def out_of_core_notes(plan: Plan) -> list[str]:
 def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
     """Return sentences on the associated features and the outlying samples of each method.
 
-    Associated features are features that differ significantly between the clusters of a method.
+    There is a sentence on associated features only for methods that were fitted with refinement.
     """
     sentences = []
     for name, model in comparison.models.items():
@@ -90,8 +90,8 @@ def result_summary(result: Result) -> list[str]:
     details = [
         text for text in (score_sentence(result), refinement_sentence(result)) if text is not None
     ]
-    # After a refinement that supports the clusters, the clusters are those of the refined feature
-    # set, so the sentence on the clusters comes last.
+    # If the features were refined and the clusters are supported, the final tree is built on the
+    # refined features. The sentence on the clusters then follows the sentence on the refinement.
     if about["supported"]:
         sentences = [f"{choice}.", *details, f"Found {clusters}"]
     else:
@@ -108,7 +108,7 @@ def result_summary(result: Result) -> list[str]:
 
 
 def _cluster_sentences(result: Result) -> list[str]:
-    """Return two sentences: cluster sizes, and the features that separate the clusters most."""
+    """Return a sentence on the cluster sizes, and one on the features with the largest effects."""
     n_named = min(_MAX_NAMED_FEATURES, result.about["chosen"]["n_features"])
     # In the table of features, selected features come first, sorted by decreasing effect size.
     best = [str(name) for name in result.features.index[:n_named]]

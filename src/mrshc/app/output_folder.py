@@ -46,7 +46,8 @@ from mrshc.utils.atomic_files import is_partial_file
 from mrshc.utils.folder_lock import LOCK_FILE_NAME, create_and_lock_folder
 from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
 
-# Names of the files of a result, except pictures, whose file names are in the registry `PICTURES`.
+# Names of the files of a result, except pictures. The file names of pictures are in the registry
+# `PICTURES`.
 _RESULT_FILES = {
     *(RESULT_FILE, *CHECKED_TABLES, "search.csv"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", REPORT),
@@ -67,11 +68,11 @@ def new_folder(
 ) -> Iterator[Path]:
     """Yield a working folder; on success, move its subfolder `result` to `out`.
 
-    The working folder has the name of `out` followed by `.partial`. It is kept if the run is
-    interrupted after its first finished step, so that the run can be resumed. An existing folder
-    `out` that is not empty is replaced only if `overwrite` is true, its `about_file` identifies it
-    as a result of mrshc, and it contains no other files. Files that mrshc did not write are never
-    removed from either folder.
+    The working folder has the name of `out` followed by `.partial`. It is kept if the run fails or
+    is interrupted after its first finished step, so that the run can be resumed. If `out` is not
+    empty, its files are replaced only if `overwrite` is true, its `about_file` identifies it as a
+    result of mrshc, and all its files are files of a result. Files that mrshc did not write are
+    never removed from either folder.
 
     Parameters
     ----------
@@ -87,14 +88,17 @@ def new_folder(
     Yields
     ------
     Path
-        The working folder. It is locked, so no other process can use it.
+        The working folder. It is locked, so no other run can use it (except on Windows).
 
     Raises
     ------
     UserError
-        If `out` may not be replaced, or if the working folder is used by another process, contains
-        files that mrshc did not write, contains unfinished work although neither `overwrite` nor
-        `resume` is true, or contains finished steps that are damaged or belong to another run.
+        - If `out` may not be replaced.
+        - If another process is using the working folder.
+        - If the working folder contains files that mrshc did not write.
+        - If the working folder contains unfinished work, and neither `overwrite` nor `resume` is
+          true.
+        - If the finished steps in the working folder are damaged or belong to another run.
     """
     out = resolve_folder(out)
     refuse_existing(out, about_file=about_file, overwrite=overwrite)
@@ -112,8 +116,8 @@ def new_folder(
                 f"Another process is using {work}. Wait until it has finished, or stop it."
             )
         try:
-            # An earlier process may have been killed during an exchange of files. The output folder
-            # can be checked only after that exchange has been undone or finished.
+            # An earlier process may have been killed while it exchanged files. The output folder
+            # can be checked only after this exchange has been undone or finished.
             restore_files(work, out, **exchange_options)
             _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
             if not resume:
@@ -135,8 +139,8 @@ def new_folder(
                 f"{work / CHECKPOINT}, the steps of an earlier run, is damaged. Leave out --resume "
                 "and add --overwrite to start again, or choose another folder."
             ) from None
-        # BaseException includes KeyboardInterrupt and SystemExit: an interruption must not lose the
-        # earlier result or the finished steps.
+        # BaseException includes KeyboardInterrupt and SystemExit. The earlier result and the
+        # finished steps must be kept after an interruption, too.
         except BaseException:
             restore_files(work, out, **exchange_options)
             _keep_finished_steps(work)
@@ -145,7 +149,7 @@ def new_folder(
 
 
 def _make_empty_folder(folder: Path, *, like: Path) -> None:
-    """Create an empty folder, with the permissions of the folder `like` if `like` exists."""
+    """Create an empty folder; if the folder `like` exists, use its permissions."""
     remove_folder(folder, output_file_names())
     folder.mkdir(exist_ok=True)
     if like.exists():
@@ -169,7 +173,7 @@ def resolve_folder(out: Path) -> Path:
 
 
 def can_resume(out: Path) -> bool:
-    """Return whether the working folder of `out` contains the steps of an interrupted run."""
+    """Return whether the working folder of `out` contains a checkpoint of an interrupted run."""
     return (_working_folder(out) / CHECKPOINT).exists()
 
 
@@ -181,14 +185,17 @@ def _working_folder(out: Path) -> Path:
 
 def refuse_existing(out: Path, *, about_file: str = RESULT_FILE, overwrite: bool) -> None:
     """Raise UserError if the output folder exists and may not be replaced."""
-    # After an interrupted exchange, the check is left to `new_folder`, which first restores the
-    # files.
+    # If an exchange of files was interrupted, nothing is checked here: `new_folder` restores the
+    # files and then checks the folder.
     if not is_exchange_interrupted(_working_folder(out)):
         _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
 
 
 def _refuse_unless_replaceable(out: Path, *, about_file: str, overwrite: bool) -> None:
-    """Raise UserError if `out` exists and is neither empty nor a result that may be replaced."""
+    """Raise UserError if `out` exists and is neither empty nor a result that may be replaced.
+
+    The error is also raised if `out` is a file or is not writable.
+    """
     if not out.exists():
         return
     if not out.is_dir():
@@ -219,14 +226,14 @@ def output_file_names() -> set[str]:
 def _refuse_foreign_files_in_work(work: Path) -> None:
     """Raise UserError if a working folder contains files that mrshc did not write.
 
-    Without this check, such files would be moved or removed.
+    Without this check, a run might move or remove such files.
     """
     files = {LOCK_FILE_NAME, CHECKPOINT, MOVING_MARK}
     _refuse_foreign_files(work, files=files, folders={NEW_FOLDER, EARLIER_FOLDER})
     for folder in (work / NEW_FOLDER, work / EARLIER_FOLDER):
         _refuse_foreign_files(folder, files=output_file_names())
-    # Other programs may use file names such as markers.csv, too. Only a valid result.json or
-    # comparison.json shows that mrshc wrote the files.
+    # Other programs may also write files with names such as markers.csv. Only a valid result.json
+    # or comparison.json shows that mrshc wrote the files.
     earlier = work / EARLIER_FOLDER
     is_result = any(
         _read_description(earlier / name).get("format") == format_name
@@ -248,8 +255,8 @@ def _refuse_foreign_files(folder: Path, *, files: set[str], folders: Iterable[st
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         is_file, is_folder = path.is_file(), path.is_dir()
         is_known = (is_file and path.name in files) or (is_folder and path.name in folders)
-        # mrshc never creates symbolic links, so a link was created by someone else, whatever its
-        # name.
+        # mrshc never creates symbolic links, so a link is refused even if it has the name of an
+        # output file.
         if path.is_symlink() or not (is_known or is_partial_file(path, files)):
             raise UserError(
                 f"{folder} holds {path.name!r}, which mrshc did not write and which would be "
@@ -260,7 +267,7 @@ def _refuse_foreign_files(folder: Path, *, files: set[str], folders: Iterable[st
 def is_result_of(out: Path, fingerprint: str) -> bool:
     """Return whether a folder contains the result of a plan.
 
-    Files of the result may be missing: only result.json is read.
+    Only result.json is read, so other files of the result may be missing.
 
     Parameters
     ----------
@@ -286,14 +293,14 @@ def refuse_incomplete(out: Path) -> None:
 def read_description(out: Path) -> dict[str, Any]:
     """Return the content of the file result.json in a folder.
 
-    The dictionary is empty if the file does not exist or does not contain a JSON object.
+    An empty dictionary is returned if the file does not exist or does not contain a JSON object.
     """
     return _read_description(out / RESULT_FILE)
 
 
 def _read_description(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty dictionary if the file contains no JSON object."""
-    if not path.is_file():  # opening a named pipe, for example, would block
+    """Return the JSON object in a file, or an empty dictionary if there is no JSON object."""
+    if not path.is_file():  # a path may be a named pipe, for example, and opening it would block
         return {}
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
@@ -306,7 +313,7 @@ def _read_description(path: Path) -> dict[str, Any]:
 def _keep_finished_steps(work: Path) -> None:
     """Remove the unfinished result from a working folder, but keep the finished steps.
 
-    If no step was finished, all files that the run wrote are removed.
+    If no step was finished, all files that the run wrote are removed, except the lock file.
     """
     remove_folder(work / NEW_FOLDER, output_file_names())
     steps = work / CHECKPOINT
@@ -316,7 +323,7 @@ def _keep_finished_steps(work: Path) -> None:
 
 
 def _remove_own_files(work: Path) -> None:
-    """Remove all files, except the lock, that a run wrote to its working folder."""
+    """Remove all files that a run wrote to its working folder, except the lock file."""
     for folder in (NEW_FOLDER, EARLIER_FOLDER):
         remove_folder(work / folder, output_file_names())
     remove_files(work, {CHECKPOINT, MOVING_MARK})
@@ -334,8 +341,9 @@ def write_outputs(
     folder : Path
         An existing folder.
     progress : callable
-        Function that is called after each part with the number of parts written so far and the
-        total number of parts.
+        Function that is called whenever a part has been written. Its arguments are the number of
+        parts written so far and the total number of parts. The tables, the exports, the report and
+        each picture are one part each.
     """
     pictures = _applicable_pictures(result)
     total = 3 + len(pictures)  # tables, exports, report, and each picture
@@ -360,7 +368,8 @@ def _write_exports(result: Result, folder: Path) -> None:
     tree = newick(result.linkage_matrix_, names)
     (folder / "tree.nwk").write_text(tree + "\n", encoding="utf-8")
     shown = features_for_heatmap(result)
-    # Outlying samples would dominate the distances between features, so they are excluded.
+    # The tree of features is built without outlying samples, which would dominate the distances
+    # between features.
     usual = plotting.usual_samples(shown, result.outlier_samples_)
     feature_tree = plotting.feature_tree(usual) if usual.shape[1] > 1 else None
     files = treeview(
@@ -404,8 +413,8 @@ def write_comparison(
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
     (folder / COMPARISON_FILE).write_text(text + "\n", encoding="utf-8")
     classes = None
-    # The classes are matched to the samples by position, since the methods are fitted to data
-    # without sample names.
+    # The index with the sample names is removed, since the methods are fitted to data without
+    # sample names. Classes are matched to samples by position.
     if plan.truth is not None:
         classes = plan.table.sample_annotations[[plan.truth]].reset_index(drop=True)
     figure = plotting.dendrograms(comparison.models, annotations=classes)

@@ -33,7 +33,8 @@ from mrshc.preprocessing import ObservedFilter, Prepared, StepReport, prepare
 from mrshc.validation.parameters import check_n_jobs
 
 _IN_MEMORY = Setting("in_memory", True)
-# Parameters of estimators that do not affect the result. They may differ when a run is resumed.
+# Parameters of estimators that do not affect the result. Their values may be changed when a run is
+# resumed.
 _PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose", "checkpoint")
 
 
@@ -46,9 +47,10 @@ class Plan:
     table : Table
         The table as it was read.
     matrix : DataMatrix of shape (n_samples, n_kept_features)
-        The data to be fitted, after preprocessing, stored on the execution backend.
+        The data to which the estimator is fitted, after preprocessing and, if necessary, transfer
+        to the execution backend.
     kept_features : ndarray of shape (n_kept_features,)
-        Positions, in the table, of the features that preprocessing kept.
+        Positions in the table of the features that preprocessing kept.
     log : tuple of StepReport
         One report for each preprocessing step.
     backend : ExecutionBackend
@@ -58,10 +60,11 @@ class Plan:
     estimator : estimator
         The unfitted estimator.
     n_clusters : int or None
-        Number of clusters that the user requested; None if the method or the average silhouette
-        chooses the number.
+        Number of clusters that the user requested. If None, the number is chosen by the method or,
+        after the fit, by the average silhouette.
     truth : str or None
-        Name of the annotation of the samples that contains their known classes, if there is one.
+        Name of the annotation of the samples that contains their known classes; None if no classes
+        are known.
     command : str
         Command line that repeats the run.
     """
@@ -99,8 +102,8 @@ class Plan:
     @property
     def n_missing(self) -> int:
         """Number of missing values in the table."""
-        # Preprocessing never removes features of out-of-core data, so `matrix` contains all values
-        # of the table. Its summary was computed in the pass that checked the data.
+        # Out-of-core data are not preprocessed, so `matrix` contains all values of the table. The
+        # summary of `matrix` was computed in the pass that checked the data.
         data = self.table.data if self.table.data.in_memory else self.matrix
         return data.shape[0] * data.shape[1] - data.summary().n_observed
 
@@ -112,7 +115,11 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the data, names, annotations, method, parameters and version of mrshc."""
+        """Hash that identifies the result of the plan.
+
+        The hash includes the preprocessed data, the names and annotations of samples and features,
+        the method with its parameters, and the version of mrshc.
+        """
         parts = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
         parts += [str(sorted(self.parameters.items())), version("mrshc")]
         parts += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
@@ -131,7 +138,9 @@ def make_plan(
     command: str = "",
     backend: ExecutionBackend = LOCAL_BACKEND,
 ) -> Plan:
-    """Return the plan of a run, with the preprocessed table and the unfitted estimator.
+    """Return the plan of a run, with the preprocessed data and the unfitted estimator.
+
+    Data that are out-of-core or transferred to a device are checked in one pass over the data.
 
     Parameters
     ----------
@@ -140,18 +149,18 @@ def make_plan(
     method : str, default="mrshc"
         Key of a registered method; see :mod:`mrshc.methods`.
     parameters : mapping or None, default=None
-        Parameters of the estimator and the number of clusters (`n_clusters`), by name. A parameter
-        with the value None takes its default.
+        Parameters of the estimator and the number of clusters (`n_clusters`), with their names as
+        keys. The value None stands for the default of a parameter.
     steps : sequence of transformers, default=()
-        Preprocessing steps, in the order in which they are applied. They require data in memory.
+        Preprocessing steps, in the order in which they are applied. Steps are possible only if the
+        table is in memory.
     truth : str or None, default=None
         Name of the annotation of the samples that contains their known classes. The classes are
         used only to compute scores, never to fit the estimator.
     command : str, default=""
         Command that repeats the run, stored in the description of the result.
     backend : ExecutionBackend, default=LOCAL_BACKEND
-        Process, cluster or device that stores the data and fits the estimator. Out-of-core data are
-        checked in one pass over the data.
+        Process, cluster or device on which the estimator is fitted.
 
     Returns
     -------
@@ -181,7 +190,8 @@ def make_plan(
     if not is_local_array:
         _refuse_in_memory_methods(chosen_method, given)
     estimator = _make_estimator(chosen_method, given, n_features=kept.size)
-    # `fit` also checks the numbers of features, but only after files have been written.
+    # The candidate numbers of features are checked now, since `fit` checks them only after files
+    # have been written.
     if "n_features_to_select" in given:
         candidate_feature_counts(given["n_features_to_select"], n_features=kept.size, n_constant=0)
     n_clusters = given.get("n_clusters")
@@ -204,12 +214,16 @@ def make_plan(
 def _preprocess(
     X: NDArray[Any], table: Table, steps: Sequence[Any], *, needs_shared_features: bool
 ) -> Prepared:
-    """Return the values of a table after preprocessing; raise UserError if they cannot be used."""
+    """Return the values of a table after preprocessing; raise UserError if they cannot be used.
+
+    `X` contains the values of the table. For `needs_shared_features`, see
+    `refuse_samples_without_values`.
+    """
     _refuse_unusable_values(X, table)
-    # No method can use a feature without any value, and a user should not have to remove every such
-    # feature.
+    # No method can use a feature without any value. Such features are removed automatically, so the
+    # user need not remove them from the table.
     if np.isnan(X).all(axis=0).any():
-        # This step comes before all others, since imputation cannot use such a feature either.
+        # `ObservedFilter` is the first step, since imputation cannot use such a feature either.
         steps = [ObservedFilter(), *steps]
     with value_errors_as_user_errors():
         prepared = prepare(X, steps, feature_names=list(table.feature_names))
@@ -232,7 +246,8 @@ def _refuse_in_memory_methods(method: Method, given: Mapping[str, Any]) -> None:
 
     This function is called only for data that are out-of-core or on a device.
     """
-    # Both messages have the same ending, which names parameters or, on the command line, options.
+    # The sentence "instead" is a part of both messages. On the command line, the parameters in it
+    # are replaced by options.
     fields: dict[str, Any] = {
         "robust": Parameter("robust"),
         "hmv": Setting("method", "hmv"),
@@ -258,7 +273,7 @@ def _refuse_in_memory_methods(method: Method, given: Mapping[str, Any]) -> None:
 def refuse_out_of_core_comparison(table: Table) -> None:
     """Raise ParameterError if a table is out-of-core.
 
-    Not all of the compared methods can be fitted to out-of-core data, which are read in blocks.
+    Some of the compared methods cannot be fitted to out-of-core data.
     """
     if not table.data.in_memory:
         raise ParameterError(
@@ -276,9 +291,9 @@ def _transfer(
     backend: ExecutionBackend,
     n_jobs: int | None,
 ) -> DataMatrix:
-    """Return the data as stored on a backend; raise UserError if they cannot be used.
+    """Transfer data to a backend, check them, and return the transferred data.
 
-    The data cannot be used if a sample or a feature has no value, or if a value is infinite.
+    Raises UserError if a sample or a feature has no value, or if a value is infinite.
 
     Parameters
     ----------
@@ -287,21 +302,21 @@ def _transfer(
     table : Table
         Table that contains the names of samples and features, for error messages.
     kept : ndarray of shape (n_kept_features,)
-        Positions, in the table, of the features in `matrix`.
+        Positions in the table of the features in `matrix`.
     backend : ExecutionBackend
         Backend to which the data are transferred.
     n_jobs : int or None
-        Number of workers, which determines the number of threads of the pass over the data.
+        Number of workers; determines the number of threads that are used to check the data.
     """
     with backend.activate():
         transferred = backend.transfer(matrix)
-        # Backends store floating-point numbers, so the information that all values are integers is
-        # copied separately.
+        # The data on a backend are floating-point numbers, so the attribute that states whether all
+        # values are integers is copied separately.
         transferred.holds_integers = matrix.holds_integers
         summary = transferred.summary(n_threads=effective_n_threads(check_n_jobs(n_jobs)))
     names = {"sample": table.sample_names, "feature": table.feature_names[kept]}
-    # The summary contains the numbers of values that are not missing, so no further pass over the
-    # data is needed.
+    # The summary contains the number of observed values of each sample and each feature, so no
+    # further pass over the data is needed.
     for axis, counts in (("sample", summary.row_counts), ("feature", summary.counts)):
         if not counts.all():
             raise UserError(
@@ -341,7 +356,10 @@ def _refuse_unusable_values(X: NDArray[Any], table: Table) -> None:
 def refuse_samples_without_values(
     X: NDArray[Any], table: Table, *, needs_shared_features: bool
 ) -> None:
-    """Raise UserError if a sample has no value, or if two samples share no observed feature.
+    """Raise UserError if a sample has no value after preprocessing.
+
+    If `needs_shared_features` is true, the error is also raised if there are two samples without a
+    feature that is observed in both.
 
     Parameters
     ----------
@@ -350,11 +368,11 @@ def refuse_samples_without_values(
     table : Table
         Table that contains the names of the samples, for error messages.
     needs_shared_features : bool
-        Whether every two samples must have a feature that is missing in neither of them. Methods
-        that compare samples pair by pair require this.
+        Whether there must be, for every two samples, a feature that is observed in both. Methods
+        that compare samples pair by pair require such a feature.
     """
     observed = ~np.isnan(X)
-    # Data without missing values need no check, and the product below takes time.
+    # Data without missing values need no check, and computing the product below takes time.
     if observed.all():
         return
     names = table.sample_names
@@ -365,9 +383,10 @@ def refuse_samples_without_values(
             f"{X.shape[1]:,} features that are left. Remove it from {table.source}, or relax the "
             "filters."
         )
-    # The product of the 0/1 matrices counts the shared features of each pair of samples. The
-    # matrices are floating-point, since numpy multiplies integer matrices without BLAS. Rounding of
-    # large counts does not matter, since only counts of zero are of interest.
+    # The product of the 0/1 matrix with its transpose contains, for each pair of samples, the
+    # number of features observed in both. The matrix is floating-point, since numpy multiplies
+    # integer matrices without BLAS. Rounding of large counts does not matter, since only counts of
+    # zero are of interest.
     counts = observed.astype(np.float32)
     if needs_shared_features and (pairs := np.argwhere(counts @ counts.T == 0)).size:
         one, other = (names[i] for i in pairs[0])
@@ -400,7 +419,11 @@ def _get_method(key: str) -> Method:
 
 
 def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -> Any:
-    """Return the unfitted estimator of a method; raise ParameterError if a parameter is invalid."""
+    """Return the unfitted estimator of a method; raise ParameterError if a parameter is invalid.
+
+    `given` contains the parameters by name, and `n_features` is the number of features after
+    preprocessing.
+    """
     if method.features == "all":
         if "n_features_to_select" in given:
             raise ParameterError(
@@ -423,8 +446,8 @@ def _make_estimator(method: Method, given: dict[str, Any], *, n_features: int) -
     # silhouette chooses the number after the fit.
     if not method.finds_number_of_clusters and given.get("n_clusters") == "auto":
         given = {**given, "n_clusters": None}
-    # The command line always passes a seed and a number of workers. Both are ignored for methods
-    # that draw no random numbers and run in one process.
+    # The command line always passes a seed and a number of workers. These values are ignored for
+    # methods that do not have the parameters.
     ignored = {"random_state", "n_jobs"}
     if unknown := sorted(set(given) - method.parameters - ignored):
         raise ParameterError(

@@ -48,17 +48,22 @@ class FittedModel:
 
 
 def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) -> Result:
-    """Return the result of fitting the method of a plan.
+    """Fit the method of a plan, and return the result.
 
     Parameters
     ----------
     plan : Plan
         Data, method and parameters.
     checkpoint : Path or None, default=None
-        File in which a search stores its finished steps. If the file exists, the search resumes
-        after these steps.
+        File in which a search stores its finished steps. If the file exists, the steps in the file
+        are not computed again.
     verbose : bool, default=False
         Whether a progress bar is shown.
+
+    Raises
+    ------
+    UserError
+        If the data or a parameter cannot be used.
     """
     return describe_fit(plan, fit_estimator(plan, checkpoint=checkpoint, verbose=verbose))
 
@@ -66,7 +71,7 @@ def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) ->
 def fit_estimator(
     plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False
 ) -> FittedModel:
-    """Return the estimator of a plan, fitted on the execution backend, and its warnings.
+    """Fit the estimator of a plan on its execution backend, and return it with its warnings.
 
     The parameters are those of `fit`. Raises UserError if the data or a parameter cannot be used.
     """
@@ -79,8 +84,8 @@ def fit_estimator(
         warnings.catch_warnings(record=True) as caught,
         value_errors_as_user_errors(),
     ):
-        # By default, Python issues a repeated warning only once, but every fit must record its
-        # warnings.
+        # By default, Python may suppress a warning that was issued before, but every fit must
+        # record its own warnings.
         warnings.simplefilter("always")
         model = estimator.fit(plan.data)
     # This import is not at the top of the file, since the module loads numba, which is not needed
@@ -88,7 +93,8 @@ def fit_estimator(
     from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
 
     for w in caught:
-        # This warning concerns the installation and not the result, so it is shown but not stored.
+        # This warning concerns the installation and not the result. It is therefore shown to the
+        # user but not stored with the result.
         if issubclass(w.category, CompilationCacheWarning):
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
     findings = tuple(
@@ -99,14 +105,14 @@ def fit_estimator(
 
 def describe_fit(plan: Plan, fitted: FittedModel) -> Result:
     """Return the result of a fitted model, with statistics of all features."""
-    # The statistics include features that were not selected, so a pass over the data is needed,
-    # which runs on the backend.
+    # Statistics of features that were not selected need a pass over the data. The pass runs on the
+    # backend.
     with plan.backend.activate():
         return build_result(plan, fitted.model, fitted.warnings)
 
 
 def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
-    """Return a comparison of several methods, fitted to the data of a plan, with their scores.
+    """Fit several methods to the data of a plan, and return the fitted methods and their scores.
 
     Parameters
     ----------
@@ -114,7 +120,7 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
         Data, parameters, and the name of the annotation with the known classes.
     n_clusters : int or None
         Number of clusters into which every tree is cut. If None, the number of known classes is
-        used; if no class is known, the trees are not cut.
+        used. If `n_clusters` is None and no class is known, the trees are not cut.
 
     Raises
     ------
@@ -124,8 +130,8 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
     refuse_out_of_core_comparison(plan.table)
     X, parameters = plan.data, plan.estimator.get_params()
     methods = default_methods(X, **{name: parameters[name] for name in _COMPARISON_PARAMETERS})
-    # One of the methods, SHC, compares samples pair by pair, so every two samples must share a
-    # feature.
+    # One of the methods, SHC, compares samples pair by pair, so every two samples must share an
+    # observed feature.
     refuse_samples_without_values(plan.matrix.values, plan.table, needs_shared_features=True)
     k = comparison_n_clusters(plan, n_clusters)
     with value_errors_as_user_errors(), warnings.catch_warnings():
@@ -137,8 +143,8 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
             check_integer("n_clusters", k, **limits)
         comparison = compare(X, methods=methods)
         for error in comparison.errors.values():
-            # A ValueError is caused by the request, which the user must correct, so no table is
-            # shown.
+            # A ValueError is caused by the data or the parameters, which the user must correct.
+            # Therefore the whole comparison fails.
             if isinstance(error, ValueError):
                 raise error
     if k is not None:
@@ -147,7 +153,11 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
 
 
 def _score_cuts(plan: Plan, comparison: Comparison, k: int) -> None:
-    """Add scores to `comparison.scores`, with the tree of each method cut into k clusters."""
+    """Cut the tree of each method into k clusters, and add scores to `comparison.scores`.
+
+    The cluster sizes are always added. The classification error rate and the purity are added if
+    classes are known.
+    """
     known, classes = known_classes(plan)
     for name, model in comparison.models.items():
         labels = model.cut(k)
@@ -162,8 +172,8 @@ def _score_cuts(plan: Plan, comparison: Comparison, k: int) -> None:
 def comparison_n_clusters(plan: Plan, n_clusters: int | None) -> int | None:
     """Return the number of clusters into which the trees of a comparison are cut.
 
-    This is `n_clusters` or, if `n_clusters` is None, the number of known classes. None is returned
-    if no class is known either.
+    The number is `n_clusters` or, if `n_clusters` is None, the number of known classes. None is
+    returned if `n_clusters` is None and no class is known.
     """
     known, classes = known_classes(plan)
     return n_clusters or (len(set(classes)) if known.any() else None)

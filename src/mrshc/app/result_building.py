@@ -1,4 +1,4 @@
-"""Build the result of a fitted method: tables of samples and features, scores, description."""
+"""Build the result of a fitted method: tables of samples and features, scores and a description."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from mrshc.io.raw_table import clean_unique_names
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
 from mrshc.metrics import classification_error_rate, purity
 
-# Packages whose versions are stored with a result, since they can change its numbers or pictures.
+# Packages whose versions are stored with a result, since other versions may give other numbers or
+# pictures.
 _RECORDED_PACKAGES = ("mrshc", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
-# Largest number of clusters for methods without a rule for the number of clusters. Their trees are
-# cut where the average silhouette is largest. Pictures and tables with more clusters are hard to
-# read.
+# Largest number of clusters for methods without a rule for the number of clusters. The trees of
+# these methods are cut into the number of clusters with the largest average silhouette. Pictures
+# and tables with more clusters are hard to read.
 _MAX_CLUSTERS = 10
-# Kind of an annotation by the `kind` of its numpy dtype. Annotations with any other dtype are text.
+# Kind of an annotation for each `kind` of its numpy dtype. Annotations with any other dtype have
+# the kind "text".
 _KIND_BY_DTYPE = {"f": "number", "i": "whole"}
 
 
@@ -40,7 +42,7 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
     Parameters
     ----------
     plan : Plan
-        The data and the request.
+        The plan to which the estimator belongs, with the data.
     model : estimator
         The fitted estimator.
     fit_warnings : tuple of str
@@ -54,8 +56,8 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
     about = _describe_run(plan, model, labels, search=search, fit_warnings=fit_warnings)
     annotations = plan.table.sample_annotations
     n_own = samples.shape[1] - annotations.shape[1]
-    # An annotation whose title equals that of another column was renamed in the table of samples,
-    # so its new title is stored.
+    # The annotation with the known classes may have been renamed in the table of samples, because
+    # its title was that of another column. The title in this table is stored.
     if about["scores"] is not None:
         titles = dict(zip(annotations, samples.columns[n_own:], strict=True))
         about["scores"]["truth"] = titles[plan.truth]
@@ -97,11 +99,11 @@ def _final_labels_and_search(
 ) -> tuple[NDArray[np.intp], list[dict[str, Any]]]:
     """Return the cluster label of each sample, and one row for each candidate of the search.
 
-    The labels have shape (n_samples,). For a method without a search, the candidates are the cuts
-    of its tree.
+    The labels have shape (n_samples,). If the method has no search, the candidates are cuts of its
+    tree.
     """
     search = _search_rows(model)
-    # If a refinement finds that the data do not support the clusters, all samples are in one
+    # If refinement showed that the clusters are not supported, all samples are put into one
     # cluster.
     if getattr(model, "supported_", None) is False:
         return model.cut(1), search
@@ -111,7 +113,8 @@ def _final_labels_and_search(
     cuts = {*range(2, min(_MAX_CLUSTERS, len(model.linkage_matrix_)) + 1), given} - {None}
     widths = {k: average_silhouette(distances, model.cut(k)) for k in sorted(cuts)}
     best = max(widths, key=lambda k: widths[k]) if given is None else given
-    # For a method without a search, the cuts and their average silhouettes are shown instead.
+    # If the method has no search, the table of candidates lists the cuts and their average
+    # silhouettes.
     if not search:
         search = [
             {"n_clusters": k, "silhouette": width, "chosen": k == best}
@@ -133,9 +136,10 @@ def _search_rows(model: Any) -> list[dict[str, Any]]:
 
 
 def _feature_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
-    """Return a table with one row for each feature, in the order of the data.
+    """Return a table with one row for each feature of the fit, in the order of the data.
 
-    The columns include annotations, effect sizes, q-values, loadings and means of the clusters.
+    The columns include annotations, effect sizes, q-values (with refinement), loadings, and cluster
+    means.
     """
     p = plan.kept_features.size
     annotations = plan.table.feature_annotations.iloc[plan.kept_features]
@@ -166,13 +170,15 @@ def _cluster_means_and_effects(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return cluster means and effect sizes of all features, computed without outlying samples.
 
-    The effect size of a feature is the proportion of its variance that is between the clusters: the
-    sum of squares between clusters divided by the total sum of squares.
+    The effect size of a feature is the sum of squares between clusters, divided by the total sum of
+    squares.
 
     Returns
     -------
     means : ndarray of shape (n_clusters, n_features)
+        Mean of each feature in each cluster.
     effects : ndarray of shape (n_features,)
+        Effect size of each feature; NaN for constant features, or if there is only one cluster.
     """
     data = model.data_of_fit(plan.data)
     usual = np.delete(np.arange(len(labels)), getattr(model, "outlier_samples_", []))
@@ -184,7 +190,10 @@ def _cluster_means_and_effects(
 def _block_means_and_effects(
     block: Any, _: int, __: Any, *, labels: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return cluster means and effect sizes of a block of features; passed to `map_blocks`."""
+    """Return cluster means and effect sizes of a block of features.
+
+    This function is passed to `map_blocks`. `labels` contains the cluster of each row of the block.
+    """
     X = to_host(block)
     with warnings.catch_warnings():
         # If a cluster has no observed value of a feature, the mean is NaN. The warning that numpy
@@ -201,7 +210,8 @@ def _block_means_and_effects(
     # memory as the block.
     for row in X:
         total += np.nan_to_num((row - centre) ** 2)
-    # The effect size is not defined for a constant feature, or if there is only one cluster.
+    # The effect size is undefined for a constant feature, and for all features if there is only one
+    # cluster.
     varies = (total > 0) & (len(groups) > 1)
     effect = np.divide(between, total, out=np.full(X.shape[1], np.nan), where=varies)
     return means, np.minimum(effect, 1.0)  # rounding may give a value slightly above 1
@@ -212,8 +222,8 @@ def _sample_table(
 ) -> pd.DataFrame:
     """Return a table with one row for each sample, in the order of the data.
 
-    The columns are the cluster, the position among the leaves of the tree, the silhouette width,
-    whether the sample is outlying (only for robust fits), and annotations.
+    The columns are the cluster, the position among the leaves of the tree, the silhouette width, an
+    indicator of outlying samples (only for robust fits), and annotations.
     """
     # Inverting the order of the leaves gives the position of each sample among the leaves.
     order = Tree(linkage_matrix=model.linkage_matrix_).leaf_order
@@ -225,8 +235,8 @@ def _sample_table(
     if hasattr(model, "outlier_samples_"):
         columns["outlying"] = np.isin(np.arange(labels.size), model.outlier_samples_)
     annotations = plan.table.sample_annotations
-    # Only robust fits have a column "outlying". No annotation may have this title, even for other
-    # fits, so programs that read the table can rely on the meaning of the column.
+    # Only robust fits have a column "outlying". For other fits, too, no annotation may have this
+    # title, so programs that read the table can rely on the meaning of the column.
     reserved = dict.fromkeys(["sample", *columns, "outlying"])
     titles = _annotation_titles(annotations, reserved=list(reserved))
     own = pd.DataFrame(
@@ -237,7 +247,10 @@ def _sample_table(
 
 
 def _annotation_titles(annotations: pd.DataFrame, *, reserved: list[str]) -> list[str]:
-    """Return the titles of the annotations; a title that equals a reserved title is changed."""
+    """Return titles of the annotations that differ from each other and from the reserved titles.
+
+    A number is appended to titles that occur more than once or are reserved.
+    """
     titles = [*reserved, *map(str, annotations.columns)]
     return clean_unique_names(titles, "annotation")[len(reserved) :]
 
@@ -246,10 +259,11 @@ def _marker_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFr
     """Return a table of markers.
 
     A marker is a feature that differs between one cluster and all other samples, or between the two
-    branches of a split. Features are given by name, and clusters are numbered from 1.
+    branches of a split. The table contains the names of the features and the numbers of the
+    clusters, which start at 1.
     """
-    # The clusters of a method that has `labels_` need not be a cut of the tree. For other methods,
-    # the tree is cut into k clusters.
+    # If the model has `labels_`, markers are computed for these clusters, which need not be a cut
+    # of the tree. For other models, the tree is cut into k clusters.
     k = None if hasattr(model, "labels_") else int(labels.max()) + 1
     markers = model.markers(plan.data, k=k)
     for side in ("inside", "outside"):
@@ -280,7 +294,10 @@ def _describe_run(
     search: list[dict[str, Any]],
     fit_warnings: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Return the content of result.json, except entries that need the tables of the result."""
+    """Return the content of result.json, except the entries that are computed from the tables.
+
+    `search` contains one row for each candidate, and `fit_warnings` the warnings of the fit.
+    """
     n_clusters = int(labels.max()) + 1
     associated = getattr(model, "associated_features_", None)
     outlying = getattr(model, "outlier_samples_", ())
@@ -315,7 +332,7 @@ def _describe_run(
 
 
 def describe_data(plan: Plan) -> dict[str, Any]:
-    """Return source, size, number of missing values, fingerprint and notes of the data."""
+    """Return a description of the data: source, size, missing values, fingerprint and notes."""
     table = plan.table
     # A fingerprint needs a pass over the data. For out-of-core data, this pass has already been
     # made for `plan.matrix`.
@@ -351,9 +368,9 @@ def _score_clusters(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[st
     if not known.any():
         return None
     n_classes = len(set(classes))
-    # A method may choose a number of clusters that differs from the number of classes. The score of
-    # the cut into as many clusters as classes shows whether errors are due to the tree or to the
-    # number of clusters.
+    # The number of clusters may differ from the number of classes. Therefore the tree is also cut
+    # into as many clusters as there are classes. The score of this cut shows whether errors are due
+    # to the tree or to the number of clusters.
     labels_at_n_classes = model.cut(min(n_classes, len(labels)))[known]
     return {
         "truth": plan.truth,
@@ -373,11 +390,11 @@ def comparison_json_content(
     Parameters
     ----------
     plan : Plan
-        The data and the request.
+        The plan of the comparison, with the data.
     comparison : Comparison
         The fitted methods and their scores.
     n_clusters : int or None
-        Number of clusters into which the trees were cut; None if they were not cut.
+        Number of clusters into which the trees were cut; None if the trees were not cut.
     """
     scores = convert_counts_to_integers(comparison.scores).reset_index()
     annotations = plan.table.sample_annotations
@@ -410,9 +427,9 @@ def comparison_json_content(
 
 
 def _to_json_value(value: Any) -> Any:
-    """Return a numpy or Python value as a type that JSON supports.
+    """Return a numpy or Python value, converted to a type that JSON supports.
 
-    NaN and infinity become None.
+    NaN and infinity are converted to None.
     """
     if hasattr(value, "tolist"):  # numpy arrays become lists, numpy scalars become numbers
         value = value.tolist()

@@ -2,8 +2,8 @@
 
 Each step is a scikit-learn transformer of data with samples in rows and features in columns, and
 can be used in a pipeline. The function :func:`prepare` runs several steps and reports the effect of
-each step. NaN marks a missing value, which all steps except imputation preserve. Infinite values
-raise ValueError. The input data are never changed in place.
+each step. Missing values are marked by NaN, and all steps except imputation preserve them. Steps
+raise ValueError if the data contain infinite values. The input data are never changed in place.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ __all__ = [
     "prepare",
 ]
 
-# The modules are imported on first use: the command-line help needs only the names of the presets,
-# and importing scikit-learn takes a long time.
+# Public names of this package, listed by the module that defines them. The modules are imported on
+# first use: the command-line help needs only the names of the presets, and importing scikit-learn
+# takes a long time.
 _NAMES_BY_MODULE = {
     "imputation": ("NeighborImputer",),
     "pipeline": ("Prepared", "StepReport", "chain", "dudoit2002", "prepare"),

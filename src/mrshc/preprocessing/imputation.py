@@ -12,39 +12,39 @@ from mrshc.core.array_types import Float, Index, Mask
 from mrshc.preprocessing.steps import Step, format_count
 from mrshc.validation.parameters import check_integer, check_option
 
-# Maximum number of distances in memory at a time. They take 16 MB in double precision, and their
-# computation takes a few times as much memory. The number has not been tuned; it does not affect
-# the result.
+# Maximum number of distances in memory at a time. In double precision, the distances take 16 MB,
+# and their computation takes a few times as much memory. The number has not been tuned; it does not
+# affect the result.
 _BLOCK_PAIRS = 1 << 21
 
-# A donor is a row whose values may be used for imputation. At first, only some of the nearest
-# donors (candidates) are examined: `_N_CANDIDATES` of them, more if many values are missing, but
-# not more than `_MAX_CANDIDATES`, and in any case four times the number of neighbours. All donors
-# are sorted only if these candidates do not suffice. The two numbers affect the result only by
-# rounding errors.
+# A donor is a row whose values may be used for imputation. At first, only the nearest donors of a
+# row, called candidates, are examined. Their number is `_N_CANDIDATES` divided by the proportion of
+# observed values, but at most `_MAX_CANDIDATES`, and in any case at least four times the number of
+# neighbours. All donors are sorted only if the candidates do not suffice. The two constants affect
+# the result only by rounding errors.
 _N_CANDIDATES, _MAX_CANDIDATES = 32, 256
 
 
 class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Replace each missing value by a mean over the nearest features or samples.
 
-    With `over="samples"`, the result is that of :class:`sklearn.impute.KNNImputer`. With
-    `over="features"`, it is the result of the same method for the transposed data. If there are
+    With `over="samples"`, the result is the same as that of :class:`sklearn.impute.KNNImputer`.
+    With `over="features"`, the same method is applied to the transposed data. If there are
     thousands of possible neighbours, the computation takes a fraction of the time of `KNNImputer`.
 
     Parameters
     ----------
     n_neighbors : int, default=5
         Number of neighbours from which a missing value is imputed. For a missing value of feature j
-        in sample i, a similar feature is a neighbour only if it is observed in sample i, and a
-        similar sample is a neighbour only if feature j is observed in it.
+        in sample i, the neighbours are the most similar features that are observed in sample i, or
+        the most similar samples in which feature j is observed.
     over : {"features", "samples"}, default="features"
         Whether the neighbours are features or samples.
 
-        - "features": a missing value of a feature is imputed from the values of the most similar
-          features in the same sample. Similarity is computed from the samples seen in `fit`.
-        - "samples": a missing value of a sample is imputed from the values of the same feature in
-          the most similar samples seen in `fit`.
+        - "features": a missing value is replaced by the mean of the nearest features in the same
+          sample. The distances between features are computed from the data passed to `fit`.
+        - "samples": a missing value is replaced by the mean of the same feature in the nearest
+          samples. The neighbours are samples of the data passed to `fit`.
 
     Attributes
     ----------
@@ -61,11 +61,13 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     Notes
     -----
-    The distance between two features is the Euclidean distance over the samples in which both are
-    observed, scaled up in proportion to the number of all samples; the distance between two samples
-    is defined accordingly. Among equally distant neighbours, those with the smallest indices are
-    used. If a missing value has no neighbour with a defined distance, it is replaced by the mean of
-    all observed values of its sample (`over="features"`) or of its feature (`over="samples"`).
+    The distance between two features is their mean squared difference over the samples in which
+    both features are observed. The distance between two samples is their mean squared difference
+    over the features that are observed in both samples. Among equally distant neighbours, those
+    with the smallest indices are used. For some missing values, no neighbour has a defined
+    distance. Such a value is replaced by a mean of observed values: with `over="features"`, those
+    of the same sample; with `over="samples"`, those of the same feature in the data passed to
+    `fit`.
 
     Examples
     --------
@@ -83,7 +85,7 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.over = over
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Store the data in which nearest neighbours will be searched.
+        """Store the data from which the nearest neighbours are determined.
 
         Parameters
         ----------
@@ -100,7 +102,8 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         Raises
         ------
         ValueError
-            If a feature or a sample has no observed value.
+            If a feature or a sample has no observed value, or if X is not numeric or contains
+            infinity.
         ParameterError
             If a parameter is invalid.
         """
@@ -136,7 +139,8 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         Raises
         ------
         ValueError
-            If a sample has no observed value.
+            If a sample has no observed value, if the features differ from those of the fit, or if X
+            is not numeric or contains infinity.
         """
         X = self._validate(X, reset=False)
         missing = np.isnan(X)
@@ -146,8 +150,8 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         X = X.copy()
         known = self._fit_X
         if self.over == "features":
-            # Features are compared by their values in the data of the fit, but the imputed values
-            # are means of values of X.
+            # Distances between features are computed from the data of the fit, but the imputed
+            # values are means of values of X.
             _fill_missing_cells(
                 X.T, profiles=known.T, donors=known.T, values=X.T.copy(), k=self.n_neighbors
             )
@@ -173,7 +177,7 @@ class NeighborImputer(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
 
 def _refuse_empty_samples(missing: Mask) -> None:
-    """Raise ValueError if a sample has no observed value, since its neighbours are undefined."""
+    """Raise ValueError if a sample has no observed value; `missing` marks the missing values."""
     empty = missing.all(axis=1)
     if empty.any():
         raise ValueError(
@@ -193,9 +197,9 @@ def _fill_missing_cells(
 ) -> None:
     """Replace the missing values of `target`, in place, by means over the nearest donors.
 
-    A missing value in row i and column j is set to the mean of `values[:, j]` over the k rows of
-    `donors` that are nearest to `profiles[i]`, among the donors whose value in `values[:, j]` is
-    observed.
+    To impute column j of row i, the donors whose value in `values[:, j]` is observed are sorted by
+    the distance between their row of `donors` and `profiles[i]`. The missing value is set to the
+    mean of `values[:, j]` over the k nearest of these donors.
 
     Parameters
     ----------
@@ -207,15 +211,16 @@ def _fill_missing_cells(
         Values by which the donors are compared with the rows of `target`.
     values : ndarray of shape (n_donors, n_columns)
         Values over which the means are taken. If the neighbours are samples, `values` equals
-        `donors`. If the neighbours are features, `values` contains these features in the samples to
-        be imputed.
+        `donors`. If the neighbours are features, `values` contains the values of the features in
+        the samples to be imputed.
     k : int
         Number of neighbours.
     """
     rows = np.flatnonzero(np.isnan(target).any(axis=1))
-    # Shifting the columns does not change the distances, and values near zero lose fewer digits to
-    # cancellation. Each column is shifted by one of its observed values, so integers remain
-    # integers: their sums are exact, and equal distances are recognised as equal.
+    # The columns are shifted towards zero, since the distances then lose fewer digits to
+    # cancellation. Shifting does not change the distances. Each column is shifted by one of its
+    # observed values, so integers remain integers. Sums of integers are exact, so equal distances
+    # are recognised as equal.
     first = (~np.isnan(donors)).argmax(axis=0)
     shift = donors[first, np.arange(donors.shape[1])].astype(np.float64)
     B, N = _split_observed(donors - shift)
@@ -234,8 +239,8 @@ def _fill_missing_cells(
 def _split_observed(X: Float) -> tuple[Float, NDArray[np.float32]]:
     """Return X with missing values replaced by 0, and the indicators of observed values.
 
-    An indicator is 1 if the value is observed, and 0 if it is missing. Indicators are in single
-    precision, in which their products are computed faster and count up to 2^24 values exactly.
+    An indicator is 1 if the value is observed, and 0 if the value is missing. Indicators are in
+    single precision, in which matrix products are computed faster. Counts up to 2^24 are exact.
     """
     observed = ~np.isnan(X)
     return np.where(observed, X, 0.0), observed.astype(np.float32)
@@ -244,10 +249,10 @@ def _split_observed(X: Float) -> tuple[Float, NDArray[np.float32]]:
 def _squared_distances(left: Float, right: Float, *, common: NDArray[np.float32]) -> Float:
     """Return the mean squared difference between each row and each donor.
 
-    The mean is taken over the columns that are observed in both the row and the donor; it is
-    infinite if there are none. The squared difference between a value a of the row and a value b of
-    the donor is a^2 - 2ab + b^2. The matrix product of `left` and `right` sums these three terms
-    over the columns that are observed in both.
+    The mean is taken over the columns that are observed in both the row and the donor. If there are
+    no such columns, infinity is returned. The squared difference between a value a of the row and a
+    value b of the donor is a^2 - 2ab + b^2. The matrix product of `left` and `right` sums these
+    three terms over the columns that are observed in both.
 
     Parameters
     ----------
@@ -273,7 +278,7 @@ def _squared_distances(left: Float, right: Float, *, common: NDArray[np.float32]
 def _neighbor_means(
     distances: Float, i: Index, *, columns: Index, values: NDArray[Any], k: int
 ) -> Float:
-    """Return the mean over the k nearest donors for each missing value.
+    """Return, for each missing value, the mean over the k nearest donors.
 
     Only donors with an observed value in the column of the missing value are used.
 
@@ -294,7 +299,8 @@ def _neighbor_means(
         Mean for each missing value.
     """
     observed = 1.0 - np.isnan(values).mean()
-    # There are at least 4 k candidates, so k of them are very likely observed in the column.
+    # With at least 4 k candidates, it is likely that k of them are observed in the column of a
+    # missing value.
     n_wanted = max(4 * k, min(int(_N_CANDIDATES / observed), _MAX_CANDIDATES))
     near, near_distances = _nearest_donors(distances, min(n_wanted, distances.shape[1]))
     means, is_exact = np.empty(len(i)), np.empty(len(i), dtype=bool)
@@ -315,10 +321,9 @@ def _neighbor_means(
 
 
 def _nearest_donors(distances: Float, n_candidates: int) -> tuple[Index, Float]:
-    """Return the indices and the distances of the nearest donors of each row.
+    """Return the indices and the distances of the `n_candidates` nearest donors of each row.
 
-    Both arrays have the shape (n_rows, n_candidates). Each row is in increasing order of the
-    distance.
+    Both arrays have the shape (n_rows, n_candidates). Each row is sorted by increasing distance.
     """
     near = np.argpartition(distances, n_candidates - 1, axis=1)[:, :n_candidates]
     near.sort(axis=1)  # the stable sort below then orders equal distances by index
@@ -332,9 +337,10 @@ def _nearest_donors(distances: Float, n_candidates: int) -> tuple[Index, Float]:
 def _means_over_candidates(candidates: Float, distances: Float, *, k: int) -> tuple[Float, Mask]:
     """Return the means over the k nearest observed candidates, and whether each is exact.
 
-    The candidates are some of the nearest donors. A mean is exact, that is, equal to the mean over
-    the k nearest of all donors, if k observed candidates are nearer than the last candidate.
-    Otherwise, donors that are not candidates may be as near as the candidates in the mean.
+    The candidates are the nearest donors. A mean is exact if it equals the mean over the k nearest
+    of all observed donors. This is certain if k observed candidates are nearer than the last
+    candidate. Otherwise, a donor that is not a candidate may belong to the k nearest observed
+    donors.
 
     Parameters
     ----------
@@ -362,8 +368,8 @@ def _means_over_candidates(candidates: Float, distances: Float, *, k: int) -> tu
 def _means_over_all_donors(distances: Float, values: NDArray[Any], *, k: int) -> Float:
     """Return the mean of each column over the k donors that are nearest to one row.
 
-    Only donors with an observed value in the column are used. If none of them has a finite
-    distance, the mean is taken over all observed values of the column.
+    Only donors with an observed value in the column are used. If all distances of these donors are
+    infinite, the mean is taken over all observed values of the column.
 
     Parameters
     ----------
@@ -380,7 +386,7 @@ def _means_over_all_donors(distances: Float, values: NDArray[Any], *, k: int) ->
         Mean of each column.
     """
     order = np.argsort(distances, kind="stable")
-    order = order[np.isfinite(distances[order])]  # infinite: no column is observed in both
+    order = order[np.isfinite(distances[order])]  # infinite if no column is observed in both
     means = np.empty(values.shape[1])
     for j, column in enumerate(values.T):
         chosen = order[~np.isnan(column[order])][:k]

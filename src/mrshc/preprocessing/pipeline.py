@@ -1,4 +1,4 @@
-"""Chains of preprocessing steps, with a report on the effect of each step."""
+"""Sequences of preprocessing steps, with a report on the effect of each step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StepReport:
     Attributes
     ----------
     step : str
-        Python code of the transformer, as returned by `repr`.
+        Python code that creates the transformer, as returned by `repr`.
     description : str
         Description of the step, such as "floor 100, ceiling 16000".
     n_features_before : int
@@ -42,7 +42,8 @@ class StepReport:
     n_features_after : int
         Number of features after the step.
     n_values_changed : int
-        Number of values that the step changed in the features that remain after the step.
+        Number of values that the step changed. Values of features that the step removed are not
+        counted.
 
     See Also
     --------
@@ -65,7 +66,7 @@ class Prepared:
     X : ndarray of shape (n_samples, n_features_after)
         The preprocessed data.
     kept : ndarray of shape (n_features_after,)
-        Indices, in the original data, of the features that remain, in increasing order.
+        Indices of the remaining features in the original data, in increasing order.
     log : tuple of StepReport
         One report for each step.
 
@@ -82,8 +83,8 @@ class Prepared:
 def dudoit2002() -> list[Any]:
     """Return the preprocessing steps of Dudoit et al. for raw Affymetrix intensities.
 
-    The steps are a floor of 100 and a ceiling of 16000; the selection of the genes with
-    max / min > 5 and max - min > 500; and the logarithm to base 2.
+    The steps are: replace values below 100 by 100 and values above 16000 by 16000; select the genes
+    with max / min > 5 and max - min > 500; take the logarithm to base 2.
 
     Returns
     -------
@@ -99,8 +100,8 @@ def dudoit2002() -> list[Any]:
     Notes
     -----
     In [1]_, the samples are also standardised; this step is left out here. With standardised
-    samples, hierarchical clustering of the leukaemia data has a classification error rate of 0.155;
-    without standardisation, the rate is 0.106, which agrees with the literature.
+    samples, hierarchical clustering of the leukaemia data has a classification error rate of 0.155.
+    Without standardisation, the rate is 0.106, which agrees with the literature.
 
     References
     ----------
@@ -130,7 +131,7 @@ def chain(
     standardize: Literal["samples", "features", "both"] | None = None,
     top_variance: int | None = None,
 ) -> list[Any]:
-    """Return the requested preprocessing steps, in the order in which they should be applied.
+    """Return the requested preprocessing steps in a suitable order.
 
     Parameters
     ----------
@@ -150,12 +151,13 @@ def chain(
     log2 : bool, default=False
         Whether to take logarithms to base 2.
     pseudocount : float, default=0.0
-        Number added to all values before the logarithm is taken. It is used only if `log2=True`.
+        Number that is added to all values before the logarithm is taken. The number is used only if
+        `log2=True`.
     standardize : {"samples", "features", "both"} or None, default=None
         Standardise samples, features or both to mean 0 and standard deviation 1. If None, neither
         samples nor features are standardised.
     top_variance : int or None, default=None
-        Number of features to keep, those of highest variance; None for no such filter.
+        Keep only this number of features, those of highest variance; None for no such filter.
 
     Returns
     -------
@@ -170,11 +172,11 @@ def chain(
 
     Notes
     -----
-    Missing values are imputed first, so that the filters use all values. Thresholds and filters on
-    the range are applied to the measured values, before the logarithm. Samples are standardised
-    before the variance filter, so that samples with a larger scale do not dominate the variances.
-    Features are standardised after the variance filter, since all standardised features have the
-    same variance.
+    Missing values are imputed first, so that the filters use all values. The thresholds and the
+    range filter are applied before the logarithm, since they refer to the measured values. Samples
+    are standardised before the variance filter, so that samples with a larger scale do not dominate
+    the variances. Features are standardised after the variance filter, since all standardised
+    features have the same variance.
 
     Examples
     --------
@@ -183,7 +185,8 @@ def chain(
     [Log2(pseudocount=1.0), VarianceFilter(n_features=500)]
     """
     has_range_filter = min_ratio is not None or min_difference is not None
-    # The steps in the order of application, and whether each step is requested.
+    # The keys are the steps in the order of application. The values state whether each step is
+    # requested.
     steps: dict[Any, bool] = {
         NeighborImputer(neighbors, impute or "features"): impute is not None,
         Thresholds(floor, ceiling): floor is not None or ceiling is not None,
@@ -203,7 +206,7 @@ def prepare(
     feature_names: Sequence[Any] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Prepared:
-    """Return data after preprocessing steps, with a report on the effect of each step.
+    """Apply preprocessing steps to data, and return the new data with a report on each step.
 
     Parameters
     ----------
@@ -211,10 +214,10 @@ def prepare(
         Data with samples in rows; NaN marks a missing value.
     steps : iterable of transformers
         Transformers of this package, or scikit-learn transformers that keep or select features.
-        Copies of the transformers are fitted, so the transformers themselves do not change.
+        Copies of the transformers are fitted, so the given transformers do not change.
     feature_names : sequence of length n_features or None, default=None
-        Names of the features, which are used in error messages. If None, the column names of a
-        DataFrame are used; for other data, the positions of the columns are used.
+        Names of the features for error messages. If None, messages contain the column names of X if
+        X is a DataFrame, and otherwise the positions of the columns.
     progress : callable or None, default=None
         Function that is called after each step with the number of finished steps and the number of
         all steps.
@@ -222,14 +225,15 @@ def prepare(
     Returns
     -------
     Prepared
-        Object with the preprocessed data `X`, the indices `kept` of the features that remain, and
-        the reports `log` on the steps.
+        Object with the preprocessed data `X`, the indices `kept` of the remaining features, and the
+        reports on the steps, `log`.
 
     Raises
     ------
     ValueError
         If X is not numeric or contains infinity, if a step cannot be applied to the data, if fewer
-        than two features remain after a step, or if a step creates new features.
+        than two features remain after a step, or if a step changes the number of features other
+        than by selecting features.
     ParameterError
         If the number of `feature_names` differs from the number of features.
 
@@ -252,8 +256,8 @@ def prepare(
     log2 3 3
     """
     names = getattr(X, "columns", None) if feature_names is None else feature_names
-    # Two probes of a microarray often have the same name. scikit-learn raises an error for tables
-    # with duplicate column names, so only the values are passed on.
+    # Column names may be duplicated: probes of a microarray often have the same name. scikit-learn
+    # raises an error for such tables, so only the values of the table are used.
     has_duplicates = hasattr(X, "columns") and len(set(X.columns)) < len(X.columns)
     values = X.to_numpy() if has_duplicates else X
     array = check_array(values, dtype=DTYPES, ensure_all_finite="allow-nan", input_name="X")
@@ -283,11 +287,12 @@ def _apply_step(
 ) -> tuple[NDArray[Any], Index, StepReport]:
     """Return the data after a step, the indices of the remaining columns, and a report.
 
-    Raise ValueError if fewer than two columns remain, or if the step creates new columns.
+    Raise ValueError if fewer than two columns remain, or if the step changes the number of columns
+    other than by selecting columns.
     """
     p = before.shape[1]
-    # Earlier steps may have removed columns. Messages must name the original features, so the step
-    # must not use the positions of columns.
+    # Earlier steps may have removed columns, so the positions of columns may have changed. The
+    # labels of the original features are passed to the step for its error messages.
     if isinstance(step, Step):
         step._feature_labels = feature_labels
     step.fit(before)

@@ -1,7 +1,7 @@
 """Presets: named sets of arguments for `mrshc.preprocessing.chain`.
 
-This module does not import packages that take a long time to load, since the command-line help
-lists the presets.
+The command line imports this module to list the presets. Therefore, this module must not import
+packages that take a long time to load.
 """
 
 from typing import Any

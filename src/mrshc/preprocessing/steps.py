@@ -15,11 +15,12 @@ from mrshc.core.data.statistics import column_blocks
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.validation.parameters import check_integer, check_number, check_option
 
-# Data in single precision are not converted to double precision, which would take twice the memory.
+# Data types of the transformed data. Data in single precision are not converted to double
+# precision, which would take twice the memory.
 DTYPES = (np.float64, np.float32)
 
-# Largest absolute value of a parameter. Squares of much larger numbers overflow, and measurements
-# are never so large.
+# Largest permitted absolute value of a parameter. Squares of much larger numbers overflow, and no
+# measurements are so large.
 _LARGEST = 1e150
 _NO_BOUND = Sentence("{none}", none=PythonOnly("Give None for no bound."))
 
@@ -38,10 +39,11 @@ class Step:
         return tags
 
     def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """Return X as an array; raise ValueError if it is not numeric or contains infinity.
+        """Return X as an array; raise ValueError if X is not numeric or contains infinity.
 
         With `reset=True`, the number and the names of the features are stored. With `reset=False`,
-        ValueError is also raised if they differ from those of the fit.
+        ValueError is also raised if the step is not fitted, or if the number or the names of the
+        features differ from those of the fit.
         """
         if not reset:
             check_is_fitted(self)
@@ -106,14 +108,14 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         ParameterError
-            If a bound is not a number, or if `floor` is larger than `ceiling`.
+            If a bound is not a number from -1e150 to 1e150, or if `floor` is larger than `ceiling`.
         """
         self._validate(X, reset=True)
         self._check_bounds()
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Return X with all values between the floor and the ceiling.
+        """Return X with values beyond a threshold replaced by the threshold.
 
         Parameters
         ----------
@@ -123,12 +125,12 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         X_transformed : ndarray of shape (n_samples, n_features)
-            Data within the thresholds.
+            Data with all values between the floor and the ceiling; missing values remain missing.
         """
         X = self._validate(X, reset=False)
         low, high = self._check_bounds()
-        # The bounds are converted to the dtype of X: with bounds in double precision, the result
-        # would be in double precision even if X is not.
+        # The bounds are converted to the dtype of X. With bounds in double precision, the result
+        # would be in double precision even if X is in single precision.
         return X.clip(X.dtype.type(low), X.dtype.type(high))
 
     def describe(self) -> str:
@@ -145,7 +147,8 @@ class Thresholds(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _check_bounds(self) -> tuple[float, float]:
         """Return the floor and the ceiling; a bound that is None is replaced by an infinite bound.
 
-        Raise ParameterError if a bound is not a number, or if the floor is above the ceiling.
+        Raise ParameterError if a bound is not a number from -1e150 to 1e150, or if the floor is
+        above the ceiling.
         """
         low = _check_number_or_none("floor", self.floor, default=-np.inf)
         high = _check_number_or_none("ceiling", self.ceiling, default=np.inf)
@@ -164,14 +167,14 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
     """Select the features with a large range.
 
     A feature is selected if max / min > `min_ratio` and max - min > `min_difference`, where max and
-    min are the largest and the smallest observed value. A feature without observed values meets
-    neither condition.
+    min are the largest and the smallest observed value. A condition is omitted if its parameter is
+    None. A feature without observed values meets neither condition.
 
     Parameters
     ----------
     min_ratio : float or None, default=None
         Features are selected only if max / min is larger than this number; None for no condition on
-        max / min. The ratio requires positive values.
+        max / min. If `min_ratio` is given, all observed values must be positive.
     min_difference : float or None, default=None
         Features are selected only if max - min is larger than this number; None for no condition on
         max - min.
@@ -266,7 +269,8 @@ class RangeFilter(Step, SelectorMixin, BaseEstimator):
     def _refuse_non_positive(self, low: Float) -> None:
         """Raise ParameterError if the smallest value of a feature is not positive.
 
-        The ratio max / min of such a feature is meaningless.
+        `low` contains the smallest value of each feature. The ratio max / min has no meaning if min
+        is not positive.
         """
         if np.any(low <= 0):
             first = int(np.argmax(low <= 0))
@@ -288,8 +292,8 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     pseudocount : float, default=0.0
-        Number added to all values before the logarithm is taken; 1 is usual for counts, which may
-        be 0.
+        Number that is added to all values before the logarithm is taken. The usual number for
+        counts, which may be 0, is 1.
 
     Attributes
     ----------
@@ -314,7 +318,7 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True  # scikit-learn's checks then use positive data
+        tags.input_tags.positive_only = True  # scikit-learn's tests then use positive data
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -341,7 +345,7 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Return the logarithm of X plus the pseudocount.
+        """Return log2(X + pseudocount).
 
         Parameters
         ----------
@@ -395,7 +399,7 @@ class Log2(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Standardise each sample, each feature, or both to mean 0 and standard deviation 1.
+    """Standardise samples, features or both to mean 0 and standard deviation 1.
 
     Parameters
     ----------
@@ -421,14 +425,15 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    sklearn.preprocessing.StandardScaler : Standardises features, with another divisor.
+    sklearn.preprocessing.StandardScaler : Standardises features, with a different divisor.
 
     Notes
     -----
     The variance is the sum of squared deviations divided by the number of observed values minus
-    one, as in the R function `scale`; :class:`sklearn.preprocessing.StandardScaler` divides by the
-    number of observed values. The samples of the published lymphoma data of Dettling (2004) are
-    standardised in the same way as here. All values of constant samples and features become 0.
+    one, as in the R function `scale`. In contrast, :class:`sklearn.preprocessing.StandardScaler`
+    divides by the number of observed values. In the published lymphoma data of Dettling (2004), the
+    samples are standardised in the same way as here. All observed values of constant samples and
+    constant features become 0.
 
     Examples
     --------
@@ -442,7 +447,7 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.over = over
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Compute the means and standard deviations of the features, if features are standardised.
+        """Compute the means and standard deviations of the features if features are standardised.
 
         Parameters
         ----------
@@ -470,7 +475,7 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Standardise X.
+        """Return standardised data.
 
         Parameters
         ----------
@@ -486,7 +491,7 @@ class Standardize(Step, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.over != "features":
             X = _standardize_rows(X)
         if self.over != "samples":
-            # The result is computed in double precision and converted to the precision of X.
+            # The result is computed in double precision and then converted to the precision of X.
             X = ((X - self.mean_) / self.scale_).astype(X.dtype)
         return X
 
@@ -559,18 +564,21 @@ class ObservedFilter(Step, SelectorMixin, BaseEstimator):
 
 
 class VarianceFilter(Step, SelectorMixin, BaseEstimator):
-    """Select the features of highest variance, computed from their observed values.
+    """Select the features of highest variance.
+
+    Variances are computed from the observed values.
 
     Parameters
     ----------
     n_features : int
         Number of features to select. Among features with equal variance, those with the smallest
-        indices are selected. The variance of a feature with fewer than two observed values is 0.
+        indices are selected first.
 
     Attributes
     ----------
     variances_ : ndarray of shape (n_features_in_,)
-        Variance of each feature. The divisor is the number of observed values minus one.
+        Variance of each feature. The divisor is the number of observed values minus one. The
+        variance of a feature with fewer than two observed values is set to 0.
     support_ : ndarray of shape (n_features_in_,)
         Mask of the selected features.
     n_features_in_ : int
@@ -671,21 +679,22 @@ def _mean_and_scale(X: NDArray[Any], *, constant: float = 1.0) -> tuple[Float, F
     X : ndarray of shape (n_rows, n_columns)
         Data; NaN marks a missing value.
     constant : float, default=1.0
-        Value that is returned as the standard deviation of a column without two different observed
-        values. With the value 1, columns can be divided by their standard deviations.
+        Value that is returned as the standard deviation of a constant column, that is, a column
+        without two different observed values. With the default of 1, all columns can be divided by
+        their standard deviations.
 
     Returns
     -------
     mean : ndarray of shape (n_columns,)
-        Mean of each column; NaN if no value is observed. The mean of a constant column is exactly
-        the constant.
+        Mean of each column; NaN if no value is observed. The mean of a constant column is equal to
+        its values, without rounding error.
     scale : ndarray of shape (n_columns,)
         Standard deviation of each column. The divisor of the variance is the number of observed
         values minus one.
     """
     p = X.shape[1]
     means, scales = np.empty(p), np.empty(p)
-    for block in column_blocks(*X.shape):  # to limit the memory of copies
+    for block in column_blocks(*X.shape):  # blocks limit the memory that copies take
         part = X[:, block].astype(np.float64)
         observed = ~np.isnan(part)
         counts = observed.sum(axis=0)
@@ -696,7 +705,8 @@ def _mean_and_scale(X: NDArray[Any], *, constant: float = 1.0) -> tuple[Float, F
         part[~observed] = 0.0
         mean = part.sum(axis=0) / np.maximum(counts, 1)
         squares = (np.square(part - mean) * observed).sum(axis=0)
-        # Squares of tiny differences may underflow to 0; such columns also count as constant.
+        # Squares of tiny differences may underflow to 0. Columns with such differences are treated
+        # as constant, too.
         varies = part.any(axis=0) & (squares > 0)
         means[block] = shift + np.where(varies, mean, 0.0)
         scales[block] = np.sqrt(squares / np.maximum(counts - 1, 1))
@@ -707,8 +717,8 @@ def _mean_and_scale(X: NDArray[Any], *, constant: float = 1.0) -> tuple[Float, F
 def format_count(count: Any, noun: str) -> str:
     """Return a count with its noun, such as "1 value" or "4,247 values".
 
-    A step may be described before it is fitted, so `count` may be an invalid parameter. In that
-    case, `count` is formatted with `str`, and `fit` raises the error.
+    A step may be described before it is fitted, so `count` may be an invalid value of a parameter.
+    An invalid value is converted with `str`; the error is raised later, by `fit`.
     """
     number = f"{count:,}" if isinstance(count, int | np.integer) else str(count)
     return f"{number} {noun}" if count == 1 else f"{number} {noun}s"

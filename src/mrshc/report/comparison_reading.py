@@ -1,4 +1,4 @@
-"""Read and validate the file of a comparison of methods."""
+"""Read and validate comparison.json, the file of a comparison of methods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mrshc.io.streams import FlawError
 
 
 def read_comparison(folder: Path) -> dict[str, Any]:
-    """Return the content of the file of a comparison of methods, after validation.
+    """Return the validated content of the file of a comparison of methods.
 
     Parameters
     ----------
@@ -24,8 +24,8 @@ def read_comparison(folder: Path) -> dict[str, Any]:
     Returns
     -------
     about : dict
-        Content of comparison.json. The content conforms to the schema of the file, and its entries
-        are consistent with each other.
+        Content of comparison.json. It conforms to the schema of the file, and its entries are
+        consistent with each other.
 
     Raises
     ------
@@ -46,9 +46,9 @@ def read_comparison(folder: Path) -> dict[str, Any]:
 
 def _refuse_other_version(about: Any, folder: Path) -> None:
     version = about.get("format_version") if isinstance(about, dict) else None
-    # Only a positive integer can be the version of a different format. Any other value means that
-    # the file is damaged, which the check of the schema reports. The limit of a million excludes
-    # numbers that no version will reach.
+    # Only a positive integer can be the number of another version of the format. If the value is
+    # not a positive integer, the file is damaged, and the later check of the schema reports the
+    # damage. The limit of a million excludes numbers that no version will reach.
     if type(version) is int and 0 < version < 10**6 and version != COMPARISON_VERSION:
         raise UserError(
             f"{folder} is written in version {version} of the format, but this mrshc reads version "
@@ -76,8 +76,8 @@ def _check_comparison(about: dict[str, Any]) -> None:
     check_condition(all(row.keys() == scores[0].keys() for row in scores), "has incomplete scores")
     counts = {row["method"]: row["n_features"] for row in scores}
     check_condition(len(counts) == len(scores), "has a method twice")
-    # Each method with a tree must have a row of scores. A row of scores without a tree is valid:
-    # the method failed.
+    # Each method with a tree must have a row of scores. A row of scores without a tree is valid and
+    # means that the method failed.
     for name, method in about["methods"].items():
         check_condition(counts.get(name) is not None, "has a tree of a method without scores")
         check_candidates(method["search"])

@@ -12,17 +12,17 @@ from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures,
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """Section "Scores": agreement of the trees with known classes."""
+    """Section "Scores": a table with the scores of each method."""
 
     truth: str | None  # name of the annotation with the known classes
-    n_clusters: int | None
+    n_clusters: int | None  # number of clusters into which the trees were cut; None if not cut
     table: Table
     notes: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodTree:
-    """The tree of one method, and the curves that explain its choice of features."""
+    """The heading of the tree of one method, and the curves that explain the choice of features."""
 
     name: str
     heading: str
@@ -60,7 +60,7 @@ def comparison_content(about: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     content : dict
-        Title, lead and sections of the page.
+        Title of the page, text below the title (`lead`), and sections.
     """
     n_samples, n_methods = len(about["samples"]), len(about["methods"])
     return {
@@ -73,7 +73,7 @@ def comparison_content(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scores_section(about: dict[str, Any]) -> Scores:
-    # read_comparison has checked that all rows have the same columns.
+    # `read_comparison` has checked that all rows have the same columns.
     names = list(about["scores"][0])
     rows = [[_format_score(row[name]) for name in names] for row in about["scores"]]
     return Scores(
@@ -96,15 +96,18 @@ def _trees_section(about: dict[str, Any]) -> Trees:
     return Trees(
         n_samples=n_samples,
         max_cut=min(MAX_CUTS, n_samples),
-        # Without known classes, there is no reference number of clusters. Two clusters, the first
-        # split of the tree, are shown instead.
+        # The number is None if the user gave neither a number of clusters nor known classes. Each
+        # tree is then cut into two clusters.
         cut=about["n_clusters"] or 2,
         methods=[_method_tree(about, name, position=m) for m, name in enumerate(about["methods"])],
     )
 
 
 def _method_tree(about: dict[str, Any], name: str, *, position: int) -> MethodTree:
-    """Return the tree of a method; `position` makes the ids of its figures unique."""
+    """Return the heading and the curves of a method.
+
+    `position` is the index of the method. It makes the ids of the figures unique.
+    """
     search = columns_from_rows(about["methods"][name]["search"])
     curves = search_story(search).curves if search else ()
     return MethodTree(

@@ -1,4 +1,4 @@
-"""Render a page as one HTML file that contains its scripts, styles and data."""
+"""Render a page as HTML that contains all scripts, styles and data of the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _ASSETS = Path(__file__).with_name("assets")
 _TEMPLATES = Path(__file__).with_name("templates")
-# Scripts in the order of their dependencies: each file uses functions of the files before it.
+# Scripts in the order of their dependencies: a file may use functions that are defined in the files
+# before it.
 _SCRIPTS = (
     *("tree.js", "values.js", "tables.js", "figures.js"),
     *("result.js", "comparison.js", "main.js"),
@@ -32,8 +33,8 @@ def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
     template : str
         Name of a file in templates/.
     content : mapping of str to object
-        Variables of the template, including `title` and `lead`. All text that is inserted into the
-        template is escaped. Every variable that the template uses must be given.
+        Variables of the template, including `title` and `lead`. Text is escaped when it is inserted
+        into the template.
     data : object
         Data that the scripts of the page draw. The data must be serialisable as JSON.
 
@@ -45,7 +46,8 @@ def render_page(template: str, *, content: Mapping[str, Any], data: Any) -> str:
     Raises
     ------
     jinja2.UndefinedError
-        If the template uses a variable that is not in `content`.
+        If the template uses a variable that is missing from `content` and is not one of the
+        variables that every page has, such as scripts and data.
     """
     return _environment().get_template(template).render({**content, **_layout_variables(data)})
 
@@ -87,12 +89,12 @@ def _layout_variables(data: Any) -> dict[str, Any]:
         "unwanted_style_ids": _unwanted_style_ids(plotly),
         # Browsers do not decode entities inside script and style elements, so escaping would change
         # the code. The changed code would not match its hash in the security policy, and the
-        # browser would not run it. All of this text comes from this package and from Plotly, and
-        # none from the data.
+        # browser would not run it. Escaping is not needed, since the code comes from this package
+        # and from Plotly and does not contain data.
         "scripts": [Markup(plotly), Markup(own)],
         "style": Markup(style),
-        # JSON inside a script element cannot be escaped for the same reason. It is safe without
-        # escaping: `_serialise_json` replaces all characters with a meaning in HTML.
+        # For the same reason, JSON inside a script element is not escaped. This is safe, since
+        # `_serialise_json` replaces all characters that have a meaning in HTML.
         "json_data": Markup(_serialise_json(data)),
     }
 
@@ -101,9 +103,9 @@ def security_policy(*, scripts: Iterable[str], style: str) -> str:
     """Return the content security policy of a page.
 
     Names of samples and features may come from files that the user did not write, so all names are
-    escaped. The policy is a second line of defence: even if a name were interpreted as markup, the
-    browser would run only the scripts of this package and of Plotly, which are identified by their
-    SHA-256 hashes, and would not load anything from a network.
+    escaped. The policy is an additional protection, in case a name is nevertheless interpreted as
+    markup. Under the policy, the browser runs only the given scripts, which it identifies by their
+    SHA-256 hashes. The browser does not load anything from a network.
 
     Parameters
     ----------
@@ -117,8 +119,8 @@ def security_policy(*, scripts: Iterable[str], style: str) -> str:
     policy : str
         The policy in the format of the HTTP header Content-Security-Policy.
     """
-    # Plotly inserts an empty style element and then adds rules to it individually. The browser
-    # checks the hash of the text of this element, which is empty.
+    # Plotly inserts an empty style element and then adds rules to this element individually. The
+    # browser checks the hash of the text of the element, and this text is empty.
     styles = [style, ""]
     return "; ".join(
         [
@@ -145,19 +147,20 @@ def _csp_hashes(texts: Iterable[str]) -> str:
 
 
 def _normalise_line_endings(text: str) -> str:
-    """Return text with line feeds as the only line endings.
+    """Return text in which all line endings are line feeds.
 
-    Browsers normalise line endings in this way before they compute the hash of a text.
+    Browsers normalise line endings in the same way before they compute the hash of a script.
     """
     return re.sub("\r\n?", "\n", text)
 
 
 def _unwanted_style_ids(plotly: str) -> list[str]:
-    """Return ids of elements that keep Plotly from inserting style sheets when it is loaded.
+    """Return the ids of the style sheets that Plotly must not insert into the page.
 
-    These style sheets belong to maps, which no report contains. The security policy would block the
-    style sheets, and the browser would log an error. Plotly does not insert a style sheet if the
-    page contains an element with its id, which is a SHA-256 hash.
+    When Plotly is loaded, it inserts style sheets for maps, which no report contains. The security
+    policy would block these style sheets, and the browser would log an error. Plotly does not
+    insert a style sheet if the page already contains an element with the id of the style sheet.
+    Each id is a SHA-256 hash.
     """
     return list(dict.fromkeys(re.findall(r'document\.getElementById\("([0-9a-f]{64})"\)', plotly)))
 
@@ -168,10 +171,11 @@ def read_asset(name: str) -> str:
 
 
 def _serialise_json(data: Any) -> str:
-    """Return data as JSON without characters that have a meaning in HTML.
+    """Return data as JSON, with characters that have a meaning in HTML replaced by escapes.
 
-    Otherwise a name that contains "</script>" would end the script element. U+2028 and U+2029 are
-    replaced, too, since older versions of JavaScript treat them as line breaks.
+    Without the replacement, a name that contains "</script>" would end the script element. The
+    characters U+2028 and U+2029 are replaced, too, since older versions of JavaScript treat these
+    characters as line breaks.
     """
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     for letter in "<>&\u2028\u2029":

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Largest binary exponent of a packed value. The binary exponents of single precision range from
-# -126 to 127. If one sample is extreme, this limit leaves most of the range to the other samples.
+# -126 to 127. With this limit, an extreme sample does not overflow, and values that are smaller by
+# a factor of up to 2^226 keep full precision.
 _MAX_CELL_EXPONENT = 100
 # Smallest and largest binary exponent of a scale. The binary exponents of double precision range
 # from -1022 to 1023. Within these limits, a scale has full precision and its reciprocal is finite.
@@ -21,19 +22,20 @@ _MIN_SCALE_EXPONENT, _MAX_SCALE_EXPONENT = -1000, 1000
 class PackedValues:
     """Values of features in single precision: each value is `centre + scale * cell`.
 
-    Single precision has about seven digits. If all values of a feature have a large offset in
-    common, most of these digits would be used for the offset, and few would be left for the
-    differences between samples. Therefore differences from a centre are stored.
+    Single precision has about seven digits. If all values of a feature share a large offset, most
+    of these digits would represent the offset, and few would be left for the differences between
+    samples. Therefore differences from a centre are stored.
 
     Attributes
     ----------
     cells : ndarray of shape (n_samples, n_features), float32
-        Scaled differences from the centre; NaN where a value is missing.
+        Differences from the centre, divided by the scale; NaN where a value is missing.
     centre : ndarray of shape (n_features,)
-        One of the values of each feature. Differences between integers are therefore integers.
+        For each feature, its observed value nearest to the mean; 0 if no value is observed. If the
+        values of a feature are integers, so are the differences from the centre.
     scale : ndarray of shape (n_features,)
-        Power of two near the standard deviation of each feature. Division by a power of two does
-        not cause rounding error.
+        For each feature, a power of two near the standard deviation, or a larger power of two if a
+        sample is extreme. Division by a power of two does not cause rounding error.
     """
 
     cells: NDArray[np.float32]
@@ -42,12 +44,12 @@ class PackedValues:
 
 
 def pack_values(values: NDArray[np.float64], *, outlying: NDArray[np.intp]) -> PackedValues:
-    """Return values in single precision, relative to the centre and scale of each feature.
+    """Return values in single precision, centred and scaled separately for each feature.
 
     Parameters
     ----------
     values : ndarray of shape (n_samples, n_features)
-        Values of the features; values that are not finite become missing.
+        Values of the features. NaN and infinite values are treated as missing.
     outlying : ndarray of int
         Indices of samples that are not used to compute the centre and the scale of a feature,
         unless the feature is observed only in these samples.
@@ -55,7 +57,7 @@ def pack_values(values: NDArray[np.float64], *, outlying: NDArray[np.intp]) -> P
     Returns
     -------
     packed : PackedValues
-        Scaled differences, centres and scales.
+        Centred and scaled values, with the centres and scales.
     """
     X = np.where(np.isfinite(values), values, np.nan)
     usual = X.copy()
@@ -76,14 +78,14 @@ def pack_values(values: NDArray[np.float64], *, outlying: NDArray[np.intp]) -> P
 def _centre_and_spread(
     X: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the value of each feature nearest to its mean, and the spread of each feature.
+    """Return the centre and the spread of each feature; NaN marks a missing value.
 
-    The spread is the root mean square deviation from the value nearest to the mean. NaN marks a
-    missing value.
+    The centre is the observed value nearest to the mean. The spread is the root mean square
+    deviation from the centre.
     """
     observed = ~np.isnan(X)
-    # Scale by a power of two first, since squares of very large or very small numbers would
-    # overflow or underflow.
+    # The values are first scaled by a power of two, since the squares of very large numbers would
+    # overflow, and the squares of very small numbers would underflow.
     unit = _binary_exponent(np.where(observed, np.abs(X), 0.0).max(axis=0, initial=0.0)) + 1
     Y = np.ldexp(np.where(observed, X, 0.0), -unit)
     n_observed = np.maximum(observed.sum(axis=0), 1)
@@ -95,9 +97,9 @@ def _centre_and_spread(
 
 
 def _binary_exponent(sizes: NDArray[np.float64]) -> NDArray[np.intc]:
-    """Return the exponent of the largest power of two that does not exceed each size.
+    """Return, for each size, the exponent of the largest power of two that does not exceed it.
 
-    The exponent of zero is set to 0.
+    For a size of zero, 0 is returned.
     """
     return np.where(sizes > 0, np.frexp(sizes)[1] - 1, 0)
 
@@ -110,6 +112,7 @@ def encode_base64(values: Any, dtype: str) -> str:
     values : array-like
         Numbers to encode.
     dtype : str
-        numpy data type with its byte order, such as "<f4". The page reads little-endian arrays.
+        Data type in numpy's notation, including the byte order, such as "<f4". The scripts of the
+        page expect little-endian numbers, which "<" denotes.
     """
     return b64encode(np.ascontiguousarray(values, dtype=dtype).tobytes()).decode("ascii")

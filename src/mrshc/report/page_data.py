@@ -1,4 +1,4 @@
-"""Data of a page, which the scripts of the page draw in the browser."""
+"""Data that the scripts of a page draw in the browser."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_sample
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report.number_packing import encode_base64, pack_values
 
-# Largest number of rows of the table of markers, unless there are more than 400 contrasts. 2000
-# rows take about 300 kB, so the page stays small enough for e-mail.
+# Largest number of rows of the table of markers. The table is larger only if there are more than
+# 400 contrasts, since each contrast may have five rows. 2000 rows take about 300 kB, so the page
+# stays small enough for e-mail.
 _MAX_MARKERS = 2000
 
 
 def result_data(result: Result) -> dict[str, Any]:
-    """Return the data of the report of a result, which the scripts of the page draw.
+    """Return the data that the scripts of the report of a result draw.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ def result_data(result: Result) -> dict[str, Any]:
 
 
 def _sample_data(result: Result) -> dict[str, Any]:
-    """Return names, order, clusters, silhouette widths and annotations of the samples."""
+    """Return the names, leaf order, clusters, silhouette widths and annotations of the samples."""
     n = len(result.samples)
     bars = (*outlier_bars(result, n), *annotation_bars(result.annotations_to_plot, n))
     return {
@@ -79,7 +80,7 @@ def _sample_data(result: Result) -> dict[str, Any]:
         "order": Tree(linkage_matrix=result.linkage_matrix_).leaf_order.tolist(),
         "labels": result.labels_.tolist(),
         "silhouette": _json_numbers(result.samples["silhouette"]),
-        # There is one row for each number of clusters, starting with two.
+        # The encoded matrix has one row for each number of clusters, starting with two.
         "silhouettes": encode_base64(result.silhouettes.to_numpy().T, "<f4"),
         "outlying": result.outlier_samples_.tolist(),
         "annotations": _annotation_columns(result.sample_annotations),
@@ -88,24 +89,25 @@ def _sample_data(result: Result) -> dict[str, Any]:
 
 
 def _feature_values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:
-    """Return the packed values of the features, and the values that the fit changed.
+    """Return the encoded values of the selected features, and the values that the fit changed.
 
-    A robust fit replaces extreme values by a limit (winsorises them) and excludes outlying samples.
-    The page shows the data as they were read, but recomputes means and effect sizes from the values
-    that the fit used. Only a few values differ, so only these values are stored twice.
+    A robust fit winsorises extreme values and excludes outlying samples. The page shows the values
+    before these changes, but computes means and effect sizes from the values that the fit used.
+    Values that the fit did not change are stored only once.
     """
     X = selected.to_numpy(dtype=np.float64)
     outlying = result.outlier_samples_
     packed = pack_values(X, outlying=outlying)
     colours = standardised(X, outlying=outlying)
     fitted = _values_of_fit(result, X)
-    # NaN is not equal to itself, so values that are missing in both arrays must be excluded.
+    # NaN is not equal to NaN, so values that are missing in both arrays must be excluded.
     changed = (fitted != X) & ~(np.isnan(fitted) & np.isnan(X))
     return {
         "cells": encode_base64(packed.cells, "<f4"),
         "centre": packed.centre.tolist(),
         "scale": packed.scale.tolist(),
-        # Features that vary only by rounding error are drawn as constant, as in heatmap.png.
+        # Features that vary only by rounding error are drawn as constant features, as in
+        # heatmap.png.
         "constant": np.flatnonzero((np.nan_to_num(colours) == 0).all(axis=0)).tolist(),
         "changed": {
             "positions": encode_base64(np.flatnonzero(changed), "<u4"),
@@ -115,9 +117,10 @@ def _feature_values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:
 
 
 def _values_of_fit(result: Result, X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the values from which the effect sizes and means of features.csv are computed.
+    """Return the values from which the effect sizes and means in features.csv were computed.
 
-    The values of outlying samples are NaN. If the fit is robust, extreme values are winsorised.
+    `X` contains the values of the selected features. In the returned array, the values of outlying
+    samples are NaN and, if the fit was robust, extreme values are winsorised.
     """
     robust = result.about["parameters"].get("robust")
     fitted = winsorise(X, result.outlier_samples_) if robust else X.copy()
@@ -126,9 +129,9 @@ def _values_of_fit(result: Result, X: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def _selected_by_effect(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the values and the table of the selected features.
+    """Return the values of the selected features, and the rows of these features in features.csv.
 
-    The features are in decreasing order of effect size.
+    Both tables list the features in decreasing order of effect size.
     """
     selected = set(result.selected.columns)
     names = [name for name in result.features.index if name in selected]
@@ -137,7 +140,7 @@ def _selected_by_effect(result: Result) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContrastMarkers:
-    """The markers of one contrast, that is, of a comparison of two groups of samples.
+    """The markers of one contrast, which is a comparison of two groups of samples.
 
     Attributes
     ----------
@@ -156,10 +159,10 @@ class ContrastMarkers:
 
 
 def marker_contrasts(result: Result) -> list[ContrastMarkers]:
-    """Return the contrasts of all clusters, and of the splits that have markers.
+    """Return the contrasts of all clusters and of the splits that have markers.
 
-    A contrast compares two groups of samples: one cluster and all other samples, or the two
-    branches of a split.
+    The contrast of a cluster compares the cluster with all other samples. The contrast of a split
+    compares the two branches of the split.
 
     Parameters
     ----------
@@ -171,8 +174,8 @@ def marker_contrasts(result: Result) -> list[ContrastMarkers]:
     contrasts : list of ContrastMarkers
         Contrasts of clusters, followed by contrasts of splits.
     """
-    # Clusters without markers are included, so that the page can state that they have no markers.
-    # Splits without markers are left out, since there are many of them.
+    # Clusters without markers are included, so that the page can state that these clusters have no
+    # markers. Splits without markers are left out, since there are many such splits.
     keys = ["contrast", "inside", "outside"]
     rows_by_contrast = dict(list(result.markers.groupby(keys, sort=False)))
     numbers = [str(k) for k in range(1, result.n_clusters_ + 1)]
@@ -191,13 +194,13 @@ def marker_contrasts(result: Result) -> list[ContrastMarkers]:
 
 def max_markers_per_contrast(n_contrasts: int) -> int:
     """Return the largest number of markers that the page contains for each contrast."""
-    # The page contains at least five markers for each contrast, even if there are hundreds of
+    # The number is never less than five, so that the page is useful even if there are hundreds of
     # contrasts.
     return max(5, _MAX_MARKERS // n_contrasts)
 
 
 def _marker_data(result: Result) -> dict[str, Any]:
-    """Return the columns of the table of the strongest markers, and the contrast of each row.
+    """Return the table of the strongest markers by columns, and the contrast of each row.
 
     The dictionary is empty if there is only one cluster.
     """
@@ -220,8 +223,8 @@ def _marker_data(result: Result) -> dict[str, Any]:
     }
 
 
-# Columns of the table of markers from left to right, with the most informative columns first, and
-# whether each column is numeric.
+# Columns of the table of markers from left to right; the most informative columns come first. The
+# value is True if the column is numeric.
 _MARKER_COLUMNS = {
     "feature": False,
     "effect_size": True,
@@ -240,7 +243,7 @@ _MARKER_COLUMNS = {
 
 
 def _marker_column_values(values: pd.Series, *, numeric: bool) -> list[Any]:
-    """Return a column of the table of markers as a list that can be serialised as JSON."""
+    """Return a column of the table of markers as a list of numbers or of texts, for JSON."""
     if numeric:
         return _json_numbers(values)
     flags = {True: "yes", False: "no"}
@@ -248,7 +251,7 @@ def _marker_column_values(values: pd.Series, *, numeric: bool) -> list[Any]:
 
 
 def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
-    """Return the data of the report of a comparison, which the scripts of the page draw.
+    """Return the data that the scripts of the report of a comparison draw.
 
     Parameters
     ----------
@@ -276,7 +279,7 @@ def comparison_data(about: dict[str, Any]) -> dict[str, Any]:
                 "name": name,
                 "linkage": method["linkage"],
                 "order": _linkage_leaf_order(method["linkage"]),
-                # outlier_bars expects a model, but uses only its attribute outlier_samples_.
+                # `outlier_bars` expects a model, but uses only its attribute `outlier_samples_`.
                 "bars": [
                     asdict(bar)
                     for bar in outlier_bars(SimpleNamespace(outlier_samples_=method["outliers"]), n)
@@ -295,7 +298,7 @@ def _linkage_leaf_order(linkage: list[list[float]]) -> list[int]:
 
 
 def curve_data(search: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
-    """Return the curves that explain the choice of a search, as plain data.
+    """Return the curves that explain why a search chose its candidate, as plain data.
 
     The list is empty if there was no search.
 
@@ -312,7 +315,10 @@ def curve_data(search: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
 
 
 def _annotation_columns(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the name, type and values of each column; missing values are None."""
+    """Return each column as a dictionary with its name, its values and whether it is numeric.
+
+    Missing values are None.
+    """
     return [
         {
             "name": str(name),
@@ -326,7 +332,7 @@ def _annotation_columns(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _json_numbers(values: Any) -> list[float | None]:
-    """Return numbers in full precision, with None for numbers that are not finite.
+    """Return a list of numbers in double precision, with None for NaN and infinity.
 
     JSON cannot represent NaN and infinity.
     """

@@ -1,4 +1,4 @@
-"""Build the report of a result or a comparison, and write the report to the same folder."""
+"""Build the report of a result or a comparison, and write the report to its folder."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ def write_report(folder: Path) -> Path:
     Raises
     ------
     UserError
-        If the folder contains neither a result nor a comparison, or if one of its files is damaged.
-        An existing report is then left unchanged.
+        If the folder contains neither a result nor a comparison, or if one of its files is damaged
+        or was written in another version of the file format. An existing report is then left
+        unchanged.
     """
-    # Only the folder of a comparison contains this file. For every other folder that does not
-    # contain a valid result, load_result raises an error.
+    # Only the folder of a comparison contains this file. Any other folder should contain a result;
+    # if it does not, `load_result` raises an error.
     if (folder / COMPARISON_FILE).exists():
         html = comparison_report(read_comparison(folder))
     else:

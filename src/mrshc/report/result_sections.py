@@ -13,7 +13,7 @@ from mrshc.report.page_data import marker_contrasts, max_markers_per_contrast
 from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures, provenance
 
 # Largest number of cells of the table of classes and clusters. A larger table, such as one with 50
-# classes, would fill the summary. The limit is not tuned: it does not affect any result.
+# classes, would make the summary too long. The limit is not tuned: it does not affect any result.
 _MAX_TABLE_CELLS = 150
 
 
@@ -48,7 +48,7 @@ class Search:
     verdict: str
     curves: list[Figure]  # empty if there was only one candidate
     legend: str
-    cut_by_silhouette: bool  # whether the silhouette determined the number of clusters
+    cut_by_silhouette: bool  # whether the average silhouette determined the number of clusters
     n_split_tests: int  # number of nodes that the gap statistic tested
     n_splits: int  # number of nodes that were split
     n_components: int  # number of columns of loadings or weights
@@ -56,11 +56,11 @@ class Search:
 
 @dataclass(frozen=True, kw_only=True)
 class Markers:
-    """Section "Markers": the contrasts (pairs of groups of samples) that the reader can select."""
+    """Section "Markers": the comparisons of two groups of samples that the reader can select."""
 
     contrasts: list[str]
     first: int  # position of the contrast shown when the page is opened
-    omission: str  # sentence on markers that the page omits; empty if none
+    omission: str  # sentence on markers that the page omits; empty if it omits none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class ResultRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """Ranges of the centres and scales with which the values on the page are encoded."""
+    """Ranges of the centres and scales with which the values on the page are encoded, as text."""
 
     centres: str
     scales: str
@@ -91,12 +91,12 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
     result : Result
         Result to show.
     values : dict
-        Encoded values of the selected features. The entries `centre` and `scale` are used.
+        Encoded values of the selected features. Only the entries `centre` and `scale` are used.
 
     Returns
     -------
     content : dict
-        Title, lead and sections of the page.
+        Title of the page, text below the title (`lead`), and sections.
     """
     about = result.about
     return {
@@ -155,9 +155,8 @@ def _heat_map_section(result: Result) -> HeatMap:
 
 def _search_section(result: Result) -> Search:
     about, story = result.about, search_story(result.search_results_)
-    # Methods that determine the number of clusters themselves do so by split tests. The trees of
-    # other methods are cut at the largest average silhouette, unless the user gave the number of
-    # clusters.
+    # If a method does not determine the number of clusters and the user did not give it, the tree
+    # is cut into the number of clusters with the largest average silhouette.
     finds_clusters = METHODS[about["method"]].finds_number_of_clusters
     return Search(
         verdict=story.verdict,
@@ -217,7 +216,7 @@ def _preprocessing_table(steps: list[dict[str, Any]]) -> Table | None:
 def _format_parameter(value: Any) -> str:
     """Return the value of a parameter as text.
 
-    Floats are rounded to four digits, which are enough to recognise the value.
+    Floats are rounded to four significant digits, which are enough to recognise the value.
     """
     if value is None:
         return "none"
@@ -225,8 +224,8 @@ def _format_parameter(value: Any) -> str:
 
 
 def _value_precision(values: dict[str, Any]) -> Precision:
-    # Centres have twelve digits, since the centres of features with a common offset differ only in
-    # the last digits. Scales are powers of two, for which four digits are enough.
+    # Centres are shown with twelve digits, since the centres of features with a common offset
+    # differ only in the last digits. Scales are powers of two, for which four digits are enough.
     return Precision(
         centres=_format_range(values["centre"], 12), scales=_format_range(values["scale"], 4)
     )

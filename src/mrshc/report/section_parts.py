@@ -1,4 +1,4 @@
-"""Parts that the pages of results and comparisons share: tables, figures, provenance."""
+"""Parts of both the page of a result and the page of a comparison: tables, figures, provenance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mrshc.report.sentences import CITATION
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A small table in the HTML of the page. Entries of the rows are converted with `str`."""
+    """A small table in the HTML of the page. Entries of the rows are shown as text."""
 
     headings: Sequence[str]  # (n_columns,)
     rows: Sequence[Sequence[Any]]  # (n_rows, n_columns)
@@ -30,7 +30,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Identification of the data and the software of a result, and the citation."""
+    """The data and software from which a result was computed, and how to cite the method."""
 
     fingerprint: str  # hash of the data
     versions: str  # names and versions of packages
@@ -59,7 +59,7 @@ def provenance(about: dict[str, Any]) -> Provenance:
 
 
 def curve_figures(curves: Iterable[Curve], *, prefix: str) -> list[Figure]:
-    """Return one HTML element for each curve that explains a choice.
+    """Return one HTML element for each curve that explains the choice of a search.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sentences of the report and of the summary, and Python code that repeats the fit."""
+"""Sentences for the report and for the summary on the terminal, and code that repeats a fit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mrshc.methods import METHODS
 from mrshc.report.page_data import ContrastMarkers
 
 # Largest number of features that a sentence names. A longer list would be hard to read, and the
-# table of features contains all of them.
+# table of features contains all names.
 _MAX_NAMED_FEATURES = 10
 
 CITATION = (
@@ -28,7 +28,10 @@ def page_title(result: Result) -> str:
 
 
 def answer_sentences(result: Result) -> list[str]:
-    """Return sentences on the clusters, on their separation and on the selected features."""
+    """Return sentences on the clusters, their separation, the selected features and known classes.
+
+    Sentences that do not apply to the result are left out.
+    """
     sentences = [separation_sentence(result), score_sentence(result), refinement_sentence(result)]
     if result.n_clusters_ > 1:
         sentences.insert(0, _cluster_sizes_sentence(result))
@@ -49,7 +52,7 @@ def _cluster_sizes_sentence(result: Result) -> str:
 
 
 def _agreement_sentence(result: Result) -> str | None:
-    """Return sentences on the agreement of the clusters with known classes.
+    """Return a text on the agreement of the clusters with known classes.
 
     Return None if no classes were given.
     """
@@ -66,7 +69,7 @@ def _agreement_sentence(result: Result) -> str | None:
 
 
 def curve_legend(story: SearchStory) -> str:
-    """Return sentences that explain the symbols in search curves and the selection rule."""
+    """Return a text that explains the symbols in the curves of a search and the selection rule."""
     states = {state for curve in story.curves for state in curve.states}
     symbols = {
         "removed": "Hollow circle: removed from the comparison as a local minimum.",
@@ -95,15 +98,15 @@ def omitted_markers_sentence(n_shown: int, *, n_all: int) -> str:
 
 
 def separation_sentence(result: Result) -> str:
-    """Return sentences on the separation of the clusters and on the second-best candidate.
+    """Return a text on the separation of the clusters and on the second-best candidate.
 
-    For a single cluster, the sentence states why no groups were found.
+    If there is only one cluster, the text states why no groups were found.
     """
     if result.n_clusters_ == 1:
         return f"No groups were found: {_no_clusters_reason(result)}."
     width = result.about["chosen"]["silhouette"]
-    # Kaufman and Rousseeuw (1990) suggest an average silhouette width of 0.5 as the limit of a
-    # reasonable structure, and 0.25 as the limit of a weak structure.
+    # Kaufman and Rousseeuw (1990) call a structure reasonable if the average silhouette width is
+    # above 0.5, and weak if it is between 0.25 and 0.5.
     degree = "clearly" if width >= 0.5 else "moderately" if width >= 0.25 else "weakly"
     sentence = (
         f"The average silhouette width is {width:.2f}: the clusters are {degree} separated (1 is "
@@ -113,7 +116,7 @@ def separation_sentence(result: Result) -> str:
 
 
 def _no_clusters_reason(result: Result) -> str:
-    """Return the reason why there is a single cluster, as a clause that completes a sentence."""
+    """Return the reason why there is only one cluster, as a clause that completes a sentence."""
     if result.about["supported"] is False:
         return "there is no structure that other features support"
     rule = result.selection_rule
@@ -123,10 +126,11 @@ def _no_clusters_reason(result: Result) -> str:
 def _next_best_sentence(result: Result) -> str:
     """Return a sentence on the second-best candidate of the search.
 
-    The sentence is empty if the method has no selection rule or the features were refined.
+    The sentence is empty if the method has no selection rule, or if the clusters were computed from
+    refined features.
     """
     rule = result.selection_rule
-    # After a refinement, the clusters are no longer those of any candidate.
+    # After refinement, the clusters are not those of any candidate.
     if rule is None or result.about["supported"]:
         return ""
     return rule.runner_up_sentence(result.search_results_, result.n_clusters_)
@@ -150,8 +154,8 @@ def association_sentence(n_associated: int, *, n_used: int) -> str:
     Parameters
     ----------
     n_associated : int
-        Number of features associated with the clusters; 0 if no other features support the
-        clusters.
+        Number of features that are associated with the clusters. If it is 0, the sentence states
+        that the clusters are not supported.
     n_used : int
         Number of associated features on which the tree is built.
     """
@@ -170,7 +174,8 @@ def association_sentence(n_associated: int, *, n_used: int) -> str:
 def refinement_sentence(result: Result) -> str | None:
     """Return a sentence on the refinement of the features.
 
-    Return None if refinement was not requested or found no associated features.
+    Return None if the features were not refined, or if no features are associated with the
+    clusters.
     """
     n_associated = result.about["n_associated"]
     if not n_associated:
@@ -181,7 +186,7 @@ def refinement_sentence(result: Result) -> str | None:
 def score_sentence(result: Result) -> str | None:
     """Return the sentence of the selection rule on the score of the chosen candidate.
 
-    Return None if the method has no selection rule, or the rule has no such sentence.
+    Return None if the method has no selection rule, or if the rule has no such sentence.
     """
     rule = result.selection_rule
     return None if rule is None else rule.score_sentence(result.chosen_candidate)
@@ -193,8 +198,8 @@ def python_code(result: Result) -> str:
     method = METHODS[about["method"]]
     estimator = method.load().__name__
     parameters = about["parameters"]
-    # For a method that does not determine the number of clusters, this number was chosen after the
-    # fit, so the code must pass the number to the estimator.
+    # If a method does not determine the number of clusters, this number may have been chosen after
+    # the fit. The code must then pass the number to the estimator.
     if not method.finds_number_of_clusters:
         parameters = parameters | {"n_clusters": about["chosen"]["n_clusters"]}
     given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
@@ -214,7 +219,10 @@ def python_code(result: Result) -> str:
 
 
 def facts(result: Result) -> list[tuple[str, Any]]:
-    """Return the names and values of the most important numbers of a result."""
+    """Return the most important numbers of a result, each with its name.
+
+    Numbers that do not apply to the result are left out.
+    """
     about, chosen = result.about, result.about["chosen"]
     n_associated, missing = about["n_associated"], about["data"]["n_missing"]
     cells = about["data"]["n_samples"] * about["data"]["n_features"]
@@ -234,7 +242,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
     if scores := about["scores"]:
         name = f"classification error rate ({scores['truth']})"
         numbers.append((name, f"{scores['cer']:.3f}"))
-    # Numbers that do not apply to this result have the value None and are left out.
+    # The value None marks numbers that do not apply to this result.
     return [(name, value) for name, value in numbers if value is not None]
 
 

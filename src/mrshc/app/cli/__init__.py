@@ -23,15 +23,16 @@ from mrshc.app.cli.study_command import study
 from mrshc.errors import ResourceLostError, UserError, reword
 from mrshc.utils.text_cleaning import clean_text
 
-# The help lists the commands in this order: a new user begins with the demo.
+# The help lists the commands in this order. The demo comes first, since it is meant for new users.
 COMMANDS: tuple[Callable[..., None], ...] = (demo, cluster, compare, report, study)
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
     """Return the command-line application.
 
-    The valid choices of options are imported only for commands that are among `arguments`, since
-    the import takes time.
+    `arguments` are the arguments of the command line, without the name of the program. The valid
+    choices of an option are imported only if its command is among `arguments`, since the import
+    takes time.
     """
     app = typer.Typer(
         help="""Sparse hierarchical clustering of data with few samples and many features, most of
@@ -58,8 +59,9 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
 def main() -> None:
     """Run the command line.
 
-    The exit code is 0 on success, 2 after an error in the request or the files, 1 after an error in
-    mrshc, 130 after Ctrl-C, and 143 after SIGTERM.
+    The exit code is 0 on success, 1 after an unexpected error in mrshc, 130 after Ctrl-C, and 143
+    after SIGTERM. It is 2 after errors that the user can correct, such as an invalid option, an
+    unreadable file or a lack of memory.
     """
     _configure_output()
     handle_termination()
@@ -76,19 +78,19 @@ def main() -> None:
 
 
 def _configure_output() -> None:
-    """Make output possible in any locale, and show warnings of mrshc as plain sentences."""
+    """Avoid encoding errors in the output, and show warnings of mrshc as plain sentences."""
     # Matplotlib logs a warning if its cache is not writable. The warning is not shown, since a
     # missing cache costs a second at most.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     for stream in (sys.stdout, sys.stderr):
-        # A stream that was replaced by a calling program may not have the method `reconfigure`.
+        # The calling program may have replaced a stream by an object without `reconfigure`.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     warnings.formatwarning = _format_warning
 
 
 def _format_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
-    """Return a warning of mrshc as one line; format other warnings as Python does."""
+    """Return the text of a warning: one line if it is from mrshc, otherwise Python's format."""
     if category.__module__.startswith("mrshc."):
         return f"mrshc: {message}\n"
     return _default_format_warning(message, category, *rest, **more)
@@ -98,7 +100,7 @@ _default_format_warning = warnings.formatwarning
 
 
 def _exit_with_message(sentence: str) -> None:
-    """Print an error message, and end the process with the exit code for errors of the user."""
+    """Print an error message on stderr, and exit with code 2."""
     # File names and messages of libraries may contain control characters and line breaks, which
     # `clean_text` replaces.
     sys.stderr.write(f"mrshc: {clean_text(sentence)}\n")
@@ -115,10 +117,10 @@ def _out_of_memory_message(error: MemoryError) -> str:
 
 
 def _os_error_message(error: OSError) -> str:
-    """Return a message that names the file that could not be read or written."""
+    """Return the message for an OSError; the message names the file if the file is known."""
     from mrshc.core.data.data_matrix import UnreadableError
 
-    # The messages of these errors are already complete sentences.
+    # The messages of these two classes are already complete sentences.
     if isinstance(error, UnreadableError | ResourceLostError):
         return str(error)
     file = error.filename or "the output"

@@ -1,4 +1,4 @@
-"""`mrshc cluster`, `mrshc compare` and `mrshc report`: analyse a table and write its results."""
+"""The commands `mrshc cluster` and `mrshc compare`, which analyse a table, and `mrshc report`."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from mrshc.utils.text_cleaning import clean_text
 if TYPE_CHECKING:
     from mrshc.app import Plan
 
-# Options that do not change the result. The command that is stored with a result omits them, so a
-# run that was interrupted and resumed has the same command as an uninterrupted run.
+# Options that do not change the result. The command that is stored with a result omits these
+# options, so a resumed run stores the same command as an uninterrupted run.
 _OPTIONS_WITHOUT_EFFECT = {"--resume", "--overwrite", "--quiet", "--json"}
 # Maximum number of cells of a printed table of classes by clusters: about as many as fit on one
 # screen. The value is not tuned: it does not affect results.
@@ -91,8 +91,8 @@ def cluster(
     output = TerminalOutput(quiet=running.quiet or json)
     options = {"dask": backend_options.dask, "device": backend_options.device}
     with analysis.open_backend(**options) as backend:
-        # Data for a cluster or a device need not be read into memory first, unless a preprocessing
-        # step or --robust needs them in memory.
+        # Data for a Dask cluster or a device need not be read into memory first, unless a
+        # preprocessing step or --robust needs the data in memory.
         prefers_out_of_core = backend_options.is_given and not (steps or fitting.robust)
         table = reading.read(file, output, prefers_out_of_core=prefers_out_of_core)
         plan = _make_plan(
@@ -153,8 +153,8 @@ def compare(
     }
     # A comparison needs the data in memory, so this command has no options for other backends.
     table = reading.read(file, output)
-    # This check comes before the plan is made, since making the plan would need a pass over
-    # out-of-core data.
+    # Out-of-core data are refused before the plan is made, since making the plan would need a pass
+    # over the data.
     analysis.refuse_out_of_core_comparison(table)
     steps, truth = preprocessing.make_steps(), reading.truth
     plan = _make_plan(output, table, parameters=parameters, steps=steps, truth=truth)
@@ -167,7 +167,8 @@ def compare(
         with output.show_status("Drawing"):
             k = analysis.comparison_n_clusters(plan, n_clusters)
             outputs.write_comparison(plan, comparison, work / "result", n_clusters=k)
-    # The scores are converted to objects, so that missing scores can be shown as empty cells.
+    # The scores are converted to the dtype object, so that missing scores can be shown as empty
+    # cells.
     scores = convert_counts_to_integers(comparison.scores).reset_index().astype(object).fillna("")
     output.print_table(scores.columns, scores.map(_format_score).to_numpy())
     for sentence in analysis.comparison_notes(comparison, plan):
@@ -194,7 +195,8 @@ def report(
 def _make_plan(output: TerminalOutput, table: Any, **options: Any) -> Plan:
     """Return the plan of a run.
 
-    `options` are keyword arguments of `mrshc.app.make_plan`, except `command`.
+    The command to be stored with the result is taken from `sys.argv`. `options` are the other
+    keyword arguments of `mrshc.app.make_plan`.
     """
     from mrshc import app as analysis
 
@@ -215,7 +217,7 @@ def _format_score(value: Any) -> str:
 
 
 def _print_preprocessing(plan: Plan, output: TerminalOutput) -> None:
-    """Print a summary of the preprocessing, indented below the sentence on the table."""
+    """Print an indented summary of the preprocessing, to follow the sentence on the table."""
     from mrshc import app as analysis
 
     for sentence in analysis.preprocessing_summary(plan):
@@ -223,7 +225,7 @@ def _print_preprocessing(plan: Plan, output: TerminalOutput) -> None:
 
 
 def _print_location(out: Path, output: TerminalOutput) -> None:
-    """Print the path of the output folder and the file to open first."""
+    """Print the path of the output folder and the path of the report."""
     output.print_sentence(f"Results written to {out}; open {out / 'report.html'}")
 
 
@@ -247,18 +249,19 @@ def run_plan(
     output : TerminalOutput
         Object that prints sentences and progress.
     resume : bool, default=False
-        Whether to continue an interrupted run.
+        Whether to continue an interrupted run. If `out` already contains the complete result,
+        nothing is computed.
     overwrite : bool, default=False
         Whether an earlier result in `out` may be replaced.
     resumable : bool, default=True
-        Whether finished steps are stored, so that an interrupted run can be resumed.
+        Whether finished steps of the search are stored, so that an interrupted run can be resumed.
     """
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
     from mrshc.utils.progress import progress_bar
 
     _print_preprocessing(plan, output)
-    # A script may repeat a finished run with --resume. The repeated run ends at once and without an
+    # A script may call a finished run again with --resume. This call ends at once and without an
     # error.
     if resume and _has_complete_result(plan, out, overwrite=overwrite):
         output.print_sentence(f"{out} holds the complete result already.")
@@ -275,8 +278,8 @@ def run_plan(
                 result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted))
             with progress_bar("Writing", visible=output.shows_progress) as progress:
                 outputs.write_outputs(result, work / "result", progress=progress)
-    # The advice to resume is printed only after interruptions and failures of the system. After an
-    # error in the request, the resumed run would fail again.
+    # The advice to resume is printed only after interruptions, lack of memory and errors of the
+    # operating system. After an error in the request, the resumed run would fail again.
     except (KeyboardInterrupt, SystemExit, MemoryError, OSError):
         if outputs.can_resume(out):
             resume_options = "--resume --overwrite" if overwrite else "--resume"
@@ -302,7 +305,7 @@ def _print_result(result: Any, output: TerminalOutput) -> None:
 def _has_complete_result(plan: Plan, out: Path, *, overwrite: bool) -> bool:
     """Return whether a folder contains the complete result of a plan.
 
-    Raises UserError if the result is incomplete and may not be replaced.
+    Raises UserError if a file of this result is missing or was changed, and `overwrite` is False.
     """
     from mrshc.app import output_folder as outputs
     from mrshc.errors import UserError

@@ -42,8 +42,7 @@ def demo(
     # The names have dtype object, as in tables that are read from files.
     samples = np.array(data.sample_names, dtype=object)
     features = np.array(data.feature_names, dtype=object)
-    # With this annotation of the features, the result shows how many of the selected features are
-    # useful.
+    # This annotation of the features shows the user which of the selected features are useful.
     kinds = np.where(data.support, "useful", "noise").astype(object)
     table = Table(
         X=data.X,
@@ -77,7 +76,10 @@ def demo(
 
 
 def _refuse_other_results(out: Path, *, is_earlier_demo: bool) -> None:
-    """Raise UserError if a folder contains a result or unfinished work not from the demo."""
+    """Raise UserError if `out` contains the result, or the unfinished work, of another command.
+
+    The demo stores no checkpoint, so a checkpoint of unfinished work is that of another command.
+    """
     from mrshc.app import output_folder as outputs
     from mrshc.errors import UserError
 

@@ -1,7 +1,7 @@
-"""Help texts and messages of the command line that list registered formats, rules and methods.
+"""Lists of registered formats, selection rules and methods in help texts and messages.
 
-The command line must start without numpy and pandas, so the registries are imported only when a
-help text is shown. Until then, a help text contains a placeholder for each list.
+The command line must start without importing numpy and pandas, so the registries are imported only
+when a list is shown. Until then, a help text contains a placeholder for each list.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typer.core import TyperCommand
 from mrshc.app.cli.option_names import option_for_parameter
 from mrshc.errors import reword
 
-# Placeholders in help texts. They are enclosed in braces, since Rich interprets square brackets as
-# markup.
+# Placeholders in help texts. The placeholders are enclosed in braces, since Rich interprets square
+# brackets as markup.
 TABLE_FORMATS = "{table formats}"
 BLOCK_FORMATS_AND, BLOCK_FORMATS_OR = "{formats and}", "{formats or}"
 SELECTION_RULES = "{selection rules}"
@@ -37,8 +37,9 @@ class CommandWithLists(TyperCommand):
 
 
 def _unwrap_paragraphs(text: str) -> str:
-    """Return a text with each paragraph on one line, to be wrapped to the terminal width later."""
-    # Typer would keep the line breaks of the source code within a paragraph.
+    """Return a text without the line breaks inside its paragraphs."""
+    # Typer would keep these line breaks, which are those of the source code, instead of wrapping
+    # each paragraph to the width of the terminal.
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
@@ -51,14 +52,17 @@ def fill_lists(text: str) -> str:
 
 
 def _list_block_formats(conjunction: str) -> str:
-    """Return the file formats that can be read in blocks, such as ".npy, .h5ad or .zarr"."""
+    """Return a list, as text, of the file formats that can be read in blocks.
+
+    The last two formats are joined by `conjunction`, as in ".npy, .h5ad or .zarr".
+    """
     from mrshc.io.formats import list_formats
 
     return list_formats(conjunction, in_blocks=True)
 
 
 def _list_selection_rules() -> str:
-    """Return the names of the selection rules, each with its summary.
+    """Return a text with the names of the selection rules, each with its summary.
 
     The first rule is marked as the default.
     """
@@ -73,25 +77,29 @@ def _list_selection_rules() -> str:
 
 
 def _list_methods() -> str:
-    """Return the keys of all methods, each with its summary."""
+    """Return a text with the keys of all methods, each with its summary."""
     from mrshc.methods import METHODS
 
     return "; ".join(f"{m.key}: {m.summary or m.name}" for m in METHODS.values()) + "."
 
 
 def _list_compared_methods() -> str:
-    """Return the labels of the methods that `mrshc compare` fits, each with its summary."""
+    """Return a text with the label and summary of each method that `mrshc compare` fits."""
     from mrshc.methods import compared_methods
 
     return "; ".join(f"{m.label}: {m.summary or m.name}" for m in compared_methods()) + "."
 
 
 def _list_table_formats() -> str:
-    """Return the file formats of tables: first those that are read as streams, then the others."""
+    """Return a list, as text, of the file formats of tables.
+
+    Formats that can be read as streams come first, followed by the other formats.
+    """
     from mrshc.io.formats import known_formats, list_formats
     from mrshc.io.streams import COMPRESSED_SUFFIXES
 
-    # Only formats that are read as streams can be compressed; the others are folders or archives.
+    # Only files that are read as streams may be compressed. Tables in the other formats are folders
+    # or archives.
     others = [
         f", or {', '.join(known.labels)}, {known.container}"
         for known in known_formats()

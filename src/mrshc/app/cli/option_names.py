@@ -15,7 +15,7 @@ from mrshc.errors import Parameter, Setting
 
 @dataclass(frozen=True, slots=True)
 class SetsParameter:
-    """Annotation of an option whose name differs from the name of its parameter.
+    """Type annotation of an option whose name differs from that of the parameter that it sets.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Option:
     name : str
         Long name, including the dashes.
     is_flag : bool
-        Whether the option takes no value.
+        Whether the option is a flag, which takes no value.
     off_name : str or None
-        Name of the option that sets a flag to False; None if there is no such option.
+        Name of the option that sets the flag to False; None if there is no such option.
     """
 
     name: str
@@ -47,7 +47,8 @@ class Option:
     def format_with_value(self, value: Any) -> str:
         """Return the option as it is typed on the command line to set a value.
 
-        If `value` is `...`, the option is returned without a value.
+        If `value` is `...`, the option is returned without a value. For a flag, the result is
+        `off_name` if `value` is False and `off_name` is not None, and otherwise `name`.
         """
         if self.is_flag:
             return self.off_name if value is False and self.off_name else self.name
@@ -55,7 +56,11 @@ class Option:
 
 
 def option_for_parameter(parameter: Parameter) -> str:
-    """Return the option that sets a parameter, or the name of the parameter if no option does."""
+    """Return the option that sets a parameter, as text.
+
+    For a `Setting`, the text includes the value. If no option sets the parameter, the parameter is
+    returned as it is written in Python.
+    """
     option = _options_by_parameter().get(parameter.name)
     if option is None:
         return str(parameter)
@@ -66,7 +71,7 @@ def option_for_parameter(parameter: Parameter) -> str:
 
 @cache
 def _options_by_parameter() -> dict[str, Option]:
-    """Return the options of all commands, with the parameters that they set as keys."""
+    """Return the options of all commands, with the name of the parameter that each sets as key."""
     from mrshc.app.cli import COMMANDS  # an import at the top would be circular
 
     options: dict[str, Option] = {}
@@ -83,14 +88,18 @@ def _options_by_parameter() -> dict[str, Option]:
             # Inside Annotated, typer stores the first name as `default` until the command is
             # created.
             names = (declared.default, *(declared.param_decls or ()))
-            # If several commands have the option, that of the first command is used, since options
-            # with the same name have the same meaning in all commands.
+            # Several commands may have an option that sets this parameter. The option of the first
+            # command is used, since these options have the same meaning in all commands.
             options.setdefault(parameter, _parse_declaration(name, kind, names))
     return options
 
 
 def _parse_declaration(field: str, kind: Any, names: tuple[Any, ...]) -> Option:
-    """Return an option from its declared names, such as --in-memory/--out-of-core."""
+    """Return an option, given its declared names, such as "--in-memory/--out-of-core".
+
+    If no long name is declared, the name of the option is derived from `field`, the name of the
+    function parameter. `kind` is the type of this parameter.
+    """
     long_names = [name for name in names if isinstance(name, str) and name.startswith("--")]
     on, _, off = (long_names or ["--" + field.replace("_", "-")])[0].partition("/")
     return Option(name=on, is_flag=bool in (kind, *get_args(kind)), off_name=off or None)

@@ -1,7 +1,8 @@
 """Groups of options: dataclasses whose fields are expanded into individual options for typer.
 
-A group contains options that several commands share. Typer reads the signature of a command, so the
-expanded command has a signature in which every field of a group is a parameter.
+A group contains options that belong together and can be used by several commands. Typer reads the
+signature of a command. The expanded command therefore has a signature in which every field of a
+group is a parameter.
 """
 
 from __future__ import annotations
@@ -36,24 +37,24 @@ class ChoiceFrom:
     name: str
 
     def make_enum(self) -> Any:
-        """Return the names as an enumeration, which typer needs as the type of the option."""
+        """Return an enumeration of the valid values, to be used as the type of the option."""
         names = getattr(import_module(self.module), self.name)
         # Without the cast, mypy would interpret the call as the definition of a class.
         return cast(Any, StrEnum)(self.name.title(), {name: name for name in names})
 
 
 def expand_options(command: Callable[..., None], *, choices: bool) -> Callable[..., None]:
-    """Return a command with a signature that typer can read.
+    """Return a command in which every group of options is replaced by individual options.
 
     Parameters
     ----------
     command : callable
-        Function whose parameters are options, arguments and dataclasses of options.
+        Function whose parameters are options, arguments and groups of options.
     choices : bool
-        Whether options annotated with `ChoiceFrom` accept only the names in their list. Otherwise
-        they accept any text, which is enough for a command that is not called.
+        Whether options annotated with `ChoiceFrom` accept only their valid values. If False, these
+        options accept any text, which is sufficient for a command that is not called.
     """
-    # With postponed evaluation, annotations are strings, which must be resolved.
+    # The annotations are strings, since their evaluation is postponed, and must be resolved.
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     with_choices = {o.name for o in _iterate_options(command, hints) if _find_choice(o) is not None}
@@ -90,9 +91,9 @@ def _iterate_options(command: Callable[..., None], hints: dict[str, Any]) -> Ite
 
 
 def _add_choices(option: Parameter, *, choices: bool) -> Parameter:
-    """Return an option whose type is the enumeration of its choices.
+    """Return a copy of an option, with an enumeration of its valid values as its type.
 
-    The option is returned unchanged if it has no choices or if `choices` is False.
+    The option itself is returned if it is not annotated with `ChoiceFrom` or if `choices` is False.
     """
     choice = _find_choice(option)
     if choice is None or not choices:
@@ -108,7 +109,7 @@ def _add_choices(option: Parameter, *, choices: bool) -> Parameter:
 
 
 def _find_choice(option: Parameter) -> ChoiceFrom | None:
-    """Return the `ChoiceFrom` annotation of an option; None if it has no such annotation."""
+    """Return the `ChoiceFrom` annotation of an option; None if there is no such annotation."""
     annotations = getattr(option.annotation, "__metadata__", ())
     return next((a for a in annotations if isinstance(a, ChoiceFrom)), None)
 

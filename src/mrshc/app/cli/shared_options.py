@@ -1,4 +1,4 @@
-"""Options and groups of options that several commands share, with their help texts."""
+"""Options of the commands, with their help texts; most options are collected in groups."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 
 class FeatureAxis(StrEnum):
-    """Axis of a table that contains the features."""
+    """Whether the features are the rows or the columns of a table."""
 
     rows = "rows"
     columns = "columns"
 
 
 class ImputationAxis(StrEnum):
-    """Axis along which imputation searches for nearest neighbours."""
+    """Whether missing values are imputed from the nearest features or from the nearest samples."""
 
     features = "features"
     samples = "samples"
 
 
 class StandardizedAxis(StrEnum):
-    """Axis to be standardised; "both" stands for both axes, one after the other."""
+    """Whether samples, features or both are standardised; with "both", samples come first."""
 
     samples = "samples"
     features = "features"
@@ -49,7 +49,7 @@ class StandardizedAxis(StrEnum):
 
 
 class Centering(StrEnum):
-    """Means that are subtracted from the data before sparse components are computed."""
+    """Mean to subtract before components are computed: of each column, of all cells, or none."""
 
     columns = "columns"
     grand = "grand"
@@ -70,9 +70,9 @@ _preprocessing_option = _option_factory("Preparing the data")
 _method_option = _option_factory("Method")
 _run_option = _option_factory("Running")
 
-# Options that several commands have. Options that take a number or "auto" are declared as strings,
-# since typer has no type for such values. Options with choices are also declared as strings; their
-# choices are imported from the library when the command is called.
+# Arguments and options that are not in a group. Options that take a number or "auto" are declared
+# as strings, since typer has no type for such values. Options annotated with `ChoiceFrom` are also
+# declared as strings; their valid values are imported when the command is called.
 FileArgument = Annotated[
     str,
     typer.Argument(
@@ -160,7 +160,7 @@ class ReadingOptions:
             help="Whether features are in rows or in columns; by default, the longer side.",
         ),
     ] = None
-    # Samples in the two tables are matched by name, since their order rarely agrees.
+    # The two tables may list the samples in different orders, so samples are matched by name.
     samples: Annotated[
         Path | None,
         _reading_option(
@@ -193,7 +193,7 @@ class ReadingOptions:
         str | None,
         _reading_option("--decimal", help="Decimal mark, . or a comma; detected by default."),
     ] = None
-    # If None, the choice depends on the size of the data and the free memory.
+    # None: the size of the data and the free memory determine whether data are read into memory.
     in_memory: Annotated[
         bool | None,
         _reading_option(
@@ -217,8 +217,8 @@ class ReadingOptions:
         output : TerminalOutput
             Object that prints the sentences.
         prefers_out_of_core : bool, default=False
-            Whether values are left in the file if the format allows it and the user gave neither
-            --in-memory nor --out-of-core.
+            Whether values are left in the file if the file can be read in blocks and the user gave
+            neither --in-memory nor --out-of-core.
         """
         from mrshc.io import can_read_in_blocks, read_table
 
@@ -237,8 +237,8 @@ class ReadingOptions:
                 decimal=self.decimal,
                 in_memory=in_memory,
             )
-        # Notes of the library refer to parameters. On the command line, the corresponding options
-        # are named instead.
+        # The notes from the library mention parameters, which are replaced by the corresponding
+        # options of the command line.
         notes = tuple(reword(note, option_for_parameter) for note in table.notes)
         table = replace(table, notes=notes)
         output.print_sentence(f"Read {table.source}: {table.notes[0]}")
@@ -249,7 +249,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PreprocessingOptions:
-    """Options for preprocessing; `mrshc.preprocessing.chain` determines the order of the steps."""
+    """Options for preprocessing steps, which `mrshc.preprocessing.chain` puts in order."""
 
     preset: Annotated[
         str | None,
@@ -321,7 +321,7 @@ class PreprocessingOptions:
     def make_steps(self) -> list[Any]:
         """Return the preprocessing transformers.
 
-        Options that were given individually override those of the preset.
+        Options that were given individually override the values in the preset.
         """
         from mrshc.preprocessing import PRESETS, chain
 
@@ -336,8 +336,9 @@ class PreprocessingOptions:
 class MethodOptions:
     """Options for the method and its parameters.
 
-    None stands for the default of the estimator, which the help text shows in parentheses. If the
-    default were given here, it would also be passed to methods that do not have the parameter.
+    The value None stands for the default of the estimator, which the help text gives in
+    parentheses. If a default were given here, it would also be passed to methods that do not have
+    the parameter. These methods would raise an error.
     """
 
     method: Annotated[
@@ -415,8 +416,9 @@ class MethodOptions:
     robust: RobustOption = False
 
     def to_parameters(self) -> dict[str, Any]:
-        """Return the parameters of the estimator; None for options that were not given."""
-        # The estimator takes True, "grand" or False. On the command line, words are clearer.
+        """Return the parameters of the estimator by name; None stands for the default."""
+        # The parameter `center` takes True, "grand" or False. On the command line, words are
+        # clearer.
         centers = {
             None: None,
             Centering.columns: True,
@@ -468,7 +470,7 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BackendOptions:
-    """Options for the execution backend, which stores the data and computes the fit."""
+    """Options for the execution backend, on which the method is fitted."""
 
     dask: Annotated[
         str | None,
@@ -499,7 +501,7 @@ class BackendOptions:
 def sparse_method_parameters(
     selection: str | None, *, refine: bool, robust: bool
 ) -> dict[str, Any]:
-    """Return the parameters that only sparse methods have.
+    """Return the parameters that only MrSHC or SHC has, by name.
 
     The value of a parameter is None if its option was not given.
     """
@@ -513,9 +515,9 @@ def sparse_method_parameters(
 
 
 def parse_number_or_auto(option: str, text: str | None) -> int | str | None:
-    """Return a whole number, "auto" or None, converted from the text of an option.
+    """Return the value of an option: a whole number, "auto", or None if the option was not given.
 
-    Raises UserError if the text is neither a whole number nor "auto".
+    Raises UserError if `text` is neither None, "auto" nor a whole number.
     """
     if text is None or text == "auto":
         return text
@@ -526,7 +528,7 @@ def parse_number_or_auto(option: str, text: str | None) -> int | str | None:
 
 
 def parse_numbers_or_auto(option: str, text: str | None, *, kind: type = int) -> Any:
-    """Return a number, a list of numbers, "auto" or None, converted from the text of an option.
+    """Return the value of an option: a number, a list of numbers, "auto" or None.
 
     Parameters
     ----------

@@ -21,17 +21,20 @@ _POLL_INTERVAL = 0.1
 
 
 def run_interruptibly(work: Callable[[], Any]) -> Any:
-    """Call a function in a thread, so that signals can interrupt it, and return its result.
+    """Return the result of a function that is called in a separate thread.
 
-    Python handles signals only in the main thread, and only between two bytecode instructions. If
-    the main thread executed a long compiled loop, signals would be handled only after the loop.
+    Signals can interrupt the main thread while it waits for the function. Python handles signals
+    only in the main thread, and only between two bytecode instructions. If the main thread executed
+    a long compiled loop, signals would be handled only after the loop. Exceptions of the function
+    are raised again in the main thread.
     """
     outcome: dict[str, Any] = {}
 
     def run() -> None:
         try:
             outcome["result"] = work()
-        # Every exception of the function is raised again in the main thread.
+        # BaseException includes KeyboardInterrupt and SystemExit, which are not subclasses of
+        # Exception.
         except BaseException as error:
             outcome["error"] = error
 
@@ -59,11 +62,11 @@ def _raise_system_exit(*_: Any) -> None:
 def exit_process(code: Any) -> None:
     """End the process with an exit code.
 
-    After a signal, the process ends without waiting for computations in other threads.
+    If the code is that of SIGINT or SIGTERM, the process does not wait for other threads.
     """
     if code in (EXIT_INTERRUPTED, EXIT_TERMINATED):
-        # `os._exit` skips Python's cleanup, which would wait for worker threads. It also skips the
-        # flushing of the output streams, which is therefore done here.
+        # `os._exit` skips Python's cleanup, which would wait for worker threads. `os._exit` does
+        # not flush the output streams either, so the streams are flushed here.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -59,12 +59,12 @@ def study(
     from mrshc.study.config import CONFIGS
     from mrshc.utils.progress import progress_bar
 
-    # --folder defaults to None: with its real default, the help text would show a long path inside
-    # the installed package.
+    # The declared default of --folder is None. Otherwise, the help text would show the actual
+    # default, which is a long path inside the installed package.
     folder = CONFIGS if folder is None else folder
     use_temporary_folder_of(out or Path("mrshc-study"))
-    # The table is written to stdout directly, since Rich would reformat the Markdown, which users
-    # copy.
+    # The table is written to stdout directly, since Rich would reformat the Markdown that users
+    # want to copy.
     if render:
         sys.stdout.write(render_study(name, folder=folder, out=out))
         return

@@ -13,7 +13,7 @@ class TerminalOutput:
     Parameters
     ----------
     quiet : bool, default=False
-        Whether only warnings are printed.
+        Whether to print only warnings.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -33,8 +33,8 @@ class TerminalOutput:
     def print_sentence(self, sentence: str) -> None:
         """Print a sentence on stdout, unless `quiet` is True."""
         if not self._quiet:
-            # Markup is disabled, since names of files and features may contain brackets. Sentences
-            # are not broken into lines, since programs may search the output.
+            # Markup is disabled, since names of files and features may contain square brackets. A
+            # sentence is printed on one line, since programs may search the output.
             self._out.print(sentence, markup=False, soft_wrap=True)
 
     def print_warning(self, sentence: str) -> None:
@@ -55,7 +55,10 @@ class TerminalOutput:
 
     @contextmanager
     def show_status(self, activity: str) -> Iterator[None]:
-        """Show a spinner with the name of an activity while the context is active."""
+        """Show a spinner with the name of an activity while the context is active.
+
+        Nothing is shown if `shows_progress` is False.
+        """
         if not self.shows_progress:
             yield
             return
