@@ -148,10 +148,10 @@ def refine_features(
         T = \frac{1}{m} \sum_{i=1}^{m} \tan\{(1/2 - p_i) \pi\}.
 
     A feature counts as associated if its q-value, as defined by Benjamini and Hochberg [2]_, is at
-    most `alpha`. The iteration stops when the new set and the current set have at least 95 % of the
-    larger set in common, when a set occurs for the second time, when fewer than 5 features are
-    associated, or after ten rounds. In simulations with `alpha=0.05`, the false discovery rate is
-    close to 0.05, but this has not been proved.
+    most `alpha`. The iteration stops when at least 95 % of the features in the larger of the old
+    and the new set are in both sets, when a set occurs for the second time, when fewer than 5
+    features are associated, or after ten rounds. In simulations with `alpha=0.05`, the false
+    discovery rate is close to 0.05, but this has not been proved.
 
     References
     ----------

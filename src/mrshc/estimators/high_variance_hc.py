@@ -31,8 +31,9 @@ class HighVarianceHC(TreeCutter):
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
-        Distance between samples, summed over the selected features. Ward's, centroid and median
-        linkage are defined only for "sqeuclidean".
+        Distance between samples: the sum of squared ("sqeuclidean") or absolute ("cityblock")
+        differences over the selected features. Ward's, centroid and median linkage are defined only
+        for "sqeuclidean".
 
     Attributes
     ----------

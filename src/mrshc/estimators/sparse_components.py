@@ -91,8 +91,8 @@ def sparse_components(
         Offset subtracted from X: the mean of all values ("grand"), the mean of each column (True),
         or no offset (False).
     orthogonal : bool, default=False
-        Whether the vectors u are constrained to be orthogonal to each other. If False, the vectors
-        u are not constrained, but the earlier components are subtracted from X.
+        Whether each vector u is constrained to be orthogonal to the vectors u of the earlier
+        components. If False, the earlier components are subtracted from X instead.
     max_iter : int, default=20
         Maximum number of iterations for each component.
     tol : float, default=1e-7
