@@ -275,7 +275,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         ------
         ValueError
             If X is invalid, if all features are constant, if two samples have no observed feature
-            in common, or if the unweighted sum of the dissimilarities is a multiple of
+            in common, or if the sum of the dissimilarity matrices of all features is a multiple of
             `complement_of`.
         ParameterError
             If a parameter is invalid.
@@ -442,7 +442,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         """Return an object that computes the feature weights for any L1 bound.
 
         Raise ParameterError if `complement_of`, `max_iter` or `tol` is invalid. Raise ValueError if
-        the unweighted sum of the dissimilarities is a multiple of `complement_of`.
+        the sum of the dissimilarity matrices of all features is a multiple of `complement_of`.
         """
         earlier = self.complement_of
         if earlier is not None:
