@@ -288,8 +288,8 @@ def loadings(
 
     The length of a bar is the absolute value of the loading, and the colour of the bar shows the
     sign of the loading. The sign of a component is arbitrary: reversing the signs of all its
-    loadings gives an equivalent component. It is meaningful only whether two loadings of the same
-    component have equal or opposite signs.
+    loadings gives an equivalent component. Only the relative signs of loadings on the same
+    component are meaningful.
 
     Parameters
     ----------

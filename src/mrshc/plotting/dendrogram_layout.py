@@ -444,9 +444,9 @@ def free_places(
 ) -> list[tuple[float, float] | None]:
     """Return a position for the label of each marker, such that no labels overlap.
 
-    Labels are placed in the given order. For each label, five positions next to its marker are
-    tried, and the first position is used that overlaps neither an earlier label nor a marker. All
-    coordinates and sizes are in the same unit.
+    Labels are placed in the given order. Five positions next to the marker are tried for each
+    label. The label is placed at the first position where it overlaps neither an earlier label nor
+    a marker. All coordinates and sizes are in the same unit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Functions for figures, titles, tick labels, legends and picture files, used by all plots."""
+"""Functions that the plots share: for figures, titles, tick labels, legends and picture files."""
 
 from __future__ import annotations
 

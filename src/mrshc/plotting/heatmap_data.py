@@ -14,12 +14,12 @@ from mrshc.plotting.arguments import check_numbers
 # absolute value. Rounding errors can make the standard deviation of a constant feature positive:
 # double precision has about 16 digits, and sums over samples lose some of these digits.
 _SPREAD_TOLERANCE = 1e-12
-# The correlation of two features is computed only if at least this number of samples is observed in
-# both features. With only two such samples, every correlation would be plus or minus 1.
+# The correlation of two features is computed only if both features are observed in at least this
+# number of samples. With only two such samples, every correlation would be plus or minus 1.
 _MIN_COMMON_SAMPLES = 3
-# The correlation of two features is computed from the m samples that are observed in both features.
-# A standardised feature counts as constant in these samples if m squared times its variance is at
-# most this limit. The limit allows for rounding errors.
+# The correlation of two features is computed from the m samples in which both features are
+# observed. A standardised feature counts as constant in these samples if m squared times its
+# variance is at most this limit. The limit allows for rounding errors.
 _VARIANCE_TOLERANCE = 1e-9
 
 
