@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 # Candidate numbers of features for `n_features_to_select="auto"`. They are the candidates of
 # Zhang and Zamar (2014), whose data have hundreds of features or more.
 _PAPER_CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
-# If fewer features than this are not constant, `_SMALL_CANDIDATES` is used. Most of the candidates
-# of the paper are 100 or larger, so they would exceed the number of features.
+# If there are fewer non-constant features than this, `_SMALL_CANDIDATES` is used. Most of the
+# candidates of the paper are 100 or larger, so they would exceed the number of these features.
 _FEW_FEATURES = 100
 # Candidates for data with few features. Small numbers are listed without gaps, because adding or
 # removing one feature changes the tree most if there are few features. The paper does not consider

@@ -36,6 +36,7 @@ class UnsupportedClustersWarning(UserWarning):
     See Also
     --------
     MrSHC : Issues this warning from `fit`.
+    SHC : Issues this warning from `fit` if `refine=True`.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def refine_features(
 
         - `supported` : bool or None. True if at least 5 features are associated with the clusters,
           otherwise False. However, the value is None instead of False if the initial set has fewer
-          than 5 features, since this is too few to decide.
+          than 5 features, which are too few to decide.
         - `features` : ndarray of int, indices of the features on which to build the final tree. If
           `supported` is not True, these are the features of the initial set.
         - `associated` : ndarray of int, indices of all associated features; empty if `supported` is
@@ -148,10 +149,11 @@ def refine_features(
         T = \frac{1}{m} \sum_{i=1}^{m} \tan\{(1/2 - p_i) \pi\}.
 
     A feature counts as associated if its q-value, as defined by Benjamini and Hochberg [2]_, is at
-    most `alpha`. The iteration stops when at least 95 % of the features in the larger of the old
-    and the new set are in both sets, when a set occurs for the second time, when fewer than 5
-    features are associated, or after ten rounds. In simulations with `alpha=0.05`, the false
-    discovery rate is close to 0.05, but this has not been proved.
+    most `alpha`. The iteration stops when a round hardly changes the set: the number of features
+    that the old and the new set have in common is then at least 95 % of the size of the larger set.
+    It also stops when a set occurs for the second time, when fewer than 5 features are associated,
+    and after ten rounds. In simulations with `alpha=0.05`, the false discovery rate is close to
+    0.05, but this has not been proved.
 
     References
     ----------

@@ -259,8 +259,8 @@ def outlier_bars(model: Any, n: int) -> tuple[AnnotationBar, ...]:
     Parameters
     ----------
     model : fitted estimator or result
-        The model. If it has the attribute `outlier_samples_`, this attribute contains the indices
-        of the outlying samples.
+        The model. Its attribute `outlier_samples_`, if it exists, contains the indices of the
+        outlying samples.
     n : int
         Number of samples.
 
