@@ -1,7 +1,7 @@
-"""Estimators with the interface of scikit-learn.
+"""Estimators with the interface of scikit-learn, and the function `refine_features`.
 
-Each estimator validates the data and the parameters, calls the functions of `mrshc.core`, and
-stores the fitted attributes.
+The method `fit` of an estimator validates the data and the parameters, calls functions of
+`mrshc.core` for the computations, and stores the results as attributes.
 """
 
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning, refine_features

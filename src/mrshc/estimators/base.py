@@ -1,4 +1,4 @@
-"""Base classes of the estimators, and checks of the parameters that they have in common."""
+"""Base classes of the estimators, and functions that several estimators use."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 # Candidate numbers of features for `n_features_to_select="auto"`. They are the candidates of
 # Zhang and Zamar (2014), whose data have hundreds of features or more.
 _PAPER_CANDIDATES = (10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500)
-# Below this number of features, most candidates above would select nearly all features, so the
-# candidates below are used instead.
+# If there are fewer non-constant features than this, `_SMALL_CANDIDATES` is used. Most of the
+# candidates of the paper are 100 or larger, so they would exceed the number of these features.
 _FEW_FEATURES = 100
-# Candidates for data with few features. They are denser among small numbers, where adding or
-# removing one feature changes the tree most. The paper does not consider data with so few features.
+# Candidates for data with few features. Small numbers are listed without gaps, because adding or
+# removing one feature changes the tree most if there are few features. The paper does not consider
+# data with so few features.
 _SMALL_CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 40)
 
 
@@ -54,7 +55,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
     children_ : ndarray of shape (n_samples - 1, 2)
-        Numbers of the two nodes joined by each merge, as in
+        Numbers of the two nodes that each merge joins, as in
         :class:`sklearn.cluster.AgglomerativeClustering`.
     distances_ : ndarray of shape (n_samples - 1,)
         Height of each merge.
@@ -73,7 +74,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         self._support = support
         self.linkage_matrix_ = tree.linkage_matrix
         self.children_ = tree.linkage_matrix[:, :2].astype(np.intp)
-        # The heights are copied, so changing `distances_` does not change the tree.
+        # The heights are copied: otherwise a user who changes `distances_` would change the tree.
         self.distances_ = tree.linkage_matrix[:, 2].copy()
         self.n_leaves_ = tree.n_samples
         self.n_features_selected_ = int(support.sum())
@@ -102,7 +103,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         return self._tree.cut(check_integer("k", k, low=1, high=self.n_leaves_, advice=advice))
 
     def sample_distances(self, X: Any) -> Float:
-        """Return the distances between samples on which the tree is built.
+        """Return the pairwise distances of the samples, from which the tree is built.
 
         Parameters
         ----------
@@ -112,12 +113,19 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Returns
         -------
         distances : ndarray of shape (n_samples, n_samples)
-            Distances computed from the selected features. If values are missing, these are expected
-            distances, which take the uncertainty of the imputed values into account.
+            Distances computed from the selected features. If values are missing, they are imputed,
+            and the result contains expected distances, which include the variances of the imputed
+            values.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid, or if the number of samples or features, or their names, differ from
+            those of the fit.
         """
         data = self.data_of_fit(X)
-        # Only the selected columns are read. They are few, so they fit into memory even if X does
-        # not.
+        # Only the selected columns are read. There are few of them, so they fit into memory even if
+        # X does not.
         columns = data.columns(np.flatnonzero(self._support)).astype(np.float64)
         with limit_blas_to_one_thread():
             return complete_missing_cells(columns, excluded=self._outlier_rows).distances(
@@ -126,11 +134,11 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
 
     @property
     def _outlier_rows(self) -> Index:
-        """Indices of the outlying samples; empty unless a fit with `robust=True` detected any."""
+        """Indices of the outlying samples; empty unless a fit with `robust=True` found some."""
         return getattr(self, "outlier_samples_", np.empty(0, np.intp))
 
     def markers(self, X: Any, *, k: int | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """Return the features that differ between clusters, and between the branches of each split.
+        """Return a table of the features that differ between clusters, or between branches.
 
         Parameters
         ----------
@@ -140,39 +148,50 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             Number of clusters into which the tree is cut. If None, the clusters in `labels_` are
             used.
         alpha : float, default=0.05
-            Largest q-value (p-value adjusted for the false discovery rate) of the features to list.
-            With 1, all features are listed.
+            A feature is listed for a contrast if its q-value (p-value adjusted for the false
+            discovery rate) is at most `alpha`. If `alpha` is 1, all features are listed.
 
         Returns
         -------
         markers : DataFrame
-            Table of contrasts and features. A contrast compares two groups of samples, called
-            inside and outside. There is one row for each contrast and each feature that is listed
-            for it. Within a contrast, the rows are in decreasing order of the absolute effect size.
-            The columns are
+            Table of contrasts and features. A contrast is a comparison of two groups of samples,
+            which are called inside and outside. A contrast has one row for each feature that is
+            listed for it, in decreasing order of the absolute effect size. The columns are:
 
-            - `contrast` : "cluster" if a cluster is compared with all other samples, "split" if the
-              two branches of a node are compared;
-            - `node` : number, in scipy's format, of the node that is the cluster or that is split;
+            - `contrast` : "cluster" if a cluster (inside) is compared with all other samples
+              (outside); "split" if the two branches of a node of the tree are compared;
+            - `node` : number of a node of the tree, in scipy's format: the node whose samples are
+              the cluster, or the node whose branches are compared;
             - `inside`, `outside` : labels of the clusters in each group, as text;
             - `n_inside`, `n_outside` : number of samples in each group, without outlying samples;
             - `feature`, `name` : index and name of the feature;
-            - `selected` : whether the feature is one of those on which the tree is built;
+            - `selected` : whether the tree is built on the feature;
             - `mean_inside`, `mean_outside` : mean of the feature in each group;
-            - `effect_size` : difference of the two means, divided by the pooled standard deviation
-              within the groups;
-            - `p_value`, `q_value` : p-value of a rank test, and the q-value, which is computed from
-              the p-values of all features in the same contrast.
+            - `effect_size` : mean inside minus mean outside, divided by the pooled standard
+              deviation within the groups; NaN if this standard deviation is zero;
+            - `p_value` : p-value of a rank test for a difference between the groups;
+            - `q_value` : q-value, computed from the p-values of all features in the same contrast.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid, or if the number of samples or features, or their names, differ from
+            those of the fit.
+        ParameterError
+            If `alpha` or `k` is invalid, or if `k` is None and the fit did not define `labels_`.
 
         Notes
         -----
-        A feature on which the tree is built differs between the clusters by construction, so a test
-        of the feature against these clusters would be biased. Therefore the selected features are
-        divided into ten folds, and the features in a fold are tested against the tree that is built
-        on the other folds. In that tree, the branch whose samples are most similar to those of the
-        cluster (by the Jaccard index) replaces the cluster; the p-value is 1 if no branch is
-        similar enough. Features that were not selected are tested against the clusters themselves.
-        The q-values are those of Benjamini and Hochberg [1]_.
+        The clusters differ by construction in the features on which the tree is built, so a test of
+        these features with the same clusters would be biased. Therefore the selected features are
+        divided into ten folds (or one fold for each feature if there are fewer than ten). The
+        features in a fold are tested with a tree that is built on the other folds. Each group of
+        the contrast is replaced by the branch of that tree whose samples are most similar to it, by
+        the Jaccard index. If the contrast includes all samples, the second group is instead
+        replaced by all samples outside the branch that replaces the first group. The p-value is 1
+        if no branch has a Jaccard index of at least 0.5, or if the two new groups overlap. Features
+        that were not selected are tested with the original groups. The q-values are those of
+        Benjamini and Hochberg [1]_.
 
         References
         ----------
@@ -201,24 +220,30 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data with the same features as in `fit`.
+            Data with the same features as the data that were passed to `fit`. The samples may be
+            different.
 
         Returns
         -------
         X_selected : array-like of shape (n_samples, n_features_selected_)
-            The columns of X selected by `get_support()`, loaded into memory even if X is
-            out-of-core.
+            The selected columns of X, in their original order. They are loaded into memory even if
+            X is out-of-core.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid or does not have the features of the fit.
         """
         check_is_fitted(self)
-        # `as_stored_matrix` returns None for arrays and tables. scikit-learn transforms these, so
-        # `set_output` determines the type of the result.
+        # `as_stored_matrix` returns None for arrays and tables. For these, the method of
+        # scikit-learn is called, so `set_output` determines the type of the result.
         if (data := as_stored_matrix(X)) is None:
             return super().transform(check_numeric_columns(unwrap_anndata(X)))
         check_n_features(self, data.shape[1])
         return data.columns(np.flatnonzero(self._support))
 
     def data_of_fit(self, X: Any) -> DataMatrix:
-        """Return X in the form on which the tree was built, after checking its shape and names.
+        """Return X as a `DataMatrix`, after checking that X can be the data of the fit.
 
         Parameters
         ----------
@@ -228,8 +253,8 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Returns
         -------
         data : DataMatrix
-            The validated data. Subclasses may transform the data, as :class:`MrSHC` does with
-            `robust=True`.
+            The validated data. Subclasses may transform the data as in the fit: :class:`MrSHC`
+            winsorises the data if `robust=True`.
 
         Raises
         ------
@@ -239,7 +264,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         data = check_samples(self, X, reset=False)
-        # The values cannot be compared, because the data of the fit are not stored.
+        # Only the shape and the names are compared, since the values of the fit are not stored.
         if data.shape[0] != self.n_leaves_:
             raise ValueError(
                 f"X must be the data of the fit, with {self.n_leaves_} samples, got "
@@ -250,7 +275,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
     def _labels_of_cut(self, k: int | None) -> Labels:
         """Return the labels of the cut into k clusters, or `labels_` if k is None.
 
-        Raise ParameterError if k is None and `labels_` does not exist.
+        Raise ParameterError if k is invalid, or if k is None and `labels_` does not exist.
         """
         if k is not None:
             return self.cut(k)
@@ -264,7 +289,10 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         return labels
 
     def _distance_weights(self) -> Float | None:
-        """Return the weights of the selected features in the distances; None for equal weights."""
+        """Return the weights of the selected features in the distances, or None if all are equal.
+
+        Subclasses that weight the features override this method.
+        """
         return None
 
     def __sklearn_tags__(self) -> Tags:
@@ -279,24 +307,24 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
 
 
 class TreeCutter(TreeClusterer):
-    """Base class of estimators that build a tree and can cut it into `n_clusters` clusters."""
+    """Base class of estimators that build a tree and cut it if `n_clusters` is not None."""
 
     n_clusters: int | None
 
     def _check_n_clusters(self, n_samples: int) -> int | None:
-        """Return `n_clusters` after checking its range; None means that the tree is not cut.
+        """Return the parameter `n_clusters` if it is valid; None means that the tree is not cut.
 
         Raise ParameterError if `n_clusters` is neither None nor an integer from 1 to `n_samples`.
         """
-        # None can be passed only in Python, so messages of the command line omit this advice.
+        # None cannot be given on the command line, so messages there omit this advice.
         advice = Sentence("{none}", none=PythonOnly("Give None to make the tree only."))
         limits: Any = {"low": 1, "high": n_samples, "advice": advice}
         return check_integer_or_keyword("n_clusters", self.n_clusters, None, **limits)
 
     def _store_cut(self, n_clusters: int | None) -> None:
-        """Set `labels_` to the cut into `n_clusters` clusters.
+        """Set `labels_` to the labels of the cut into `n_clusters` clusters.
 
-        If `n_clusters` is None, delete the `labels_` of an earlier fit.
+        If `n_clusters` is None, delete `labels_`, which may exist from an earlier fit.
         """
         if n_clusters is not None:
             self.labels_ = self.cut(n_clusters)
@@ -316,14 +344,16 @@ class TreeCutter(TreeClusterer):
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Cluster of each sample, as in `labels_`.
+            The attribute `labels_`: the cluster of each sample.
 
         Raises
         ------
+        ValueError
+            If X is invalid; see `fit`.
         ParameterError
-            If `n_clusters` is None.
+            If `n_clusters` is None, or if a parameter is invalid.
         """
-        # This is checked before the fit, which may take a long time.
+        # `n_clusters` is checked before the fit, since the fit may take a long time.
         if self.n_clusters is None:
             raise ParameterError(
                 "fit_predict needs {n_clusters}, got None. {advice}",
@@ -334,8 +364,9 @@ class TreeCutter(TreeClusterer):
 
 
 def store_n_passes(estimator: Any, n_passes: int | None) -> None:
-    """Set `n_passes_`, the number of passes over the data, or delete it if `n_passes` is None.
+    """Set the attribute `n_passes_`, the number of passes over the data.
 
+    If `n_passes` is None, delete the attribute instead, which may exist from an earlier fit.
     `n_passes` is None for data in memory, whose passes are not counted.
     """
     if n_passes is None:
@@ -345,9 +376,10 @@ def store_n_passes(estimator: Any, n_passes: int | None) -> None:
 
 
 def check_linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
-    """Return `linkage` and `metric` after checking that both are valid and compatible.
+    """Return `linkage` and `metric` if both are valid and compatible with each other.
 
-    Raise ParameterError if one of them is unknown, or if the linkage is not defined for the metric.
+    Raise ParameterError if either of them is unknown, or if the linkage is not defined for the
+    metric.
     """
     check_option("metric", metric, METRICS)
     check_option("linkage", linkage, LINKAGES)
@@ -363,7 +395,7 @@ def check_linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric
 
 
 def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -> tuple[int, ...]:
-    """Return the candidates for the number of features to select.
+    """Return the candidate numbers of features for a value of `n_features_to_select`.
 
     Parameters
     ----------
@@ -372,12 +404,12 @@ def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -
     n_features : int
         Number of features of X.
     n_constant : int
-        Number of constant features, which are never selected.
+        Number of constant features of X.
 
     Returns
     -------
     targets : tuple of int
-        Candidates, strictly increasing.
+        Candidate numbers of features, in strictly increasing order.
 
     Raises
     ------
@@ -386,7 +418,7 @@ def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -
     ParameterError
         If `wanted` is invalid.
     """
-    # Constant features are never selected, so the candidates of "auto" depend only on the others.
+    # Constant features are never selected, so "auto" depends only on the number of other features.
     n_varying = n_features - n_constant
     if n_varying == 0:
         raise all_constant_error(n_features)
@@ -402,7 +434,7 @@ def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -
 
 
 def all_constant_error(n_features: int) -> ValueError:
-    """Return the error to raise if all features of X are constant."""
+    """Return, without raising it, the error for data in which all features are constant."""
     return ValueError(
         f"X must have a feature that varies, but all {n_features} of its features are constant. "
         "Check that samples are in rows and features in columns."
@@ -410,20 +442,21 @@ def all_constant_error(n_features: int) -> ValueError:
 
 
 def _default_feature_counts(p: int) -> tuple[int, ...]:
-    """Return the candidates that "auto" stands for, given p features that are not constant."""
+    """Return the candidates for `n_features_to_select="auto"`, given p non-constant features."""
     if p >= _FEW_FEATURES:
         return tuple(q for q in _PAPER_CANDIDATES if q < p)
-    # At most half of the features, rounded up, are tried: choosing nearly all features would not be
-    # a selection.
+    # The candidates do not exceed half the number of features, rounded up, or 2 if this is larger:
+    # choosing nearly all features would not be a selection. The last expression applies to p = 1.
     half = max(2, (p + 1) // 2)
     return tuple(q for q in _SMALL_CANDIDATES if q <= min(half, p)) or (p,)
 
 
 def derive_seed(random_state: Any) -> int:
-    """Return the seed from which the random numbers of all tasks of a fit are generated.
+    """Return the seed for all random numbers of a fit, derived from the parameter `random_state`.
 
     Raise ParameterError if `random_state` is invalid.
     """
-    # If `random_state` is a RandomState instance, drawing the seed changes its state. A second
-    # fit with the same instance therefore uses another seed, as is usual in scikit-learn.
+    # If `random_state` is a RandomState instance, drawing the seed changes the state of the
+    # instance. A second fit with the same instance therefore uses a different seed, as is usual in
+    # scikit-learn.
     return int(check_seed(random_state).randint(np.iinfo(np.int32).max))

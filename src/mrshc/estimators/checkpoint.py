@@ -1,8 +1,8 @@
-"""Checkpoint: a file of the finished steps of a search, so that the search can be continued.
+"""Checkpoint: a file with the finished steps of a search, from which the search can be continued.
 
-A step is either the feature set for one number of features and one rank, or the evaluation of a
-feature set. The file may have been damaged or edited, and compiled code uses the steps without
-further checks. Every value is therefore validated when the file is read.
+A step is the computation of the feature set for one number of features and one rank, or the
+evaluation of one feature set. The file may have been damaged or edited. Every value is therefore
+validated when the file is read, since the compiled code that uses the values does not check them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from mrshc.core.trees.tree import Tree, check_linkage
 from mrshc.errors import invalid_parameter_error
 from mrshc.utils.step_journal import JournalMismatchError, StepJournal, damaged_line_error
 
-# Patterns of the names of steps, which `mrshc.core.search` defines. The name of a feature set
-# contains the target number of features and the rank. The name of an evaluation contains the
-# SHA-256 digest of the evaluated feature set.
+# Patterns of the names of steps. The names are defined in `mrshc.core.search`. The name of a
+# feature set contains the target number of features and the rank. The name of an evaluation
+# contains the SHA-256 digest of the feature set that was evaluated.
 _FEATURES_NAME = re.compile(r"features [0-9]+ ([0-9]+)")
 _EVALUATION_NAME = re.compile(r"evaluation [0-9a-f]{64}")
 
@@ -43,7 +43,8 @@ class StepSizes:
     n_samples, n_features : int
         Shape of the data.
     n_leaves : int or None
-        Number of clusters into which every tree is cut; None if pruning determines the number.
+        Largest number of clusters into which every tree is cut; None if the trees are pruned
+        instead of cut.
     cut_scores : tuple of str, default=()
         Names of the scores that the selection rule computes for each cut of a tree.
     """
@@ -57,15 +58,16 @@ class StepSizes:
 class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
     """Mapping from the names of finished steps to their results, stored in a file.
 
-    When a step is set, it is appended to the file. If the process is killed, only steps in progress
-    are lost.
+    A step that is added to the mapping is appended to the file at once. If the process is killed,
+    only unfinished steps are lost. Steps cannot be deleted.
 
     Parameters
     ----------
     path : str or path-like
         Path of the file, which is created if it does not exist.
     search : str
-        Text that identifies the data and all parameters on which the steps depend.
+        Text that identifies the search. It depends on the data and on all parameters that affect
+        the steps.
     sizes : StepSizes
         Properties that the steps in the file must have.
 
@@ -85,8 +87,8 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
             raise invalid_parameter_error(
                 "checkpoint", path, allowed="be the path of a file or None"
             )
-        # Another version of mrshc may compute different steps, which must not be mixed with those
-        # of this version.
+        # Another version of mrshc may compute different results, which must not be mixed with the
+        # results of this version.
         work = sha256(f"mrshc {version('mrshc')} {search}".encode()).hexdigest()
         file = Path(path)
         try:
@@ -101,7 +103,7 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
             try:
                 name, content = _split_entry(entry)
                 self._steps[name] = _step_from_json(name, content, sizes)
-            # JSON allows integers of any size; large ones raise OverflowError in numpy.
+            # JSON allows integers of any size; numpy raises OverflowError for very large integers.
             except (ValueError, TypeError, OverflowError):
                 raise damaged_line_error(file, number) from None
 
@@ -109,8 +111,8 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
         return self._steps[name]
 
     def __setitem__(self, name: str, step: FeatureSet | Evaluation) -> None:
-        # The step is written to the file first: if this fails, the step must not count as
-        # finished.
+        # The step is written to the file first. If writing fails, the step is not added to the
+        # mapping, so it does not count as finished.
         self._file.append([name, _step_to_json(step)])
         self._steps[name] = step
 
@@ -125,9 +127,9 @@ class Checkpoint(MutableMapping[str, "FeatureSet | Evaluation"]):
 
 
 def _step_to_json(step: FeatureSet | Evaluation) -> dict[str, Any]:
-    """Return the content of a step as an object that can be written as JSON.
+    """Return the content of a step as a dictionary that can be written as JSON.
 
-    Floats are not rounded: JSON in Python stores enough digits to restore them exactly.
+    Floats need not be treated specially: Python writes enough digits to restore them exactly.
     """
     if isinstance(step, FeatureSet):
         return {
@@ -158,9 +160,9 @@ def _gap_curve_to_json(curve: GapCurve) -> dict[str, Any]:
 
 
 def _split_entry(entry: Any) -> tuple[str, dict[str, Any]]:
-    """Return the name and the content of a step.
+    """Return the name and the content of a step from its entry in the file.
 
-    Raise ValueError if `entry` is not a list of a string and a dictionary.
+    Raise ValueError if `entry` is not a list that consists of a string and a dictionary.
     """
     _check_condition(isinstance(entry, list) and len(entry) == 2)
     name, content = entry
@@ -169,10 +171,10 @@ def _split_entry(entry: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _check_condition(condition: bool) -> None:
-    """Raise ValueError if a condition on the content of a step is not met.
+    """Raise ValueError if `condition` is False.
 
-    The message of this error is not shown to the user: the caller replaces it by a message that
-    contains the line number in the file.
+    The message of the error is not shown to the user. `Checkpoint` replaces the error by another
+    error, whose message contains the line number in the file.
     """
     if not condition:
         raise ValueError("not a step")
@@ -195,19 +197,19 @@ def _step_from_json(
 
 def _feature_set_from_json(content: dict[str, Any], sizes: StepSizes) -> FeatureSet:
     _check_condition(content.keys() == {"indices", "l1_bound", "rank", "reached"})
-    # The types are compared exactly, not with `isinstance`: True is an instance of int, but it is
-    # not a valid rank.
+    # The types are compared exactly rather than with `isinstance`, since True is an instance of int
+    # but not a valid rank.
     _check_condition(type(content["rank"]) is int and type(content["reached"]) is bool)
     indices = np.array(content["indices"])
     _check_condition(indices.dtype.kind == "i" and indices.ndim == 1 and indices.size > 0)
-    # The indices must increase strictly. The first and the last index are then the smallest and
-    # the largest.
+    # The indices must be strictly increasing, so the first index is the smallest and the last index
+    # is the largest.
     _check_condition(
         indices[0] >= 0 and indices[-1] < sizes.n_features and bool((np.diff(indices) > 0).all())
     )
-    # A vector of p entries with unit Euclidean norm has an L1 norm between 1 and sqrt(p). The
-    # factor 1 + 1e-9 allows for rounding errors; it has not been tuned, and it does not affect the
-    # result.
+    # A vector of p entries with unit Euclidean norm has an L1 norm between 1 and sqrt(p), where p
+    # is the number of features. The factor 1 + 1e-9 allows for rounding errors. It has not been
+    # tuned, since it does not affect the result.
     bound = float(_finite_array([content["l1_bound"]], (1,))[0])
     _check_condition(1.0 <= bound <= np.sqrt(sizes.n_features) * (1 + 1e-9))
     return FeatureSet(
@@ -232,7 +234,7 @@ def _evaluation_from_json(content: dict[str, Any], sizes: StepSizes) -> Evaluati
     silhouettes = _finite_array(content["silhouettes"], (pruned.n_leaves,))
     _check_condition(bool((np.abs(silhouettes) <= 1).all()))  # silhouettes are in [-1, 1]
     _check_condition(sizes.n_leaves is None or pruned.n_leaves == sizes.n_leaves)
-    n_cuts = pruned.n_leaves - 1  # cuts into 2, 3, ... clusters; a single cluster has no score
+    n_cuts = pruned.n_leaves - 1  # cuts into 2, 3, ... clusters; one cluster has no score
     scores = {name: _finite_array(content[name], (n_cuts,)) for name in sizes.cut_scores}
     return Evaluation(pruned=pruned, silhouettes=silhouettes, scores=scores)
 
@@ -240,8 +242,8 @@ def _evaluation_from_json(content: dict[str, Any], sizes: StepSizes) -> Evaluati
 def _splits_from_json(splits: Any, tree: Tree) -> tuple[int, ...]:
     """Return the nodes that were split, in the order of the splits.
 
-    Raise ValueError if a node is a leaf, or is not a cluster at the time when it is split. At
-    first, the root is the only cluster; a split replaces a cluster by its two children.
+    At first, the root is the only cluster. Each split replaces a cluster by its two children. Raise
+    ValueError if a node in `splits` is a leaf, or is not a cluster when it is split.
     """
     _check_condition(isinstance(splits, list))
     clusters = {tree.root}
@@ -253,9 +255,9 @@ def _splits_from_json(splits: Any, tree: Tree) -> tuple[int, ...]:
 
 
 def _gap_curve_from_json(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
-    """Return the number of a tested node and the gap statistic of its samples.
+    """Return a pair: the number of a tested node, and the gap statistic of the node.
 
-    Raise ValueError if `entry` is not the JSON form of such a pair.
+    Raise ValueError or OverflowError if `entry` is not the JSON form of such a pair.
     """
     _check_condition(isinstance(entry, list) and len(entry) == 2)
     node, test = entry
@@ -264,8 +266,8 @@ def _gap_curve_from_json(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
     _check_condition(isinstance(test, dict) and test.keys() == {*arrays, "n_clusters"})
     n_references, k = np.shape(test["reference"])
     n_clusters = test["n_clusters"]
-    # The test compares one cluster with two or more, and a standard deviation requires at least
-    # two reference data sets.
+    # The gap statistic compares one cluster with two or more clusters, and its standard error
+    # requires at least two reference data sets.
     _check_condition(
         n_references >= 2 and k >= 2 and type(n_clusters) is int and 1 <= n_clusters <= k
     )
@@ -281,8 +283,8 @@ def _gap_curve_from_json(entry: Any, tree: Tree) -> tuple[int, GapCurve]:
 def _finite_array(values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return `values` as an array of floats with the given shape.
 
-    Raise ValueError if they have another shape or are not finite numbers. Text and booleans are not
-    converted to numbers.
+    Raise ValueError if `values` has another shape or contains anything but finite numbers. Text and
+    booleans are not converted to numbers.
     """
     array = np.array(values)
     _check_condition(array.dtype.kind in "if" and array.shape == shape)

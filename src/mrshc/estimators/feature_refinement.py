@@ -1,4 +1,4 @@
-"""Refinement: replacement of a feature set by all features associated with its tree."""
+"""Refinement: replacement of a feature set by the features associated with the clusters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mrshc.validation.parameters import check_integer, check_number, check_optio
 
 
 class UnsupportedClustersWarning(UserWarning):
-    """Warning that the data support fewer clusters than requested, or none.
+    """Warning that the data support fewer clusters than expected, or no clusters.
 
     Parameters
     ----------
@@ -36,6 +36,7 @@ class UnsupportedClustersWarning(UserWarning):
     See Also
     --------
     MrSHC : Issues this warning from `fit`.
+    SHC : Issues this warning from `fit` if `refine=True`.
 
     Examples
     --------
@@ -45,8 +46,8 @@ class UnsupportedClustersWarning(UserWarning):
     """
 
     def __init__(self, finding: str, advice: str = "") -> None:
-        # Both texts are passed to the base class, since copies and pickles of an exception are made
-        # from the arguments of the base class.
+        # Both strings are passed to the base class: when an exception is copied or unpickled, it is
+        # created again from the arguments that the base class stores.
         super().__init__(finding, advice)
         self.finding = finding
         self.advice = advice
@@ -56,7 +57,7 @@ class UnsupportedClustersWarning(UserWarning):
 
 
 def no_support_warning(advice: str = "") -> UnsupportedClustersWarning:
-    """Return the warning that too few features are associated with the clusters."""
+    """Return, without issuing it, the warning that too few features support the clusters."""
     return UnsupportedClustersWarning(
         "There is no structure that other features support: fewer than "
         f"{RefinementSettings().min_features} features are associated with what trees without them "
@@ -78,10 +79,11 @@ def refine_features(
     r"""Return all features associated with the clusters of the tree built on a feature set.
 
     Methods that select features often miss some features that differ between the clusters. The
-    refinement builds trees of the samples on the current feature set, tests every feature for
-    association with the clusters of trees that were built without it, and replaces the set by the
-    features with a significant association. These steps are repeated until the set hardly changes.
-    With `refine=True`, :class:`MrSHC` and :class:`SHC` apply the refinement after their search.
+    refinement consists of the following steps. Trees of the samples are built on the current
+    feature set. Every feature is tested for association with the clusters of a tree that was built
+    without this feature. The feature set is then replaced by the features with a significant
+    association. These steps are repeated until the set hardly changes. With `refine=True`,
+    :class:`MrSHC` and :class:`SHC` apply the refinement after their search.
 
     Parameters
     ----------
@@ -98,25 +100,24 @@ def refine_features(
     alpha : float, default=0.05
         False discovery rate at which a feature counts as associated with the clusters.
     max_features : int, default=200
-        Largest number of features on which a tree is built. If more features are associated, those
-        with the smallest p-values are used.
+        Largest number of features in the set that replaces the current set. If more features are
+        associated, those with the smallest p-values are used.
 
     Returns
     -------
     RefinementResult
         Object with the following attributes.
 
-        - `supported` : bool or None. True if at least 5 features are associated with the clusters.
-          False if fewer are: the clusters are then not supported by features that were not used to
-          build the trees. None instead of False if the initial set has fewer than 5 features, which
-          are too few to decide.
-        - `features` : ndarray of int, indices of the features on which to build the tree; the
-          initial set if `supported` is not True.
+        - `supported` : bool or None. True if at least 5 features are associated with the clusters,
+          otherwise False. However, the value is None instead of False if the initial set has fewer
+          than 5 features, which are too few to decide.
+        - `features` : ndarray of int, indices of the features on which to build the final tree. If
+          `supported` is not True, these are the features of the initial set.
         - `associated` : ndarray of int, indices of all associated features; empty if `supported` is
           not True.
-        - `q_values` : ndarray of shape (n_features,), smallest false discovery rate at which each
-          feature counts as associated.
-        - `n_rounds` : int, number of times that the features were tested.
+        - `q_values` : ndarray of shape (n_features,), q-value of each feature: the smallest false
+          discovery rate at which the feature counts as associated.
+        - `n_rounds` : int, number of rounds. In each round, all features are tested.
 
     Raises
     ------
@@ -132,26 +133,27 @@ def refine_features(
 
     Notes
     -----
-    A feature that was used to build a tree differs between the clusters of that tree even if the
-    data are pure noise. Every feature is therefore tested for association with a tree that was
-    built without it. For features outside the current set, this is the tree on the whole set. The
-    features in the set are divided into ten folds, and the features in a fold are tested with the
-    tree on the other folds.
+    A feature that was used to build a tree tends to differ between the clusters of that tree, even
+    if the data are pure noise. Every feature is therefore tested with a tree that was built without
+    it. Features outside the current set are tested with the tree on the whole set. The features in
+    the set are divided into ten folds (or one fold for each feature if there are fewer than ten).
+    The features in a fold are tested with the tree on the other folds.
 
-    A test uses the cuts of the tree into 2 to 6 clusters, each improved by k-means iterations that
-    start from the cut. For each cut, a p-value is computed by a one-way analysis of variance on the
-    ranks of the feature. The p-values :math:`p_k` of the K cuts are combined by the Cauchy
-    combination test [1]_, with the statistic
+    A tree is cut into 2, 3, 4, 5 and 6 clusters (but fewer than the number of samples). Each cut is
+    improved by k-means iterations that start from the cut. For each of the m resulting partitions,
+    a one-way analysis of variance on the ranks of the feature gives a p-value. The p-values
+    :math:`p_1, \ldots, p_m` are combined by the Cauchy combination test [1]_, with the statistic
 
     .. math::
 
-        T = \frac{1}{K} \sum_{k=1}^{K} \tan\{(1/2 - p_k) \pi\}.
+        T = \frac{1}{m} \sum_{i=1}^{m} \tan\{(1/2 - p_i) \pi\}.
 
-    The associated features are those with a q-value of Benjamini and Hochberg [2]_ of at most
-    `alpha`. The iteration stops when two successive sets have at least 95 % of their features in
-    common, when a set occurs for the second time, when fewer than 5 features are associated, or
-    after ten rounds. In simulations with `alpha=0.05`, the false discovery rate is close to 0.05,
-    but this has not been proved.
+    A feature counts as associated if its q-value, as defined by Benjamini and Hochberg [2]_, is at
+    most `alpha`. The iteration stops when a round hardly changes the set: the number of features
+    that the old and the new set have in common is then at least 95 % of the size of the larger set.
+    It also stops when a set occurs for the second time, when fewer than 5 features are associated,
+    and after ten rounds. In simulations with `alpha=0.05`, the false discovery rate is close to
+    0.05, but this has not been proved.
 
     References
     ----------
@@ -164,7 +166,7 @@ def refine_features(
 
     Examples
     --------
-    Starting from 5 of the 50 informative features, the refinement selects 49 of them:
+    Starting from 5 of the 50 informative features, the refinement finds 49 of the 50:
 
     >>> from mrshc import refine_features
     >>> from mrshc.datasets import make_simulation_1
@@ -189,8 +191,8 @@ def refine_features(
         ),
     )
     columns = _check_start_columns(start, p)
-    # Centring does not change the ranks. A constant feature becomes exactly zero, and its p-value
-    # is 1.
+    # Centring does not change the ranks on which the tests are based. A constant feature becomes
+    # exactly zero, so its p-value is 1.
     matrix = centre_array(data, center="columns", drop_constant=True)
     with limit_blas_to_one_thread():  # rounding errors depend on the number of BLAS threads
         return refine_feature_set(matrix, columns, settings)
@@ -199,14 +201,14 @@ def refine_features(
 def _check_start_columns(start: Any, p: int) -> Index:
     """Return the distinct indices of the initial features, in increasing order.
 
-    Raise ParameterError if `start` contains neither indices from 0 to p - 1 nor a mask of p values,
-    or if it contains no feature.
+    Raise ParameterError if `start` is neither a sequence of indices from 0 to p - 1 nor a boolean
+    mask of length p, or if `start` selects no feature. Here p is the number of features.
     """
     columns = np.asarray(start)
     if columns.dtype == bool and columns.shape == (p,):
         columns = np.flatnonzero(columns)
     are_indices = columns.ndim == 1 and columns.dtype.kind in "iu" and columns.size > 0
-    # numpy counts negative indices from the end, but here a negative index is more likely a
+    # numpy counts negative indices from the end, but here a negative index is more likely to be a
     # mistake.
     if not are_indices or columns.min() < 0 or columns.max() >= p:
         raise invalid_parameter_error(
@@ -219,7 +221,10 @@ def _check_start_columns(start: Any, p: int) -> Index:
 
 
 def refinement_settings(estimator: Any) -> RefinementSettings | None:
-    """Return the settings of the refinement, or None if the estimator has `refine=False`."""
+    """Return the refinement settings of an estimator, or None if its `refine` is False.
+
+    Raise ParameterError if `refine`, `linkage` or `metric` is invalid.
+    """
     if not check_option("refine", estimator.refine, (False, True)):
         return None
     linkage, metric = check_linkage_and_metric(estimator.linkage, estimator.metric)

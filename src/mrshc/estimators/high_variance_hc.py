@@ -17,7 +17,7 @@ from mrshc.validation.parameters import check_integer
 class HighVarianceHC(TreeCutter):
     """Hierarchical clustering on the features of highest variance.
 
-    The method is called HC-HMV in [1]_. If all features are selected, the method is classical
+    This method is called HC-HMV in [1]_. If all features are selected, it is the same as classical
     hierarchical clustering.
 
     Parameters
@@ -31,8 +31,9 @@ class HighVarianceHC(TreeCutter):
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
-        Distance between samples, summed over the selected features. Ward's, centroid and median
-        linkage are defined only for "sqeuclidean".
+        Distance between samples: the sum of squared ("sqeuclidean") or absolute ("cityblock")
+        differences over the selected features. Ward's, centroid and median linkage are defined only
+        for "sqeuclidean".
 
     Attributes
     ----------
@@ -40,12 +41,12 @@ class HighVarianceHC(TreeCutter):
         Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
         Defined only if `n_clusters` is not None.
     n_features_selected_ : int
-        Number of features on which the tree is built; `get_support()` returns the mask of these
-        features.
+        Number of features on which the tree is built. The method `get_support` returns a mask of
+        these features.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
     children_ : ndarray of shape (n_samples - 1, 2)
-        Numbers of the two nodes joined by each merge, as in
+        Numbers of the two nodes that each merge joins, as in
         :class:`sklearn.cluster.AgglomerativeClustering`.
     distances_ : ndarray of shape (n_samples - 1,)
         Height of each merge.
@@ -66,12 +67,12 @@ class HighVarianceHC(TreeCutter):
 
     Notes
     -----
-    A high variance does not imply a cluster structure: the variance within clusters counts as much
-    as the variance between clusters. The paper [1]_ uses the method as a baseline, with the number
-    of features that :class:`MrSHC` selects.
+    A feature with a high variance need not differ between clusters, because the variance includes
+    the variation within the clusters. The paper [1]_ uses the method as a baseline, with as many
+    features as :class:`MrSHC` selects.
 
     Missing values (NaN) are allowed. The variance of a feature is computed from its observed
-    values, and distances between samples are expected distances, as in :class:`MrSHC`.
+    values. Distances between samples are expected distances; see the notes of :class:`MrSHC`.
 
     References
     ----------
@@ -103,13 +104,13 @@ class HighVarianceHC(TreeCutter):
         self.metric = metric
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Select the features, build the tree and, unless `n_clusters` is None, cut the tree.
+        """Select the features, build the tree, and cut it unless `n_clusters` is None.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data with at least 3 samples and 2 features; NaN marks a missing value. X may also be
-            out-of-core, sparse or on a device such as a GPU, as in :meth:`MrSHC.fit`.
+            Data with at least 3 samples and 2 features; NaN marks a missing value. X may be
+            out-of-core, sparse or on a device such as a GPU; see :meth:`MrSHC.fit`.
         y : Ignored
             Not used, present for API consistency by convention.
 
@@ -137,7 +138,7 @@ class HighVarianceHC(TreeCutter):
         n_clusters = self._check_n_clusters(n)
         linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
         variances = data.variances()
-        # If no feature varies, all distances are zero, and no tree is better than another.
+        # If no feature varies, all distances are zero, so every tree would be equally good.
         if not variances.any():
             raise all_constant_error(p)
         support = np.zeros(p, dtype=bool)

@@ -1,4 +1,4 @@
-"""Table of the features that differ between clusters, or between the two branches of a split."""
+"""Table of the features that differ between clusters, or between the two branches of a node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Columns of the table. A table without rows has the same columns.
+# Columns of the table, which are needed for a table without rows.
 _TABLE_COLUMNS = [
     *("contrast", "node", "inside", "outside", "n_inside", "n_outside", "feature", "name"),
     *("selected", "mean_inside", "mean_outside", "effect_size", "p_value", "q_value"),
@@ -28,10 +28,10 @@ _TABLE_COLUMNS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _LabelledContrast:
-    """A comparison of two groups of samples (contrast), and its description in the table."""
+    """A contrast (comparison of two groups of samples), and its description in the table."""
 
     description: dict[str, Any]  # values of the columns that identify the contrast
-    contrast: Contrast  # positions of samples; outlying samples are not counted
+    contrast: Contrast  # samples of both groups, as positions among the samples not outlying
 
 
 def marker_table(
@@ -47,7 +47,7 @@ def marker_table(
     metric: Metric,
     alpha: float,
 ) -> pd.DataFrame:
-    """Return the table of the features that differ between clusters or between branches.
+    """Return a table of the features that differ between clusters, or between branches.
 
     Parameters
     ----------
@@ -60,23 +60,23 @@ def marker_table(
     support : ndarray of shape (n_features,)
         Mask of the selected features.
     weights : ndarray of shape (n_selected,) or None
-        Weights of the selected features in the distances; None for equal weights.
+        Weights of the selected features in the distances; None if all weights are equal.
     outlying : ndarray of shape (n_outliers,)
-        Indices of outlying samples, which are excluded from all comparisons.
+        Indices of outlying samples, which are excluded from all contrasts.
     names : ndarray of shape (n_features,) or None
         Names of the features. If None, the indices of the features are used as names.
     linkage, metric : str
-        Linkage and metric of the fit. They are used for additional trees, each of which is built
-        without some of the features.
+        Linkage and metric of the fit. They are also used for additional trees, each of which is
+        built without some of the selected features.
     alpha : float
-        Largest q-value of the features to list.
+        A feature is listed for a contrast if its q-value is at most `alpha`.
 
     Returns
     -------
     DataFrame
         The table that :meth:`mrshc.estimators.base.TreeClusterer.markers` describes.
     """
-    # pandas is imported here because the import takes a long time and only this table requires it.
+    # pandas is imported here because the import takes a long time, and fits do not need pandas.
     import pandas as pd
 
     kept = np.setdiff1d(np.arange(data.shape[0]), outlying, assume_unique=True)
@@ -109,9 +109,10 @@ def marker_table(
 def _contrast_rows(
     labelled: _LabelledContrast, result: MarkerStatistics, *, features: dict[str, Any], alpha: float
 ) -> pd.DataFrame:
-    """Return the rows of one contrast: features with a q-value of at most `alpha`.
+    """Return the rows of the table for one contrast.
 
-    The rows are in decreasing order of the absolute effect size.
+    There is one row for each feature with a q-value of at most `alpha`. The rows are in decreasing
+    order of the absolute effect size.
     """
     import pandas as pd
 
@@ -127,18 +128,19 @@ def _contrast_rows(
             "q_value": result.q_values,
         }
     )
-    # The effect size of a feature that does not vary within the groups is NaN. Such features come
-    # last.
+    # The effect size of a feature that does not vary within the groups is NaN. It is sorted as if
+    # it were zero, so such features come last.
     order = np.argsort(-np.abs(np.nan_to_num(result.effect_size)), kind="stable")
     return block.iloc[order[result.q_values[order] <= alpha]]
 
 
 def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[_LabelledContrast]:
-    """Return the contrasts of each cluster with all other samples, and of each split.
+    """Return the contrasts for the table: first one for each cluster, then one for each split.
 
-    The splits are the nodes above the clusters, from the root downwards; the contrast of a split
-    compares the two branches of the node. Samples are given by their positions in `kept`. Contrasts
-    with an empty group are left out.
+    The contrast of a cluster compares the cluster with all other samples. The splits are the nodes
+    above the clusters, from the root downwards, and the contrast of a split compares the two
+    branches of the node. Samples are given by their positions in `kept`, which contains the indices
+    of the samples that are not outlying. Contrasts with an empty group are left out.
     """
     n_clusters = int(labels.max()) + 1
     if n_clusters < 2:
@@ -147,8 +149,8 @@ def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[_LabelledContras
     samples = np.arange(tree.n_samples)
     groups = list[tuple[str, int, Index, Index]]()  # kind, node, samples inside, samples outside
     for k in range(n_clusters):
-        # A node has a larger number than the nodes below it, so the last node within the cluster is
-        # the one that contains the whole cluster.
+        # A node has a larger number than all nodes below it. The last node with samples of only
+        # this cluster is therefore the node that contains the whole cluster.
         top = int(np.flatnonzero((low == k) & (high == k))[-1])
         groups.append(("cluster", top, samples[labels == k], samples[labels != k]))
     for node in np.flatnonzero(low < high)[::-1].tolist():
@@ -173,5 +175,5 @@ def _contrasts(tree: Tree, labels: Labels, kept: Index) -> list[_LabelledContras
         )
         for kind, node, inside, outside in groups
     ]
-    # A group is empty if all of its samples are outlying, and cannot be compared.
+    # A group is empty if all of its samples are outlying. An empty group cannot be compared.
     return [one for one in contrasts if one.contrast.inside.size and one.contrast.outside.size]

@@ -49,15 +49,14 @@ from mrshc.validation.parameters import (
 class MrSHC(CallbackSupportMixin, TreeClusterer):
     r"""Multi-rank sparse hierarchical clustering.
 
-    MrSHC [1]_ clusters the samples of data with many features, of which only a few are informative.
-    It selects the features with nonzero loadings on the first sparse principal components of the
-    data, builds a tree of the samples on the selected features, and prunes the tree with the gap
-    statistic. The numbers of features, components and clusters are chosen by a search unless they
-    are given.
+    MrSHC [1]_ clusters samples with many features, of which only a few are informative. The method
+    selects the features with nonzero loadings on the first sparse principal components of the data.
+    It then builds a tree of the samples on the selected features, and prunes the tree with the gap
+    statistic. A search chooses the numbers of features, components and clusters unless they are
+    given.
 
-    With the default values of the parameters, the estimator follows the procedure of the paper
-    [1]_. The parameters `selection`, `refine` and `robust` offer extensions that are not in the
-    paper.
+    With its default parameters, the estimator follows the procedure of the paper [1]_. The
+    parameters `selection`, `refine` and `robust` provide extensions that are not in the paper.
 
     Parameters
     ----------
@@ -69,32 +68,36 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         8, 10, 15, 20, 30, 40 that do not exceed half the number of non-constant features, rounded
         up (but at least 2).
     rank : int or "auto", default="auto"
-        Number r of sparse components from whose loadings the features are selected. With "auto",
-        the selection rule chooses one of 1, 2, ..., `max_rank`.
+        Number r of sparse components from which the features are selected. With "auto", the
+        selection rule chooses one of 1, 2, ..., `max_rank`.
     max_rank : int, default=5
-        Largest rank that is tried if `rank="auto"`. Ranks larger than q are not tried.
+        Largest rank that is tried if `rank="auto"`. Ranks that exceed q or the number of samples
+        minus one are not tried.
     n_clusters : int or "auto", default="auto"
         Reference number of clusters K. Trees are pruned to at most K clusters. A feature set whose
         tree has fewer than K clusters is chosen only if no tree has K clusters. With "auto", the
         trees for ranks 1 to 3 are first pruned without a limit. For each q, the largest number of
         clusters among these trees is recorded. K is the second largest of these numbers (the only
-        one if there is a single q), but never less than 2. With "auto" and `selection="evidence"`,
-        K is the number of clusters of the cut of the chosen tree with the largest evidence, among
-        cuts into 2 to 10 clusters. If no cut has an evidence of at least 4, K is 2, and the result
-        is a single cluster.
+        one if there is a single q), but never less than 2.
+
+        With `selection="evidence"`, trees are not pruned but cut into K clusters. With "auto", the
+        chosen tree is cut into 2 to 10 clusters, and K is the number of clusters of the cut with
+        the largest evidence. If no cut has an evidence of at least 4, K is 2, and the result is a
+        single cluster.
     linkage : str, default="complete"
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
-        Distance between samples, summed over the selected features. Ward's, centroid and median
-        linkage are defined only for "sqeuclidean".
+        Distance between samples: the sum of squared ("sqeuclidean") or absolute ("cityblock")
+        differences over the selected features. Ward's, centroid and median linkage are defined only
+        for "sqeuclidean".
     n_references : int, default=50
         Maximum number of reference data sets for each gap statistic, at least 2. Reference data
         sets are simulated from a distribution without clusters.
     stop_early : bool, default=True
-        Whether to stop simulating reference data sets for a node of the tree when more of them are
-        very unlikely to change the decision on whether to split the node. If False, all
-        `n_references` data sets are simulated.
+        The gap statistic decides whether a node of the tree is split. If `stop_early` is True, the
+        simulation of reference data sets for a node ends as soon as further data sets are very
+        unlikely to change the decision. If False, all `n_references` data sets are simulated.
     feature_tolerance : int, default=0
         A feature set is accepted if its number of features differs from q by at most this number.
     center : {True, "grand", False}, default=True
@@ -102,13 +105,14 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         (True), the mean of all values ("grand"), or no offset (False). Distances between samples do
         not depend on the offset.
     n_jobs : int or None, default=None
-        Number of workers, as in joblib: None means 1 unless in a :obj:`joblib.parallel_config`
-        context, -1 means all processors. The number of workers does not affect the result.
+        Number of workers, as in joblib: -1 means all processors, and None means 1 unless a
+        :obj:`joblib.parallel_config` context sets another number. The number of workers does not
+        affect the result.
     random_state : int, RandomState instance or None, default=None
         Seed of the random numbers with which reference data sets are simulated. Pass an int for
         reproducible results.
     verbose : bool, default=False
-        Whether to show a progress bar on stderr. It is shown only if stderr is a terminal.
+        Whether to show a progress bar on stderr. The bar is shown only if stderr is a terminal.
     checkpoint : str, path-like or None, default=None
         File to which the finished steps of the search are written. After an interruption, a fit
         with the same file, data, parameters and seed continues from these steps. The file is not
@@ -116,36 +120,39 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     selection : {"silhouette", "evidence"}, default="silhouette"
         Rule by which the rank and the number of features are chosen.
 
-        - "silhouette" is the rule of the paper. Among the feature sets whose trees have K clusters
-          according to the gap statistic, it chooses by the mean silhouette width of these clusters,
-          computed from the selected features.
+        - "silhouette" is the rule of the paper. It compares the feature sets whose trees have K
+          clusters according to the gap statistic. The score of a feature set is the mean silhouette
+          width of these clusters, computed from the selected features. The choice is described in
+          the Notes.
         - "evidence" compares trees by the variation that their clusters explain in the features
           that were not selected. The evidence for a cut of a tree is the sum of squares between the
           clusters in these features, standardised by its mean and standard deviation over
           permutations of the samples. The rule does not use the gap statistic and takes less time.
           It is suited to data in which many features differ between the clusters, such as gene
-          expression. If only a few features are informative, all of them may be selected, so that
-          the other features provide no evidence; `refine` should then be set as well.
+          expression. If only a few features are informative, all of them may be selected. The other
+          features then provide no evidence, so `refine=True` is recommended for such data.
     refine : bool, default=False
-        Whether to refine the selected features after the search: they are replaced by the features
-        that are associated with the clusters (at most 200, those with the smallest p-values), and
-        the tree is rebuilt on these features and pruned with the gap statistic (to at least 2
-        clusters). If `n_clusters="auto"`, K is then the number of clusters of the rebuilt tree.
+        Whether to refine the selected features after the search. They are replaced by the features
+        that are associated with the clusters. If there are more than 200, those with the smallest
+        p-values are used. The tree is rebuilt on these features and pruned with the gap statistic.
+        If pruning results in a single cluster, the tree is cut into two clusters instead. If
+        `n_clusters="auto"`, K is the number of clusters of the rebuilt tree.
+
         Each feature is tested for association with clusters of trees that were built without it.
-        This avoids the bias of testing a feature with clusters that it helped to form, so in data
-        without clusters few or no features are significant; see `supported_`. A feature can be
-        found only if a tree built without it shows the same clusters. The tests therefore have
-        little power if each split of the samples is visible in only one or two features. See
+        This avoids the bias of testing a feature with clusters that it helped to form. In data
+        without clusters, few or no features are therefore significant; see `supported_`. A feature
+        can be found only if a tree built without it shows the same clusters. The tests therefore
+        have little power if each split of the samples is visible in only one or two features. See
         :func:`refine_features`.
     robust : bool, default=False
         Whether to reduce the influence of outliers. Let s be the robust standard deviation of a
-        feature, computed from the median absolute deviation. Values farther than 2.5 s from the
-        median of the feature are replaced by the median plus or minus 2.5 s (winsorised). However,
-        if no more than three samples have values more than 3.5 s above the median, these values are
-        treated as missing instead of being winsorised; the same applies below the median. Outlying
-        samples are excluded from the search and attached to the tree afterwards; see
-        `outlier_samples_`. With fewer than 10 samples, values are only winsorised. X must be an
-        array in memory.
+        feature, which is 1.4826 times the median absolute deviation. Values farther than 2.5 s from
+        the median of the feature are replaced by the median plus or minus 2.5 s (winsorised).
+        However, if no more than three samples have values more than 3.5 s above the median, these
+        values are treated as missing instead of being winsorised; the same applies below the
+        median. Outlying samples are excluded from the search and attached to the tree afterwards;
+        see `outlier_samples_`. With fewer than 10 samples, values are winsorised, but no values are
+        treated as missing and no samples as outlying. X must be an array in memory.
 
     Attributes
     ----------
@@ -155,8 +162,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Number of clusters in `labels_`. If the data support fewer than K clusters, `n_clusters_` is
         smaller than K, and `fit` issues an :class:`UnsupportedClustersWarning`.
     n_features_selected_ : int
-        Number of features on which the tree is built; `get_support()` returns the mask of these
-        features.
+        Number of features on which the tree is built. The method `get_support` returns a mask of
+        these features.
     rank_ : int
         Chosen number of sparse components.
     components_ : ndarray of shape (rank_, n_features_in_)
@@ -165,7 +172,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
     children_ : ndarray of shape (n_samples - 1, 2)
-        Numbers of the two nodes joined by each merge, as in
+        Numbers of the two nodes that each merge joins, as in
         :class:`sklearn.cluster.AgglomerativeClustering`.
     distances_ : ndarray of shape (n_samples - 1,)
         Height of each merge.
@@ -179,9 +186,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         - `n_features`, `l1_bound` : number of features in the selected feature set, and the bound
           on the L1 norm of the loadings that yields this set;
         - `reached` : whether `n_features` differs from q by at most `feature_tolerance`;
-        - `n_leaves` : number of clusters of the candidate: after pruning to at most K clusters or,
-          with `selection="evidence"`, the given `n_clusters` or otherwise that of the best cut of
-          its tree;
+        - `n_leaves` : number of clusters of the tree after pruning to at most K clusters; with
+          `selection="evidence"`, the value of `n_clusters` or, if it is "auto", the number of
+          clusters of the cut with the largest evidence (1 if this evidence is less than 4);
         - `silhouette` : mean silhouette width of these clusters; 0 for a single cluster;
         - `evidence` : mean evidence for the cuts of the tree into 2 to 7 clusters; only with
           `selection="evidence"`;
@@ -192,11 +199,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         - `removed` : whether Algorithm 3 or 4 removed the candidate as a local minimum (see Notes);
         - `chosen` : whether the candidate was chosen.
     split_tests_ : dict of ndarray of shape (n_tests,)
-        Table of the gap statistics, one entry for each node of the tree that was tested. The
-        columns are:
+        Table of the gap statistics, with one entry for each node of the tree that was tested. The
+        table is empty if no gap statistic was computed. The columns are:
 
         - `node` : number of the node in scipy's format;
-        - `n_samples`, `height` : number of samples of the node, and height of the node;
+        - `n_samples`, `height` : number of samples of the node, without outlying samples, and
+          height of the node;
         - `drop` : decrease of the log dispersion within clusters when the node is split into two
           clusters;
         - `expected_drop` : mean of this decrease over the reference data sets;
@@ -207,18 +215,18 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
           the split is supported;
         - `reference_drops` : array with the decrease in each reference data set.
     supported_ : bool or None
-        Defined only if `refine=True`. Whether at least 5 features are associated with clusters from
+        Defined only if `refine=True`. Whether at least 5 features are associated with clusters of
         trees that were built without these features. If False, `labels_` contains a single cluster,
-        and the tree is the one that the search chose. If the search selected fewer than 5 features,
-        which are too few to decide, `supported_` is None instead of False, and the result of the
-        search is not changed.
+        and the tree is the one that the search chose. However, if the search selected fewer than 5
+        features, which are too few to decide, `supported_` is None instead of False, and the result
+        of the search is not changed.
     associated_features_ : ndarray of shape (n_associated,)
         Defined only if `refine=True`. Indices of all features associated with the clusters at a
-        false discovery rate of 0.05. The tree is built on at most 200 of these features, those with
-        the smallest p-values.
+        false discovery rate of 0.05; empty if `supported_` is not True. The tree is built on these
+        features or, if there are more than 200, on those with the smallest p-values.
     feature_qvalues_ : ndarray of shape (n_features_in_,)
-        Defined only if `refine=True`. Smallest false discovery rate at which each feature counts as
-        associated with the clusters.
+        Defined only if `refine=True`. The q-value of each feature: the smallest false discovery
+        rate at which the feature counts as associated with the clusters.
     outlier_samples_ : ndarray of shape (n_outliers,)
         Defined only if `robust=True`. Indices of the outlying samples. Let d be the logarithm of
         the distance between a sample and its third nearest neighbour, computed from all features
@@ -228,8 +236,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         if more than half of its observed values are treated as missing because they are extreme.
     n_passes_ : int
         Defined only if X was read in blocks of features. Number of passes over the data. For data
-        on a device, concurrent searches share passes, so the number depends on the scheduling of
-        threads.
+        on a device, workers share passes, so the number may vary from fit to fit.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -257,31 +264,32 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
            u^\top X_k v \quad \text{subject to} \quad
            \|u\|_2 \le 1, \; \|v\|_2 \le 1, \; \|v\|_1 \le \lambda,
 
-       where :math:`X_k` is the centred matrix X minus the components before k [2]_. A feature is
+       where :math:`X_k` is the centred matrix X minus the first k - 1 components [2]_. A feature is
        selected if its loading on at least one of the first r components is not zero. The bound
-       :math:`\lambda` for which q features are selected is found by bisection. The number of
-       features is a step function of :math:`\lambda`, so some values of q cannot be reached; the
-       feature set with the closest number of features is then used.
-    2. Algorithm 2, multi-layer pruning. The nodes of the tree on the selected features are tested
-       from the root downwards, highest node first. A node is split if the gap statistic [3]_
-       indicates two clusters rather than one among its samples. Nodes below a node that is not
-       split are not tested. Pruning stops at K clusters.
+       :math:`\lambda` is determined by bisection such that q features are selected. The number of
+       features is a step function of :math:`\lambda`, so some values of q cannot be reached. In
+       this case, the feature set whose size is closest to q is used.
+    2. Algorithm 2, multi-layer pruning. A tree is built on the selected features. Its nodes are
+       tested from the root downwards, in decreasing order of height. A node is split if the gap
+       statistic [3]_ indicates that its samples form two clusters rather than one. Nodes below a
+       node that is not split are not tested. Pruning stops at K clusters.
     3. Algorithm 3, choice of r, and Algorithm 4, choice of q. Feature sets whose trees have fewer
-       than K clusters are excluded. For each q, Algorithm 3 considers the mean silhouette widths
-       [4]_ of the remaining feature sets as a sequence in r. Algorithm 4 considers the widths for
-       the chosen ranks as a sequence in q. In both algorithms, the last local minimum is removed
-       repeatedly until the sequence is monotone. If the sequence is then decreasing, its first
-       member is chosen; if it is increasing, the member just after the largest increase is chosen.
+       than K clusters are excluded. For each q, Algorithm 3 arranges the mean silhouette widths
+       [4]_ of the other feature sets in a sequence by r, and chooses one r. Algorithm 4 arranges
+       the widths of the chosen feature sets in a sequence by q. In both algorithms, the last local
+       minimum is removed repeatedly until the sequence is monotone. If the sequence is then
+       decreasing, its first member is chosen; if it is increasing, the member just after the
+       largest increase is chosen.
 
     Constant features are never selected. If two features are identical, either both or neither is
     selected.
 
     Missing values (NaN) are allowed. When component k is computed, the missing values of
-    :math:`X_k` are replaced by the mean of its observed values. For the first component, this
-    amounts to the mean of the feature if `center=True`, and to the mean of all values otherwise.
-    Distances between samples are expected distances: missing values of the selected features are
-    imputed by regularised iterative PCA [5]_, and the variances of the imputed values are included
-    in the distances.
+    :math:`X_k` are replaced by the mean of all observed values of :math:`X_k`. For the first
+    component, this is equivalent to replacing a missing value of X by the mean of its feature if
+    `center=True`, and by the mean of all values otherwise. Distances between samples are expected
+    distances: missing values of the selected features are imputed by regularised iterative PCA
+    [5]_, and the variances of the imputed values are included in the distances.
 
     References
     ----------
@@ -367,7 +375,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             Data with at least 3 samples and 2 features; NaN marks a missing value. X may also be a
             memory map, an HDF5 or Zarr array, a backed AnnData object, a sparse matrix, a Dask
             array or an array on a device (torch, CuPy). Such data are read in blocks of features
-            and never loaded as a whole, unless they have no more features than samples.
+            and are never loaded as a whole, unless there are no more features than samples.
         y : Ignored
             Not used, present for API consistency by convention.
 
@@ -393,8 +401,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         threads = effective_n_threads(n_jobs)
         data = check_samples(self, X, n_threads=threads)
         robust = self._robust_data(data, gap.metric)
-        # The search uses only the other samples, so outlying samples influence neither the selected
-        # features nor the tree of the other samples.
+        # The search uses only samples that are not outlying. Outlying samples thus influence
+        # neither the selected features nor the tree of the other samples.
         usual = robust.usual_samples()
         plan = self._search_plan(usual, gap)
         checkpoint = None if self.checkpoint is None else self._open_checkpoint(usual, plan)
@@ -417,7 +425,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     def _robust_data(self, data: DataMatrix, metric: Metric) -> RobustData:
         """Return the data, winsorised if `robust=True`, and the indices of outlying samples.
 
-        Raise ParameterError if `robust=True` and the data are not an array in memory.
+        Raise ParameterError if `robust` is invalid, or if `robust=True` and the data are not an
+        array in memory.
         """
         if not check_option("robust", self.robust, (False, True)):
             return RobustData(data=data, outlying_samples=np.empty(0, np.intp))
@@ -456,7 +465,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     def _search_plan(self, data: DataMatrix, gap: GapSettings) -> SearchPlan:
         """Return the settings of the search; raise ParameterError if a parameter is invalid."""
         n, p = data.shape
-        limit = min(n, p)  # the rank of an (n, p) matrix is not larger
+        limit = min(n, p)  # an (n, p) matrix cannot have a larger rank
         rank = check_integer_or_keyword(
             "rank",
             self.rank,
@@ -472,7 +481,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             targets=candidate_feature_counts(
                 self.n_features_to_select, n_features=p, n_constant=data.summary().n_constant
             ),
-            # After centring, n samples span at most n - 1 dimensions, so higher ranks are not
+            # After centring, n samples span at most n - 1 dimensions, so larger ranks are not
             # tried.
             ranks=(rank,) if rank else tuple(range(1, min(max_rank, n - 1, p) + 1)),
             n_clusters=check_integer_or_keyword(
@@ -497,12 +506,13 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         )
 
     def _open_checkpoint(self, data: DataMatrix, plan: SearchPlan) -> Checkpoint:
-        """Return the checkpoint, which contains the finished steps of an earlier fit, if any.
+        """Return the checkpoint, with the steps that an interrupted fit has stored in its file.
 
-        Raise ParameterError if `random_state` is not an integer.
+        Raise ParameterError if `random_state` is not a nonnegative integer, or if `checkpoint` is
+        not a path. Raise JournalMismatchError or DamagedJournalError if the file cannot be used.
         """
-        # Without a fixed seed, the random numbers of the continued search would differ from those
-        # of the steps in the file.
+        # Without a fixed seed, the continued search would use other random numbers than the steps
+        # in the file.
         advice = "A checkpoint needs a fixed seed: a continued search uses the same random numbers."
         check_integer("random_state", self.random_state, low=0, high=None, advice=advice)
         n, p = data.shape
@@ -512,8 +522,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             n_leaves=plan.n_cuts(n),
             cut_scores=plan.rule.cut_scores,
         )
-        # The text contains everything on which the steps depend. The number of workers and the
-        # backend are left out because they do not affect the steps: an interrupted search may
+        # The string contains everything on which the steps depend. The number of workers and the
+        # storage backend do not affect the steps. They are left out, so an interrupted search can
         # continue with a different number of workers or on a different backend.
         search = f"{data.fingerprint()} {self.center!r} {plan!r}"
         return Checkpoint(self.checkpoint, search=search, sizes=sizes)
@@ -538,8 +548,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         support = np.zeros(n_features, dtype=bool)
         support[result.features] = True
         self._store_tree(result.pruned.tree, support)
-        # These are the clusters of the pruned tree. Pruning may split a low node but not a higher
-        # one, so the clusters may differ from those that `cut` returns.
+        # These are the clusters of the pruned tree. Pruning may split a node and leave a higher
+        # node unsplit, so the clusters may differ from those that `cut` returns.
         self.labels_ = result.labels
         self.n_clusters_ = result.n_leaves
         self.rank_ = result.chosen.features.rank
@@ -549,7 +559,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         if self.robust:
             self.outlier_samples_ = outlying
         else:
-            delete_attributes(self, "outlier_samples_")  # set by an earlier fit
+            delete_attributes(self, "outlier_samples_")  # may exist from an earlier fit
         store_refinement(self, result.refined)
         if result.refined is not None and result.refined.supported is False:
             advice = f"Use cut({result.n_clusters}) to cut the tree all the same."
@@ -558,7 +568,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             _warn_caller_of_fit(self._shortfall_warning(result.n_leaves, result.n_clusters))
 
     def _shortfall_warning(self, n_found: int, n_wanted: int) -> UnsupportedClustersWarning:
-        """Return the warning that fewer clusters (`n_found`) than `n_wanted` are supported."""
+        """Return, without issuing it, the warning for `n_found` instead of `n_wanted` clusters."""
         n_requested = None if self.n_clusters == "auto" else n_wanted
         finding, labels = RULES[self.selection].shortfall_message(n_found, n_requested)
         advice = f"{labels}: use cut({n_wanted}) to cut the tree all the same."
@@ -566,13 +576,13 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
 
 
 def _warn_caller_of_fit(warning: UnsupportedClustersWarning) -> None:
-    # Stack level 5 is the caller of `fit`: the levels below it are this function, `_store_result`,
-    # `fit`, and the function with which scikit-learn wraps `fit` to support callbacks.
+    # The warning refers to the line that calls `fit`, which is at stack level 5. Levels 1 to 4 are
+    # this function, `_store_result`, `fit`, and the function that wraps `fit` for callbacks.
     warnings.warn(warning, stacklevel=5)
 
 
 def _attach_outliers(result: SearchResult, robust: RobustData, gap: GapSettings) -> SearchResult:
-    """Return the result with the outlying samples attached to its tree."""
+    """Return the result of a search after attaching the outlying samples to its tree."""
     with limit_blas_to_one_thread():
         columns = robust.data.columns(result.features).astype(np.float64)
         # Outlying samples must not influence the imputed values of the other samples.
@@ -590,17 +600,17 @@ def _attach_outliers(result: SearchResult, robust: RobustData, gap: GapSettings)
 def _split_test_table(result: SearchResult, outlying: Index) -> dict[str, NDArray[Any]]:
     """Return the table for the attribute `split_tests_`, with one entry for each tested node."""
     pruned, n_splits = result.pruned, result.n_leaves - 1
-    # The difference between the gap statistics for two clusters and for one cluster is the drop of
-    # the log dispersion from one cluster to two, minus the mean drop over the reference data sets.
-    # The table contains the drops rather than the gaps, since drops can be plotted and compared.
+    # The drop is the decrease of the log dispersion from one cluster to two clusters. The drop in
+    # the data, minus its mean over the reference data sets, equals gap(2) - gap(1). The table
+    # contains drops rather than gaps, so the data can be compared with each reference data set.
     nodes, curves = list(pruned.tests), list(pruned.tests.values())
     drops = [c.reference[:, 0] - c.reference[:, 1] for c in curves]
-    references = np.empty(len(drops), dtype=object)  # lengths differ by early stopping
+    references = np.empty(len(drops), dtype=object)  # arrays differ in length (early stopping)
     for i, drop in enumerate(drops):
         references[i] = drop
     return {
         "node": np.array(nodes, dtype=np.intp),
-        # Outlying samples are not counted, since they were not used in the tests.
+        # Outlying samples are not counted, since the tests do not use them.
         "n_samples": np.array(
             [np.setdiff1d(pruned.tree.members(node), outlying).size for node in nodes],
             dtype=np.intp,

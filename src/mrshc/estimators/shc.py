@@ -46,63 +46,66 @@ from mrshc.validation.parameters import (
     check_number,
 )
 
-# Candidates for the L1 bound if `l1_bound="auto"`: ten equidistant values from 1.1 up to 0.7
-# sqrt(p), where p is the number of features. Bounds above sqrt(p) have no effect. These are the
-# defaults of the R package sparcl, so results can be compared.
+# Candidates for the L1 bound if `l1_bound="auto"`: ten equidistant values from 1.1 to 0.7 sqrt(p),
+# where p is the number of features. Bounds above sqrt(p) have no effect. The candidates are those
+# of the R package sparcl, so results can be compared with results of sparcl.
 _SMALLEST_BOUND, _LARGEST_SHARE, _N_BOUNDS = 1.1, 0.7, 10
 
 
 class SHC(CallbackSupportMixin, TreeCutter):
     r"""Sparse hierarchical clustering of Witten and Tibshirani.
 
-    SHC [1]_ computes a dissimilarity matrix of the samples for each feature, and weights the
-    features such that the weighted sum of these matrices has the largest norm. A bound on the L1
-    norm of the weights makes most of the weights zero. The samples are clustered on the weighted
-    sum.
+    SHC [1]_ computes a dissimilarity matrix of the samples for each feature. The features are
+    weighted such that the weighted sum of these matrices has the largest norm. A bound on the L1
+    norm of the weights makes most of the weights zero. The tree of the samples is built on the
+    weighted sum.
 
     Parameters
     ----------
     n_features_to_select : int, sequence of int, "auto" or None, default=None
-        Number of features with a nonzero weight, or an increasing sequence of candidates, one of
-        which is chosen by the permutation gap (see Notes). "auto" uses the same candidates as
-        :class:`MrSHC`. None is equivalent to "auto" unless `l1_bound` is given.
+        Target number of features with a nonzero weight, or an increasing sequence of candidates for
+        this number, one of which is chosen by the permutation gap (see Notes). "auto" uses the same
+        candidates as :class:`MrSHC`. None is equivalent to "auto" unless `l1_bound` is given. If a
+        number cannot be reached exactly, the closest number found by a bisection is used.
     l1_bound : float, sequence of float, "auto" or None, default=None
         Upper bound on the L1 norm of the weights, between 1 and the square root of the number of
         features, or a sequence of candidates, one of which is chosen by the permutation gap. "auto"
-        uses ten candidates: the smallest is 1.1, and the largest is 0.7 times the square root of
-        the number of features. Only one of `l1_bound` and `n_features_to_select` can be given.
+        uses ten equidistant candidates, from 1.1 to 0.7 times the square root of the number of
+        features. Only one of `l1_bound` and `n_features_to_select` can be given.
     n_clusters : int or None, default=None
         Number of clusters into which the tree is cut. If None, the tree is built but not cut.
     linkage : str, default="complete"
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
-        Distance between samples in each feature. Ward's, centroid and median linkage are defined
-        only for "sqeuclidean".
+        Dissimilarity of two samples in one feature: their squared ("sqeuclidean") or absolute
+        ("cityblock") difference. Ward's, centroid and median linkage are defined only for
+        "sqeuclidean".
     complement_of : array-like of shape (n_samples, n_samples) or None, default=None
         The `dissimilarity_` of an earlier fit to the same samples. The new dissimilarity is
         constrained to be orthogonal to this matrix (complementary sparse clustering). If the matrix
         is a DataFrame, its rows and columns are matched to the index of X. With `complement_of`,
         only one candidate for `n_features_to_select` or `l1_bound` is allowed.
     n_permutations : int, default=10
-        Number of permutations for the permutation gap, at least 2. It is not used if there is only
-        one candidate.
+        Number of permutations for the permutation gap, at least 2. The parameter has no effect if
+        there is only one candidate.
     max_iter : int, default=15
-        Maximum number of iterations for each bound.
+        Maximum number of iterations for each L1 bound.
     tol : float, default=1e-4
-        The iteration stops when the relative change of the dissimilarity, in L1 norm, is at most
-        `tol`.
+        The iteration stops when the L1 norm of the change in the dissimilarity is at most `tol`
+        times the L1 norm of the dissimilarity.
     n_jobs : int or None, default=None
-        Number of workers, as in joblib: None means 1 unless in a :obj:`joblib.parallel_config`
-        context, -1 means all processors. The number of workers does not affect the result.
+        Number of workers, as in joblib: -1 means all processors, and None means 1 unless a
+        :obj:`joblib.parallel_config` context sets another number. The number of workers does not
+        affect the result.
     random_state : int, RandomState instance or None, default=None
         Seed of the permutations. Pass an int for reproducible results.
     verbose : bool, default=False
-        Whether to show a progress bar on stderr. It is shown only if stderr is a terminal.
+        Whether to show a progress bar on stderr. The bar is shown only if stderr is a terminal.
     refine : bool, default=False
-        Whether to replace the weighted tree by a tree that is built, without weights, on the
-        features that are associated with the clusters, as in :class:`MrSHC`. `feature_weights_` is
-        not changed.
+        Whether to replace the tree by a tree that is built, without weights, on the features that
+        are associated with the clusters; see :func:`refine_features`. `feature_weights_` is not
+        changed.
 
     Attributes
     ----------
@@ -110,15 +113,14 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
         Defined only if `n_clusters` is not None.
     feature_weights_ : ndarray of shape (n_features_in_,)
-        Weight of each feature. The weights are nonnegative, and zero for features that are not
-        used. Their Euclidean norm is 1, or less if several features are exactly tied.
+        Weight of each feature. The weights are nonnegative, and most of them are zero. The
+        Euclidean norm of the weights is 1, or less if several features are exactly tied.
     dissimilarity_ : ndarray of shape (n_samples, n_samples)
         Weighted sum of the dissimilarity matrices of the features or, with `complement_of`, the
-        part of this sum that is orthogonal to that matrix; scaled to unit Frobenius norm. The tree
-        is built on this matrix, unless the features were refined.
+        part of the weighted sum that is orthogonal to `complement_of`. The matrix is scaled to unit
+        Frobenius norm. The tree is built on this matrix, unless the features were refined.
     criterion_ : float
-        Value of the objective :math:`u^\top D w` (see Notes), with each pair of samples counted
-        once.
+        Value of the objective :math:`u^\top D w` (see Notes). Each pair of samples is counted once.
     l1_bound_ : float
         Chosen bound on the L1 norm of the weights.
     n_iter_ : int
@@ -136,26 +138,31 @@ class SHC(CallbackSupportMixin, TreeCutter):
         - `gap`, `gap_sd` : permutation gap, and standard deviation of the logarithm of the
           objective over permutations; only if there are several candidates.
     n_features_selected_ : int
-        Number of features on which the tree is built; `get_support()` returns the mask of these
-        features.
+        Number of features on which the tree is built. The method `get_support` returns a mask of
+        these features.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
     children_ : ndarray of shape (n_samples - 1, 2)
-        Numbers of the two nodes joined by each merge, as in
+        Numbers of the two nodes that each merge joins, as in
         :class:`sklearn.cluster.AgglomerativeClustering`.
     distances_ : ndarray of shape (n_samples - 1,)
         Height of each merge.
     n_leaves_ : int
         Number of leaves of the tree, which equals the number of samples.
     supported_ : bool or None
-        Defined only if `refine=True`; see :class:`MrSHC`.
+        Defined only if `refine=True`. Whether at least 5 features are associated with the clusters.
+        If False, the tree is not replaced, and `labels_` (if defined) contains a single cluster. If
+        fewer than 5 features have a nonzero weight, `supported_` is None instead of False, and the
+        result is not changed.
     associated_features_ : ndarray of shape (n_associated,)
-        Defined only if `refine=True`; see :class:`MrSHC`.
+        Defined only if `refine=True`. Indices of all features associated with the clusters at a
+        false discovery rate of 0.05; empty if `supported_` is not True.
     feature_qvalues_ : ndarray of shape (n_features_in_,)
-        Defined only if `refine=True`; see :class:`MrSHC`.
+        Defined only if `refine=True`. The q-value of each feature: the smallest false discovery
+        rate at which the feature counts as associated with the clusters.
     n_passes_ : int
-        Defined only if X was read in blocks of features. Number of passes over the data; an
-        iteration makes at most two passes.
+        Defined only if X was read in blocks of features. Number of passes over the data. Each
+        iteration needs at most two passes.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -171,24 +178,24 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
     Notes
     -----
-    Let D be the matrix with one row for each pair of samples and one column for each feature, whose
-    entries are the dissimilarities of the pairs in the individual features. SHC maximises
+    Let D be the matrix with one row for each pair of samples and one column for each feature. An
+    entry of D is the dissimilarity of the two samples in that feature. SHC maximises
 
     .. math::
 
         u^\top D w \quad \text{subject to} \quad
-        \|u\|_2 \le 1, \; \|w\|_2 \le 1, \; \|w\|_1 \le s, \; w \ge 0
+        \|u\|_2 \le 1, \; \|w\|_2 \le 1, \; \|w\|_1 \le s, \; w \ge 0,
 
-    by alternating :math:`u \propto Dw` and :math:`w \propto \mathrm{soft}(D^\top u, \delta)`, where
-    s is the L1 bound, soft(a, d) = sign(a) max(abs(a) - d, 0) for each entry a, and :math:`\delta`
-    is the smallest nonnegative value for which :math:`\|w\|_1 \le s` [2]_. The matrix D would
-    usually be too large for memory and is not formed: Dw is computed as a matrix of weighted
-    distances, and, for squared Euclidean distances, :math:`D^\top u` is computed from the graph
-    Laplacian of u.
+    where w contains the weights of the features and s is the L1 bound. The algorithm alternates
+    between :math:`u \propto Dw` and :math:`w \propto \max(D^\top u - \delta, 0)`, where the maximum
+    is taken for each entry, and :math:`\delta` is the smallest nonnegative value for which
+    :math:`\|w\|_1 \le s` [2]_. The matrix D is not formed, since it is usually too large for
+    memory. Instead, Dw is computed as a matrix of weighted distances. For squared Euclidean
+    distances, :math:`D^\top u` is computed from the graph Laplacian of u.
 
-    The permutation gap of a bound is the difference between :math:`\log u^\top D w` and the mean of
-    this logarithm over matrices that result from D by permuting the entries of each column
-    independently. The candidate with the largest gap is chosen.
+    The permutation gap of an L1 bound is the logarithm of the maximum of :math:`u^\top D w`, minus
+    the mean of this logarithm over permutations. In a permutation, the entries of each column of D
+    are permuted independently. The candidate with the largest gap is chosen.
 
     Missing values (NaN) are allowed. The dissimilarity of two samples is computed from the m
     features that are observed in both samples, and is multiplied by p / m, where p is the number of
@@ -249,13 +256,13 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Weight the features, build the tree and, unless `n_clusters` is None, cut the tree.
+        """Weight the features, build the tree, and cut it unless `n_clusters` is None.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data with at least 3 samples and 2 features; NaN marks a missing value. X may also be
-            out-of-core, sparse or on a device such as a GPU, as in :meth:`MrSHC.fit`.
+            Data with at least 3 samples and 2 features; NaN marks a missing value. X may be
+            out-of-core, sparse or on a device such as a GPU; see :meth:`MrSHC.fit`.
         y : Ignored
             Not used, present for API consistency by convention.
 
@@ -268,14 +275,15 @@ class SHC(CallbackSupportMixin, TreeCutter):
         ------
         ValueError
             If X is invalid, if all features are constant, if two samples have no observed feature
-            in common, or if the dissimilarity of X is a multiple of `complement_of`.
+            in common, or if the sum of the dissimilarity matrices of all features is a multiple of
+            `complement_of`.
         ParameterError
             If a parameter is invalid.
 
         Warns
         -----
         UnsupportedClustersWarning
-            If `refine=True` and too few features support the clusters.
+            If `refine=True` and fewer than 5 features are associated with the clusters.
         """
         threads = effective_n_threads(check_n_jobs(self.n_jobs))
         data = check_samples(self, X, n_threads=threads)
@@ -301,17 +309,17 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 matrix = centre(data, center="columns", drop_constant=True, n_threads=threads)
                 refined = refine_feature_set(matrix, solutions[best].indices, settings)
                 columns = matrix.columns(refined.features)
-                # The pass that summarises the columns is made once but counted by both `pairs` and
-                # `matrix`.
+                # The pass that computes the column statistics takes place only once, but `pairs`
+                # and `matrix` both count it.
                 n_passes = pairs.n_passes + (matrix.n_passes or 1) - 1
         # X is not read after this point. A fit that fails while reading X therefore leaves the
         # attributes of an earlier fit unchanged.
         self._store_solution(solutions[best], n_features=p)
         self.dissimilarity_: Float = dissimilarity
         self.search_results_ = _search_table(solutions, targets=targets, gap=gap, best=best)
-        # A dissimilarity that is orthogonal to an earlier one has negative entries, which linkage
-        # does not allow. All entries are therefore shifted by the same amount, which keeps their
-        # order.
+        # A dissimilarity that is orthogonal to an earlier dissimilarity has negative entries, which
+        # are not valid distances. The same amount is therefore added to all entries, which does not
+        # change their order.
         distances = self.dissimilarity_ - min(0.0, float(self.dissimilarity_.min()))
         np.fill_diagonal(distances, 0.0)
         self._store_tree(agglomerate(distances, linkage), self.feature_weights_ > 0)
@@ -327,8 +335,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
     ) -> None:
         """Replace the tree on the weighted features by a tree on the refined features.
 
-        If the features do not support the clusters, keep the tree, assign all samples to one
-        cluster and issue a warning.
+        If `refined.supported` is False, keep the tree, assign all samples to one cluster, and issue
+        a warning. If it is None, change nothing. `columns` contains the refined features.
         """
         if refined.supported:
             support = np.zeros(self._support.size, dtype=bool)
@@ -340,17 +348,17 @@ class SHC(CallbackSupportMixin, TreeCutter):
         elif refined.supported is False:
             if hasattr(self, "labels_"):  # absent if `n_clusters` is None
                 self.labels_ = self.cut(1)
-            # Stack level 4 is the caller of `fit`: the levels below it are this method, `fit`, and
-            # the function with which scikit-learn wraps `fit` to support callbacks.
+            # The warning refers to the line that calls `fit`, which is at stack level 4. Levels 1
+            # to 3 are this method, `fit`, and the function that wraps `fit` for callbacks.
             warnings.warn(no_support_warning(), stacklevel=4)
 
     @property
     def _has_weighted_tree(self) -> bool:
-        """Whether the tree is built on the weighted features rather than on refined features."""
+        """Whether the tree is built on weighted features rather than on refined features."""
         return not getattr(self, "supported_", False)
 
     def sample_distances(self, X: Any) -> Float:
-        """Return the distances between samples on which the tree is built.
+        """Return the pairwise distances of the samples, from which the tree is built.
 
         Parameters
         ----------
@@ -360,7 +368,14 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Returns
         -------
         distances : ndarray of shape (n_samples, n_samples)
-            `dissimilarity_`, or the distances in the refined features if the tree is built on them.
+            The attribute `dissimilarity_` or, if the tree is built on refined features, the
+            distances computed from these features.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid, or if the number of samples or features, or their names, differ from
+            those of the fit.
         """
         self.data_of_fit(X)  # raises ValueError if X cannot be the data of the fit
         return self.dissimilarity_ if self._has_weighted_tree else super().sample_distances(X)
@@ -371,11 +386,11 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _check_candidates(
         self, p: int, n_constant: int
     ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        """Return the candidate L1 bounds and the candidate numbers of features.
+        """Return a tuple of candidate L1 bounds and a tuple of candidate numbers of features.
 
         One of the two tuples is empty. Raise ParameterError if both `n_features_to_select` and
-        `l1_bound` are given, or if one of them is invalid. Raise ValueError if all p features are
-        constant.
+        `l1_bound` are given, or if either of them is invalid. Raise ValueError if all p features
+        are constant.
         """
         wanted = self.n_features_to_select
         if wanted is not None and self.l1_bound is not None:
@@ -426,8 +441,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _weight_path(self, pairs: PairDistances) -> WeightPath:
         """Return an object that computes the feature weights for any L1 bound.
 
-        Raise ParameterError if `complement_of` is invalid, and ValueError if the dissimilarity of X
-        is a multiple of `complement_of`.
+        Raise ParameterError if `complement_of`, `max_iter` or `tol` is invalid. Raise ValueError if
+        the sum of the dissimilarity matrices of all features is a multiple of `complement_of`.
         """
         earlier = self.complement_of
         if earlier is not None:
@@ -443,9 +458,12 @@ class SHC(CallbackSupportMixin, TreeCutter):
         return path
 
     def _stopping_rule(self) -> dict[str, Any]:
-        """Return the arguments `max_iter` and `tol`; raise ParameterError if one is invalid."""
-        # The iterations on the data and on permutations must have the same limits; otherwise the
-        # permutation gap would be biased.
+        """Return the parameters `max_iter` and `tol` as a dictionary of arguments.
+
+        Raise ParameterError if either of them is invalid.
+        """
+        # The data and the permuted data must be treated with the same `max_iter` and `tol`;
+        # otherwise the permutation gap would be biased.
         advice = "The default is that of R's sparcl."
         return {
             "max_iter": check_integer("max_iter", self.max_iter, low=1, high=None, advice=advice),
@@ -455,9 +473,10 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _permutation_gap(
         self, pairs: PairDistances, solutions: Sequence[SparseWeights], X: Any
     ) -> PermutationGap:
-        """Return the permutation gap of each solution, that is, of each candidate L1 bound.
+        """Return the permutation gap for the L1 bound of each solution.
 
-        Raise ParameterError if `n_permutations` is invalid.
+        A solution contains the feature weights for one candidate. Raise ParameterError if
+        `n_permutations`, `random_state` or `n_jobs` is invalid.
         """
         n_permutations = check_integer(
             "n_permutations",
@@ -479,7 +498,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
 
     def _store_solution(self, solution: SparseWeights, *, n_features: int) -> None:
         """Set the fitted attributes that describe the chosen weights."""
-        # The solution stores only nonzero weights.
+        # The solution stores only the nonzero weights, so the other weights are set to zero first.
         self.feature_weights_ = np.zeros(n_features)
         self.feature_weights_[solution.indices] = solution.weights
         self.criterion_ = solution.criterion

@@ -1,4 +1,4 @@
-"""Sparse principal components by the penalized matrix decomposition."""
+"""Computation of sparse principal components by the penalized matrix decomposition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mrshc.errors import Parameter, ParameterError
 from mrshc.validation.estimator_data import check_matrix_with_missing
 from mrshc.validation.parameters import check_integer, check_number, check_option
 
-# Values of the parameter `center`, and the names of these values in `mrshc.core`.
+# Maps each value of the parameter `center` to the name that `mrshc.core` uses for this value.
 _CENTERS: dict[Any, Center] = {True: "columns", "grand": "grand", False: "none"}
 
 
@@ -36,12 +36,13 @@ class SparseComponents:
     Attributes
     ----------
     scores : ndarray of shape (n_samples, n_components)
-        Vectors u of the components, in columns. A column has unit length; it is zero if the earlier
+        Vectors u of the components, in columns. A column has Euclidean norm 1, or 0 if the earlier
         components already explain the matrix completely.
     scale : ndarray of shape (n_components,)
-        Value of the objective u'Xv of each component.
+        Value of the objective u'Xv for each component, where X is the centred matrix minus the
+        earlier components. With `orthogonal=True`, X is the centred matrix.
     loadings : ndarray of shape (n_components, n_features)
-        Vectors v of the components, in rows. A row has at most unit length.
+        Vectors v of the components, in rows. The Euclidean norm of a row is at most 1.
     n_iter : ndarray of shape (n_components,)
         Number of iterations for each component.
     converged : ndarray of shape (n_components,)
@@ -70,17 +71,17 @@ def sparse_components(
     tol: float = 1e-7,
     init: Any = None,
 ) -> SparseComponents:
-    r"""Return sparse principal components.
+    r"""Return sparse principal components of a matrix.
 
-    The components are those of the penalized matrix decomposition of Witten, Tibshirani and Hastie
-    [1]_. The default values of the parameters are those of the function `SPC` of the R package PMA.
+    The components are computed by the penalized matrix decomposition of Witten, Tibshirani and
+    Hastie [1]_. The defaults are those of the function `SPC` in the R package PMA.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Data with at least 2 samples and 2 features. NaN marks a missing value. When component k is
-        computed, missing values are replaced by the mean of the observed values of :math:`X_k` (see
-        Notes).
+        Data with at least 2 samples and 2 features. NaN marks a missing value. For component k, a
+        missing value is replaced by the mean of all observed values of the matrix :math:`X_k` that
+        is defined in the Notes.
     l1_bound : float
         Upper bound on the L1 norm of the loadings of a component, between 1 (one nonzero loading)
         and the square root of the number of features (no sparsity).
@@ -90,14 +91,15 @@ def sparse_components(
         Offset subtracted from X: the mean of all values ("grand"), the mean of each column (True),
         or no offset (False).
     orthogonal : bool, default=False
-        Whether the vectors u are constrained to be orthogonal to each other. If False, earlier
-        components are subtracted from X instead.
+        Whether each vector u is constrained to be orthogonal to the vectors u of the earlier
+        components. If False, the earlier components are subtracted from X instead.
     max_iter : int, default=20
         Maximum number of iterations for each component.
     tol : float, default=1e-7
-        The iteration stops when the L1 norm of the change of v is at most `tol`.
+        The iteration stops when the L1 norm of the change in v is at most `tol`.
     init : array-like of shape (n_components, n_features) or None, default=None
-        Initial vector v of each component. None uses the leading right singular vectors of X.
+        Initial vector v of each component, in rows. If None, the iterations start from the leading
+        right singular vectors of the centred matrix X.
 
     Returns
     -------
@@ -125,16 +127,16 @@ def sparse_components(
         u^\top X_k v \quad \text{subject to} \quad
         \|u\|_2 \le 1, \; \|v\|_2 \le 1, \; \|v\|_1 \le c,
 
-    where c is `l1_bound` and :math:`X_k` is the centred matrix X minus the components before k. If
-    `orthogonal=True`, :math:`X_k` is X, and u is also constrained to be orthogonal to the vectors u
-    of the components before k. The algorithm alternates :math:`u \propto X_k v` and
-    :math:`v \propto \mathrm{soft}(X_k^\top u, \delta)`, where
-    :math:`\mathrm{soft}(a, \delta) = \mathrm{sign}(a) \max(|a| - \delta, 0)` for each entry a, so
-    small loadings are exactly zero. The soft threshold :math:`\delta` is the smallest nonnegative
-    value for which :math:`\|v\|_1 \le c`. It is computed exactly, so the result does not
-    depend on the unit of X. The problem is biconvex, and the alternation may converge to a local
-    maximum. The sign of each component is chosen such that the loading with the largest absolute
-    value is positive.
+    where c is `l1_bound` and :math:`X_k` is the centred matrix X minus the first k - 1 components.
+    If `orthogonal=True`, :math:`X_k` is the centred matrix X itself, and u is also constrained to
+    be orthogonal to the vectors u of the first k - 1 components. The algorithm alternates between
+    :math:`u \propto X_k v` and :math:`v \propto \mathrm{soft}(X_k^\top u, \delta)`. Here
+    :math:`\mathrm{soft}(a, \delta) = \mathrm{sign}(a) \max(|a| - \delta, 0)` is applied to each
+    entry a, so small loadings become exactly zero. The soft threshold :math:`\delta` is the
+    smallest nonnegative value for which :math:`\|v\|_1 \le c`. The threshold is computed exactly,
+    so the result does not depend on the unit of X. The objective is not concave in u and v jointly,
+    so the alternation may converge to a local maximum. The sign of each component is chosen such
+    that the loading with the largest absolute value is positive.
 
     References
     ----------
@@ -171,11 +173,11 @@ def sparse_components(
     max_iter = check_integer("max_iter", max_iter, low=1, high=None, advice="The default is 20.")
     tol = check_number("tol", tol, low=0.0, high=np.inf, advice="The default is 1e-7.")
     check_option("orthogonal", orthogonal, (True, False))
-    # Constant features are not excluded: unless each column is centred, they can have nonzero
-    # loadings.
+    # Constant features are not excluded, since they can have nonzero loadings unless `center` is
+    # True.
     matrix = centre_array(X, center=check_center(center), drop_constant=False)
     starts = _starting_vectors(matrix, init, n_components)
-    # The components are computed one after the other, since each depends on the earlier ones.
+    # Each component depends on the earlier components, so they are computed one after the other.
     components: list[Component] = []
     for _ in range(n_components):
         components.append(
@@ -199,7 +201,7 @@ def sparse_components(
 
 
 def check_center(center: Any) -> Center:
-    """Return the name in `mrshc.core` for a value of the parameter `center`.
+    """Return the name that `mrshc.core` uses for a value of the parameter `center`.
 
     Raise ParameterError if the value is invalid.
     """
@@ -207,10 +209,11 @@ def check_center(center: Any) -> Center:
 
 
 def _starting_vectors(matrix: CentredArray, init: Any, n_components: int) -> AlternationStarts:
-    """Return the initial vector v of each component: a row of `init`, or a singular vector.
+    """Return the initial vectors v of the components, which are the rows of `init`.
 
-    Singular vectors of the matrix are used if `init` is None. Raise ParameterError if `init` has
-    another shape than (n_components, n_features) or is not finite.
+    If `init` is None, the leading right singular vectors of the matrix are used. Raise
+    ParameterError if the shape of `init` is not (n_components, n_features), or if a value is not
+    finite.
     """
     if init is None:
         return leading_starts(matrix, n_components)
@@ -229,9 +232,9 @@ def _starting_vectors(matrix: CentredArray, init: Any, n_components: int) -> Alt
 
 
 def dense_loadings(components: Sequence[Component], n_features: int) -> Float:
-    """Return all loadings of the components, of shape (n_components, n_features).
+    """Return the loadings of the components as an array of shape (n_components, n_features).
 
-    A `Component` stores only nonzero loadings.
+    The array includes zero loadings, which a `Component` does not store.
     """
     loadings = np.zeros((len(components), n_features))
     for row, component in zip(loadings, components, strict=True):

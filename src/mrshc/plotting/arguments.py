@@ -1,8 +1,9 @@
-"""Validate the arguments of plotting functions.
+"""Validation of the arguments of plotting functions.
 
-Each function returns the argument if it is valid. Otherwise it raises an error whose message states
-what is allowed, what was passed and how to correct the argument. All checks run before drawing
-starts, so axes passed by the caller are unchanged if an argument is not valid.
+Each function returns its argument if the argument is valid. Otherwise the function raises an error
+whose message states what is allowed, what was passed, and how to correct the argument. Plotting
+functions check their arguments before they draw, so axes passed by the caller are not changed if an
+argument is not valid.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from mrshc.core.array_types import Float
 from mrshc.errors import invalid_parameter_error
 from mrshc.validation.parameters import check_integer
 
-# Largest number of clusters or levels that is accepted. No data set that fits into memory has more
-# clusters. The limit is not tuned: it does not affect any plot. It turns a typing error such as
-# 10**30 into an error message; without the limit, creating that many colours or panels would never
-# finish.
+# Largest number of clusters or levels that is accepted. A tree of more than 10**6 samples would
+# need more memory than computers have, so there cannot be more clusters. The limit is not tuned: it
+# does not affect any plot. Because of the limit, a typing error such as 10**30 raises an error;
+# without the limit, creating that many colours or panels would never finish.
 _MAX_CLUSTERS = 10**6
 
 
@@ -49,8 +50,8 @@ def check_title(title: Any) -> str | None:
 def check_names(name: str, names: Any) -> Any:
     """Return `names` if it is an iterable or None; otherwise raise ParameterError.
 
-    The error message calls the argument `name`. A Series is returned unchanged, since callers align
-    it by its index. A string is valid, too: it is treated as an iterable of one-letter names.
+    The error message calls the argument `name`. The iterable is not converted to a list, since
+    callers align a Series by its index. A string is valid: its characters are the names.
     """
     if names is not None and not isinstance(names, Iterable):
         raise invalid_parameter_error(
@@ -73,9 +74,9 @@ def check_model(model: Any, attribute: str) -> Any:
 
 
 def check_table(name: str, table: Any, *, columns: Iterable[str]) -> Any:
-    """Return `table` if it is a mapping or a DataFrame with all of the given columns.
+    """Return `table` if it is a mapping or a DataFrame that contains all of `columns`.
 
-    Otherwise raise ValueError; the error message calls the argument `name`.
+    Otherwise raise ValueError. The error message calls the argument `name`.
     """
     is_table = isinstance(table, Mapping) or hasattr(table, "columns")
     missing = [column for column in columns if not is_table or column not in table]
@@ -90,7 +91,7 @@ def check_table(name: str, table: Any, *, columns: Iterable[str]) -> Any:
 
 
 def check_numbers(name: str, values: Any) -> Float:
-    """Return `values` as a float64 array; raise ValueError if they are not real numbers.
+    """Return `values` as a float64 array; raise ValueError if a value is not a real number.
 
     The error message calls the argument `name`.
     """
@@ -108,7 +109,7 @@ def check_numbers(name: str, values: Any) -> Float:
 
 
 def check_n_clusters(name: str, n: Any, *, low: int = 1) -> int:
-    """Return `n`, a number of clusters or of levels, as an int.
+    """Return `n`, a number of clusters or levels, as an int.
 
     Raise ParameterError if `n` is not an integer from `low` to 10**6. The error message calls the
     argument `name`.
@@ -118,7 +119,7 @@ def check_n_clusters(name: str, n: Any, *, low: int = 1) -> int:
 
 
 def check_top(top: Any) -> int:
-    """Return `top`, the largest number of entries that a panel shows, as an int.
+    """Return `top`, the largest number of entries in a panel of a plot, as an int.
 
     Raise ParameterError if `top` is not a positive integer.
     """
@@ -127,7 +128,7 @@ def check_top(top: Any) -> int:
 
 
 def check_path(path: Any) -> Any:
-    """Return `path` if it is a string or a path object; otherwise raise ParameterError."""
+    """Return `path` if it is a string or path-like; otherwise raise ParameterError."""
     if not isinstance(path, str | os.PathLike):
         raise invalid_parameter_error(
             "path", path, allowed="be the path of a file", advice="Pass a string or a Path."

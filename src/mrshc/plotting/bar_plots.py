@@ -1,4 +1,4 @@
-"""Plots of horizontal bars: silhouette widths of samples, markers of clusters, loadings."""
+"""Plots with horizontal bars: silhouette widths of samples, markers of clusters, and loadings."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from mrshc.utils.sample_alignment import align_together
 # Colours of positive and negative values: blue and orange from the palette of annotations. Readers
 # with colour vision deficiency can distinguish these two colours.
 _POSITIVE_COLOUR, _NEGATIVE_COLOUR = "#0072B2", "#D55E00"
-# Largest number of panels in a row. Four panels with names of usual length fill the largest figure
-# width.
+# Largest number of panels in a row. Four panels with names of usual length are about as wide as the
+# widest figure.
 _PANELS_PER_ROW = 4
-# Largest number of panels: five rows of four. A figure with more panels would be taller than a
-# page.
+# Largest number of panels of markers: five rows of four. A figure with more panels would be taller
+# than a page.
 _MAX_PANELS = 20
-# Largest number of characters of the name of a marker. Names are the main content of the plot of
-# markers, so they get more space than the 18 characters of other plots.
+# Largest number of characters in the name of a marker. Names are the main content of the plot of
+# markers, so they get more space than in other plots, where the limit is 18 characters.
 _MARKER_NAME_LENGTH = 30
-# Width in inches of the space for the legend, to the right of the panels of markers.
+# Width, in inches, of the space for the legend to the right of the panels of markers.
 _LEGEND_INCHES = 1.5
 
 
@@ -60,10 +60,10 @@ def silhouettes(
 ) -> Axes:
     """Draw the silhouette width of each sample, grouped by cluster.
 
-    The silhouette width compares the mean distance between a sample and the other samples of its
-    cluster with the mean distance between the sample and the nearest other cluster. The width is
-    near 1 if the sample is far from all other clusters, 0 if the sample is midway between two
-    clusters, and negative if another cluster is nearer.
+    The silhouette width of a sample compares two mean distances: the mean distance to the other
+    samples of its own cluster, and the mean distance to the samples of the nearest other cluster.
+    The width is near 1 if the sample is much closer to its own cluster, 0 if the sample is midway
+    between the two clusters, and negative if the sample is closer to the other cluster.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ def silhouettes(
     labels : array-like of shape (n_samples,)
         Cluster of each sample. Integer labels 0, 1, ... are shown as "cluster 1", "cluster 2", ...
     names : iterable of length n_samples or None, default=None
-        Names of the samples. By default, only the clusters are named. If two or more of `widths`,
-        `labels` and `names` are Series, they are aligned by their indexes.
+        Names of the samples, written next to the bars; None for no names. If two or more of
+        `widths`, `labels` and `names` are Series, they are aligned by their indexes.
     title : str or None, default=None
         Title of the plot.
     ax : matplotlib Axes or None, default=None
-        Axes to draw in; by default the axes of a new figure.
+        Axes to draw in. If None, a new figure is created.
 
     Returns
     -------
@@ -113,12 +113,12 @@ def silhouettes(
     rows = silhouette_rows(widths, labels)
     values = np.asarray(widths, dtype=np.float64)[rows.order]
     if ax is None:
-        # A height of 0.11 inches for each sample is enough for names of 5 to 8 points. The label of
-        # the horizontal axis takes one inch.
+        # A height of 0.11 inches for each sample is enough for a name of 5 to 6 points. The label
+        # of the horizontal axis takes one inch.
         height = float(np.clip(0.11 * (rows.places[-1] + 1), 2.2, 8.0))
         ax = figure_parts.new_figure(8.0, height + 1.0).subplots()
     colours = cluster_colours(len(rows.names))
-    # With more than 100 thin bars, gaps between the bars would produce moire patterns.
+    # More than 100 bars are drawn without gaps: gaps between thin bars would give moire patterns.
     bar_height = 0.9 if values.size <= 100 else 1.0
     ax.barh(rows.places, values, height=bar_height, color=[colours[k] for k in rows.clusters])
     _annotate_clusters(ax, rows)
@@ -134,7 +134,7 @@ def silhouettes(
 
 
 def _draw_silhouette_axis(ax: Axes, values: Float) -> None:
-    """Draw vertical lines at zero and at the average, and label the horizontal axis."""
+    """Draw vertical lines at zero and at the average width, and label the horizontal axis."""
     average = float(values.mean())
     ax.axvline(average, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="average")
     ax.axvline(0.0, color="#000000", linewidth=0.6)
@@ -148,7 +148,7 @@ def _draw_silhouette_axis(ax: Axes, values: Float) -> None:
 
 
 def _label_samples(ax: Axes, rows: SilhouetteRows, *, names: Iterable[Any]) -> None:
-    """Write as many names of samples next to their bars as fit."""
+    """Write the names of the samples next to their bars, or every k-th name if space is short."""
     shown = order_by_leaves("names", names, order=rows.order)
     n_slots = int(np.ceil(rows.places[-1])) + 1
     fit = fitting_labels(n_slots, inches=figure_parts.size_in_inches(ax)[1])
@@ -158,7 +158,7 @@ def _label_samples(ax: Axes, rows: SilhouetteRows, *, names: Iterable[Any]) -> N
 
 
 def _annotate_clusters(ax: Axes, rows: SilhouetteRows) -> None:
-    """Write the name, size and average of each cluster to the right of its bars.
+    """Write the name, size and average width of each cluster to the right of its bars.
 
     The text of a cluster is left out if it would overlap the text above it.
     """
@@ -187,10 +187,10 @@ def _annotate_clusters(ax: Axes, rows: SilhouetteRows) -> None:
 def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = None) -> Figure:
     """Draw the strongest markers of each cluster with their effect sizes.
 
-    A marker is a feature that differs between one cluster and all other samples. Its effect size is
-    the difference between the means inside and outside the cluster, in units of the standard
-    deviation within the two groups. The length of a bar is the absolute effect size, and the colour
-    of the bar shows the sign.
+    A marker is a feature that differs between one cluster and all other samples. The effect size of
+    a marker is the difference between its means inside and outside the cluster, in units of the
+    standard deviation within the two groups. The length of a bar is the absolute effect size, and
+    the colour of the bar shows the sign.
 
     Parameters
     ----------
@@ -207,14 +207,14 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
     Returns
     -------
     figure : matplotlib Figure
-        Figure with one panel for each of the first twenty clusters. If there are two clusters, they
-        share one panel, since a marker of one cluster is also a marker of the other cluster, with
-        the opposite sign.
+        Figure with one panel for each cluster, but at most twenty panels. If there are two
+        clusters, they share one panel, since a marker of one cluster is also a marker of the other
+        cluster, with the opposite sign.
 
     Raises
     ------
     ValueError
-        If `table` lacks a column, or if another argument is not valid.
+        If `table` lacks a required column, or if another argument is not valid.
 
     See Also
     --------
@@ -241,13 +241,13 @@ def markers(table: Any, n_clusters: int, *, top: int = 8, title: str | None = No
     width = 2.7 + estimate_text_width(names, size=figure_parts.SMALL_FONT)
     n_fitting = int((figure_parts.MAX_FIGURE_WIDTH - _LEGEND_INCHES) / width)
     n_rows, n_columns = _panel_grid(len(panels), widest=min(_PANELS_PER_ROW, n_fitting))
-    # In addition to the bars, each panel needs 0.8 inches for its title and axis, and the figure
-    # needs 0.6 inches for its title.
+    # In addition to the bars, each panel needs a height of 0.8 inches for its title and axis, and
+    # the figure needs 0.6 inches for its title.
     figure = figure_parts.new_figure(
         width * n_columns + _LEGEND_INCHES, (height + 0.8) * n_rows + 0.6
     )
     grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
-    # All panels have the same scale, so that effect sizes can be compared between clusters.
+    # All panels have the same scale, so effect sizes can be compared between clusters.
     limit = max((float(np.abs(panel.effects).max(initial=0.0)) for panel in panels), default=0.0)
     for ax, panel in zip(grid, panels, strict=False):
         _draw_signed_bars(
@@ -286,14 +286,15 @@ def loadings(
 ) -> Figure:
     """Draw the largest loadings of each sparse component.
 
-    The length of a bar is the absolute value of the loading, and the colour of the bar shows its
-    sign. The signs of all loadings of a component could be reversed together, so only the signs of
-    loadings relative to each other are meaningful.
+    The length of a bar is the absolute value of the loading, and the colour of the bar shows the
+    sign of the loading. The sign of a component is arbitrary: reversing the signs of all its
+    loadings gives an equivalent component. Only the relative signs of loadings on the same
+    component are meaningful.
 
     Parameters
     ----------
     components : array-like of shape (rank, n_features)
-        Sparse components, such as `components_`.
+        Loadings of the sparse components, such as the attribute `components_` of an estimator.
     feature_names : sequence of length n_features
         Names of all features, not only of the selected features.
     title : str or None, default=None
@@ -309,8 +310,8 @@ def loadings(
     Raises
     ------
     ValueError
-        If there is no component or not one name for each feature, or if another argument is not
-        valid.
+        If there is no component, if the number of names differs from the number of features, or if
+        another argument is not valid.
 
     See Also
     --------
@@ -329,7 +330,7 @@ def loadings(
     features_by_component = [largest_loadings(component, top) for component in values]
     n_bars = max(1, *(len(features) for features in features_by_component))
     n_rows, n_columns = _panel_grid(len(values), widest=_PANELS_PER_ROW)
-    # The height is one line of small text for each bar, but at most the height of a page.
+    # The height allows one line of small text for each bar, but is at most the height of a page.
     height = float(np.clip(0.16 * n_bars, 0.8, 9.0))
     figure = figure_parts.new_figure(3.4 * n_columns + 0.6, (height + 0.9) * n_rows + 0.6)
     panels = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
@@ -355,7 +356,8 @@ def loadings(
 def _check_loadings(components: ArrayLike, feature_names: Any) -> tuple[Float, list[Any]]:
     """Return the components as a matrix, and the names of its columns as a list.
 
-    Raise ValueError if there is no component, or if there is not one name for each column.
+    Raise ValueError if there is no component, or if the number of names differs from the number of
+    columns.
     """
     values = np.atleast_2d(check_numbers("components", components))
     names = [] if feature_names is None else list(check_names("feature_names", feature_names))
@@ -385,7 +387,7 @@ def _draw_signed_bars(
     n_bars: int,
     length: int = 18,
 ) -> None:
-    """Draw horizontal bars: the length is the absolute value, and the colour shows the sign.
+    """Draw horizontal bars, with absolute values as lengths and signs as colours.
 
     Parameters
     ----------
@@ -398,16 +400,16 @@ def _draw_signed_bars(
     inches : float
         Height of the axes in inches.
     n_bars : int
-        Number of bars for which the axes have space. The number is the same for all panels of a
-        figure, so all bars have the same thickness.
+        Number of bars for which the axes have space. Panels of the same figure have the same
+        `n_bars`, so all bars have the same thickness.
     length : int, default=18
-        Largest number of characters of a name.
+        Largest number of characters in a name.
     """
     colours = np.where(values > 0, _POSITIVE_COLOUR, _NEGATIVE_COLOUR)
     ax.barh(np.arange(values.size), np.abs(values), color=list(colours), height=0.8)
     ax.set_ylim(n_bars - 0.4, -0.6)
-    # Panels that share an axis show tick labels only in the lowest row by default; `labelbottom`
-    # shows the labels in every panel.
+    # By default, panels that share an axis have tick labels only in the lowest row. `labelbottom`
+    # adds tick labels to the other panels.
     ax.tick_params(axis="x", labelsize=figure_parts.SMALL_FONT, labelbottom=True)
     fit = fitting_labels(n_bars, inches=inches)
     figure_parts.label_ticks(ax.yaxis, names, fit=fit, length=length)
@@ -417,7 +419,8 @@ def _draw_signed_bars(
 def _panel_grid(n: int, *, widest: int) -> tuple[int, int]:
     """Return the numbers of rows and columns of a grid for n panels.
 
-    The grid has at most `widest` columns, and no more columns than its number of rows requires.
+    The number of rows is the smallest with which `widest` columns suffice. The number of columns is
+    then the smallest that suffices for this number of rows.
     """
     rows = -(-n // widest)
     return rows, -(-n // rows)

@@ -16,36 +16,37 @@ from mrshc.plotting.dendrogram_layout import shortened
 from mrshc.utils.sample_alignment import SampleNames, align_samples
 from mrshc.utils.text_cleaning import clean_text
 
-# Colours of annotations: the palette of Okabe and Ito, whose colours can be distinguished by
-# readers with colour vision deficiency. The yellow of that palette is left out, since it has too
-# little contrast on white.
+# Colours of annotations: the palette of Okabe and Ito. Readers with colour vision deficiency can
+# distinguish its colours. The yellow of the palette is left out, since it has too little contrast
+# with a white background.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # Colours of clusters: the darker colours of Paul Tol's muted palette. Clusters and annotations have
-# different colours, since a cluster in the colour of a known class would suggest that the cluster
-# and the class are the same group.
+# different colours: if a cluster had the colour of a known class, readers might conclude that the
+# cluster and the class are the same group.
 CLUSTER_PALETTE = ("#332288", "#CC6677", "#117733", "#AA4499", "#999933", "#882255", "#44AA99")
-# Colour of missing values: a light grey that is neither a colour of the two palettes nor a tint of
-# such a colour.
+# Colour of missing values: a light grey. Neither palette contains this colour, and it is not a tint
+# of a colour in the palettes.
 MISSING_COLOUR = "#D9D9D9"
 # Colour of branches that join several clusters: a medium grey.
 NEUTRAL_COLOUR = "#737373"
-# Colours in the bar that marks outlying samples. The colour of the other samples is "none", which
-# is transparent in matplotlib.
+# Colours of outlying samples and of other samples in the bar that marks outlying samples. "none"
+# means transparent in matplotlib.
 _OUTLIER_COLOUR, _NO_COLOUR = "#000000", "none"
-# Colours of a continuous scale: five colours of matplotlib's viridis map, from low values (light)
-# to high values (dark). Colours between these five are interpolated.
+# Colours of a continuous scale: five colours of matplotlib's viridis colour map, from low values
+# (light) to high values (dark). Other colours are obtained by interpolation.
 _SEQUENTIAL_PALETTE = ("#FDE725", "#5EC962", "#21918C", "#3B528B", "#440154")
-# If an annotation has more levels than the palette has colours, the further levels get tints:
-# colours of the palette mixed with white or black. Each entry below is the colour that is mixed in,
-# and its proportion. The proportions were chosen by eye so that all 25 colours differ.
+# If an annotation has more levels than the palette has colours, the remaining levels get tints:
+# colours of the palette mixed with white or black. Each entry below contains the colour that is
+# mixed in and its proportion. The proportions were chosen by eye: the seven colours of `PALETTE`
+# and their 18 tints can be distinguished.
 _TINTS = (("#FFFFFF", 0.5), ("#000000", 0.45), ("#FFFFFF", 0.75))
 # Largest number of levels or clusters in a legend. A longer legend would be taller than the plot.
 _MAX_LEGEND_ENTRIES = 20
-# A numeric annotation with more than ten distinct values is drawn on a continuous scale. Numbers
-# with at most ten distinct values, such as grades or batch numbers, are treated as groups.
+# A numeric annotation with more than ten distinct values is drawn on a continuous scale. If there
+# are at most ten, such as grades or batch numbers, each value is treated as a category.
 _MAX_NUMERIC_LEVELS = 10
-# Largest number of characters of a level in the legend. Longer texts would make the legend wider
-# than the tree.
+# Largest number of characters of a level in the legend. Longer text would leave too little space
+# for the tree.
 _MAX_LEVEL_LENGTH = 26
 
 LegendEntry = tuple[str, str | None]  # text, and colour of its symbol (None: no symbol)
@@ -64,10 +65,11 @@ class AnnotationBar:
     colours : tuple of str, of length n_samples
         Colour of each sample, in the order of the samples: `#RRGGBB`, or "none" for no colour.
     legend : tuple of (str, str or None)
-        Text of each legend entry and the colour of its symbol; None for an entry without a symbol.
+        Text of each legend entry, and the colour of its symbol. The colour is None if the entry has
+        no symbol.
     is_categorical : bool
-        True if each level of the annotation has its own colour. False for a numeric annotation on a
-        continuous scale, and for the bar that marks outlying samples.
+        True if each level (distinct value) of the annotation has its own colour. False for a
+        numeric annotation on a continuous scale, and for the bar that marks outlying samples.
     """
 
     name: str
@@ -81,7 +83,8 @@ def level_colours(
 ) -> tuple[str, ...]:
     """Return one colour for each level (distinct value) of an annotation.
 
-    The colours of the palette come first, followed by lighter and darker tints of these colours.
+    The first colours are those of the palette. They are followed by lighter and darker tints of
+    these colours.
 
     Parameters
     ----------
@@ -90,13 +93,18 @@ def level_colours(
     palette : sequence of str, default=PALETTE
         Colours as `#RRGGBB`.
     start : int, default=0
-        Position in `palette` of the first colour. The colours before this position follow after the
-        last colour of the palette.
+        Position in `palette` of the first colour to return. The colours before this position come
+        after the last colour of the palette.
 
     Returns
     -------
     colours : tuple of str
         Colours as `#RRGGBB`.
+
+    Raises
+    ------
+    ValueError
+        If `n_levels` is not an integer from 0 to 10**6.
 
     See Also
     --------
@@ -112,7 +120,7 @@ def level_colours(
     """
     n_levels = check_n_clusters("n_levels", n_levels, low=0)
     rotated = [palette[(start + i) % len(palette)] for i in range(len(palette))]
-    # Black has no tints: it cannot be darkened, and lightened black would resemble the grey of
+    # Black has no tints: it cannot be darkened, and lighter tints would resemble the grey of
     # missing values.
     tintable = [colour for colour in rotated if colour != "#000000"]
     tints = [[_mix_colours(c, other, share=share) for c in tintable] for other, share in _TINTS]
@@ -123,17 +131,22 @@ def level_colours(
 def cluster_colours(n_clusters: int) -> tuple[str, ...]:
     """Return the colours of clusters 0, 1, ..., n_clusters - 1.
 
-    Each cluster number has the same colour in every plot.
+    The colour of a cluster depends only on its number, so it is the same in every plot.
 
     Parameters
     ----------
     n_clusters : int
-        Number of clusters.
+        Number of clusters. Colours repeat from the 29th cluster on.
 
     Returns
     -------
     colours : tuple of str, of length n_clusters
         Colours as `#RRGGBB`.
+
+    Raises
+    ------
+    ValueError
+        If `n_clusters` is not an integer from 0 to 10**6.
 
     See Also
     --------
@@ -155,7 +168,7 @@ def _rgb_channels(colour: str) -> Float:
 
 
 def _mix_colours(colour: str, other: str, *, share: float) -> str:
-    """Return the mixture of two colours; `share`, from 0 to 1, is the proportion of `other`."""
+    """Return the mixture of two colours; `share` is the proportion of `other`, from 0 to 1."""
     mixture = (1 - share) * _rgb_channels(colour) + share * _rgb_channels(other)
     red, green, blue = np.rint(mixture)
     return f"#{int(red):02X}{int(green):02X}{int(blue):02X}"
@@ -171,8 +184,8 @@ def sequential_colour(share: float) -> str:
         outside this range are clipped.
     """
     position = float(np.clip(share, 0.0, 1.0)) * (len(_SEQUENTIAL_PALETTE) - 1)
-    # Position 1 is the end of the last interval. Without the limit, position 1 would be assigned to
-    # an interval that does not exist.
+    # The highest number is the end of the last interval. Without the limit, it would be assigned to
+    # a further interval, which does not exist.
     left = min(int(position), len(_SEQUENTIAL_PALETTE) - 2)
     ends = _SEQUENTIAL_PALETTE[left : left + 2]
     return _mix_colours(*ends, share=position - left)
@@ -183,20 +196,20 @@ def annotation_bars(
 ) -> tuple[AnnotationBar, ...]:
     """Return the colours and the legend of each annotation of the samples.
 
-    Numeric annotations with more than ten distinct values get a continuous colour scale from light
-    to dark. All other annotations get one colour for each level (distinct value). Missing values
-    are light grey.
+    A numeric annotation with more than ten distinct values gets a continuous colour scale from
+    light to dark. Any other annotation gets one colour for each level (distinct value). Missing
+    values, and infinite values on a continuous scale, are light grey.
 
     Parameters
     ----------
     annotations : mapping, DataFrame or None
-        Values of the samples, by the name of the annotation; None for no annotations. If `samples`
-        is given, a DataFrame or a Series is aligned with `samples` by its index. Other values must
-        be in the order of the samples.
+        Maps the name of each annotation to its values, one value for each sample; None for no
+        annotations. If `samples` is given, a DataFrame or a Series is aligned with `samples` by its
+        index. Other values must be in the order of the samples.
     n : int
         Number of samples.
     samples : SampleNames or None, default=None
-        Names of the samples; None if all annotations are already in the order of the samples.
+        Names of the samples. If None, all annotations must be in the order of the samples.
 
     Returns
     -------
@@ -234,8 +247,8 @@ def annotation_bars(
             continue
         levels = _sorted_levels(series)
         bars.append(_categorical_bar(name, series, levels=levels, start=start))
-        # The next annotation starts with the next colour of the palette, so that equal colours in
-        # two bars do not suggest equal levels.
+        # The next annotation starts with the next colour of the palette. If two bars had the same
+        # colours, readers might conclude that their levels are the same.
         start += len(levels)
     return tuple(bars)
 
@@ -246,15 +259,15 @@ def outlier_bars(model: Any, n: int) -> tuple[AnnotationBar, ...]:
     Parameters
     ----------
     model : fitted estimator or result
-        Model whose attribute `outlier_samples_`, if present, contains the indices of the outlying
-        samples.
+        The model. Its attribute `outlier_samples_`, if it exists, contains the indices of the
+        outlying samples.
     n : int
         Number of samples.
 
     Returns
     -------
     bars : tuple of AnnotationBar
-        A single bar; an empty tuple if the model has no outlying samples.
+        A tuple with one bar, or an empty tuple if there are no outlying samples.
     """
     outlying = set(map(int, getattr(model, "outlier_samples_", ())))
     if not outlying:
@@ -270,7 +283,7 @@ def outlier_bars(model: Any, n: int) -> tuple[AnnotationBar, ...]:
 
 
 def _annotation_columns(annotations: Any) -> dict[Any, Any]:
-    """Return a dictionary of the values of each annotation by its name.
+    """Return a dictionary from the names of the annotations to their values.
 
     Raise TypeError if `annotations` is neither a mapping nor a DataFrame, and ValueError if two
     columns of a DataFrame have the same name.
@@ -286,7 +299,7 @@ def _annotation_columns(annotations: Any) -> dict[Any, Any]:
                 f"{counts.max()} of them are called {str(names[counts.argmax()])!r}. Rename them."
             )
         return {name: annotations[name] for name in annotations.columns}
-    # A Series also has a method `items`, but its items are the values of one annotation.
+    # A Series has a method `items` like a mapping, but its items are the values of one annotation.
     if isinstance(annotations, pd.Series) or not hasattr(annotations, "items"):
         raise TypeError(
             "annotations must be a mapping or a DataFrame, from names to values of the samples, "
@@ -314,8 +327,7 @@ def _annotation_series(name: str, values: Any, *, n: int) -> pd.Series:
             f"Annotation {name!r} must hold real numbers, text or other single values, got a "
             f"{type(invalid).__name__}. Convert its values, for example with str()."
         )
-    # Keep the categorical data type, since a list of values does not preserve the order of the
-    # categories.
+    # Keep the categorical data type, which contains the order of the categories.
     if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
         return pd.Series(listed, dtype=values.dtype)
     return pd.Series([clean_text(v) if isinstance(v, str) else v for v in listed])
@@ -338,9 +350,9 @@ def _is_continuous(series: pd.Series) -> bool:
 
 
 def _sorted_levels(series: pd.Series) -> list[Any]:
-    """Return the distinct values of an annotation, sorted.
+    """Return the distinct values of an annotation in sorted order.
 
-    Categorical values are in the order of their categories, all other values in the order of
+    If the data type is categorical, the order is that of the categories. Other values are sorted by
     `natural_sort_key`.
     """
     if isinstance(series.dtype, pd.CategoricalDtype):
@@ -350,12 +362,11 @@ def _sorted_levels(series: pd.Series) -> list[Any]:
 
 
 def natural_sort_key(value: Any) -> tuple[Any, ...]:
-    """Return a sort key that orders numbers inside names by size: class 2 before class 10.
+    """Return a sort key that sorts numbers inside names by size: "class 2" before "class 10".
 
     Values that are numbers come before values that are text.
     """
-    # With a capturing group, re.split returns texts at even positions and the numbers between them
-    # at odd positions.
+    # With a capturing group, re.split returns text at even positions and numbers at odd positions.
     parts = re.split(r"(\d+(?:\.\d+)?)", str(value))
     texts = tuple((float(p), "") if i % 2 else (0.0, p) for i, p in enumerate(parts))
     is_number = isinstance(value, int | float | np.number)
@@ -370,7 +381,7 @@ def _categorical_bar(
 ) -> AnnotationBar:
     """Return the bar of an annotation with one colour for each level.
 
-    `start` is the position in the palette of the colour of the first level.
+    The first level has the colour at position `start` of the palette.
     """
     colour_of = dict(zip(levels, level_colours(len(levels), start=start), strict=True))
     is_missing = series.isna()
@@ -391,13 +402,13 @@ def _categorical_bar(
 def _continuous_bar(name: str, series: pd.Series) -> AnnotationBar:
     """Return the bar of an annotation that is drawn on a continuous scale.
 
-    The legend shows the highest number, the lowest number and the number midway between them.
+    The legend shows the highest number, the lowest number, and the number midway between the two.
     """
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     finite = np.isfinite(values)
     low, high = values[finite].min(), values[finite].max()
-    # Halve the numbers before the subtraction: high - low would overflow if both are close to the
-    # largest float and have opposite signs.
+    # Halve the numbers before subtracting them, since high - low would overflow if `high` and `low`
+    # had opposite signs and were both close to the largest float in absolute value.
     shares = (values / 2 - low / 2) / (high / 2 - low / 2)
     ticks = [
         (1.0, f"{high:.4g} (highest)"),
@@ -427,7 +438,7 @@ def _format_level(value: Any) -> str:
 def _truncate_legend(entries: list[LegendEntry]) -> list[LegendEntry]:
     """Return the first 20 entries of a legend.
 
-    If entries are left out, a further entry states their number.
+    If entries are left out, an additional entry states how many.
     """
     if len(entries) <= _MAX_LEGEND_ENTRIES:
         return entries
@@ -436,12 +447,15 @@ def _truncate_legend(entries: list[LegendEntry]) -> list[LegendEntry]:
 
 
 def _missing_entries(is_missing: Any) -> list[LegendEntry]:
-    """Return a list with the legend entry of missing values, empty if no value is missing."""
+    """Return a list with a legend entry for missing values; it is empty if none is missing."""
     return [("missing", MISSING_COLOUR)] if np.any(is_missing) else []
 
 
 def cluster_legend_entries(n_clusters: int) -> tuple[LegendEntry, ...]:
-    """Return the legend entries of the clusters; label 0 is shown as "cluster 1"."""
+    """Return the legend entries of at most 20 clusters, and a note if there are more clusters.
+
+    The cluster with label 0 is called "cluster 1".
+    """
     colours = cluster_colours(n_clusters)
     entries = [(f"cluster {k + 1}", colour) for k, colour in enumerate(colours)]
     return tuple(_truncate_legend([*entries]))

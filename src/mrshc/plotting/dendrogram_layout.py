@@ -1,4 +1,4 @@
-"""Positions of trees, cuts and names in a plot. Nothing is drawn here."""
+"""Coordinates of trees, cuts and labels in a plot. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from mrshc.utils.text_cleaning import clean_text
 from mrshc.validation.parameters import check_integer
 
 POINTS_PER_INCH = 72.0
-# Height of a line of text as a multiple of its font size. A factor of 1.2 is usual for consecutive
-# lines; a slightly larger factor separates the labels of neighbouring ticks.
+# Height of a line of text as a multiple of the font size. A factor of 1.2 is usual for consecutive
+# lines. A slightly larger factor is used here to separate the labels of neighbouring ticks.
 LINE_HEIGHT = 1.25
 # Mean width of a character as a multiple of the font size, for matplotlib's default font. The width
-# of a text is estimated, since matplotlib measures text only when a figure is drawn, after the size
-# of the figure has been chosen.
+# of text is estimated, since the size of a figure is chosen before the figure is drawn, and
+# matplotlib measures text only when it draws the figure.
 CHARACTER_WIDTH = 0.6
-# Largest and smallest font size of tick labels, in points. The largest size is that of other small
-# text; text below the smallest size is not legible.
+# Largest and smallest font size of tick labels, in points. The largest size is also the font size
+# of legends. Smaller text than the smallest size is not legible.
 _MAX_FONT_SIZE, _MIN_FONT_SIZE = 8.0, 5.0
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
@@ -44,8 +44,9 @@ class DendrogramLines:
     order : ndarray of shape (n_samples,)
         Indices of the samples from left to right.
     forks : ndarray of shape (n_samples - 1, 4, 2)
-        Corners (x, y) of the bracket of each merge, in this order: lower end of the left leg, upper
-        end of the left leg, upper end of the right leg, lower end of the right leg.
+        Corners (x, y) of the bracket that represents each merge. A bracket has two vertical legs
+        and a horizontal line. The order of the corners is: lower and upper end of the left leg,
+        upper and lower end of the right leg.
     """
 
     order: Index
@@ -71,8 +72,8 @@ class DendrogramLines:
         Returns
         -------
         x, y : float
-            Horizontal position, in units of the distance between two leaves, and height of the
-            merge.
+            Horizontal position and height of the merge. Leaves are at the horizontal positions 0,
+            1, ... from left to right.
         """
         fork = self.forks[node - self.order.size]
         return float(fork[1:3, 0].mean()), float(fork[1, 1])
@@ -88,19 +89,19 @@ def dendrogram_lines(
     linkage_matrix : array-like of shape (n_samples - 1, 4)
         The tree in scipy's format, such as `linkage_matrix_`.
     distances : array-like of shape (n_samples, n_samples) or None, default=None
-        Distances between the samples. If given, the two branches of a merge are swapped where this
-        brings neighbouring leaves closer together (optimal leaf ordering). Swapping branches does
-        not change the tree.
+        Distances between the samples. If given, the left and right branches of merges are swapped
+        such that neighbouring leaves are as similar as possible (optimal leaf ordering). Swapping
+        branches does not change the tree.
 
     Returns
     -------
     lines : DendrogramLines
-        Order of the leaves, and corners of the bracket of each merge.
+        Order of the leaves, and corners of the bracket that represents each merge.
 
     Raises
     ------
     ValueError
-        If `linkage_matrix` is not a tree, or if `distances` has the wrong shape.
+        If `linkage_matrix` is not a valid tree, or if `distances` has the wrong shape.
 
     See Also
     --------
@@ -124,8 +125,8 @@ def dendrogram_lines(
     position = np.append(np.argsort(order).astype(np.float64), np.empty(n - 1))
     height = np.append(np.zeros(n), merges[:, 2])
     forks = np.empty((n - 1, 4, 2))
-    # Each merge comes after the two nodes that it joins, so a single loop computes all positions. A
-    # recursive function could exceed the call stack for deep trees.
+    # Each merge comes after the two nodes that it joins, so a single loop computes all positions.
+    # In a deep tree, a recursive function could exceed Python's recursion limit.
     for merge, (left, right) in enumerate(merges[:, :2].astype(np.intp)):
         top = height[n + merge]
         forks[merge, :, 0] = np.repeat(position[[left, right]], 2)
@@ -150,7 +151,7 @@ def _condensed_distances(distances: ArrayLike, n: int) -> Float:
 
 
 def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
-    """Return the cluster of each merge, or -1 for a merge that joins several clusters.
+    """Return the cluster that contains each merge, or -1 if the merge joins several clusters.
 
     Parameters
     ----------
@@ -162,16 +163,18 @@ def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
     Returns
     -------
     clusters : ndarray of shape (n_samples - 1,)
-        Label that all samples below a merge share; -1 if the samples have different labels.
+        For each merge, the common label of all samples below the merge; -1 if these samples have
+        different labels.
 
     Raises
     ------
     ValueError
-        If `linkage_matrix` is not a tree, or if there is not one label for each sample.
+        If `linkage_matrix` is not a valid tree, or if the number of labels differs from the number
+        of samples.
 
     See Also
     --------
-    dendrogram_lines : Return the coordinates of the bracket of each merge.
+    dendrogram_lines : Return the coordinates of the bracket that represents each merge.
 
     Examples
     --------
@@ -197,8 +200,8 @@ def clusters_of_merges(linkage_matrix: ArrayLike, labels: ArrayLike) -> Index:
 def singleton_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tuple[int, int, int]]:
     """Return the branches that lead to clusters of a single sample.
 
-    A cluster of one sample contains no merge, so its colour can be shown only by the leg of the
-    bracket above the sample.
+    A cluster of one sample contains no merge. Its colour can therefore be shown only by the leg
+    above the sample, which belongs to the bracket of the merge that joins the sample to the tree.
 
     Parameters
     ----------
@@ -210,8 +213,9 @@ def singleton_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tup
     Returns
     -------
     branches : list of (cluster, merge, side)
-        Label of the cluster, row of the merge above its sample in `linkage_matrix`, and leg of the
-        bracket of that merge: 0 for the left leg, 1 for the right leg.
+        One tuple for each cluster of a single sample: the label of the cluster, the row in
+        `linkage_matrix` of the merge that joins the sample to the tree, and the leg of its bracket
+        (0 for the left leg, 1 for the right leg).
     """
     merges = check_linkage(linkage_matrix)[:, :2].astype(np.intp)
     sample_labels = np.asarray(labels).astype(np.intp)
@@ -240,13 +244,14 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     Returns
     -------
     height : float
-        Height midway between the highest merge inside a cluster and the lowest merge between
-        clusters. For k = 1, the height is slightly above the root.
+        Height midway between two consecutive merges: the last merge that the cut keeps (or height
+        0 if k = n_samples), and the first merge that the cut undoes. For k = 1, the height is
+        slightly above the root.
 
     Raises
     ------
     ValueError
-        If `linkage_matrix` is not a tree, or if `k` is not an integer from 1 to n_samples.
+        If `linkage_matrix` is not a valid tree, or if `k` is not an integer from 1 to n_samples.
 
     See Also
     --------
@@ -261,8 +266,8 @@ def cut_height(linkage_matrix: ArrayLike, k: int) -> float:
     heights = check_linkage(linkage_matrix)[:, 2]
     n = heights.size + 1
     k = check_integer("cut", k, low=1, high=n, advice="A tree has no more clusters than samples.")
-    # For k = 1, the line is 3 % above the root: high enough to be distinguished from the root, but
-    # within the margin of 6 % that the axes leave above the tree.
+    # For k = 1, the line is 3 % above the root: far enough to be distinguished from the root, but
+    # within the margin of 6 % above the tree.
     padded = np.concatenate([[0.0], heights, [1.03 * heights[-1]]])
     return float(padded[n - k : n - k + 2].mean()) if k > 1 else float(padded[-1])
 
@@ -273,7 +278,7 @@ def order_by_leaves(name: str, values: Iterable[Any], *, order: Index) -> list[A
     Parameters
     ----------
     name : str
-        Name of the argument in the error message.
+        Name of the argument `values` in the error message.
     values : iterable of length n_samples
         Values in the order of the samples.
     order : ndarray of shape (n_samples,)
@@ -282,7 +287,7 @@ def order_by_leaves(name: str, values: Iterable[Any], *, order: Index) -> list[A
     Raises
     ------
     ValueError
-        If there is not one value for each sample.
+        If the number of values differs from the number of samples.
     """
     listed = list(values)
     if len(listed) != order.size:
@@ -296,8 +301,8 @@ def order_by_leaves(name: str, values: Iterable[Any], *, order: Index) -> list[A
 def shortened(name: Any, *, length: int = 18) -> str:
     """Return a name, with its middle replaced by an ellipsis if the name is too long.
 
-    Both ends of a name are kept, since names in a series often share the beginning and differ at
-    the end, or the other way round.
+    Both ends of the name are kept, since similar names usually differ at the beginning or at the
+    end.
 
     Parameters
     ----------
@@ -305,7 +310,7 @@ def shortened(name: Any, *, length: int = 18) -> str:
         Name, which is converted with `str`. Line breaks and control characters are replaced by
         spaces.
     length : int, default=18
-        Largest number of characters of the result.
+        Largest number of characters in the result.
 
     Returns
     -------
@@ -314,7 +319,7 @@ def shortened(name: Any, *, length: int = 18) -> str:
 
     See Also
     --------
-    shortened_names : Shorten several names and keep them different.
+    shortened_names : Shorten several names such that different names stay different.
 
     Examples
     --------
@@ -330,19 +335,19 @@ def shortened(name: Any, *, length: int = 18) -> str:
 
 
 def shortened_names(names: Iterable[Any], *, length: int = 18) -> list[str]:
-    """Return shortened names; different names that would become equal get a number.
+    """Return shortened names, with numbers where different names would become equal.
 
     Parameters
     ----------
     names : iterable
         Names, which are converted with `str`.
     length : int, default=18
-        Largest number of characters of a shortened name, including its number.
+        Largest number of characters in a shortened name, including its number.
 
     Returns
     -------
     texts : list of str
-        Shortened names in the same order. Equal names stay equal.
+        Shortened names, in the order of `names`. Equal names stay equal.
 
     See Also
     --------
@@ -359,8 +364,8 @@ def shortened_names(names: Iterable[Any], *, length: int = 18) -> list[str]:
     n_uses = Counter(short.values())
     counters = {text: count(1) for text, times in n_uses.items() if times > 1}
     for name, text in short.items():
-        # A name that was short enough keeps its text. Only longer names with the same shortened
-        # text get a number.
+        # Only names that are too long get a number. A name that is short enough is not changed,
+        # even if it equals the shortened form of another name.
         if text in counters and len(name) > length:
             number = f"({next(counters[text])})"
             short[name] = shortened(name, length=length - len(number)) + number
@@ -376,7 +381,7 @@ class LabelFit:
     size : float
         Font size in points.
     step : int
-        Every `step`-th label is shown.
+        Spacing of the labels: every `step`-th label is shown.
     """
 
     size: float
@@ -386,8 +391,8 @@ class LabelFit:
 def fitting_labels(n: int, *, inches: float) -> LabelFit:
     """Return the font size and spacing at which labels fit along an axis.
 
-    If space is short, the font is first reduced to the smallest legible size; only then are labels
-    left out.
+    If space is short, the font size is reduced. If even the smallest legible size does not fit,
+    labels are left out at regular intervals.
 
     Parameters
     ----------
@@ -399,7 +404,7 @@ def fitting_labels(n: int, *, inches: float) -> LabelFit:
     Returns
     -------
     fit : LabelFit
-        Font size in points, and step: every step-th label is shown.
+        Font size in points, and the number `step`: every `step`-th label is shown.
 
     See Also
     --------
@@ -415,14 +420,14 @@ def fitting_labels(n: int, *, inches: float) -> LabelFit:
     """
     points_per_label = inches * POINTS_PER_INCH / max(n, 1)
     size = float(np.clip(points_per_label / LINE_HEIGHT, _MIN_FONT_SIZE, _MAX_FONT_SIZE))
-    # A small number is subtracted, since rounding error could otherwise turn an exact fit into a
-    # step of two.
+    # If the labels fit exactly, a rounding error could give a step of 2 instead of 1. A small
+    # number is subtracted to avoid this.
     step = int(np.ceil(LINE_HEIGHT * size / points_per_label - 1e-9))
     return LabelFit(size=size, step=max(1, step))
 
 
 def estimate_text_width(texts: Iterable[str], *, size: float) -> float:
-    """Return the approximate width in inches of the longest text.
+    """Return the approximate width, in inches, of the longest of several strings.
 
     `size` is the font size in points.
     """
@@ -437,10 +442,11 @@ def free_places(
     width: float,
     marker: float,
 ) -> list[tuple[float, float] | None]:
-    """Return a position next to each marker for its label, such that no labels overlap.
+    """Return a position for the label of each marker, such that no labels overlap.
 
-    Labels are placed in the given order. Each label gets the first of five positions around its
-    marker that is free, so earlier labels have precedence. All coordinates are in the same unit.
+    Labels are placed in the given order. Five positions next to the marker are tried for each
+    label. The label is placed at the first position where it overlaps neither an earlier label nor
+    a marker. All coordinates and sizes are in the same unit.
 
     Parameters
     ----------
@@ -449,9 +455,9 @@ def free_places(
     sizes : sequence of (width, height)
         Sizes of the labels.
     width : float
-        Right end of the plot: labels stay between the horizontal positions 0 and `width`.
+        Width of the plot. Labels stay between the horizontal positions 0 and `width`.
     marker : float
-        Half the size of a marker. No label covers a marker.
+        Half the width of a marker, which is equal to half its height.
 
     Returns
     -------
@@ -471,8 +477,8 @@ def free_places(
     occupied: list[Box] = [(x - marker, y - marker, x + marker, y + marker) for x, y in anchors]
     places: list[tuple[float, float] | None] = []
     for (x, y), (w, h) in zip(anchors, sizes, strict=True):
-        # The upper right position is tried first: a label there does not cross the bracket below
-        # its marker.
+        # The upper right position is tried first, since the bracket of the node is below the
+        # marker.
         corners = [
             (x + marker, y + marker),
             (x - marker - w, y + marker),

@@ -1,4 +1,4 @@
-"""Functions that all plots use: for figures, titles, tick labels, legends and picture files."""
+"""Functions that the plots share: for figures, titles, tick labels, legends and picture files."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from mrshc.utils.atomic_files import atomic_write
 from mrshc.utils.text_cleaning import clean_text
 from mrshc.validation.parameters import check_number
 
-# Font size of tick labels and legends, in points. Text of this size is legible when a figure that
-# is 16 inches wide is scaled to the width of a page.
+# Font size of tick labels and legends, in points. The size is smaller than matplotlib's default of
+# 10 points, since many names have to fit into a figure.
 SMALL_FONT = 8.0
 # Font size of titles, in points.
 _TITLE_FONT = 10
 # Largest width of a figure, in inches. At the default of 150 dots per inch, a picture of this width
-# has 2400 pixels, which fits on a screen.
+# is 2400 pixels wide, which fits on a large screen.
 MAX_FIGURE_WIDTH = 16.0
-# A legend with more rows continues in a second column. 26 rows take about 5 inches, the height of a
-# tree with the names of its samples.
+# Largest number of rows in one column of a legend. Longer legends have several columns. A legend of
+# 26 rows is about 5 inches high, like a tree with the names of its samples.
 _MAX_LEGEND_ROWS = 26
-_LEGEND_ROW_INCHES = 0.17  # line of text and the spacing between legend entries
-# Largest number of dots per inch. The widest figure then has 38,400 pixels, fewer than the 65,536
-# that matplotlib's Agg backend can draw.
+_LEGEND_ROW_INCHES = 0.17  # height of a line of text and of the space below it
+# Largest number of dots per inch. The widest figure is then 38,400 pixels wide, which is below the
+# limit of 65,536 pixels in matplotlib's Agg backend.
 _MAX_DPI = 2400
 # Smallest number of dots per inch. Text of size SMALL_FONT is then about one pixel high.
 _MIN_DPI = 10
-# Metadata of each file format. The date and the program version are left out of the file, so that
-# equal figures give files with equal bytes.
+# Metadata of each file format. None excludes an entry: without the date and the program version,
+# equal figures give identical files.
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
@@ -81,7 +81,7 @@ def line_section(title: str, entries: Iterable[LegendEntry]) -> LegendSection:
 
 
 def draw_legend(owner: Any, sections: Sequence[LegendSection], **placement: Any) -> Any:
-    """Draw one legend with the sections one below the other, and return the legend.
+    """Draw a legend that contains the sections one below the other, and return the legend.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def draw_legend(owner: Any, sections: Sequence[LegendSection], **placement: Any)
     handles: list[Any] = []
     labels: list[str] = []
     title_rows: list[int] = []
-    # A matplotlib legend has only one title. The titles of sections and the blank rows between
-    # sections are therefore legend entries with an invisible symbol.
+    # A matplotlib legend can have only one title. The titles of sections and the blank rows between
+    # sections are therefore added as legend entries with an invisible symbol.
     for section in sections:
         if handles:
             handles.append(Line2D([], [], linestyle=""))
@@ -129,7 +129,7 @@ def estimate_legend_height(sections: Sequence[LegendSection]) -> float:
 
 
 def draw_side_legend(ax: Axes, sections: Sequence[LegendSection]) -> None:
-    """Draw a legend to the right of the axes, where it does not cover data.
+    """Draw a legend to the right of the axes, where the legend does not cover the plot.
 
     Nothing is drawn if there are no sections.
     """
@@ -139,7 +139,7 @@ def draw_side_legend(ax: Axes, sections: Sequence[LegendSection]) -> None:
 
 
 def disable_math_parsing(texts: Iterable[Any]) -> None:
-    """Make matplotlib show text literally, instead of reading dollar signs as TeX formulas."""
+    """Make matplotlib show text literally, even if it contains dollar signs (TeX formulas)."""
     for text in texts:
         text.set_parse_math(False)
 
@@ -158,7 +158,7 @@ def set_figure_heading(figure: Figure, title: str) -> None:
 
 
 def wrap_text(text: str, *, inches: float, size: float) -> str:
-    """Return text with line breaks, so that each line fits into a width of `inches`.
+    """Return text with additional line breaks, such that each line fits into a width of `inches`.
 
     `size` is the font size in points.
     """
@@ -170,8 +170,8 @@ def wrap_text(text: str, *, inches: float, size: float) -> str:
 def size_in_inches(ax: Axes) -> tuple[float, float]:
     """Return the width and height of the axes in inches.
 
-    Before the layout of the figure is computed, both are approximate: tick labels and legends
-    outside the axes will take part of the space.
+    Both values are approximate until matplotlib has computed the layout of the figure, because tick
+    labels and legends outside the axes take part of the space.
     """
     box, dpi = ax.get_window_extent(), ax.figure.dpi
     return float(box.width / dpi), float(box.height / dpi)
@@ -180,25 +180,25 @@ def size_in_inches(ax: Axes) -> tuple[float, float]:
 def label_ticks(
     axis: Any, names: Sequence[Any], *, fit: LabelFit, places: Any = None, length: int = 18
 ) -> list[int]:
-    """Write as many names along an axis as fit, and return the indices of the written names.
+    """Write names along an axis, and return the indices of the names that were written.
 
     Parameters
     ----------
     axis : matplotlib Axis
         Axis to label, such as `ax.xaxis`. The labels of a horizontal axis are rotated.
     names : sequence
-        Names of all entries, including those that may be left out.
+        Names of all entries, including those that are left out.
     fit : LabelFit
-        Font size and step from :func:`mrshc.plotting.fitting_labels`: every step-th name is
+        Font size and step from :func:`mrshc.plotting.fitting_labels`. Every `step`-th name is
         written.
     places : array-like of shape (len(names),) or None, default=None
-        Positions of all entries on the axis; by default 0, 1, ...
+        Positions of all entries on the axis. If None, the positions are 0, 1, ...
     length : int, default=18
-        Largest number of characters of a label.
+        Largest number of characters in a label.
     """
     shown = list(range(0, len(names), fit.step))
     positions = np.arange(len(names)) if places is None else np.asarray(places)
-    # Shorten all names together, so that different names that become equal get a number.
+    # All names are shortened together, since numbers are added where names would become equal.
     short = shortened_names(names, length=length)
     axis.set_ticks(positions[shown], [short[i] for i in shown], fontsize=fit.size, parse_math=False)
     axis.set_tick_params(length=0, pad=2)
@@ -208,7 +208,7 @@ def label_ticks(
 
 
 def describe_step(step: int) -> str:
-    """Return a note such as " (every 3rd labelled)" for step 3, or "" for step 1."""
+    """Return the note " (every 3rd labelled)" for step 3 and so on, or "" for step 1."""
     if step == 1:
         return ""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(step % 10 if step not in (11, 12, 13) else 0, "th")
@@ -221,10 +221,10 @@ def new_figure(width: float, height: float) -> Figure:
     Parameters
     ----------
     width, height : float
-        Size in inches. The width is reduced to 16 inches if it is larger.
+        Size in inches. A width above 16 inches is reduced to 16 inches.
     """
-    # The figure is not created with pyplot, which would keep every figure in memory until it is
-    # closed explicitly.
+    # The figure is not created with pyplot, since pyplot keeps every figure in memory until the
+    # figure is closed explicitly.
     return Figure(figsize=(min(width, MAX_FIGURE_WIDTH), height), layout="constrained")
 
 
@@ -232,9 +232,9 @@ def new_figure(width: float, height: float) -> Figure:
 def _preserve_axes_positions(figure: Any) -> Iterator[None]:
     """Return a context manager that restores the positions of all axes on exit.
 
-    Saving a figure computes its layout, which starts from the current positions of the axes and
-    ends at slightly different positions each time. If the positions were not restored, writing a
-    figure twice would give two different files.
+    When a figure is saved, matplotlib computes its layout, starting from the current positions of
+    the axes. The new positions may differ slightly from the old positions. Without the restoration,
+    writing a figure twice would therefore give two different files.
     """
     saved = [
         (
@@ -251,24 +251,24 @@ def _preserve_axes_positions(figure: Any) -> Iterator[None]:
         for ax, original, active, in_layout in saved:
             ax.set_position(original, which="original")
             ax.set_position(active, which="active")
-            # set_position excludes the axes from the layout, so their earlier state is restored.
+            # `set_position` excludes the axes from the layout, so this state is restored as well.
             ax.set_in_layout(in_layout)
 
 
 def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
     """Write a figure to a PNG or SVG file.
 
-    An existing file is replaced only after the new file is complete, so it stays intact if writing
-    is interrupted. Equal figures give files with equal bytes.
+    An existing file is replaced only when the new file is complete, so the existing file stays
+    intact if writing is interrupted. Equal figures give identical files.
 
     Parameters
     ----------
     figure : matplotlib Figure
         Figure to write. The figure is not changed.
     path : str or Path
-        File to write. Its suffix determines the format: .png or .svg. Missing folders are created.
+        File to write. The suffix determines the format: .png or .svg. Missing folders are created.
     dpi : float, default=150
-        Pixels per inch of a PNG file, from 10 to 2400.
+        Resolution in dots per inch, from 10 to 2400.
 
     Raises
     ------
@@ -308,12 +308,12 @@ def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
         )
     with (
         atomic_write(path) as partial,
-        # The ids of elements in an SVG file are random unless a salt is set.
+        # Without a fixed salt, the ids of elements in an SVG file would be random.
         mpl.rc_context({"svg.hashsalt": "mrshc"}),
         warnings.catch_warnings(),
         _preserve_axes_positions(figure),
     ):
-        # A character that no installed font contains is drawn as a box. The picture is still
-        # useful, so matplotlib's warning is suppressed.
+        # A character that is missing from the fonts is drawn as a box. The picture is still useful,
+        # so matplotlib's warning is suppressed.
         warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
         figure.savefig(partial, format=suffix, dpi=dpi, metadata=_METADATA[suffix])

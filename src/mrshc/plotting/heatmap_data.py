@@ -10,15 +10,16 @@ from scipy.spatial.distance import squareform
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.plotting.arguments import check_numbers
 
-# A standard deviation below this proportion of the largest absolute value is attributed to rounding
-# error in a constant feature. Double precision has about 16 digits, and sums over samples lose some
-# of these digits.
+# A feature counts as constant if its standard deviation is at most this proportion of its largest
+# absolute value. Rounding errors can make the standard deviation of a constant feature positive:
+# double precision has about 16 digits, and sums over samples lose some of these digits.
 _SPREAD_TOLERANCE = 1e-12
-# Smallest number of samples in which two features must both be observed. With only two such
-# samples, every correlation would be plus or minus 1.
+# The correlation of two features is computed only if both features are observed in at least this
+# number of samples. With only two such samples, every correlation would be plus or minus 1.
 _MIN_COMMON_SAMPLES = 3
-# Below this limit, the squared number of common samples times the variance of a standardised
-# feature in these samples is treated as rounding error.
+# The correlation of two features is computed from the m samples in which both features are
+# observed. A standardised feature counts as constant in these samples if m squared times its
+# variance is at most this limit. The limit allows for rounding errors.
 _VARIANCE_TOLERANCE = 1e-9
 
 
@@ -31,12 +32,12 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
         Values of the features; NaN and infinite values count as missing.
     outlying : ndarray of int or None, default=None
         Indices of samples that are not used to compute means and standard deviations. The values of
-        these samples are standardised like all others.
+        these samples are standardised like all other values.
 
     Returns
     -------
     scaled : ndarray of shape (n_samples, n_features)
-        Standardised values. Constant features are set to zero; missing values are NaN.
+        Standardised values. All values of a constant feature are zero. Missing values are NaN.
 
     Raises
     ------
@@ -72,8 +73,8 @@ def standardised(selected: ArrayLike, *, outlying: Index | None = None) -> Float
 def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
     """Return the rows of all samples that are not outlying.
 
-    The tree of features is computed from these rows, since a single outlying sample could make
-    unrelated features appear correlated.
+    A heat map computes its tree of features from these rows, since a single outlying sample could
+    make unrelated features appear correlated.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def usual_samples(selected: ArrayLike, outlying: Index | None) -> Float:
 def _check_matrix(selected: ArrayLike) -> Float:
     """Return the selected features as a float64 matrix.
 
-    Raise ValueError if they are not a two-dimensional array of real numbers.
+    Raise ValueError if `selected` is not a two-dimensional array of real numbers.
     """
     X = check_numbers("selected", selected)
     if X.ndim != 2:
@@ -124,7 +125,8 @@ def _check_matrix(selected: ArrayLike) -> Float:
 def correlation_distances(selected: ArrayLike) -> Float:
     """Return 1 - correlation for each pair of features.
 
-    The correlation is computed from the samples in which both features are observed.
+    The correlation of two features is computed from the samples in which both features are
+    observed.
 
     Parameters
     ----------
@@ -134,9 +136,9 @@ def correlation_distances(selected: ArrayLike) -> Float:
     Returns
     -------
     distances : ndarray of shape (n_features, n_features)
-        Symmetric matrix with zeros on the diagonal. The distance between two features is 1 if one
-        of them is constant in the samples in which both are observed, or if there are fewer than
-        three such samples.
+        Symmetric matrix with zeros on the diagonal. The distance between two features is 1 if there
+        are fewer than three samples in which both features are observed, or if one of the features
+        is constant in these samples.
     """
     X = standardised(selected)
     observed: Mask = np.isfinite(X)
@@ -161,13 +163,13 @@ def correlation_distances(selected: ArrayLike) -> Float:
     )
     distances = 1.0 - np.clip(correlation, -1.0, 1.0)
     np.fill_diagonal(distances, 0.0)
-    # Average the two triangles: they may differ by rounding error, and scipy requires a symmetric
-    # matrix.
+    # The upper and the lower triangle may differ by rounding errors, but scipy requires a symmetric
+    # matrix. The two triangles are therefore averaged.
     return (distances + distances.T) / 2
 
 
 def feature_tree(selected: ArrayLike) -> Float:
-    """Return the tree of the features, computed by average linkage on 1 - correlation.
+    """Return a tree of features, built by average linkage with the distance 1 - correlation.
 
     Parameters
     ----------
@@ -202,7 +204,7 @@ def feature_tree(selected: ArrayLike) -> Float:
             f"{len(distances)}. Pass more features."
         )
     condensed = squareform(distances, checks=False)
-    # Rounding error can make the distance between identical features about 1e-16. Rounded to 12
-    # decimals, this distance is zero, and ties are broken in the same way on every machine.
+    # Rounding errors can give identical features a distance of about 1e-16 instead of zero. The
+    # distances are rounded to 12 decimals, so ties are broken in the same way on every machine.
     tree: Float = hierarchy.linkage(np.round(condensed, 12), "average")
     return tree

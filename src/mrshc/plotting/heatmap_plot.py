@@ -1,4 +1,4 @@
-"""Heat map of the selected features, with the tree of samples above and of features at the left."""
+"""Heat map of the selected features, with a tree of the samples and a tree of the features."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from mrshc.plotting.tree_plots import draw_annotation_bars, draw_tree, tree_lege
 from mrshc.utils.sample_alignment import align_samples, sample_names
 
 # The colour scale ends at plus and minus this number of standard deviations. Without a limit, a
-# single outlier would make all other values pale. Three standard deviations include nearly all
-# values of a normally distributed feature.
+# single outlier would make the colours of all other values pale. Nearly all values of a normally
+# distributed feature are within three standard deviations of the mean.
 _COLOUR_LIMIT = 3.0
-# Colour of missing values: a grey that does not occur in the colour scale from blue over white to
-# red.
+# Colour of missing values: a grey that does not occur in the colour scale, which ranges from blue
+# through white to red.
 _MISSING_CELL_COLOUR = "#8C8C8C"
 # Height of the sample tree, width of the feature tree and height of an annotation bar, in inches.
 # The sizes were chosen by eye; they do not affect any result.
@@ -52,23 +52,25 @@ def heatmap(
 ) -> Figure:
     """Draw a heat map of the selected features, with samples in the order of their tree.
 
-    Each column is a sample, and each row is a feature that is standardised to mean zero and
-    standard deviation one. The order of the features is that of a second tree, computed by average
-    linkage on 1 - correlation, so that correlated features are next to each other.
+    Each column is a sample. Each row is a feature, standardised to mean zero and standard deviation
+    one. The features are in the order of a second tree, which is built by average linkage with the
+    distance 1 - correlation. Correlated features are therefore next to each other.
 
     Parameters
     ----------
     model : fitted estimator
-        Fitted estimator with the attribute `linkage_matrix_`, as in :func:`dendrogram`.
+        Fitted estimator or result with the attribute `linkage_matrix_`, as in :func:`dendrogram`.
     selected : array-like of shape (n_samples, n_features)
-        Values of the selected features, such as `model.transform(X)`; NaN marks a missing value. A
-        DataFrame is aligned by its index with the samples of the fit, or with `names`.
+        Values of the selected features, such as `model.transform(X)`; NaN marks a missing value.
+        The rows of a DataFrame are matched to the samples by name: its index must contain the index
+        of the fitted data, or `names`.
     annotations : mapping, DataFrame or None, default=None
         Annotations of the samples, as in :func:`dendrogram`.
     names : iterable of length n_samples or None, default=None
         Names of the samples, as in :func:`dendrogram`.
     feature_names : iterable of length n_features or None, default=None
-        Names of the selected features; by default the column names of a DataFrame, or 0, 1, ...
+        Names of the selected features. If None, the names are the column names of `selected` if it
+        is a DataFrame, and 0, 1, ... otherwise.
     title : str or None, default=None
         Title of the plot.
 
@@ -81,8 +83,8 @@ def heatmap(
     Raises
     ------
     ValueError
-        If the model has no tree, if an index does not match the samples, or if another argument
-        is not valid.
+        If the model has no attribute `linkage_matrix_`, if the index of an argument does not match
+        the samples, or if an argument is not valid in another way.
     TypeError
         If `annotations` is neither a mapping nor a DataFrame.
 
@@ -133,10 +135,10 @@ def heatmap(
 
 
 def _hide_tree_axes(ax: Axes, n: int) -> None:
-    """Align the tree of samples with the heat map, and hide all ticks but the names of bars."""
+    """Align the tree of samples with the heat map, and hide its scale of heights and its frame."""
     ax.set_xlim(-0.5, n - 0.5)
-    # The names of the bars are on the right, since they would overlap the tree of features on the
-    # left.
+    # The names of the annotation bars are on the right, since on the left they would overlap the
+    # tree of features.
     ax.yaxis.tick_right()
     ax.spines[:].set_visible(False)
     ax.tick_params(which="major", right=False, labelright=False, bottom=False, labelbottom=False)
@@ -145,7 +147,8 @@ def _hide_tree_axes(ax: Axes, n: int) -> None:
 def _check_selected(selected: ArrayLike, n: int) -> Float:
     """Return the values of the selected features of n samples as a float64 matrix.
 
-    Raise ValueError if there are not n rows and at least one column of real numbers.
+    Raise ValueError if `selected` is not a matrix of real numbers with n rows and at least one
+    column.
     """
     X = check_numbers("selected", selected)
     if X.ndim != 2 or X.shape[0] != n or not X.shape[1]:
@@ -158,9 +161,10 @@ def _check_selected(selected: ArrayLike, n: int) -> Float:
 
 
 def _resolve_feature_names(selected: Any, given: Iterable[Any] | None, *, q: int) -> list[Any]:
-    """Return the names of q features: the given names, the columns of a DataFrame, or 0, 1, ...
+    """Return the names of the q selected features.
 
-    Raise ValueError if the number of names is not q.
+    If `given` is None, the names are the column names of `selected` if it is a DataFrame, and
+    0, 1, ... otherwise. Raise ValueError if the number of names is not q.
     """
     given = check_names("feature_names", given)
     names = list(getattr(selected, "columns", range(q)) if given is None else given)
@@ -174,18 +178,18 @@ def _resolve_feature_names(selected: Any, given: Iterable[Any] | None, *, q: int
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _HeatmapPanels:
-    """The figure of a heat map, and its axes."""
+    """The figure of a heat map, and the axes of its three panels."""
 
     figure: Figure
-    cells: Axes
+    cells: Axes  # the heat map without the trees
     sample_tree: Axes  # above the cells
-    feature_tree: Axes  # on the left of the cells
+    feature_tree: Axes  # to the left of the cells
 
 
 def _cells_size(n: int, q: int) -> tuple[float, float]:
-    """Return the width and height in inches of a heat map of n samples and q features."""
-    # The name of a sample or a feature needs about 0.15 inches. The limits keep a figure with
-    # trees, names and legend within 16 inches.
+    """Return the width and height, in inches, of a heat map of n samples and q features."""
+    # The name of a sample or a feature needs about 0.15 inches. With these limits, a figure with
+    # trees, names and a legend is usually not wider than 16 inches.
     return float(np.clip(0.16 * n, 3.5, 10.5)), float(np.clip(0.15 * q, 0.3, 8.5))
 
 
@@ -196,7 +200,7 @@ def _create_panels(
     n_bars: int,
     sections: list[figure_parts.LegendSection],
 ) -> _HeatmapPanels:
-    """Return a new figure with axes for cells and trees, and space for names and legend.
+    """Return a new figure with axes for the cells and both trees, and space for a legend.
 
     Parameters
     ----------
@@ -208,8 +212,9 @@ def _create_panels(
         Sections of the legend.
     """
     width, height = _cells_size(len(samples), len(features))
-    # In addition to the names, the axis label and the colour bar need 0.9 inches below the heat
-    # map, and the legend needs 2.2 inches on the right.
+    # The names of the samples are below the heat map, together with the axis label and the colour
+    # bar, which need 0.9 inches. The names of the features are on the right, together with the
+    # legend, which needs 2.2 inches.
     below = estimate_text_width(shortened_names(samples), size=figure_parts.SMALL_FONT) + 0.9
     right = estimate_text_width(shortened_names(features), size=figure_parts.SMALL_FONT) + 2.2
     top = _TREE_INCHES + _BAR_INCHES * n_bars
@@ -231,18 +236,18 @@ def _create_panels(
 def _draw_feature_tree(ax: Axes, X: Float) -> Index:
     """Draw the tree of features with its root on the left, and return the order of its leaves.
 
-    The order contains the indices of the features from top to bottom. A single feature has no tree,
-    so nothing is drawn for it.
+    The order consists of the indices of the features from top to bottom. If there is only one
+    feature, there is no tree, and nothing is drawn.
     """
     ax.set_axis_off()
     q = X.shape[1]
     if q == 1:
         return np.zeros(1, dtype=np.intp)
     lines = dendrogram_lines(feature_tree(X))
-    # Swapping the coordinates and negating the heights rotates the tree, so that its leaves are on
-    # the right.
+    # The coordinates are swapped and the heights are negated. This rotates the tree: its leaves are
+    # on the right.
     forks = lines.forks[:, :, ::-1] * (-1.0, 1.0)
-    # With 150 or more features, wider lines would run together.
+    # With 150 or more features, lines of the usual width would run together.
     width = 1.0 if q < 150 else 0.4
     ax.add_collection(LineCollection(list(forks), colors=NEUTRAL_COLOUR, linewidths=width))
     ax.set_xlim(-1.05 * lines.top, 0.0)
@@ -251,7 +256,7 @@ def _draw_feature_tree(ax: Axes, X: Float) -> Index:
 
 
 def _draw_cells(ax: Axes, cells: Float) -> None:
-    """Draw standardised values as colours, with a colour bar below.
+    """Draw standardised values as colours, and a colour bar below the heat map.
 
     Parameters
     ----------
@@ -270,8 +275,8 @@ def _draw_cells(ax: Axes, cells: Float) -> None:
         vmax=_COLOUR_LIMIT,
     )
     ax.spines[:].set_visible(False)
-    # matplotlib measures the distance to the colour bar as a multiple of the height of the axes, so
-    # the distance of 0.15 inches is divided by this height.
+    # matplotlib expects the distance between the axes and the colour bar as a fraction of the
+    # height of the axes. The distance of 0.15 inches is therefore divided by this height.
     pad = 0.15 / _cells_size(*cells.shape[::-1])[1]
     bar = ax.figure.colorbar(
         image, ax=ax, location="bottom", shrink=0.5, aspect=30, pad=pad, extend="both"
@@ -283,8 +288,9 @@ def _draw_cells(ax: Axes, cells: Float) -> None:
 
 
 def _label_cells(ax: Axes, *, samples: list[Any], features: list[Any]) -> None:
-    """Write as many names of samples and features along the heat map as fit."""
-    # The axes get their final size only when the figure is drawn, so the planned size is used here.
+    """Write the names of samples and features along the heat map; leave out some if necessary."""
+    # The final size of the axes is known only when the figure is drawn, so the planned size is used
+    # here.
     width, height = _cells_size(len(samples), len(features))
     sample_fit = fitting_labels(len(samples), inches=width)
     feature_fit = fitting_labels(len(features), inches=height)

@@ -1,4 +1,4 @@
-"""The features with the largest loadings of a component. Nothing is drawn here."""
+"""Choice of the features with the largest loadings on a component. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mrshc.plotting.arguments import check_numbers, check_top
 
 
 def largest_loadings(component: ArrayLike, top: int) -> Index:
-    """Return the features with the largest absolute loadings, the largest first.
+    """Return the features with the largest absolute loadings on a component.
 
     Parameters
     ----------
@@ -22,7 +22,8 @@ def largest_loadings(component: ArrayLike, top: int) -> Index:
     Returns
     -------
     features : ndarray of shape (n_shown,)
-        Indices of the features. Features whose loading is zero are left out.
+        Indices of the features, in decreasing order of the absolute loading. Features with a
+        loading of zero are left out.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from mrshc.plotting.arguments import check_model, check_names
 from mrshc.plotting.tree_plots import dendrogram
 
-# Width and height of a panel in inches. Four panels fit on one page.
+# Width and height of a panel, in inches. Four panels fit on one page.
 _WIDTH, _HEIGHT = 10.0, 2.6
 # Additional height of a panel, in inches, if names are written below the leaves.
 _NAMES_HEIGHT = 0.4
@@ -26,21 +26,21 @@ def dendrograms(
 ) -> Figure:
     """Draw the trees of several methods one below the other.
 
-    Branches are not coloured by cluster: the clusters differ between methods, so one legend could
-    not describe the clusters of all methods.
+    Branches are not coloured by cluster. The clusters differ between methods, so a common legend
+    could not describe them.
 
     Parameters
     ----------
     models : mapping of str to fitted estimator
-        Fitted estimators, by the name of the method.
+        Maps the name of each method to a fitted estimator.
     annotations : mapping, DataFrame or None, default=None
         Annotations of the samples, as in :func:`dendrogram`. One legend describes the bars of all
         trees.
     titles : sequence of str or None, default=None
-        Title of each tree. The default title consists of the name of the method, the number of
-        features and, if the method has one, the rank.
+        Title of each tree. If None, a title consists of the name of the method, the number of
+        features and, if the estimator has the attribute `rank_`, the rank.
     names : iterable of length n_samples or None, default=None
-        Names of the samples; by default no names are shown.
+        Names of the samples; None for no names.
 
     Returns
     -------
@@ -50,8 +50,8 @@ def dendrograms(
     Raises
     ------
     ValueError
-        If `models` is empty or not a mapping of fitted estimators, or if another argument is not
-        valid.
+        If `models` is empty or is not a mapping from names to fitted estimators, or if another
+        argument is not valid.
     TypeError
         If `annotations` is neither a mapping nor a DataFrame.
 
@@ -71,8 +71,8 @@ def dendrograms(
     _check_models(models)
     titles = _panel_titles(models, titles)
     check_names("names", names)
-    # Convert an iterator to a list, since it would be exhausted after the first panel. A Series is
-    # not converted, because its index is needed.
+    # An iterator is converted to a list, since it would be exhausted after the first panel. A
+    # Series is not converted, because its index is needed.
     samples = names if names is None or hasattr(names, "iloc") else list(names)
     height = _HEIGHT + (0.0 if samples is None else _NAMES_HEIGHT)
     figure = Figure(figsize=(_WIDTH, height * len(models)), layout="constrained")
@@ -95,10 +95,7 @@ def dendrograms(
 
 
 def _check_models(models: Any) -> None:
-    """Raise ValueError if `models` is not a mapping from names to fitted estimators.
-
-    An empty mapping is not valid, either.
-    """
+    """Raise ValueError if `models` is empty or not a mapping from names to fitted estimators."""
     if not isinstance(models, Mapping) or not models:
         got = "an empty mapping" if isinstance(models, Mapping) else f"a {type(models).__name__}"
         raise ValueError(
@@ -110,9 +107,9 @@ def _check_models(models: Any) -> None:
 
 
 def _panel_titles(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:
-    """Return the title of each panel.
+    """Return the title of each panel: `titles`, or default titles if `titles` is None.
 
-    Raise ValueError if `titles` is given but does not contain one title for each model.
+    Raise ValueError if the number of titles differs from the number of models.
     """
     if titles is None:
         return [_default_title(*item) for item in models.items()]
@@ -128,7 +125,7 @@ def _panel_titles(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:
 
 
 def _default_title(name: str, model: Any) -> str:
-    """Return the name of a method, its number of features and, if the model has one, its rank."""
+    """Return a title with the name of a method, its number of features and, if any, its rank."""
     rank = f", rank {model.rank_}" if hasattr(model, "rank_") else ""
     n_features = model.n_features_selected_
     noun = "feature" if n_features == 1 else "features"

@@ -15,7 +15,7 @@ from mrshc.plotting.search_plot import search_curves
 from mrshc.plotting.tree_plots import dendrogram, gap_tests
 
 # Largest number of rows (features) of a heat map. At a height of 8.5 inches and 150 dots per inch,
-# each of 1000 rows has little more than one pixel, so more rows could not be distinguished.
+# each of 1000 rows is little more than one pixel high. More rows could not be distinguished.
 _MAX_HEATMAP_ROWS = 1000
 _MARKERS_TITLE = (
     "Markers: features that differ between a cluster and all other samples (q-value at most 0.05)"
@@ -35,12 +35,12 @@ class Picture:
     explanation : str
         One sentence that describes the content of the plot.
     draw : callable
-        Function that draws a :class:`mrshc.io.result.Result` and returns a matplotlib Axes or
-        Figure.
+        Function that takes a :class:`mrshc.io.result.Result`, draws the plot, and returns a
+        matplotlib Axes or Figure.
     applies : callable, default=always True
-        Function of a result that returns whether the plot can be drawn for that result.
+        Function that takes a result and returns whether the plot can be drawn for this result.
     formats : tuple of str, default=("png",)
-        Suffixes of the files, without the dot.
+        File formats, given as suffixes without the dot. One file is written for each format.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Picture:
         return tuple(f"{self.name}.{ending}" for ending in self.formats)
 
 
-# Registered plots by name, in the order in which they are drawn and listed.
+# Maps names to registered plots, in the order in which the plots are drawn and listed.
 PICTURES: dict[str, Picture] = {}
 
 
@@ -66,7 +66,7 @@ def register(picture: Picture) -> Picture:
     Parameters
     ----------
     picture : Picture
-        Plot to add. Its name must not be registered yet.
+        Plot to add. No other plot with the same name may be registered.
 
     Returns
     -------
@@ -76,11 +76,11 @@ def register(picture: Picture) -> Picture:
     Raises
     ------
     ValueError
-        If a plot of the same name is already registered.
+        If a plot with the same name is already registered.
 
     Examples
     --------
-    A registered plot is available by its name:
+    The plots of this package are registered on import:
 
     >>> from mrshc.plotting.result_pictures import PICTURES
     >>> PICTURES["dendrogram"].files
@@ -95,7 +95,7 @@ def register(picture: Picture) -> Picture:
 
 
 def result_title(result: Any) -> str:
-    """Return a title with the method, the number of clusters and the number of features."""
+    """Return a title with the method and the numbers of clusters and features of a result."""
     name = METHODS[result.about["method"]].label
     clusters = "1 cluster" if result.n_clusters_ == 1 else f"{result.n_clusters_} clusters"
     return (
@@ -105,7 +105,7 @@ def result_title(result: Any) -> str:
 
 
 def features_for_heatmap(result: Any) -> pd.DataFrame:
-    """Return the values of the selected features, at most as many as a heat map can show.
+    """Return the values of the selected features that a heat map shows.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def features_for_heatmap(result: Any) -> pd.DataFrame:
     Returns
     -------
     values : DataFrame of shape (n_samples, n_shown)
-        Values of all selected features. If more than 1000 features are selected, the 1000 features
-        with the largest effect sizes.
+        Values of all selected features or, if more than 1000 features are selected, of the 1000
+        features with the largest effect sizes.
     """
     selected: pd.DataFrame = result.selected
     if selected.shape[1] <= _MAX_HEATMAP_ROWS:
@@ -127,16 +127,16 @@ def features_for_heatmap(result: Any) -> pd.DataFrame:
 
 
 def _before_refinement_title(result: Any) -> str | None:
-    """Return a title for plots of the search; None if the features were not refined later.
+    """Return a title for plots of the search, or None if the selected features were not refined.
 
-    Refinement replaces the features that the search selected. The title therefore states that the
-    plot shows the search before the refinement.
+    Refinement replaces the features that the search selected. If there was a refinement, the title
+    states that the plot shows the search before the refinement.
     """
     title = "Search for features, before their refinement"
     return title if result.about["supported"] else None
 
 
-# Silhouette widths and markers compare clusters, so they are not defined for a single cluster.
+# Silhouette widths and markers compare clusters, so they are defined only if there are several.
 def _has_clusters(result: Any) -> bool:
     return bool(result.n_clusters_ > 1)
 

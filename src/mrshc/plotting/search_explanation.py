@@ -1,4 +1,4 @@
-"""Explanation of why a search chose one of its candidates. Nothing is drawn here."""
+"""Explanations of the choice that a search made among its candidates. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Table = Mapping[str, Any]
 
 
 def search_story(table: Table) -> SearchStory:
-    """Return an explanation of which candidate of a search was chosen, and why.
+    """Return an explanation of the choice that a search made among its candidates.
 
     A candidate is one combination of parameter values that the search compared.
 
@@ -27,13 +27,13 @@ def search_story(table: Table) -> SearchStory:
     Returns
     -------
     story : SearchStory
-        The choice and the selection rule as sentences, and the curves of the scores that were
+        Text that states the choice and explains how it was made, and curves of the scores that were
         compared. There are no curves if there was only one candidate.
 
     Raises
     ------
     ValueError
-        If `table` is not a table with the column "chosen".
+        If `table` is neither a mapping nor a DataFrame, or if it lacks the column "chosen".
 
     See Also
     --------
@@ -48,8 +48,8 @@ def search_story(table: Table) -> SearchStory:
     """
     check_table("table", table, columns=("chosen",))
     columns = {name: np.asarray(column) for name, column in table.items()}
-    # A table that was made by a selection rule of MrSHC is explained by that rule. Other methods
-    # have no selection rule; their tables are distinguished by their columns.
+    # A selection rule of MrSHC explains the tables that were made by this rule. Other methods have
+    # no selection rule; their tables are recognised by their columns.
     if (rule := find_rule(columns)) is not None:
         return rule.explain(columns)
     if "n_clusters" in columns:
@@ -84,19 +84,19 @@ def _explain_cut(table: Table) -> SearchStory:
 def _explain_gap(table: Table) -> SearchStory:
     """Return an explanation of the choice of the L1 bound of SHC by the permutation gap.
 
-    SHC is the sparse hierarchical clustering of Witten and Tibshirani (2010). Its L1 bound limits
-    the sum of the feature weights. The permutation gap compares the criterion of SHC with its
-    values in permuted data.
+    SHC is the sparse hierarchical clustering of Witten and Tibshirani (2010). The L1 bound limits
+    the sum of the feature weights. The permutation gap compares the criterion that SHC maximises
+    with the values of this criterion in permuted data.
     """
     chosen = int(np.flatnonzero(table["chosen"])[0])
     bound = float(table["l1_bound"][chosen])
     features = format_count(int(table["n_features"][chosen]), "feature")
     verdict = f"Chosen: {features} (L1 bound on the weights {bound:.3g})"
-    # If the user gave the bound or the number of features, no values were compared.
+    # If the user gave one L1 bound or one number of features, no candidates were compared.
     if "gap" not in table:
         return SearchStory(verdict=verdict, rule="", curves=(), screened_out="")
-    # Sort the rows by the number of features, as readers expect; the search may have used another
-    # order.
+    # The rows are sorted by the number of features for the plot. The candidates of the search may
+    # have been in another order.
     rows = np.lexsort((table["l1_bound"], table["n_features"]))
     curve = Curve(
         heading="Which number of features?",

@@ -15,16 +15,17 @@ from mrshc.plotting.arguments import check_model, check_title
 from mrshc.plotting.dendrogram_layout import fitting_labels
 from mrshc.plotting.search_explanation import search_story
 
-# Marker of the chosen candidate: a star that is larger than the other markers and has a different
-# colour, so that it can be found at a glance.
+# Marker of the chosen candidate: a star. It is larger than the other markers and has a different
+# colour, so it can be found at a glance.
 _CHOSEN_MARKER: dict[str, Any] = {
     "marker": "*",
     "markersize": 17,
     "color": "#D55E00",
     "markeredgecolor": "#000000",
 }
-# Marker of the other candidates, by state. Markers differ in shape or fill as well as in colour,
-# for readers with colour vision deficiency.
+# Markers of the other candidates. The marker depends on whether the candidate was kept, removed or
+# screened out. The markers differ in shape or fill and not only in colour, for readers with colour
+# vision deficiency.
 _STATE_MARKERS: dict[str, dict[str, Any]] = {
     "kept": {"marker": "o", "markersize": 7, "color": "#0072B2"},
     "removed": {"marker": "o", "markersize": 7, "color": "#0072B2", "markerfacecolor": "#FFFFFF"},
@@ -36,28 +37,29 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
     """Draw the candidates that a search compared, with the chosen candidate highlighted.
 
     A candidate is one combination of parameter values. For MrSHC, the curves show the score of the
-    selection rule against the number of features and against the rank; for SHC, the permutation gap
-    against the number of features; for other methods, the average silhouette width against the
-    number of clusters.
+    selection rule against the number of features and against the rank. For SHC, the curve shows the
+    permutation gap against the number of features. For other methods, the curve shows the average
+    silhouette width against the number of clusters.
 
     Parameters
     ----------
     model : fitted estimator
-        Fitted estimator with the attribute `search_results_`, such as :class:`mrshc.MrSHC` or
-        :class:`mrshc.SHC`.
+        Fitted estimator or result with the attribute `search_results_`, such as a fitted
+        :class:`mrshc.MrSHC` or :class:`mrshc.SHC`.
     title : str or None, default=None
-        Title of the plot. A sentence that states the choice is written below the title.
+        Title of the plot. A line that states the choice is written below the title.
 
     Returns
     -------
     figure : matplotlib Figure
-        Figure with one panel for each parameter that the search chose. If there was only one
-        candidate, the figure contains a sentence that says so instead of panels.
+        Figure with one panel for each curve. If there was only one candidate, the figure contains a
+        sentence to this effect instead of panels.
 
     Raises
     ------
     ValueError
-        If the model has no attribute `search_results_`, or if an argument is not valid.
+        If the model has no attribute `search_results_`, or if an argument is not valid in another
+        way.
 
     See Also
     --------
@@ -74,7 +76,8 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
     """
     title = check_title(title)
     story = search_story(check_model(model, "search_results_").search_results_)
-    # Each candidate has 0.45 inches, enough for its tick label and for the note above its marker.
+    # A width of 0.45 inches for each candidate is enough for its tick label and for the note above
+    # its marker. With more than 21 candidates, the limit of 9.5 inches leaves less space.
     widths = [float(np.clip(0.45 * len(c.ticks), 3.2, 9.5)) for c in story.curves]
     total_width = max(6.5, sum(widths) + 2.9)  # 2.9 inches for the legend and axis labels
     figure = figure_parts.new_figure(total_width, 4.4 if story.curves else 1.8)
@@ -95,7 +98,7 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
 
 
 def _write_single_candidate(figure: Figure) -> None:
-    """Write into the figure that there was only one candidate, so there is no comparison."""
+    """Write a sentence into the figure: there was only one candidate, so none were compared."""
     ax = figure.subplots()
     ax.set_axis_off()
     message = "There was a single candidate, so no comparison was made."
@@ -126,7 +129,7 @@ def _draw_curve(ax: Axes, curve: Curve, *, width: float) -> None:
         zorder=3,
         **_CHOSEN_MARKER,
     )
-    # At 0.4 inches or less for each candidate, horizontal notes such as "rank 2" would overlap.
+    # If a candidate has at most 0.4 inches, horizontal notes such as "rank 2" would overlap.
     _annotate_candidates(ax, curve, is_tight=width / m <= 0.4)
     figure_parts.label_ticks(ax.xaxis, curve.ticks, fit=fitting_labels(m, inches=width))
     ax.xaxis.set_tick_params(rotation=0 if m <= 20 else 90)
@@ -154,14 +157,14 @@ def _annotate_candidates(ax: Axes, curve: Curve, *, is_tight: bool) -> None:
 
 
 def _legend_section(story: SearchStory) -> figure_parts.LegendSection:
-    """Return a legend section for the markers that occur in the plot of a search."""
+    """Return a legend section that explains the markers in the plot of a search."""
     states = _unchosen_states(story)
     texts = {
         "kept": "compared in the last step" if "removed" in states else "candidate",
         "removed": "removed: local minimum",
         "screened out": f"excluded: {story.screened_out}",
     }
-    # The star in the legend is smaller than in the plot, so that it fits into a line of text.
+    # The star in the legend is smaller than the star in the plot, so it fits into a line of text.
     entries = [("chosen", Line2D([], [], linestyle="", **(_CHOSEN_MARKER | {"markersize": 12})))]
     entries += [
         (texts[state], Line2D([], [], linestyle="", **marker))
@@ -172,9 +175,9 @@ def _legend_section(story: SearchStory) -> figure_parts.LegendSection:
 
 
 def _unchosen_states(story: SearchStory) -> set[str]:
-    """Return the states of all candidates that were not chosen.
+    """Return the states ("kept", "removed", "screened out") of the candidates not chosen.
 
-    The chosen candidates are left out, since they have a separate marker.
+    The chosen candidate is left out, since it has a marker of its own.
     """
     return {
         state for curve in story.curves for i, state in enumerate(curve.states) if i != curve.chosen

@@ -1,4 +1,4 @@
-"""Order and positions of silhouette widths in a plot. Nothing is drawn here."""
+"""Order and positions of the bars of a silhouette plot. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mrshc.plotting.colours import natural_sort_key
 class SilhouetteRows:
     """Order and vertical positions of the bars of a silhouette plot.
 
-    Samples are sorted by cluster, and within a cluster from the largest to the smallest width.
+    Samples are sorted by cluster, and within each cluster in decreasing order of silhouette width.
 
     Attributes
     ----------
     order : ndarray of shape (n_samples,)
         Indices of the samples from top to bottom.
     places : ndarray of shape (n_samples,)
-        Vertical position of each sample, in the order of `order`. Clusters are separated by gaps.
+        Vertical positions of the samples, from top to bottom. Clusters are separated by gaps.
     clusters : ndarray of shape (n_samples,)
-        Cluster of each sample, in the order of `order`, as a position in `names`.
+        Clusters of the samples from top to bottom, given as positions in `names`.
     names : tuple of str, of length n_clusters
         Names of the clusters.
     averages : ndarray of shape (n_clusters,)
@@ -43,7 +43,7 @@ class SilhouetteRows:
 
 
 def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
-    """Return the order and positions of silhouette widths in a plot.
+    """Return the order and positions of the bars of a silhouette plot.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
     Raises
     ------
     ValueError
-        If `widths` and `labels` do not contain one entry for each sample, or if they are empty.
+        If `widths` does not consist of real numbers, if `widths` and `labels` are not
+        one-dimensional arrays of the same length, or if they are empty.
 
     See Also
     --------
@@ -82,8 +83,8 @@ def silhouette_rows(widths: ArrayLike, labels: ArrayLike) -> SilhouetteRows:
     position = {level: k for k, level in enumerate(levels)}
     clusters = np.array([position[level] for level in sample_labels.tolist()], dtype=np.intp)
     order = np.lexsort((-values, clusters))
-    # The gap between clusters is 2 % of the number of samples, but at least one bar: a gap of one
-    # bar would not be visible among hundreds of bars.
+    # The gap between two clusters is 2 % of the height of all bars, but at least the height of one
+    # bar. A gap of one bar would not be visible among hundreds of bars.
     gap = max(1.0, 0.02 * values.size)
     places = np.arange(values.size) + gap * clusters[order]
     members = [clusters[order] == k for k in range(len(levels))]

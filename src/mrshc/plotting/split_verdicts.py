@@ -1,4 +1,8 @@
-"""Outcomes of the gap tests of the nodes of a tree. Nothing is drawn here."""
+"""Outcomes of gap tests. Nothing is drawn here.
+
+The gap test of a node of a tree is the test, by the gap statistic, of whether the samples of the
+node form two clusters rather than one.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +29,13 @@ class SplitMark:
     node : int
         Number of the node as in scipy, where the first merge has the number n_samples.
     verdict : {"made", "not supported", "supported, not made"}
-        Whether the gap statistic supports the split of the node, and whether the split was made.
+        "made" if the node was split. Otherwise, the verdict states whether the gap statistic
+        supports the split.
     excess : float
         Decrease in the log of the within-cluster dispersion due to the split, minus the decrease
-        expected in data without clusters, in standard errors.
+        expected in data without clusters, in units of the standard error.
     label : str
-        The excess as text, with its sign.
+        The value of `excess` as text, with its sign.
     """
 
     node: int
@@ -40,7 +45,7 @@ class SplitMark:
 
 
 def split_marks(tests: Table) -> list[SplitMark]:
-    """Return the outcomes of the gap tests of a tree, in decreasing order of height.
+    """Return the outcomes of the gap tests of a tree, in decreasing order of the node heights.
 
     Parameters
     ----------
@@ -55,7 +60,7 @@ def split_marks(tests: Table) -> list[SplitMark]:
     Raises
     ------
     ValueError
-        If `tests` lacks a column.
+        If `tests` is neither a mapping nor a DataFrame, or if it lacks a required column.
 
     See Also
     --------
@@ -64,11 +69,9 @@ def split_marks(tests: Table) -> list[SplitMark]:
     Notes
     -----
     Splitting a node decreases the log of the within-cluster dispersion by `drop`. In simulated
-    reference data sets without clusters, the mean decrease is `expected_drop`. The excess is `(drop
-    - expected_drop) / standard_error`.
-
-    The rule of Tibshirani, Walther and Hastie (2001) supports a split if the excess is larger than
-    1.
+    reference data sets without clusters, the mean decrease is `expected_drop`. The excess is the
+    difference `drop - expected_drop`, divided by `standard_error`. By the rule of Tibshirani,
+    Walther and Hastie (2001), a split is supported if the excess is larger than 1.
 
     References
     ----------
@@ -90,7 +93,8 @@ def split_marks(tests: Table) -> list[SplitMark]:
     difference = np.asarray(columns["drop"] - columns["expected_drop"], dtype=np.float64)
     error = np.asarray(columns["standard_error"], dtype=np.float64)
     # If all reference data sets give the same value, the standard error is zero. The excess is then
-    # set to the limit of the ratio: plus or minus infinity, or zero if the difference is zero.
+    # set to plus or minus infinity, according to the sign of the difference, or to zero if the
+    # difference is zero.
     limit = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
     excess = np.divide(difference, error, out=limit, where=error > 0)
     return [
@@ -113,9 +117,9 @@ def _split_verdict(*, supported: bool, split: bool) -> Verdict:
 
 
 def _format_signed(value: float) -> str:
-    """Return a number with its sign and one decimal.
+    """Return a number as text, with its sign and one decimal.
 
-    Numbers of 100 or more in absolute value have no decimal, to keep labels short.
+    Numbers of 100 or more in absolute value are written without decimals, to keep labels short.
     """
     if np.isinf(value):
         return ("+" if value > 0 else "-") + "\N{INFINITY}"

@@ -1,4 +1,4 @@
-"""The strongest markers of each cluster, from a table of markers. Nothing is drawn here."""
+"""Choice of the strongest markers of each cluster. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class MarkerPanel:
     features : tuple of str, of length n_shown
         Names of the markers in decreasing order of the absolute effect size.
     effects : ndarray of shape (n_shown,)
-        Effect size of each marker; positive if the mean of the feature is higher in the cluster.
+        Effect size of each marker. It is positive if the mean of the feature is higher in the
+        cluster than in the other samples.
     n_all : int
-        Number of all markers of the cluster, including those that are not shown.
+        Number of all markers of the cluster, including markers that are not shown.
     """
 
     heading: str
@@ -41,10 +42,11 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     Parameters
     ----------
     table : DataFrame
-        Table of markers: the return value of the method `markers` of an estimator, which numbers
-        clusters from 0, or the attribute `markers` of a result, which numbers clusters from 1.
+        Table of markers: the return value of the method `markers` of an estimator, or the attribute
+        `markers` of a result. Clusters are numbered from 0 in the table of an estimator, and from 1
+        in the table of a result.
     n_clusters : int
-        Number of clusters, including those without markers.
+        Number of clusters, including clusters without markers.
     top : int
         Largest number of markers to return for each cluster.
 
@@ -57,7 +59,8 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     Raises
     ------
     ValueError
-        If `table` lacks a column, or if `n_clusters` or `top` is not a positive integer.
+        If `table` lacks a required column, if `n_clusters` is not an integer from 1 to 10**6, or if
+        `top` is not a positive integer.
 
     See Also
     --------
@@ -76,8 +79,8 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     if "name" not in table:
         check_table("table", table, columns=("feature",))
     n_clusters, top = check_n_clusters("n_clusters", n_clusters), check_top(top)
-    # Only the table of an estimator has a column "name"; the column "feature" of that table
-    # contains indices.
+    # Only the table of an estimator has a column "name". In that table, the column "feature"
+    # contains indices; in the table of a result, it contains names.
     counts_from_zero = "name" in table
     names = table["name" if counts_from_zero else "feature"]
     effects = table["effect_size"].to_numpy(dtype=np.float64)
@@ -85,8 +88,8 @@ def marker_panels(table: Any, n_clusters: int, *, top: int) -> list[MarkerPanel]
     for k in range(1 if n_clusters == 2 else n_clusters):
         label = str(k + 1 - counts_from_zero)
         is_marker = (table["contrast"] == "cluster") & (table["inside"] == label)
-        # An effect size is not finite if the feature does not vary within the groups. Such features
-        # are left out.
+        # The effect size is not finite if the feature does not vary within the two groups. Such
+        # features are left out.
         rows = np.flatnonzero(is_marker & np.isfinite(effects))
         strongest = rows[np.argsort(-np.abs(effects[rows]), kind="stable")[:top]]
         panels.append(

@@ -1,4 +1,8 @@
-"""Plots of trees: dendrograms with annotation bars, and gap tests of nodes."""
+"""Plots of trees: dendrograms with annotation bars, and trees with the outcomes of gap tests.
+
+The gap test of a node is the test, by the gap statistic, of whether the samples of the node form
+two clusters rather than one.
+"""
 
 from __future__ import annotations
 
@@ -43,19 +47,20 @@ from mrshc.plotting.dendrogram_layout import (
 from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
 from mrshc.utils.sample_alignment import SampleNames, align_samples, align_square, sample_names
 
-# Width of a leaf in inches: a rotated name of 8 points and the space to the next name.
+# Width of a leaf, in inches. It is sufficient for a rotated name of 8 points and the space to the
+# next name.
 _INCHES_PER_LEAF = 0.16
 # Heights of the tree and of an annotation bar, in inches. Both heights were chosen by eye; they do
 # not affect any result.
 _TREE_INCHES = 3.4
 _BAR_INCHES = 0.17
-# Height of the axes as a multiple of the height of the tree. The margin keeps the root away from
-# the border.
+# Height of the axes as a multiple of the height of the tree. There is a margin above the tree, so
+# the root does not touch the border.
 _HEADROOM = 1.06
-# Diameter, in points, of the marker of a tested node: larger than the width of a line, smaller than
-# a label.
+# Diameter of the marker of a tested node, in points. A marker is wider than the lines of the tree
+# and narrower than a label.
 _MARK_SIZE = 8.0
-# Legend text and appearance of the marker for each verdict on a split.
+# For each verdict on a split: the text in the legend, and the appearance of the marker.
 _VERDICT_MARKERS: dict[Verdict, tuple[str, dict[str, Any]]] = {
     "made": (
         "split: supported and made",
@@ -92,28 +97,30 @@ def dendrogram(
     Parameters
     ----------
     model : fitted estimator
-        Fitted estimator with the attribute `linkage_matrix_`, such as :class:`mrshc.MrSHC`, or a
-        result. If the model has the attribute `outlier_samples_`, the outlying samples are marked
-        in a separate bar.
+        Fitted estimator with the attribute `linkage_matrix_`, such as a fitted
+        :class:`mrshc.MrSHC`, or a result. If the model has the attribute `outlier_samples_`, a
+        separate bar marks the outlying samples.
     annotations : mapping, DataFrame or None, default=None
-        Values of the samples, by the name of the annotation. A DataFrame or a Series is aligned by
-        its index with the index of the fitted data, or with `names`. Other values must be in the
-        order of the samples. Each annotation is drawn as a bar below the leaves. The names of the
-        samples are drawn in the colours of the first categorical annotation.
+        Maps the name of each annotation to its values, one value for each sample. A DataFrame or a
+        Series is matched to the samples by name: its index must contain the index of the fitted
+        data, or `names`. Other values must be in the order of the samples. Each annotation is drawn
+        as a bar below the leaves. The names of the samples are written in the colours of the first
+        categorical annotation.
     names : iterable of length n_samples or None, default=None
-        Names of the samples; by default 0, 1, ... A Series is aligned by its index.
+        Names of the samples. If None, the names are 0, 1, ... A Series is aligned by its index.
     title : str or None, default=None
         Title of the plot.
     colour_branches : bool, default=True
         Whether branches inside a cluster are drawn in the colour of the cluster. Branches are not
         coloured if the model has no attribute `labels_`.
     cut : int or None, default=None
-        If given, draw a horizontal line that cuts the tree into this number of clusters.
+        If given, a horizontal line shows the cut of the tree into this number of clusters.
     distances : array-like of shape (n_samples, n_samples) or None, default=None
-        Distances between the samples. If given, the two branches of a merge are swapped where this
-        brings neighbouring leaves closer together. A DataFrame is aligned by its index and columns.
+        Distances between the samples. If given, the left and right branches of merges are swapped
+        such that neighbouring leaves are as similar as possible. A DataFrame is aligned by its
+        index and columns.
     ax : matplotlib Axes or None, default=None
-        Axes to draw in; by default the axes of a new figure.
+        Axes to draw in. If None, a new figure is created.
 
     Returns
     -------
@@ -123,8 +130,8 @@ def dendrogram(
     Raises
     ------
     ValueError
-        If the model has no tree, if an index does not match the samples, or if another argument
-        is not valid.
+        If the model has no attribute `linkage_matrix_`, if the index of an argument does not match
+        the samples, or if an argument is not valid in another way.
     TypeError
         If `annotations` is neither a mapping nor a DataFrame.
 
@@ -132,7 +139,7 @@ def dendrogram(
     --------
     heatmap : Draw the tree with the values of the selected features.
     dendrograms : Draw the trees of several methods.
-    gap_tests : Draw the tree with the tests of its splits.
+    gap_tests : Draw the tree with the outcomes of its gap tests.
 
     Examples
     --------
@@ -154,8 +161,8 @@ def dendrogram(
     bars = (*outlier_bars(model, n), *annotation_bars(annotations, n, samples=samples))
     labels = getattr(model, "labels_", None) if colour_branches else None
     shown = order_by_leaves("names", range(n) if names is None else names, order=lines.order)
-    # The height is computed before anything is drawn, so the caller's axes are unchanged if `cut`
-    # is not valid.
+    # `cut_height` raises an error if `cut` is not valid. The function is called before anything is
+    # drawn, so the axes of the caller are unchanged in this case.
     height = None if cut is None else cut_height(model.linkage_matrix_, cut)
     sections = tree_legend_sections(bars, labels)
     if ax is None:
@@ -179,7 +186,7 @@ def _align_names(names: Any, fit_names: SampleNames) -> list[Any]:
 def tree_legend_sections(
     bars: Sequence[AnnotationBar], labels: Any
 ) -> list[figure_parts.LegendSection]:
-    """Return the legend sections of annotation bars and of branches coloured by cluster.
+    """Return the legend sections that explain the annotation bars and the colours of clusters.
 
     Parameters
     ----------
@@ -201,10 +208,11 @@ def _create_axes(
     names: Sequence[Any], *, n_bars: int, sections: Sequence[figure_parts.LegendSection]
 ) -> Axes:
     """Return new axes with space for a tree, annotation bars, names of leaves and a legend."""
-    # In addition to the leaves, the scale of heights takes one inch and the legend 1.8 inches.
+    # The figure is wider than the leaves by one inch for the scale of heights, and by 1.8 inches
+    # for the legend if there is one.
     leaves_width = float(np.clip(len(names) * _INCHES_PER_LEAF, 4.5, 13.0))
     width = leaves_width + 1.0 + 1.8 * bool(sections)
-    # Names are rotated, so the width of the longest name is the height that the names need.
+    # The names are rotated, so the height that they need is the width of the longest name.
     names_height = estimate_text_width(shortened_names(names), size=figure_parts.SMALL_FONT)
     height = _TREE_INCHES + 0.7 + n_bars * _BAR_INCHES + names_height
     return figure_parts.new_figure(
@@ -213,7 +221,7 @@ def _create_axes(
 
 
 def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: Any) -> None:
-    """Draw the brackets of a tree; a bracket inside a cluster has the colour of the cluster.
+    """Draw the brackets of a tree, in the colours of the clusters if `labels` is given.
 
     Parameters
     ----------
@@ -224,7 +232,8 @@ def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: 
     linkage_matrix : array-like of shape (n_samples - 1, 4)
         The tree in scipy's format.
     labels : array-like of shape (n_samples,) or None
-        Cluster of each sample; None to draw all brackets in the same colour.
+        Cluster of each sample. Brackets inside a cluster have the colour of the cluster; brackets
+        that join several clusters are grey. If None, all brackets are grey.
     """
     n_merges = len(lines.forks)
     colours = [NEUTRAL_COLOUR] * n_merges
@@ -236,7 +245,7 @@ def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: 
         for k, merge, side in singleton_branches(linkage_matrix, labels):
             segments.append(lines.forks[merge, 2 * side : 2 * side + 2])
             colours.append(palette[k])
-    # With 200 or more merges, wider lines would run together near the leaves.
+    # With 200 or more merges, lines of the usual width would run together near the leaves.
     width = 1.2 if n_merges < 200 else 0.7
     ax.add_collection(LineCollection(segments, colors=colours, linewidths=width))
     ax.set_xlim(-0.7, n_merges + 0.7)
@@ -246,7 +255,7 @@ def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: 
 def _draw_height_axis(ax: Axes, lines: DendrogramLines) -> None:
     """Draw the scale of heights, from zero at the leaves to the height of the root.
 
-    Annotation bars are at negative heights, so the scale does not extend below zero.
+    The scale does not extend below zero, since annotation bars are drawn there.
     """
     ticks = MaxNLocator(nbins=5).tick_values(0.0, lines.top)
     ax.set_yticks([tick for tick in ticks if 0 <= tick <= lines.top])
@@ -276,15 +285,16 @@ def draw_annotation_bars(
     if not bars:
         return
     height = figure_parts.size_in_inches(ax)[1]
-    # Proportion of the height of the axes that one bar takes; all bars together take at most 60 %.
+    # Height of a bar as a proportion of the height of the axes. All bars together take at most
+    # 60 % of the height of the axes.
     share = min(_BAR_INCHES / height, 0.6 / len(bars))
-    # Height of a bar in data coordinates, after the axes have been extended downwards to make room
-    # for all bars and for a space of 0.4 bars.
+    # Height of a bar in data coordinates. The axes are extended downwards by the height of all bars
+    # and an additional space of 0.4 bars.
     unit = _HEADROOM * lines.top * share / (1 - share * (len(bars) + 0.4))
     left = np.arange(lines.order.size) - 0.5
     middles = -unit * (np.arange(len(bars)) + 0.9)
     for bar, middle in zip(bars, middles, strict=True):
-        # The coloured part is 0.84 units high; the rest separates the bar from the next one.
+        # The coloured part is 0.84 units high. The rest of the unit is a gap between the bars.
         low, up = middle - 0.42 * unit, middle + 0.42 * unit
         boxes = [[(x, low), (x, up), (x + 1, up), (x + 1, low)] for x in left]
         colours = [bar.colours[i] for i in lines.order]
@@ -293,7 +303,7 @@ def draw_annotation_bars(
         )
     ax.set_ylim(-unit * (len(bars) + 0.4), _HEADROOM * lines.top)
     names = shortened_names([bar.name for bar in bars])
-    # The names of the bars are labels of minor ticks, since the major ticks show the heights.
+    # The names of the bars are the labels of minor ticks, since major ticks show the heights.
     ax.set_yticks(middles, names, minor=True, parse_math=False)
     ax.tick_params(axis="y", which="minor", length=0, labelsize=figure_parts.SMALL_FONT)
 
@@ -303,8 +313,9 @@ def _write_coloured_leaf_names(
 ) -> None:
     """Write the names of the samples below the leaves, in colour.
 
-    Each name has the colour of the sample in the first categorical annotation. If there is no such
-    annotation, all names have the default colour.
+    The colour of a name is the colour of the sample in the first categorical annotation, or grey if
+    the value of the sample is missing. If there is no categorical annotation, all names have the
+    default colour.
     """
     fit = fitting_labels(len(names), inches=figure_parts.size_in_inches(ax)[0])
     shown = figure_parts.label_ticks(ax.xaxis, names, fit=fit)
@@ -320,7 +331,7 @@ def _write_coloured_leaf_names(
 
 
 def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
-    """Draw a dashed line at the given height, with a label for a cut into k clusters."""
+    """Draw a dashed line at the given height, with the label "cut into k clusters"."""
     ax.axhline(height, color="#000000", linestyle=(0, (5, 3)), linewidth=1.0, label="cut")
     ax.annotate(
         f"cut into {format_count(k, 'cluster')}",
@@ -335,22 +346,22 @@ def _draw_cut(ax: Axes, k: int, *, height: float) -> None:
 
 
 def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the tree with the outcome of the gap test of each tested node.
+    """Draw the tree with the outcomes of its gap tests.
 
-    The gap test of a node decides whether the node is split into two clusters. A marker shows
-    whether the test supports the split and whether the split was made. The number next to the
-    marker is the decrease in the log of the within-cluster dispersion due to the split, minus the
-    decrease expected in data without clusters, in standard errors.
+    The gap test of a node decides whether the split of the node into two clusters is supported. The
+    marker of the node shows whether the split is supported and whether it was made. The number next
+    to the marker is the decrease in the log of the within-cluster dispersion due to the split,
+    minus the decrease expected in data without clusters, in units of the standard error.
 
     Parameters
     ----------
     model : fitted estimator
-        Fitted estimator with the attributes `linkage_matrix_` and `split_tests_`, such as
-        :class:`mrshc.MrSHC`.
+        Fitted estimator or result with the attributes `linkage_matrix_` and `split_tests_`, such as
+        a fitted :class:`mrshc.MrSHC`.
     title : str or None, default=None
         Title of the plot.
     ax : matplotlib Axes or None, default=None
-        Axes to draw in; by default the axes of a new figure.
+        Axes to draw in. If None, a new figure is created.
 
     Returns
     -------
@@ -360,7 +371,7 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
     Raises
     ------
     ValueError
-        If the model lacks one of the two attributes, or if an argument is not valid.
+        If the model lacks one of the two attributes, or if another argument is not valid.
 
     See Also
     --------
@@ -394,15 +405,15 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
     lines = dendrogram_lines(model.linkage_matrix_)
     n = lines.order.size
     if ax is None:
-        # The leaves have no names here, so each leaf needs less space. The legend takes three
-        # inches.
+        # The leaves have no names here, so they need less space than in a dendrogram. The legend
+        # takes three inches.
         width = float(np.clip(n * 0.1, 6.0, 12.0))
         ax = figure_parts.new_figure(width + 3.0, _TREE_INCHES + 1.0).subplots()
     labels = getattr(model, "labels_", None)
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
     _draw_height_axis(ax, lines)
-    # The vertical range is larger than the tree, so that numbers at the root and near the leaves
-    # stay inside the axes.
+    # The vertical range is larger than the tree, so numbers at the root and near the leaves stay
+    # inside the axes.
     ax.set_ylim(-0.06 * lines.top, 1.12 * lines.top)
     ax.set_xticks([])
     ax.set_xlabel(f"{n} samples", fontsize=figure_parts.SMALL_FONT)
@@ -416,7 +427,7 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
 
 
 def _draw_marks(ax: Axes, marks: Sequence[SplitMark], *, lines: DendrogramLines) -> None:
-    """Draw a marker at each tested node, and write the result of the test next to the marker."""
+    """Draw a marker at each tested node, and write the excess of the test next to the marker."""
     tips = [lines.tip(mark.node) for mark in marks]
     for mark, (x, y) in zip(marks, tips, strict=True):
         appearance = _VERDICT_MARKERS[mark.verdict][1]
@@ -437,18 +448,18 @@ def _draw_marks(ax: Axes, marks: Sequence[SplitMark], *, lines: DendrogramLines)
 def _label_marks(
     ax: Axes, marks: Sequence[SplitMark], *, tips: Sequence[tuple[float, float]]
 ) -> None:
-    """Write the result of each test where it overlaps neither another result nor a marker.
+    """Write the excess of each test where it overlaps neither another number nor a marker.
 
-    A result for which there is no such position is left out.
+    If there is no such position, the number is left out.
     """
-    # Overlaps are computed in points, since data coordinates have different units in x and y.
+    # Overlaps are computed in points, since the two axes have different units.
     points = np.array(figure_parts.size_in_inches(ax)) * POINTS_PER_INCH
     low, high = ax.get_ylim()
     left, right = ax.get_xlim()
     scale = points / (right - left, high - low)
     anchors = [((x - left) * scale[0], (y - low) * scale[1]) for x, y in tips]
     size = figure_parts.SMALL_FONT
-    # Each label has one point of padding on each side.
+    # Each label has a margin of one point on each side.
     sizes = [(len(m.label) * size * CHARACTER_WIDTH + 2, size + 2) for m in marks]
     positions = free_places(anchors, sizes, width=points[0], marker=_MARK_SIZE / 2 + 1)
     for mark, tip, anchor, position in zip(marks, tips, anchors, positions, strict=True):
@@ -466,7 +477,7 @@ def _label_marks(
 
 
 def _mark_legend_section(marks: Sequence[SplitMark]) -> figure_parts.LegendSection:
-    """Return a legend section with the verdicts that occur and an explanation of the numbers."""
+    """Return a legend section that explains the markers and the numbers of the gap tests."""
     present = {mark.verdict for mark in marks}
     marker: dict[str, Any] = {"linestyle": "", "markeredgecolor": "#000000", "markersize": 7}
     entries = [
