@@ -244,7 +244,7 @@ class Visit:
 
 
 @pytest.fixture(scope="module")
-def open_pages(browser, made):
+def open_pages():
     """Return the pages that several tests share, by the name of the result."""
     pages = {}
     yield pages
@@ -254,7 +254,7 @@ def open_pages(browser, made):
 
 @pytest.fixture
 def view(browser, made, open_pages):
-    """Return a shared page, for tests that leave it as `Visit.reset` does: opening takes seconds."""
+    """Return a page that tests share if `Visit.reset` undoes their changes: opening takes long."""
     used = []
 
     def of(name):
