@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 # pytest-xdist's own default counts every core; two is what the checks are planned for.
 WORKERS ?= 2
 
-.PHONY: demo test quick mutation documentation lint compile browser study bench tutorial clean
+.PHONY: demo test quick lowest mutation documentation lint compile browser study bench tutorial clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
@@ -36,6 +36,15 @@ test: $(INSTALLED)
 # For daily work, in under three minutes: without the tests that are marked as slow.
 quick: $(INSTALLED)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'not slow and not documentation' -q
+
+# All tests with the oldest versions of the dependencies that pyproject.toml admits.
+lowest:
+	$(PYTHON) -m venv --clear .venv-lowest
+	$(PYTHON) tests/lowest_versions.py > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --constraint .venv-lowest/constraints.txt --editable '.[test]'
+	NUMBA_CACHE_DIR=.venv-lowest/compiled .venv-lowest/bin/pytest -n $(WORKERS) --dist loadfile \
+	  -m 'not documentation'
 
 # Small faults in core/, and whether the tests of the same folder notice them. Takes long.
 mutation: $(INSTALLED)
@@ -66,7 +75,7 @@ compile: $(INSTALLED)
 	$(BIN)/python tests/compile_kernels.py
 
 clean:
-	rm -rf $(VENV) build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-lowest build dist mrshc-demo mrshc-result mrshc-comparison mrshc-study .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Most modules of the packages are never imported: Python compiles those that are.

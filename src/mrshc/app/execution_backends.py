@@ -161,8 +161,8 @@ def _to_workers(X: DataMatrix, client: Any) -> DataMatrix:
 
     chunks = (X.shape[0], X.chunk_widths)
     empty = np.empty((0, 0), X.dtype)
-    # Without `name=False`, Dask would hash the content of X. Without `meta`, Dask would read a
-    # value to determine its type. Either operation would read from the file in this process.
+    # With `name=False`, Dask does not compute a hash of X to name the array. With `meta`, Dask does
+    # not index X in this process to determine the type of the chunks.
     array = dask.array.from_array(X, chunks=chunks, name=False, asarray=False, meta=empty)
     # Keep X in the memory of the workers if X takes less than half of that memory. The other half
     # is left for computations.

@@ -183,7 +183,7 @@ def rounding_notes(values: NDArray[np.floating[Any]]) -> list[str]:
 def text_too_long_error(length: int, role: str) -> FlawError:
     """Return the error for a name or an annotation that is too long.
 
-    `role` describes the text in the message, such as "an annotation".
+    `role` is the phrase that says in the message what the text is, such as "an annotation".
     """
     return FlawError(
         f"holds {length:,} characters as {role}, more than the {_MAX_TEXT_LENGTH:,} that are "

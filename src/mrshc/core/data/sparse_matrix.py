@@ -142,7 +142,8 @@ def _to_supported_dtype(data: NDArray[Any]) -> NDArray[Any]:
 class CompressedParts:
     """The arrays that form a sparse matrix in a file.
 
-    The sizes and types of the arrays have been checked, but their values have not been read.
+    The sizes of the arrays and the types of `indices` and `indptr` have been checked. The type of
+    `data` has not been checked, and no values have been read.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Checks that the arrays that form a sparse matrix (its parts) are consistent.
 
 The compiled functions of scipy do not check indices, so an invalid index could overwrite memory
-outside the arrays. Therefore all indices are checked before any of them is used. Unlike scipy's
+outside the arrays. Therefore every index is checked before it is used. Unlike scipy's
 `check_format`, the checks do not change the matrix and do not copy its values.
 """
 
