@@ -214,7 +214,7 @@ def test_fewer_than_the_fewest_features_support_nothing():
     ids=["38/40", "37/40", "40 to 38", "41 to 38"],
 )
 def test_rounds_end_when_95_percent_of_the_features_stay_the_same(n_associated, start, n_rounds):
-    """Every round gives the same associated features, so the second round is always the last."""
+    """Every round gives the same associated features, so there are at most two rounds."""
     X = np.random.default_rng(0).normal(size=(30, 45))
     X[:15, :n_associated] += 8.0
     found = run_refinement(X, start)
