@@ -142,6 +142,16 @@ def test_a_tiny_p_value_is_multiplied_by_the_number_of_p_values():
     assert cauchy_combination(np.array([[0.0, 0.5, 1.0]]))[0] == 0.0
 
 
+@pytest.mark.parametrize(("large", "used"), [(0.9985, 0.9985), (0.9992, 0.999), (0.99999, 0.999)])
+def test_large_p_values_are_replaced_before_they_are_combined(large, used):
+    """The Cauchy quantile of 0.999 cancels that of 0.001, so the combined p-value is one half."""
+    expected = stats.cauchy.sf(np.mean(stats.cauchy.isf([0.001, used])))
+    found = cauchy_combination(np.array([[0.001, large]]))[0]
+    assert found == pytest.approx(expected, rel=1e-6)
+    if used == 0.999:
+        assert found == pytest.approx(0.5, rel=1e-6)
+
+
 def test_the_combination_never_falls_when_a_p_value_rises():
     grid = np.concatenate([10.0 ** np.arange(-300, -1, 0.1), np.linspace(0.1, 0.99, 50)])
     combined = cauchy_combination(np.column_stack([grid, np.full(grid.size, 0.4)]))

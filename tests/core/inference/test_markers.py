@@ -72,6 +72,46 @@ def test_a_feature_of_the_tree_is_tested_against_the_branch_that_trees_without_i
             assert mark.p_values[j] == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.parametrize("partial_group", ["inside", "outside"])
+@pytest.mark.parametrize(
+    ("n_common", "n_others", "is_replaced"),
+    [(5, 3, False), (5, 2, True), (6, 3, True)],
+    ids=["5/11", "5/10", "6/11"],
+)
+def test_a_group_is_replaced_by_a_branch_with_a_jaccard_index_of_at_least_one_half(
+    n_common, n_others, is_replaced, partial_group
+):
+    """Feature 0 is tested with the tree of feature 1, which has three distant branches."""
+    rng = np.random.default_rng(4)
+    # Each branch of eight samples consists of two smaller branches of four samples.
+    branch = np.array([0.0, 10, 1, 12, 3, 14, 4, 15])
+    feature_1 = np.concatenate([branch, branch + 3000, branch + 4000])
+    X = np.column_stack([rng.normal(size=24), feature_1])
+    partial = np.concatenate([np.arange(n_common), np.arange(8, 8 + n_others)])
+    tree = tree_of(X, [1])
+    jaccard = [
+        np.intersect1d(partial, tree.members(node)).size
+        / np.union1d(partial, tree.members(node)).size
+        for node in range(tree.root + 1)
+    ]
+    assert max(jaccard) == n_common / (8 + n_others)
+    assert tree.members(int(np.argmax(jaccard))).tolist() == list(range(8))
+    if partial_group == "inside":  # compared with all other samples
+        contrast = Contrast(inside=partial, outside=np.setdiff1d(np.arange(24), partial))
+        replacement = Contrast(inside=np.arange(8), outside=np.arange(8, 24))
+    else:  # compared with a branch
+        contrast = Contrast(inside=np.arange(16, 24), outside=partial)
+        replacement = Contrast(inside=np.arange(16, 24), outside=np.arange(8))
+    found = marker_statistics(
+        matrix_at(X), np.array([0, 1]), [contrast], linkage="complete", metric="sqeuclidean"
+    )[0]
+    ranked = X[np.concatenate([replacement.inside, replacement.outside]), :1]
+    n_inside = replacement.inside.size
+    positions = Contrast(inside=np.arange(n_inside), outside=np.arange(n_inside, len(ranked)))
+    expected = naive_p_values(ranked, positions)[0] if is_replaced else 1.0
+    assert found.p_values[0] == pytest.approx(expected, rel=1e-8)
+
+
 def test_in_noise_features_of_the_tree_do_not_mark_its_clusters():
     """They would if they were tested against clusters that they helped to make."""
     flagged, naive, total = 0, 0, 0

@@ -104,6 +104,7 @@ def test_folds_deal_every_feature_once_by_decreasing_variance():
     assert [fold.tolist() for fold in parts[:3]] == [[10, 1], [11, 9], [2]]
     assert sorted(np.concatenate(parts)) == list(range(12))
     assert len(split_into_folds(variances[:3])) == 3
+    assert [len(split_into_folds(np.arange(float(q)))) for q in (9, 10, 11, 40)] == [9, 10, 10, 10]
 
 
 # Associated features ---------------------------------------------------------------------------
@@ -197,6 +198,43 @@ def test_fewer_than_the_fewest_features_support_nothing():
     few = run_refinement(X, [0, 1, 2, 3])
     assert not few.supported
     assert run_refinement(X, [0, 1, 2, 3], min_features=4).associated[:4].tolist() == [0, 1, 2, 3]
+
+
+# Number of rounds ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_associated", "start", "n_rounds"),
+    [
+        (40, np.arange(38), 1),  # 38 of 40 features stay the same
+        (40, np.arange(37), 2),
+        (38, np.arange(40), 1),
+        (38, np.arange(41), 2),  # 38 of 41
+    ],
+    ids=["38/40", "37/40", "40 to 38", "41 to 38"],
+)
+def test_rounds_end_when_95_percent_of_the_features_stay_the_same(n_associated, start, n_rounds):
+    """Every round gives the same associated features, so there are at most two rounds."""
+    X = np.random.default_rng(0).normal(size=(30, 45))
+    X[:15, :n_associated] += 8.0
+    found = run_refinement(X, start)
+    np.testing.assert_array_equal(found.associated, np.arange(n_associated))
+    assert found.n_rounds == n_rounds
+
+
+def test_refinement_ends_after_ten_rounds():
+    """In noise, the six features with the smallest p-values are different in each round."""
+    X = np.random.default_rng(0).normal(size=(20, 60))
+    settings = RefinementSettings(alpha=1.0, max_features=6)
+    sets = [np.arange(6)]
+    for _ in range(10):
+        p_values = association_p_values(matrix_at(X), sets[-1], settings=settings)
+        sets.append(np.sort(np.argsort(p_values, kind="stable")[:6]))
+    # The rounds would neither converge nor repeat before the tenth round.
+    assert len({tuple(features) for features in sets}) == 11
+    found = refine_feature_set(matrix_at(X), sets[0], settings)
+    assert found.n_rounds == 10
+    np.testing.assert_array_equal(found.features, sets[10])
 
 
 # Invariance ------------------------------------------------------------------------------------

@@ -50,6 +50,44 @@ def test_winsorising_some_features_equals_winsorising_all(n):
     )
 
 
+def winsorised_in_sds(*values, n=31):
+    """Return values of one feature after winsorising, in standard deviations from the median.
+
+    A third of the n values are above zero, as many are below zero, and the others are zero. The
+    median is then 0 and the median absolute deviation is 1, so a standard deviation is 1.4826.
+    """
+    n_above = sum(value > 0 for value in values)
+    n_below = len(values) - n_above
+    X = np.zeros((n, 1))
+    X[: n // 3 - n_above] = 1.0
+    X[n // 3 : 2 * (n // 3) - n_below] = -1.0
+    X[-len(values) :, 0] = 1.4826 * np.array(values)
+    assert np.median(X) == 0
+    assert np.median(np.abs(X)) == 1
+    return winsorise(X, np.empty(0, np.intp))[-len(values) :, 0] / 1.4826
+
+
+def test_values_beyond_two_and_a_half_standard_deviations_are_winsorised():
+    found = winsorised_in_sds(2.49, 2.51, -2.49, -2.51)
+    np.testing.assert_allclose(found, [2.49, 2.5, -2.49, -2.5])
+
+
+def test_values_beyond_three_and_a_half_standard_deviations_are_removed():
+    found = winsorised_in_sds(3.49, 3.51, -3.49, -3.51)
+    np.testing.assert_allclose(found, [2.5, np.nan, -2.5, np.nan])
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_extreme_values_are_removed_in_at_most_three_samples(sign):
+    assert np.isnan(winsorised_in_sds(*[4.0 * sign] * 3)).all()
+    np.testing.assert_allclose(winsorised_in_sds(*[4.0 * sign] * 4), 2.5 * sign)
+
+
+@pytest.mark.parametrize(("n", "is_removed"), [(9, False), (10, True)])
+def test_extreme_values_are_removed_with_at_least_ten_samples(n, is_removed):
+    np.testing.assert_allclose(winsorised_in_sds(9.0, n=n), np.nan if is_removed else 2.5)
+
+
 def test_a_feature_with_one_value_in_most_samples_is_not_winsorised():
     X = np.random.default_rng(1).normal(size=(30, 3))
     X[:20, 1] = 0.0
@@ -136,11 +174,55 @@ def test_an_outlying_sample_changes_nothing_for_the_others():
 
 
 def test_of_fewer_than_ten_samples_none_is_outlying():
-    X = np.random.default_rng(7).normal(size=(9, 20))
+    X = np.random.default_rng(7).normal(size=(10, 20))
     X[0] = 1000.0
-    found = detect_outliers(X, "sqeuclidean")
+    found = detect_outliers(X[:9], "sqeuclidean")
     assert found.outlying_samples.size == 0
     assert np.isfinite(found.data.values).all()
+    assert detect_outliers(X, "sqeuclidean").outlying_samples.tolist() == [0]
+
+
+def separate_simplices(*groups):
+    """Return groups of samples with known distances; each feature is zero in most samples.
+
+    The median absolute deviation of each feature is zero, so no value is winsorised. A group is
+    given by its size, the squared distance between its samples, and the squared distance between
+    its centre and the origin.
+    """
+    n, blocks = sum(size for size, _, _ in groups), []
+    for start, (size, within, to_origin) in zip(
+        np.cumsum([0] + [size for size, _, _ in groups[:-1]]), groups, strict=True
+    ):
+        # The rows of the block are the vertices of a regular simplex with its centre at zero, and
+        # a last feature moves the centre away from the origin.
+        block = np.zeros((n, size + 1))
+        block[start : start + size, :size] = np.sqrt(within / 2) * (np.eye(size) - 1 / size)
+        block[start : start + size, size] = np.sqrt(to_origin)
+        blocks.append(block)
+    return np.hstack(blocks)
+
+
+# Groups of six samples. The logarithms of the distances to the third nearest neighbour are -1, 0
+# and 1, so their median is 0 and their median absolute deviation is 1. Samples of different groups
+# have squared distances of at least 20.
+SIMPLICES = [(6, np.exp(-1.0), 10.0), (6, 1.0, 10.0), (6, np.exp(1.0), 10.0)]
+
+
+@pytest.mark.parametrize(("n_sds", "outlying"), [(3.95, []), (4.05, [18])])
+def test_a_sample_is_isolated_beyond_four_standard_deviations(n_sds, outlying):
+    # The nearest neighbours of the last sample belong to the first group.
+    to_nearest_centre = np.exp(n_sds * 1.4826) - np.exp(-1.0) * 5 / 12
+    X = separate_simplices(*SIMPLICES, (1, 0.0, to_nearest_centre - 10.0))
+    third = np.sort(pairwise_distances(X, "sqeuclidean"), axis=1)[:, 3]
+    expected = np.append(np.repeat([-1.0, 0.0, 1.0], 6), n_sds * 1.4826)
+    np.testing.assert_allclose(np.log(third), expected, atol=1e-12)
+    assert detect_outliers(X, "sqeuclidean").outlying_samples.tolist() == outlying
+
+
+@pytest.mark.parametrize(("size", "outlying"), [(3, [18, 19, 20]), (4, [])])
+def test_three_samples_far_from_the_others_are_isolated_but_four_are_a_cluster(size, outlying):
+    X = separate_simplices(*SIMPLICES, (size, 1.0, 1e6))
+    assert detect_outliers(X, "sqeuclidean").outlying_samples.tolist() == outlying
 
 
 @pytest.mark.parametrize("metric", METRICS)

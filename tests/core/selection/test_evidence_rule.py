@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from mrshc.core.data.centred_array import centre_array
-from mrshc.core.selection.evidence_rule import permutation_z_scores
+from mrshc.core.selection.candidates import Evaluation
+from mrshc.core.selection.evidence_rule import EvidenceRule, permutation_z_scores, rank_means
+from mrshc.core.sparse_pca.l1_path import FeatureSet
+from mrshc.core.trees.pruning import cut_tree
+from mrshc.core.trees.tree import agglomerate, pairwise_distances
 from storage_backends import matrix_at
 
 
@@ -122,3 +126,74 @@ def test_gram_without_columns_of_huge_variance_is_accurate(implementation):
     np.testing.assert_allclose(
         matrix.gram_without(np.arange(5)), others @ others.T, rtol=1e-9, atol=1e-9
     )
+
+
+# The choice of a candidate ---------------------------------------------------------------------
+
+
+def candidate_of(scores, n_clusters=None):
+    """Return the candidate of a tree whose cuts into 2, 3, ... clusters have the given evidence."""
+    n_leaves = len(scores) + 1
+    X = np.random.default_rng(10).normal(size=(20, 3))
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "complete")
+    evaluation = Evaluation(
+        pruned=cut_tree(tree, n_leaves),
+        silhouettes=np.zeros(n_leaves),
+        scores={"evidence": np.array(scores, dtype=float)},
+    )
+    features = FeatureSet(indices=np.arange(3), l1_bound=1.5, rank=1, reached=True)
+    return EvidenceRule().candidate(3, features, evaluation, n_clusters)
+
+
+@pytest.mark.parametrize(
+    ("largest", "n_clusters"), [(np.nextafter(4.0, 0.0), 1), (4.0, 3), (4.1, 3)]
+)
+def test_an_evidence_below_four_gives_a_single_cluster(largest, n_clusters):
+    scores = [1.0, largest, 2.0, -1.0]
+    assert candidate_of(scores).n_leaves == n_clusters
+    assert candidate_of(scores, n_clusters=4).n_leaves == 4
+
+
+def test_the_evidence_of_a_tree_is_the_mean_over_cuts_into_two_to_seven_clusters():
+    scores = 2.0 ** np.arange(9)  # the cut into k clusters has the evidence 2 ** (k - 2)
+    assert candidate_of(scores).scores["evidence"] == pytest.approx((2**6 - 1) / 6)
+
+
+def test_at_most_ten_clusters_are_chosen_unless_the_user_gives_more():
+    rule = EvidenceRule()
+    assert rule.n_cuts(n_clusters=None, n_samples=50) == 10
+    assert rule.n_cuts(n_clusters=3, n_samples=50) == 10
+    assert rule.n_cuts(n_clusters=12, n_samples=50) == 12
+    assert rule.n_cuts(n_clusters=None, n_samples=8) == 8
+    increasing = np.arange(5.0, 16.0)  # cuts into 2, ..., 12 clusters
+    assert candidate_of(increasing).n_leaves == 10
+    assert candidate_of(increasing, n_clusters=12).n_leaves == 12
+
+
+def test_ranks_are_compared_over_the_numbers_of_features_tried_with_every_rank():
+    """Rank 3 is not tried with q = 2; with this q included, rank 1 would have the largest mean."""
+    table = {
+        "n_features_target": np.array([2, 2, 4, 4, 4, 8, 8, 8]),
+        "rank": np.array([1, 2, 1, 2, 3, 1, 2, 3]),
+        "evidence": np.array([90.0, 10.0, 3.0, 6.0, 7.0, 5.0, 12.0, 9.0]),
+    }
+    found = rank_means(table)
+    np.testing.assert_array_equal(found.ranks, [1, 2, 3])
+    np.testing.assert_allclose(found.means, [4.0, 9.0, 8.0])
+    np.testing.assert_array_equal(found.targets, [4, 8])
+    assert not found.has_all_targets
+    decision = EvidenceRule().choose(table)
+    assert decision.chosen == 6  # rank 2 with q = 8
+    np.testing.assert_array_equal(decision.best_rank, table["rank"] == 2)
+
+
+def test_a_single_rank_is_compared_over_all_numbers_of_features():
+    found = rank_means(
+        {
+            "n_features_target": np.array([2, 4]),
+            "rank": np.array([3, 3]),
+            "evidence": np.array([1.0, 5.0]),
+        }
+    )
+    np.testing.assert_allclose(found.means, [3.0])
+    assert found.has_all_targets

@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 
 import plain_twin
-from mrshc.core.selection.silhouette_rule import iterative_choice, reference_number_of_clusters
+from mrshc.core.selection.silhouette_rule import (
+    SilhouetteRule,
+    iterative_choice,
+    reference_number_of_clusters,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,3 +40,10 @@ def test_choice_always_ends_and_agrees_with_the_twin():
 )
 def test_reference_number_is_the_largest_that_two_candidates_reach(leaf_counts, k):
     assert reference_number_of_clusters(leaf_counts) == k
+
+
+def test_the_reference_number_is_derived_from_the_three_lowest_ranks():
+    ranks = [1, 2, 4, 5, 7]
+    grid = [(q, rank) for q in (6, 20) for rank in ranks]
+    expected = [(6, 1), (6, 2), (6, 4), (20, 1), (20, 2), (20, 4)]
+    assert SilhouetteRule().reference_cells(grid, ranks) == expected

@@ -91,6 +91,28 @@ def test_all_features_can_be_selected():
     assert found.reached
 
 
+@pytest.mark.parametrize("uses_limit", [False, True])
+@pytest.mark.parametrize(
+    ("steps", "sizes"),
+    [
+        # The smaller set is examined before the larger set.
+        ([1.0, 2.3], [3, 7]),
+        # The larger set is examined before the smaller set.
+        ([1.0, 1.5, 5.0], [1, 3, 7]),
+    ],
+)
+def test_the_smaller_of_two_equally_close_sets_is_returned(steps, sizes, uses_limit):
+    """No set has 5 features; the sets with 3 and with 7 features are equally close."""
+
+    def features(bound, limit):
+        size = sizes[np.searchsorted(steps, bound, side="right") - 1]
+        return None if uses_limit and size >= limit else np.arange(size)
+
+    bound, indices = bisect_l1_bound(features, 5, max_bound=9.0, tolerance=0)
+    assert indices.size == 3
+    assert features(bound, np.inf).size == 3
+
+
 def test_constant_features_are_never_selected():
     X = reference.matrix("input_B")
     X[:, [3, 50]] = 1.5

@@ -135,3 +135,39 @@ def test_separated_duplicates_have_finite_gaps():
     assert np.isfinite(curve.gap).all()
     assert np.isfinite(curve.standard_error).all()
     assert curve.n_clusters == 2
+
+
+def two_distant_clusters(n):
+    """Two clusters of n samples in all, for which the decision is certain at the first check."""
+    X = np.random.default_rng(3).normal(size=(n, 2))
+    X[: n // 2] += 100.0
+    return X
+
+
+def split_test(X, **settings):
+    distances = pairwise_distances(X, "sqeuclidean")
+    return gap_curve(
+        X,
+        distances,
+        partitions=partitions(distances, 2),
+        rng=np.random.default_rng(0),
+        settings=GapSettings(**settings),
+    )
+
+
+@pytest.mark.parametrize("n_references", [20, 60])
+@pytest.mark.parametrize("stop_early", [False, True])
+def test_standard_error_includes_the_simulation_error(stop_early, n_references):
+    """B is the number of reference data sets in the settings, even if fewer are simulated."""
+    curve = split_test(two_distant_clusters(20), n_references=n_references, stop_early=stop_early)
+    assert (len(curve.reference) < n_references) == stop_early
+    deviation = curve.reference.std(axis=0, ddof=1)
+    np.testing.assert_allclose(
+        curve.standard_error, deviation * np.sqrt(1 + 1 / n_references), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("n", "is_stopped"), [(7, False), (8, True)])
+def test_groups_of_fewer_than_eight_samples_use_all_references(n, is_stopped):
+    curve = split_test(two_distant_clusters(n), n_references=50)
+    assert (len(curve.reference) < 50) == is_stopped

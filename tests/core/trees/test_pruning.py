@@ -42,8 +42,19 @@ def test_fewer_leaves_are_a_prefix_of_all_leaves():
         np.testing.assert_array_equal(limited.labels(k), everything.labels(k))
 
 
-def test_the_highest_node_is_split_first():
-    assert prune_samples(FOUR_CLUSTERS).labels(2).tolist() == [0] * 16 + [1] * 16
+@pytest.mark.parametrize(("left", "right"), [(3, 8), (8, 3)])
+def test_nodes_are_split_in_decreasing_order_of_height(left, right):
+    """Below the root, the half whose two clusters are farther apart is split first."""
+    X = clusters([[0, 0], [0, left], [30, 0], [30, right]], 8)
+    result = prune_samples(X)
+    assert result.n_leaves == 4
+    heights = [result.tree.height(node) for node in result.splits]
+    assert heights == sorted(heights, reverse=True)
+    is_left_first = left > right
+    sizes = [8, 8, 16] if is_left_first else [16, 8, 8]
+    expected = np.repeat(np.arange(3), sizes)
+    np.testing.assert_array_equal(result.labels(3), expected)
+    np.testing.assert_array_equal(prune_samples(X, max_leaves=3).labels(3), expected)
 
 
 def test_rarely_any_clusters_are_found_in_a_uniform_box():
