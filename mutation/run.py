@@ -24,9 +24,10 @@ from mutants import ROOT, sample_mutants
 RESULTS = ROOT / "mutation" / "results.csv"
 FIELDS = ("file", "line", "operator", "occurrence", "before", "after", "outcome")
 # A mutant that loops for ever is noticed by its time. Tests that pass take far less than this
-# many times their own duration, also on a busy machine.
+# many times their own duration, also on a busy machine. The minimum, in seconds, covers the start
+# of pytest and the compilation of loops for other types.
 PATIENCE = 6
-SHORTEST_LIMIT = 60
+SHORTEST_LIMIT = 90
 
 
 def tests_folder(file):
@@ -68,24 +69,24 @@ class Worker:
         )  # fmt: skip
 
     def run(self, tests, *, file="", source="", limit, options=()):
-        """Run tests with a file replaced; return the outcome and the seconds."""
+        """Run tests with a file replaced; return "passed", "failed" or "timeout"."""
         log = str(self.folder / "log.txt")
         request = {
             "file": file, "source": source, "tests": tests, "limit": limit, "log": log,
             "options": list(options),
         }  # fmt: skip
         print(json.dumps(request), file=self.process.stdin, flush=True)
-        answer = json.loads(self.process.stdout.readline())
-        return answer["outcome"], answer["seconds"]
+        return json.loads(self.process.stdout.readline())["outcome"]
 
     def measure(self, tests):
-        """Run the tests of a folder without a fault; return the tests of each line, and seconds."""
-        outcome, seconds = self.run(tests, limit=3600, options=("-p", "line_contexts"))
+        """Run the tests of a folder without a fault; return the tests by line, and seconds."""
+        outcome = self.run(tests, limit=3600, options=("-p", "line_contexts"))
         if outcome != "passed":
             log = (self.folder / "log.txt").read_text(encoding="utf-8")
-            raise SystemExit(f"The tests must pass before there are faults, but {tests}:\n{log}")
-        lines = json.loads((self.folder / "lines.json").read_text(encoding="utf-8"))
-        return {Path(k).relative_to(self.folder).as_posix(): v for k, v in lines.items()}, seconds
+            raise RuntimeError(f"The tests must pass without a fault, but {tests}:\n{log}")
+        found = json.loads((self.folder / "lines.json").read_text(encoding="utf-8"))
+        lines = {Path(k).relative_to(self.folder).as_posix(): v for k, v in found["lines"].items()}
+        return lines, found["seconds"]
 
 
 def test_mutants(mutants, n_workers):
@@ -101,9 +102,15 @@ def test_mutants(mutants, n_workers):
 
     def work(folder):
         worker = Worker(folder)
-        for tests in _items(to_measure):
-            measured[tests] = worker.measure(list(tests))
-            print(f"{' '.join(tests)}: {measured[tests][1]:.0f} seconds", flush=True)
+        try:
+            for tests in _items(to_measure):
+                measured[tests] = worker.measure(list(tests))
+                seconds = sum(measured[tests][1].values())
+                print(f"{' '.join(tests)}: {seconds:.0f} seconds", flush=True)
+        except RuntimeError:
+            # The other workers would wait for this one.
+            ready.abort()
+            raise
         ready.wait()
         for mutant in _items(to_test):
             rows.append(_test_mutant(worker, mutant, measured))
@@ -118,6 +125,8 @@ def test_mutants(mutants, n_workers):
             thread.start()
         for thread in threads:
             thread.join()
+    if len(rows) < len(mutants):
+        raise SystemExit("The tests were not run for all mutants; the messages above say why.")
     return sorted(rows, key=lambda row: (row["file"], int(row["line"]), row["operator"]))
 
 
@@ -131,14 +140,15 @@ def _items(queue):
 
 def _test_mutant(worker, mutant, measured):
     """Run the tests that execute the mutated line; all of the folder for a line run on import."""
-    original = (ROOT / mutant.file).read_text(encoding="utf-8")
-    tests = tests_folder(mutant.file)
-    lines, seconds = measured[tuple(tests)]
+    original = (worker.folder / mutant.file).read_text(encoding="utf-8")
+    lines, seconds = measured[tuple(tests_folder(mutant.file))]
     chosen = lines.get(mutant.file, {}).get(str(mutant.line), [""])
     # Lines inside of an expression over several lines are attributed to its first line.
-    chosen = tests if "" in chosen else chosen
-    limit = SHORTEST_LIMIT + PATIENCE * seconds
-    outcome, _ = worker.run(chosen, file=mutant.file, source=mutant.source(original), limit=limit)
+    chosen = list(seconds) if "" in chosen else chosen
+    # Pytest stops at the first failure, so the fastest tests come first.
+    chosen = sorted(chosen, key=seconds.get)
+    limit = SHORTEST_LIMIT + PATIENCE * sum(map(seconds.get, chosen))
+    outcome = worker.run(chosen, file=mutant.file, source=mutant.source(original), limit=limit)
     before, after = mutant.difference(original)
     noticed = {"passed": "survived", "failed": "noticed", "timeout": "noticed (time)"}[outcome]
     return {**mutant.as_row(), "before": before, "after": after, "outcome": noticed}
