@@ -31,7 +31,7 @@ tutorial: $(INSTALLED)
 # the source is linted.
 test: $(INSTALLED)
 	$(MAKE) --jobs=2 --output-sync=target lint compile browser
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'not documentation'
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'not (documentation and slow)'
 
 # For daily work, in under three minutes: without the tests that are marked as slow.
 quick: $(INSTALLED)
@@ -44,7 +44,7 @@ lowest:
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --constraint .venv-lowest/constraints.txt --editable '.[test]'
 	NUMBA_CACHE_DIR=.venv-lowest/compiled .venv-lowest/bin/pytest -n $(WORKERS) --dist loadfile \
-	  -m 'not documentation'
+	  -m 'not (documentation and slow)'
 
 # Small faults in core/, and whether the tests of the same folder notice them. Takes long.
 mutation: $(INSTALLED)
@@ -52,9 +52,10 @@ mutation: $(INSTALLED)
 	  --editable '.[mutation]'
 	$(BIN)/python mutation/run.py
 
-# Runs the commands of the tutorial on real data, and compares what they say with the pages.
+# Compares the pages with the committed results, with the registries, and with what the commands of the
+# tutorial say on real data. `make test` leaves out the tutorial.
 documentation: $(INSTALLED)
-	$(BIN)/pytest -m documentation
+	$(BIN)/pytest tests/documentation
 
 # The report is tested in Chromium. Where it is missing and can be had, it is installed; where it
 # cannot, those tests say so and are skipped.

@@ -320,9 +320,3 @@ def test_a_picture_needs_a_name_of_its_own():
     with pytest.raises(ValueError, match="A picture named 'heatmap' is already registered"):
         result_pictures.register(replace(PICTURES["heatmap"], heading="Another"))
     assert PICTURES["heatmap"].heading == "Heat map"
-
-
-def test_the_documentation_lists_every_picture(pytestconfig):
-    page = (pytestconfig.rootpath / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    for name in PICTURES:
-        assert f"`{name}." in page

@@ -1,14 +1,13 @@
 """A format is one object: registered, it is read, listed and shown in the help."""
 
 import gzip
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mrshc.io import TableError, can_read_in_blocks, load_result, read_table
-from mrshc.io.formats import TableFormat, known_formats, register, unregister
+from mrshc.io.formats import TableFormat, register, unregister
 from mrshc.io.raw_table import RawTable
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -189,17 +188,3 @@ def test_an_extra_that_is_absent_is_named(registered, tmp_path):
         TableError, match=r"is a needy file, which needs the extra 'needs': pip install 'mrshc\[ne"
     ):
         read_table(tmp_path / "x")
-
-
-def test_the_documentation_lists_the_formats_of_the_registry():
-    text = (DOCS / "formats.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.*?) \| (.*?) \|$", text, re.MULTILINE)[1:]
-    assert rows == [
-        (
-            ", ".join(known.labels),
-            ", ".join(f"`{suffix}`" for suffix in known.suffixes),
-            f"`{known.extra}`" if known.extra else "",
-            "yes" if known.open_matrix else "",
-        )
-        for known in known_formats()
-    ]

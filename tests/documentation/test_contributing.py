@@ -15,7 +15,9 @@ from mrshc.io import read_table
 from mrshc.io.formats import registry
 from tiny import tiny_result
 
-PAGE = Path(__file__).parent.parent / "CONTRIBUTING.md"
+pytestmark = pytest.mark.documentation
+
+PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 RECIPE = re.compile(
     r"Save it\s+as\s+`src/(?P<path>[\w/]+)\.py`:\s+```python\n(?P<code>.*?)```", flags=re.DOTALL
 )

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.documentation
+
+ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("MRSHC_DATA", ROOT.parent / "shared" / "data"))
 
 
@@ -19,7 +21,7 @@ def tutorial():
     return module
 
 
-@pytest.mark.documentation
+@pytest.mark.slow
 def test_pages_show_what_the_commands_say(tutorial, tmp_path):
     if not (DATA / "lymphoma.npz").exists():
         pytest.skip("needs the data set lymphoma.npz; set MRSHC_DATA to the folder that has it")

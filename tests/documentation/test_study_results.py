@@ -1,4 +1,4 @@
-"""The committed results hold what is claimed of them."""
+"""The committed results of the studies support what the documentation says about them."""
 
 from pathlib import Path
 
@@ -8,7 +8,9 @@ import pytest
 
 from mrshc.study.config import CONFIGS
 
-STUDIES = Path(__file__).parents[1] / "studies"
+pytestmark = pytest.mark.documentation
+
+STUDIES = Path(__file__).parents[2] / "studies"
 REFERENCES = pd.read_csv(CONFIGS / "references.csv")
 IN_R = REFERENCES.query("source == 'R'").to_dict("records")
 QUANTITIES = ("cer", "recall", "precision", "n_features")
