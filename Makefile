@@ -7,6 +7,9 @@ MADE := $(VENV)/.made-$(shell pwd | cksum | cut -d ' ' -f 1)
 INSTALLED := $(VENV)/.installed
 # pytest-xdist's own default counts every core; two is what the checks are planned for.
 WORKERS ?= 2
+# The tests of a file share what they make, so they stay in one process. Files are handed out in the
+# order of tests/conftest.py, the slow ones first.
+PARALLEL := $(PARALLEL) --no-loadscope-reorder
 
 .PHONY: demo test quick lowest mutation documentation lint compile browser study bench tutorial clean
 .DELETE_ON_ERROR:
@@ -27,15 +30,14 @@ bench: $(INSTALLED)
 tutorial: $(INSTALLED)
 	$(BIN)/python examples/tutorial.py $(DATA)
 
-# The tests of a file share what they make, so they stay in one process. The loops are compiled while
-# the source is linted.
+# The loops are compiled while the source is linted.
 test: $(INSTALLED)
 	$(MAKE) --jobs=2 --output-sync=target lint compile browser
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'not (documentation and slow)'
+	$(BIN)/pytest $(PARALLEL) -m 'not (documentation and slow)'
 
 # For daily work, in under three minutes: without the tests that are marked as slow.
 quick: $(INSTALLED)
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m 'not slow and not documentation' -q
+	$(BIN)/pytest $(PARALLEL) -m 'not slow and not documentation' -q
 
 # All tests with the oldest versions of the dependencies that pyproject.toml admits.
 lowest:
@@ -43,7 +45,7 @@ lowest:
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --constraint .venv-lowest/constraints.txt --editable '.[test]'
-	NUMBA_CACHE_DIR=.venv-lowest/compiled .venv-lowest/bin/pytest -n $(WORKERS) --dist loadfile \
+	NUMBA_CACHE_DIR=.venv-lowest/compiled .venv-lowest/bin/pytest $(PARALLEL) \
 	  -m 'not (documentation and slow)'
 
 # Small faults in core/, and whether the tests of the same folder notice them. Takes long.

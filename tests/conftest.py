@@ -5,6 +5,11 @@ import pytest
 from storage_backends import STORAGE_BACKENDS, StorageBackend, use_small_blocks
 
 
+def pytest_collection_modifyitems(items):
+    """Put slow files first: a long file that starts last would leave the other workers idle."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(params=STORAGE_BACKENDS)
 def backend(request, tmp_path, monkeypatch):
     """A place where X may be stored, read in small blocks."""
