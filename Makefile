@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
 # The tests of a file share what they make, so they stay in one process. Files are handed out in the
 # order of tests/conftest.py, the slow ones first.
-PARALLEL := $(PARALLEL) --no-loadscope-reorder
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test quick lowest mutation documentation lint compile browser study bench tutorial clean
 .DELETE_ON_ERROR:
