@@ -427,8 +427,10 @@ def test_the_report_can_be_made_again(main, table, tmp_path):
     assert "holds no result" in printed
 
 
-def test_a_full_disk_leaves_no_folder_and_the_search_can_continue(table, tmp_path):
-    command = ("cluster", table[0], "-q", "20", "--out", "out", "--quiet")
+def test_a_full_disk_leaves_no_folder_and_the_search_can_continue(
+    main, table, tmp_path, monkeypatch
+):
+    command = ("cluster", table[0], "-q", "20", "-r", "1", "--out", "out", "--quiet")
 
     def full():  # no file may grow beyond this
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
@@ -438,7 +440,8 @@ def test_a_full_disk_leaves_no_folder_and_the_search_can_continue(table, tmp_pat
     assert "cannot read or write" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
-    assert mrshc(*command, "--overwrite", cwd=tmp_path).returncode == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(*command, "--overwrite")[0] == 0
 
 
 def test_help_teaches_by_example(main):
@@ -454,7 +457,7 @@ def test_help_teaches_by_example(main):
 
 def test_progress_is_shown_on_a_terminal_only(table, tmp_path):
     pty = pytest.importorskip("pty")
-    arguments = ("cluster", table[0], "-q", "10,20", "--out", tmp_path / "out")
+    arguments = ("cluster", table[0], "-q", "10,20", "--max-rank", "2", "--out", tmp_path / "out")
     command = [*WITHOUT_PICTURES, *map(str, arguments)]
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
@@ -513,55 +516,63 @@ def _lines(journal):
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
-def test_a_killed_run_continues_with_evidence_refinement_and_outliers(long_run, tmp_path):
+def test_a_killed_run_continues_with_evidence_refinement_and_outliers(
+    main, long_run, tmp_path, monkeypatch
+):
     command = [*long_run[0], *OPTIONS]
-    folder = tmp_path / "undisturbed"
-    folder.mkdir()
-    assert mrshc(*command, "--out", "out", cwd=folder).returncode == 0
+    folder = _make_folder(tmp_path / "undisturbed")
+    monkeypatch.chdir(folder)
+    assert main(*command, "--out", "out")[0] == 0
     # Some of the trees are known: what other features say of them must be, too.
     code, _ = _interrupted(command, tmp_path, when=40, by=signal.SIGKILL)
     assert code == -signal.SIGKILL
-    assert mrshc(*command, "--out", "out", "--resume", cwd=tmp_path).returncode == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(*command, "--out", "out", "--resume")[0] == 0
     for file in (folder / "out").iterdir():
         assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes(), file.name
 
 
-def test_a_killed_run_is_resumed_and_ends_as_an_undisturbed_one(long_run, tmp_path):
+def test_a_killed_run_is_resumed_and_ends_as_an_undisturbed_one(
+    main, long_run, tmp_path, monkeypatch
+):
     command, undisturbed = long_run
     when = 40
     code, _ = _interrupted(command, tmp_path, when=when, by=signal.SIGKILL)
     assert code == -signal.SIGKILL
     assert not (tmp_path / "out").exists()
     assert _lines(tmp_path / "out.partial" / "search.jsonl") >= when
-    refused = mrshc(*command, "--out", "out", cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "Add --resume" in refused.stderr
-    assert mrshc(*command, "--out", "out", "--resume", cwd=tmp_path).returncode == 0
+    monkeypatch.chdir(tmp_path)
+    refused, _, printed = main(*command, "--out", "out")
+    assert (refused, "Add --resume" in printed) == (2, True)
+    assert main(*command, "--out", "out", "--resume")[0] == 0
     assert {f.name: f.read_bytes() for f in (tmp_path / "out").iterdir()} == undisturbed
     assert [f.name for f in tmp_path.iterdir()] == ["out"]
-    again = mrshc(*command, "--out", "out", "--resume", cwd=tmp_path)
-    assert again.returncode == 0, "what is complete stays as it is"
+    again, *_ = main(*command, "--out", "out", "--resume")
+    assert again == 0, "what is complete stays as it is"
 
 
 @pytest.mark.parametrize(("by", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_run_tells_how_to_continue(long_run, tmp_path, by, expected):
+def test_a_stopped_run_tells_how_to_continue(main, long_run, tmp_path, monkeypatch, by, expected):
     command, _ = long_run
     code, printed = _interrupted(command, tmp_path, when=20, by=by)
     assert code == expected
     assert printed == "mrshc: Finished steps are kept. Continue with --resume.\n"
     assert not (tmp_path / "out").exists()
-    other = mrshc(*command, "--seed", "8", "--out", "out", "--resume", cwd=tmp_path)
-    assert other.returncode == 2
-    assert "unfinished work on other data or with other options" in other.stderr
+    monkeypatch.chdir(tmp_path)
+    other, _, printed = main(*command, "--seed", "8", "--out", "out", "--resume")
+    assert other == 2
+    assert "unfinished work on other data or with other options" in printed
 
 
-def test_a_stopped_run_that_replaces_a_result_tells_how_to_continue(long_run, tmp_path):
+def test_a_stopped_run_that_replaces_a_result_tells_how_to_continue(
+    main, long_run, tmp_path, monkeypatch
+):
     command, undisturbed = long_run
     write_result(tiny_result(), _make_folder(tmp_path / "out"))
     _, printed = _interrupted([*command, "--overwrite"], tmp_path, when=20, by=signal.SIGTERM)
     assert printed == "mrshc: Finished steps are kept. Continue with --resume --overwrite.\n"
-    options = ("--out", "out", "--resume", "--overwrite")
-    assert mrshc(*command, *options, cwd=tmp_path).returncode == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(*command, "--out", "out", "--resume", "--overwrite")[0] == 0
     assert {f.name: f.read_bytes() for f in (tmp_path / "out").iterdir()} == undisturbed
 
 
