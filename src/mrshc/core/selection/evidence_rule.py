@@ -241,7 +241,7 @@ class EvidenceRule(SelectionRule):
                     x_name=N_FEATURES_AXIS,
                     y_name=_EVIDENCE_AXIS,
                     ticks=table["n_features_target"][rows_of_rank],
-                    chosen=int(np.flatnonzero(rows_of_rank == chosen)[0]),
+                    chosen=rows_of_rank.tolist().index(chosen),
                 )
             )
         return SearchStory(
@@ -321,7 +321,7 @@ def _rank_curve(means_by_rank: RankMeans, rank: int, *, n_tried: int) -> Curve:
         x_name=RANK_AXIS,
         y_name=_EVIDENCE_AXIS,
         ticks=means_by_rank.ranks,
-        chosen=int(np.flatnonzero(means_by_rank.ranks == rank)[0]),
+        chosen=means_by_rank.ranks.tolist().index(rank),
     )
 
 
@@ -392,7 +392,7 @@ def permutation_z_scores(partitions: Sequence[Labels], gram: Float) -> Float:
     -----
     See :class:`EvidenceRule` for the formulas and the reference.
     """
-    n = gram.shape[0]
+    n = len(gram)
     # Centring the rows and columns of the Gram matrix is equivalent to centring the features.
     centred = gram - gram.mean(axis=0)
     centred -= centred.mean(axis=1)[:, None]
