@@ -1,6 +1,7 @@
 """The whole search: agreement with the plain twin, with any workers, and edge cases."""
 
 from dataclasses import replace
+from itertools import zip_longest
 
 import joblib
 import numpy as np
@@ -408,14 +409,15 @@ def test_steps_of_a_resumed_search_are_counted_once(refine):
         assert done[0] == min(n_kept, n_sets)
 
 
-def test_feature_sets_are_searched_alternately_from_both_halves_of_the_grid():
+@pytest.mark.parametrize("targets", [(4, 8), (2, 3, 8)], ids=["8 pairs", "9 pairs"])
+def test_feature_sets_are_searched_alternately_from_both_halves_of_the_grid(targets):
     """Neighbouring pairs need the same L1 bounds, for which two workers would wait."""
-    memory = {}
-    plan = replace(PLAN, targets=(4, 8), ranks=(1, 2, 3, 4))
+    memory, plan = {}, replace(PLAN, targets=targets)
     search(matrix_at(small_problem(6)), plan, n_jobs=None, progress=check_progress, memory=memory)
-    names = [name for name in memory if name.startswith("features")]
-    assert [int(name.split()[1]) for name in names] == [4, 8] * 4
-    assert [int(name.split()[2]) for name in names] == [1, 1, 2, 2, 3, 3, 4, 4]
+    halves = np.array_split(plan.grid, 2)  # the first is the larger one
+    alternating = [pair for both in zip_longest(*halves) for pair in both if pair is not None]
+    names = [f"features {q} {rank}" for q, rank in alternating]
+    assert [name for name in memory if name.startswith("features")] == names
 
 
 def test_equal_feature_sets_are_evaluated_once():

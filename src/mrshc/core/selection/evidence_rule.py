@@ -455,18 +455,18 @@ def _permutation_moments(
 
     Notes
     -----
-    The formulas are those of Kazi-Aoual et al. (1995); see :class:`EvidenceRule` for the reference.
+    The formulas are those of Kazi-Aoual et al. (1995) with :math:`\mathrm{tr}(G) = 1`; see
+    :class:`EvidenceRule` for the reference.
     """
-    total = 1.0  # tr(G)
-    mean = freedom * total / (n - 1)
+    mean = freedom / (n - 1)
     variance = (
         2.0
         * ((n - 1) * freedom - freedom**2)
-        * ((n - 1) * squares - total**2)
+        * ((n - 1) * squares - 1.0)
         / ((n - 1) ** 2 * (n + 1) * (n - 2))
     ) + (
         (n * (n + 1) * projection_diagonal - (n - 1) * (freedom**2 + 2 * freedom))
-        * (n * (n + 1) * squared_diagonal - (n - 1) * (total**2 + 2 * squares))
+        * (n * (n + 1) * squared_diagonal - (n - 1) * (1.0 + 2 * squares))
         / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
     )
     return mean, variance
