@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import sys
@@ -6,11 +7,16 @@ import time
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed, parallel_config
-from threadpoolctl import threadpool_info
+from joblib import Parallel, cpu_count, delayed, parallel_config
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from mrshc.core.data.centred_array import centre_array
-from mrshc.core.parallel import limit_blas_to_one_thread, run_in_parallel
+from mrshc.core.parallel import (
+    StepCounter,
+    effective_n_threads,
+    limit_blas_to_one_thread,
+    run_in_parallel,
+)
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.trees.gap_statistic import GapSettings
 
@@ -76,15 +82,108 @@ def test_few_arguments_are_generated_ahead():
     results.close()
 
 
-def test_blas_runs_on_one_thread_in_tasks_and_as_before_afterwards():
-    def threads():
-        np.ones((2, 2)) @ np.ones((2, 2))
-        return {i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"}
+def blas_threads():
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return {i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"}
 
-    before = threads()
-    with limit_blas_to_one_thread():
-        assert list(run_in_parallel(threads, [{}] * 3, n_jobs=2)) == [{1}] * 3
-    assert threads() == before
+
+@pytest.fixture
+def two_blas_threads():
+    """Two threads of BLAS, also on a machine with one core, so that a limit makes a difference."""
+    with threadpool_limits(limits=2, user_api="blas"):
+        assert blas_threads() == {2}
+        yield
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_blas_runs_on_one_thread_in_tasks_and_as_before_afterwards():
+    for _ in range(2):  # the limit can be set again
+        assert list(run_in_parallel(blas_threads, [{}] * 3, n_jobs=1)) == [{1}] * 3
+        assert blas_threads() == {2}
+        with limit_blas_to_one_thread():
+            assert list(run_in_parallel(blas_threads, [{}] * 3, n_jobs=2)) == [{1}] * 3
+        assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_the_last_of_several_overlapping_contexts_restores_the_threads():
+    first, second, third = (limit_blas_to_one_thread() for _ in range(3))
+    first.__enter__()
+    assert blas_threads() == {1}
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert blas_threads() == {1}
+    third.__enter__()
+    second.__exit__(None, None, None)
+    assert blas_threads() == {1}
+    third.__exit__(None, None, None)
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_the_threads_of_blas_are_restored_after_an_error():
+    with pytest.raises(OSError, match="stop"), limit_blas_to_one_thread():
+        raise OSError("stop")
+    assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize("share_memory", [True, False])
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_as_many_tasks_run_at_the_same_time_as_there_are_workers(n_jobs, share_memory):
+    barrier = threading.Barrier(n_jobs)
+
+    def wait():
+        barrier.wait(timeout=10)  # raises an error if the other tasks do not run meanwhile
+        return threading.current_thread()
+
+    tasks = run_in_parallel(wait, [{}] * (3 * n_jobs), n_jobs=n_jobs, share_memory=share_memory)
+    workers = set(tasks)
+    assert len(workers) == n_jobs
+    assert threading.current_thread() not in workers
+
+
+def test_one_worker_runs_each_task_in_the_calling_thread_when_its_result_is_needed():
+    begun = []
+
+    def note(k):
+        begun.append(k)
+        return threading.current_thread()
+
+    results = run_in_parallel(note, ({"k": k} for k in range(5)), n_jobs=1)
+    assert begun == []
+    assert next(results) is threading.current_thread()
+    assert begun == [0]
+
+
+def test_tasks_run_in_other_processes_only_if_they_need_not_share_memory():
+    here, at_most = os.getpid(), cpu_count()
+    with parallel_config(backend="loky", n_jobs=2):
+        assert here not in run_in_parallel(os.getpid, [{}] * 4, n_jobs=None)
+        assert here not in run_in_parallel(os.getpid, [{}] * 4, n_jobs=2, share_memory=False)
+        assert {here} == set(run_in_parallel(os.getpid, [{}] * 4, n_jobs=2, share_memory=True))
+        threads = run_in_parallel(
+            lambda: time.sleep(0.002) or threading.current_thread(),
+            [{}] * (5 * at_most),
+            n_jobs=4 * at_most,
+            share_memory=True,
+        )
+        assert len(set(threads)) <= at_most
+
+
+def test_threads_are_limited_to_the_cores():
+    assert effective_n_threads(None) == effective_n_threads(1) == 1
+    assert effective_n_threads(10 * cpu_count()) == effective_n_threads(-1) == cpu_count()
+    with parallel_config(backend="threading", n_jobs=2):
+        assert effective_n_threads(None) == min(2, cpu_count())
+        assert effective_n_threads(1) == 1
+
+
+def test_steps_are_added_and_reported_unless_there_are_none():
+    seen = []
+    steps = StepCounter(total=7, report=lambda done, total: seen.append((done, total)))
+    for count in (0, 2, 0, 1, 4, 0):
+        steps.advance(count)
+    assert seen == [(2, 7), (3, 7), (7, 7)]
 
 
 def test_ctrl_c_interrupts_a_compiled_loop():

@@ -1,5 +1,8 @@
 """The whole search: agreement with the plain twin, with any workers, and edge cases."""
 
+from dataclasses import replace
+from itertools import zip_longest
+
 import joblib
 import numpy as np
 import pytest
@@ -249,3 +252,177 @@ def test_refined_result_is_the_same_for_every_storage_backend(implementation):
     assert found.refined.supported
     assert_same(in_memory, found)
     np.testing.assert_allclose(found.refined.q_values, in_memory.refined.q_values, rtol=1e-10)
+
+
+# The plan of a search ---------------------------------------------------------------------------
+
+PLAN = SearchPlan(
+    targets=(2, 3, 8),
+    ranks=(1, 2, 3, 4),
+    n_clusters=None,
+    tolerance=0,
+    gap=GapSettings(n_references=5),
+    entropy=0,
+)
+
+
+def test_the_smallest_rank_is_tried_with_every_number_of_features():
+    plan = replace(PLAN, targets=(1, 2, 3), ranks=(2, 3))
+    assert plan.grid == [(1, 2), (2, 2), (3, 2), (3, 3)]
+    assert plan.n_steps == 8
+    assert replace(plan, refine=RefinementSettings()).n_steps == 9
+
+
+def test_trees_are_cut_only_for_rules_that_cut_trees():
+    assert PLAN.n_cuts(50) is None
+    assert replace(PLAN, selection="evidence").n_cuts(50) == 10
+    assert replace(PLAN, selection="evidence", n_clusters=12).n_cuts(50) == 12
+
+
+def test_components_have_twenty_iterations_unless_they_converge_before():
+    plan = replace(PLAN, targets=(20,), ranks=(1,), n_clusters=2)
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(30, 60))
+    plain = search(matrix_at(noise), plan, n_jobs=None, progress=check_progress)
+    assert [(c.n_iter, c.converged) for c in plain.components] == [(20, False)]
+    one_direction = noise + 10.0 * np.outer(rng.normal(size=30), np.arange(60) < 20)
+    plain = search(matrix_at(one_direction), plan, n_jobs=None, progress=check_progress)
+    (component,) = plain.components
+    assert component.converged
+    assert 2 < component.n_iter < 20
+    exact = search(
+        matrix_at(one_direction),
+        replace(plan, tol=1e-12, max_iter=500),
+        n_jobs=None,
+        progress=check_progress,
+    )
+    np.testing.assert_allclose(component.weights, exact.components[0].weights, atol=1e-6)
+
+
+def test_the_components_of_the_chosen_rank_select_its_features():
+    X = small_problem(3)
+    for ranks in ((1,), (3,)):
+        result = run(X, targets=(8,), ranks=ranks)
+        assert len(result.components) == ranks[0]
+        selected = np.unique(np.concatenate([c.indices for c in result.components]))
+        np.testing.assert_array_equal(selected, result.features)
+
+
+# Number of clusters ------------------------------------------------------------------------------
+
+
+def three_groups():
+    X = np.random.default_rng(0).normal(size=(30, 60))
+    X[:10, :20] += 4.0
+    X[10:20, 20:40] += 4.0
+    return X
+
+
+def test_the_evidence_rule_reports_the_clusters_found_but_at_least_two():
+    options = {"targets": (10,), "ranks": (1, 2), "selection": "evidence"}
+    found = run(three_groups(), **options)
+    assert (found.n_leaves, found.n_clusters) == (3, 3)
+    assert np.unique(found.labels).size == 3
+    noise = run(np.random.default_rng(0).normal(size=(30, 40)), **options)
+    assert (noise.n_leaves, noise.n_clusters) == (1, 2)
+    given = run(three_groups(), K=5, **options)
+    assert (given.n_leaves, given.n_clusters) == (5, 5)
+
+
+# Refinement --------------------------------------------------------------------------------------
+
+
+def refined(X, **options):
+    return run(X, ranks=(1,), refine=RefinementSettings(), **options)
+
+
+@pytest.mark.parametrize(("K", "n_leaves", "n_clusters"), [(None, 3, 3), (2, 2, 2), (9, 3, 9)])
+def test_the_tree_is_built_on_the_associated_features(K, n_leaves, n_clusters):
+    result = refined(clustered(n=45, p=80), targets=(10,), K=K)
+    assert result.refined.supported
+    np.testing.assert_array_equal(result.features, result.refined.features)
+    assert result.features.size > result.chosen.features.indices.size
+    assert (result.n_leaves, result.n_clusters) == (n_leaves, n_clusters)
+    assert result.pruned.n_leaves == np.unique(result.labels).size == n_leaves
+
+
+@pytest.mark.parametrize(("K", "n_clusters"), [(None, 2), (3, 3)])
+def test_supported_clusters_are_at_least_two_if_the_gap_statistic_prefers_one(K, n_clusters):
+    """A gradient, along which the samples are spread evenly, shows in twelve features."""
+    X = np.random.default_rng(0).normal(size=(30, 40))
+    X[:, :12] += 4.0 * np.linspace(-1, 1, 30)[:, None]
+    result = refined(X, targets=(8,), K=K)
+    assert result.refined.supported
+    root = result.pruned.tree.root
+    assert result.pruned.tests[root].n_clusters == 1
+    assert result.pruned.splits == (root,)
+    assert (result.n_leaves, result.n_clusters) == (2, n_clusters)
+    np.testing.assert_array_equal(result.labels, result.pruned.tree.cut(2))
+
+
+def test_clusters_that_few_features_support_become_one():
+    X = np.random.default_rng(1).normal(size=(24, 60))
+    X[:12, :40] += 1.0
+    plain = run(X, targets=(20,), ranks=(1,))
+    result = refined(X, targets=(20,))
+    assert plain.refined is None
+    assert result.refined.supported is False
+    assert (plain.n_leaves, result.n_leaves, result.n_clusters) == (2, 1, 2)
+    np.testing.assert_array_equal(result.features, plain.features)
+    np.testing.assert_array_equal(result.labels, 0)
+
+
+def test_a_set_too_small_to_be_refined_keeps_its_clusters():
+    X = np.random.default_rng(0).normal(size=(30, 40))
+    X[:15, :2] += 6.0
+    plain = run(X, targets=(2,), ranks=(1,))
+    result = refined(X, targets=(2,))
+    assert result.refined.supported is None
+    assert plain.n_leaves == result.n_leaves == 2
+    np.testing.assert_array_equal(result.features, plain.features)
+    np.testing.assert_array_equal(result.labels, plain.labels)
+
+
+# Steps -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refine", [None, RefinementSettings()])
+def test_steps_of_a_resumed_search_are_counted_once(refine):
+    plan = replace(PLAN, refine=refine)
+    matrix, whole = matrix_at(small_problem(6)), {}
+    search(matrix, plan, n_jobs=None, progress=check_progress, memory=whole)
+    n_sets = len(plan.grid)
+    for n_kept in (1, n_sets, n_sets + 2, len(whole)):
+        seen = []
+        search(
+            matrix,
+            plan,
+            n_jobs=None,
+            progress=lambda done, total, seen=seen: seen.append((done, total)),
+            memory=dict(list(whole.items())[:n_kept]),
+        )
+        done = [count for count, _ in seen]
+        assert {total for _, total in seen} == {plan.n_steps}
+        assert done == sorted(set(done))
+        assert done[-1] == plan.n_steps
+        # The feature sets in memory are reported together.
+        assert done[0] == min(n_kept, n_sets)
+
+
+@pytest.mark.parametrize("targets", [(4, 8), (2, 3, 8)], ids=["8 pairs", "9 pairs"])
+def test_feature_sets_are_searched_alternately_from_both_halves_of_the_grid(targets):
+    """Neighbouring pairs need the same L1 bounds, for which two workers would wait."""
+    memory, plan = {}, replace(PLAN, targets=targets)
+    search(matrix_at(small_problem(6)), plan, n_jobs=None, progress=check_progress, memory=memory)
+    halves = np.array_split(plan.grid, 2)  # the first is the larger one
+    alternating = [pair for both in zip_longest(*halves) for pair in both if pair is not None]
+    names = [f"features {q} {rank}" for q, rank in alternating]
+    assert [name for name in memory if name.startswith("features")] == names
+
+
+def test_equal_feature_sets_are_evaluated_once():
+    memory = {}
+    X = three_groups()
+    result = run(X, targets=(60,), ranks=(1, 2), tolerance=60, memory=memory)
+    n_distinct = len({tuple(c.features.indices) for c in result.candidates})
+    assert sum(name.startswith("evaluation") for name in memory) == n_distinct

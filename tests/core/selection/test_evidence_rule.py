@@ -3,10 +3,14 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from candidate_tables import make_table
 from mrshc.core.data.centred_array import centre_array
 from mrshc.core.selection.candidates import Evaluation
 from mrshc.core.selection.evidence_rule import EvidenceRule, permutation_z_scores, rank_means
+from mrshc.core.selection.explanation import N_FEATURES_AXIS, RANK_AXIS
+from mrshc.core.selection.rule_interface import RuleSettings
 from mrshc.core.sparse_pca.l1_path import FeatureSet
+from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import cut_tree
 from mrshc.core.trees.tree import agglomerate, pairwise_distances
 from storage_backends import matrix_at
@@ -138,11 +142,21 @@ def candidate_of(scores, n_clusters=None):
     tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "complete")
     evaluation = Evaluation(
         pruned=cut_tree(tree, n_leaves),
-        silhouettes=np.zeros(n_leaves),
+        silhouettes=np.arange(1, n_leaves + 1) / 10,
         scores={"evidence": np.array(scores, dtype=float)},
     )
     features = FeatureSet(indices=np.arange(3), l1_bound=1.5, rank=1, reached=True)
     return EvidenceRule().candidate(3, features, evaluation, n_clusters)
+
+
+@pytest.mark.parametrize("n_clusters", range(2, 9))
+def test_the_cut_with_the_largest_evidence_is_chosen(n_clusters):
+    scores = np.full(8, 4.5)
+    scores[n_clusters - 2] = 5.0
+    candidate = candidate_of(scores)
+    assert candidate.n_leaves == n_clusters
+    assert candidate.silhouette == n_clusters / 10
+    assert (candidate.target, candidate.screened_out) == (3, False)
 
 
 @pytest.mark.parametrize(
@@ -197,3 +211,126 @@ def test_a_single_rank_is_compared_over_all_numbers_of_features():
     )
     np.testing.assert_allclose(found.means, [3.0])
     assert found.has_all_targets
+
+
+def test_only_the_chosen_rank_is_considered_if_all_evidence_is_negative():
+    table = make_table([2, 2, 4, 4], [1, 2] * 2, evidence=[-9.0, -3.0, -1.0, -2.0])
+    decision = EvidenceRule().choose(table)  # the means are -5.0 and -2.5
+    assert decision.chosen == 3
+    np.testing.assert_array_equal(decision.best_rank, [False, True, False, True])
+    np.testing.assert_array_equal(decision.removed, [False] * 4)
+
+
+@pytest.mark.parametrize(("n", "n_clusters", "k"), [(8, None, 8), (14, None, 10), (14, 12, 12)])
+def test_a_task_scores_the_cuts_in_the_features_that_were_not_selected(n, n_clusters, k):
+    X = np.random.default_rng(11).normal(size=(n, 13))
+    indices = np.array([2, 5, 7])
+    features = FeatureSet(indices=indices, l1_bound=1.5, rank=1, reached=True)
+    settings = RuleSettings(
+        gap=GapSettings(linkage="average", metric="cityblock"), entropy=0, n_clusters=n_clusters
+    )
+    found = EvidenceRule().task(matrix_at(X), features, settings)()
+    tree = agglomerate(pairwise_distances(X[:, indices], "cityblock"), "average")
+    np.testing.assert_allclose(found.pruned.tree.linkage_matrix, tree.linkage_matrix)
+    assert found.pruned.n_leaves == found.silhouettes.size == k
+    expected = scores_of(np.delete(X, indices, axis=1), *(tree.cut(j) for j in range(2, k + 1)))
+    np.testing.assert_allclose(found.scores["evidence"], expected, rtol=1e-8, atol=1e-12)
+
+
+# Explanation of the choice ---------------------------------------------------------------------
+
+
+def test_curves_show_the_mean_of_each_rank_and_the_evidence_with_the_chosen_rank():
+    table = make_table(
+        [2, 2, 4, 4, 4, 8, 8, 8],
+        [1, 2, 1, 2, 3, 1, 2, 3],
+        chosen=6,
+        evidence=[90.0, 10.0, 3.0, 6.0, 7.0, 5.0, 12.04, 9.0],
+        n_leaves=[3] * 8,
+    )
+    story = EvidenceRule().explain(table)
+    assert story.verdict == "Chosen: q = 8 features, rank 2 (evidence 12.0, 3 clusters)"
+    assert "the numbers of features that every rank was tried with (q from 4 up)" in story.rule
+    assert story.screened_out == ""
+    over_ranks, over_features = story.curves
+    assert over_ranks.heading == "Which rank?\n(mean over q from 4 up)"
+    assert over_ranks.x_name == RANK_AXIS
+    assert over_ranks.ticks == ("1", "2", "3")
+    np.testing.assert_allclose(over_ranks.values, [4.0, 9.02, 8.0])
+    assert over_ranks.chosen == 1
+    assert over_features.heading == "Which number of features, with rank 2?"
+    assert over_features.x_name == N_FEATURES_AXIS
+    assert over_features.ticks == ("2", "4", "8")
+    np.testing.assert_allclose(over_features.values, [10.0, 6.0, 12.04])
+    assert over_features.chosen == 2
+    assert over_ranks.y_name == over_features.y_name == "evidence, in standard deviations"
+
+
+@pytest.mark.parametrize(
+    ("targets", "ranks", "headings", "means"),
+    [
+        ([4], [1], [], None),
+        ([4, 8], [3, 3], ["Which number of features?"], "all numbers of features"),
+        ([2, 4, 8], [3] * 3, ["Which number of features?"], "all numbers of features"),
+        ([4, 4], [1, 2], ["Which rank?"], "all numbers of features"),
+        (
+            [4, 4, 8, 8],
+            [1, 2] * 2,
+            [
+                "Which rank?\n(mean over all numbers of features)",
+                "Which number of features, with rank 1?",
+            ],
+            "all numbers of features",
+        ),
+        (
+            [1, 2, 2],
+            [1, 1, 2],
+            [
+                "Which rank?\n(mean over q = 2 features only)",
+                "Which number of features, with rank 1?",
+            ],
+            "the numbers of features that every rank was tried with (q = 2 features only)",
+        ),
+    ],
+)
+def test_the_explanation_names_the_choices_that_were_made(targets, ranks, headings, means):
+    table = make_table(targets, ranks, evidence=[5.0, *[3.0] * (len(ranks) - 1)])
+    story = EvidenceRule().explain(table)
+    assert [curve.heading for curve in story.curves] == headings
+    assert [curve.chosen for curve in story.curves] == [0] * len(headings)
+    if headings:
+        assert f"the highest mean evidence over {means}, then" in story.rule
+    else:
+        assert story.rule == ""
+
+
+def test_sentences_give_the_evidence_with_one_digit():
+    rule = EvidenceRule()
+    assert rule.score_sentence({"evidence": 12.34}) == (
+        "Evidence of the features that were not selected: 12.3 standard deviations of shuffled "
+        "samples."
+    )
+    assert rule.facts({"evidence": 12.34}) == [("evidence (sd)", "12.3")]
+
+
+def test_the_runner_up_has_the_most_evidence_of_the_other_candidates():
+    rule = EvidenceRule()
+    table = make_table(
+        [2, 4, 2000, 8], [1, 2, 3, 4], chosen=1, evidence=[1.0, 9.0, 7.26, 5.0],
+        n_features=[2, 4, 1999, 8],
+    )  # fmt: skip
+    assert rule.runner_up_sentence(table, 2) == (
+        "Of the other candidates, 1,999 features with rank 3 have most evidence: 7.3 standard "
+        "deviations."
+    )
+    assert rule.runner_up_sentence(make_table([4], [1], evidence=[2.0]), 2) == ""
+
+
+@pytest.mark.parametrize("asked_for", [None, 4])
+def test_a_single_cluster_is_explained_by_the_features_that_were_not_selected(asked_for):
+    finding, labels = EvidenceRule().shortfall_message(1, asked_for)
+    assert finding == "The features that were not selected support no clusters."
+    assert labels == "labels_ holds a single cluster"
+    finding, labels = EvidenceRule().shortfall_message(2, asked_for)
+    assert "supports only 2 clusters" in finding
+    assert labels == "labels_ holds no more"

@@ -241,7 +241,7 @@ class EvidenceRule(SelectionRule):
                     x_name=N_FEATURES_AXIS,
                     y_name=_EVIDENCE_AXIS,
                     ticks=table["n_features_target"][rows_of_rank],
-                    chosen=int(np.flatnonzero(rows_of_rank == chosen)[0]),
+                    chosen=rows_of_rank.tolist().index(chosen),
                 )
             )
         return SearchStory(
@@ -321,7 +321,7 @@ def _rank_curve(means_by_rank: RankMeans, rank: int, *, n_tried: int) -> Curve:
         x_name=RANK_AXIS,
         y_name=_EVIDENCE_AXIS,
         ticks=means_by_rank.ranks,
-        chosen=int(np.flatnonzero(means_by_rank.ranks == rank)[0]),
+        chosen=means_by_rank.ranks.tolist().index(rank),
     )
 
 
@@ -392,7 +392,7 @@ def permutation_z_scores(partitions: Sequence[Labels], gram: Float) -> Float:
     -----
     See :class:`EvidenceRule` for the formulas and the reference.
     """
-    n = gram.shape[0]
+    n = len(gram)
     # Centring the rows and columns of the Gram matrix is equivalent to centring the features.
     centred = gram - gram.mean(axis=0)
     centred -= centred.mean(axis=1)[:, None]
@@ -455,18 +455,18 @@ def _permutation_moments(
 
     Notes
     -----
-    The formulas are those of Kazi-Aoual et al. (1995); see :class:`EvidenceRule` for the reference.
+    The formulas are those of Kazi-Aoual et al. (1995) with :math:`\mathrm{tr}(G) = 1`; see
+    :class:`EvidenceRule` for the reference.
     """
-    total = 1.0  # tr(G)
-    mean = freedom * total / (n - 1)
+    mean = freedom / (n - 1)
     variance = (
         2.0
         * ((n - 1) * freedom - freedom**2)
-        * ((n - 1) * squares - total**2)
+        * ((n - 1) * squares - 1.0)
         / ((n - 1) ** 2 * (n + 1) * (n - 2))
     ) + (
         (n * (n + 1) * projection_diagonal - (n - 1) * (freedom**2 + 2 * freedom))
-        * (n * (n + 1) * squared_diagonal - (n - 1) * (total**2 + 2 * squares))
+        * (n * (n + 1) * squared_diagonal - (n - 1) * (1.0 + 2 * squares))
         / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
     )
     return mean, variance

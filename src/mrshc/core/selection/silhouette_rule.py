@@ -276,7 +276,7 @@ def _silhouette_curve(table: CandidateTable, rows: Index, *, over: str, heading:
             f"rank {table['rank'][i]}" if has_notes and not table["screened_out"][i] else ""
             for i in rows
         ),
-        chosen=int(np.flatnonzero(rows == chosen_row(table))[0]),
+        chosen=rows.tolist().index(chosen_row(table)),
     )
 
 

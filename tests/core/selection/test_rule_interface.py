@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from mrshc.core.selection.rule_interface import SelectionRule
+
+
+class PlainRule(SelectionRule):
+    """A rule that defines only the methods that every rule must define."""
+
+    name, summary, description = "plain", "", ""
+
+    def task(self, matrix, features, settings):
+        raise NotImplementedError
+
+    def candidate(self, target, features, evaluation, n_clusters):
+        raise NotImplementedError
+
+    def choose(self, table):
+        raise NotImplementedError
+
+    def explain(self, table):
+        raise NotImplementedError
+
+
+def test_a_rule_needs_no_reference_number_cuts_or_scores_by_default():
+    rule = PlainRule()
+    assert rule.n_cuts(n_clusters=3, n_samples=20) is None
+    assert rule.reference_cells([(2, 1), (4, 1)], [1]) == []
+    assert rule.reference_number_of_clusters({}) is None
+    evaluations = {(2, 1): object()}
+    assert rule.score_together(object(), {}, evaluations) is evaluations
+    assert rule.columns == rule.cut_scores == ()
+
+
+def test_a_rule_has_no_sentences_about_scores_by_default():
+    rule = PlainRule()
+    assert rule.score_sentence({"rank": 1}) is None
+    assert rule.facts({"rank": 1}) == []
+    assert rule.runner_up_sentence({"chosen": np.array([True, False])}, 2) == ""
+
+
+@pytest.mark.parametrize(
+    ("found", "asked_for", "finding"),
+    [
+        (1, None, "The gap statistic supports a single cluster, whatever the features."),
+        (2, None, "The gap statistic supports only 2 clusters, whatever the features."),
+        (
+            1,
+            3,
+            "The gap statistic supports a single cluster of the 3 asked for, whatever the "
+            "features.",
+        ),
+        (
+            2,
+            5,
+            "The gap statistic supports only 2 clusters of the 5 asked for, whatever the features.",
+        ),
+    ],
+)
+def test_a_shortfall_is_described_with_the_number_that_was_asked_for(found, asked_for, finding):
+    assert PlainRule().shortfall_message(found, asked_for) == (finding, "labels_ holds no more")
