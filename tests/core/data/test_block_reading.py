@@ -103,5 +103,5 @@ def test_errors_name_the_columns_of_the_block():
     reader.A = None
     with pytest.raises(UnreadableError, match=r"^Columns 1 to 2 of the array .*file is complete"):
         reader.read_block(slice(1, 3))
-    with pytest.raises(UnreadableError, match="^Column 2 of the array cannot be read"):
+    with pytest.raises(UnreadableError, match=r"^Column 2 of the array cannot be read"):
         reader.columns(np.array([2]))

@@ -1,5 +1,7 @@
 """Statistics of columns and rows are those of a plain computation, for every array namespace."""
 
+import itertools
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -41,7 +43,7 @@ def summarise(X, convert, xp, widths=None):
     starts = np.cumsum([0, *(widths or [X.shape[1]])])
     return combine_summaries(
         summarise_block(convert(X[:, start:stop]), start, xp)
-        for start, stop in zip(starts[:-1], starts[1:], strict=True)
+        for start, stop in itertools.pairwise(starts)
     )
 
 
