@@ -64,4 +64,4 @@ def test_attributes_are_text_numbers_or_refused(file):
     assert read_attribute(file, "other") is None
     file.attrs["reference"] = file["a"].ref
     with pytest.raises(ValueError, match="'reference' of / is neither numbers nor text"):
-        read_attribute(file, "vectors")
+        read_attribute(file, "reference")
