@@ -9,6 +9,13 @@ from scipy import sparse
 from mrshc import MrSHC
 from mrshc.core.data.conversion import as_stored_matrix
 from mrshc.core.data.data_matrix import UnreadableError
+from mrshc.core.data.sparse_structure import (
+    StructureError,
+    check_extent,
+    check_shape,
+    check_sizes,
+    check_sparse_structure,
+)
 from storage_backends import hdf5_group, in_group, zarr_group
 
 N, P = 6, 9
@@ -327,3 +334,54 @@ def test_parts_that_are_no_arrays_are_refused(form, part, value):
     kind = type(value).__name__
     with pytest.raises(ValueError, match=f"its {part} must be an array, but is a {kind}"):
         as_stored_matrix(matrix)
+
+
+@pytest.mark.parametrize(
+    ("extent", "n_cells", "n_listed", "is_valid"),
+    [
+        (10**6, 0, 0, True),
+        (10**6 + 1, 0, 0, False),
+        (10**6 + 1, 500, 500, False),
+        (1_001_000, 500, 501, True),
+        (1_001_001, 501, 500, False),
+    ],
+)
+def test_a_shape_has_at_most_1000_rows_or_columns_for_each_value(
+    extent, n_cells, n_listed, is_valid
+):
+    for shape in ((extent, 2), (2, extent)):
+        if is_valid:
+            check_extent(shape, n_cells=n_cells, n_listed=n_listed)
+        else:
+            with pytest.raises(StructureError, match=rf"but is .* for {n_cells} values$"):
+                check_extent(shape, n_cells=n_cells, n_listed=n_listed)
+
+
+def test_shapes_of_two_integers_are_returned_and_others_are_shown_in_part():
+    for shape in ([0, 3], (4, 0), np.array([2, 10]), [2**70, 1]):
+        assert check_shape(shape) == tuple(map(int, shape))
+    for shape, shown in ((None, "is missing$"), ("x" * 70, "is 'x{60}'$"), ([True, True], "is ")):
+        with pytest.raises(StructureError, match=f"must be two whole numbers, but {shown}"):
+            check_shape(shape)
+
+
+def test_numbers_of_values_indices_and_pointers_are_named():
+    parts = np.ones(3), np.zeros(2, int), np.array([0, 3])
+    with pytest.raises(StructureError, match=r"there are 2 for 3 values$"):
+        check_sizes(*parts, n_major=1)
+    with pytest.raises(StructureError, match=r"must have length 6, but has length 2$"):
+        check_sizes(parts[0], np.zeros(3, int), parts[2], n_major=5)
+
+
+@pytest.mark.parametrize("part", ["rows", "data"])
+def test_lists_of_another_number_of_rows_are_refused(part):
+    X = lil(lambda X: setattr(X, part, getattr(X, part)[1:]))
+    with pytest.raises(StructureError, match="its rows and data must be 6 lists"):
+        check_sparse_structure(X)
+
+
+@pytest.mark.parametrize("shape", [(9, 0, 3), (9, 2, 0), (9, 6)])
+def test_blocks_without_values_are_refused(shape):
+    X = bsr("data", lambda _: np.ones(shape))
+    with pytest.raises(StructureError, match="must be blocks that divide the shape"):
+        check_sparse_structure(X)
