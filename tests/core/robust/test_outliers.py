@@ -434,7 +434,7 @@ def test_a_sample_that_is_not_far_joins_where_it_would_have_joined(linkage):
 
 @pytest.mark.parametrize("linkage", MONOTONE)
 def test_a_sample_that_is_closest_to_another_joins_before_all_others(linkage):
-    X = np.array([[0.0], [1.0], [50.0], [53.0], [0.1]])
+    X = np.array([[0.0], [3.0], [50.0], [51.0], [0.1]])
     distances = pairwise_distances(X, "sqeuclidean")
     tree = agglomerate(distances[:4, :4], linkage)
     found = attach_to_nearest_neighbours(
@@ -445,6 +445,30 @@ def test_a_sample_that_is_closest_to_another_joins_before_all_others(linkage):
     np.testing.assert_allclose(found.linkage_matrix[0], expected[0])
     np.testing.assert_array_equal(found.linkage_matrix[:, [0, 1, 3]], expected[:, [0, 1, 3]])
     np.testing.assert_allclose(found.linkage_matrix[1:, 2], tree.linkage_matrix[:, 2])
+
+
+def test_with_one_cluster_a_sample_joins_at_its_linkage_distance():
+    X = np.array([[0.0], [1.0], [10.0], [100.0]])
+    distances = pairwise_distances(X, "sqeuclidean")
+    tree = agglomerate(distances[:3, :3], "complete")
+    found = attach_to_nearest_neighbours(
+        cut_tree(tree, 1), distances, np.array([3]), n_clusters=1, linkage="complete"
+    ).tree
+    np.testing.assert_array_equal(found.linkage_matrix[-1], [3, 5, 100.0**2, 4])
+
+
+def test_a_sample_joins_no_higher_than_the_lowest_split_of_the_clusters():
+    """Only the splits that make the clusters count: the lower third split does not."""
+    X = np.array([[0.0], [1.0], [1.5], [10.0], [14.0], [30.0]])
+    distances = pairwise_distances(X, "sqeuclidean")
+    tree = agglomerate(distances[:5, :5], "complete")
+    pruned = PrunedTree(tree=tree, splits=(8, 6, 5), tests={})
+    assert [tree.height(node) for node in pruned.splits] == [14.0**2, 1.5**2, 0.5**2]
+    found = attach_to_nearest_neighbours(
+        pruned, distances, np.array([5]), n_clusters=3, linkage="complete"
+    ).tree
+    row = np.flatnonzero((found.linkage_matrix[:, :2] == 5).any(axis=1))[0]
+    np.testing.assert_array_equal(found.linkage_matrix[row], [4, 5, 1.5**2, 2])
 
 
 def test_outlying_samples_at_the_same_place_stay_together_with_their_branch():
