@@ -174,6 +174,45 @@ def test_constant_and_unobserved_features_are_no_markers():
     assert (found.mean_inside[2], found.mean_outside[2]) == (0.0, 1.0)
 
 
+def test_groups_with_few_observed_values_have_means_and_effect_sizes():
+    X = np.random.default_rng(3).normal(size=(10, 4))
+    X[:, 0] = [1.0, 2, *[np.nan] * 4, 7, *[np.nan] * 3]  # two inside, one outside
+    X[:, 1] = [5.0, *[np.nan] * 5, 7, *[np.nan] * 3]  # one in each group
+    found = compute_markers(X, [2, 3], np.repeat([0, 1], 5))[0]
+    np.testing.assert_allclose(found.mean_inside[:2], [1.5, 5.0])
+    np.testing.assert_allclose(found.mean_outside[:2], [7.0, 7.0])
+    # The sum of squares is 0.5, with one degree of freedom; a single value has no deviation.
+    np.testing.assert_allclose(found.effect_size[:2], [-5.5 / np.sqrt(0.5), np.nan])
+
+
+def test_groups_whose_most_similar_branches_overlap_are_not_compared():
+    """The most similar branch of the first group contains that of the second group."""
+    # The tree of feature 1 merges samples 6 to 9, and then adds samples 0 to 5 one by one.
+    chain = np.concatenate([3.0 ** np.arange(1, 7), [0.0, 0.1, 0.2, 0.3], 1e6 + np.arange(4)])
+    X = np.column_stack([np.random.default_rng(5).normal(size=14), chain])
+    X[:6, 0] += 5.0
+    tree = tree_of(X, [1])
+    inside, outside = np.arange(6), np.arange(6, 10)
+    assert tree.most_similar_branch(inside, at_least=0.5).tolist() == list(range(10))
+    assert tree.most_similar_branch(outside, at_least=0.5).tolist() == outside.tolist()
+    found = marker_statistics(
+        matrix_at(X),
+        np.array([0, 1]),
+        [Contrast(inside=inside, outside=outside)],
+        linkage="complete",
+        metric="sqeuclidean",
+    )[0]
+    assert found.p_values[0] == 1.0
+
+
+def test_without_contrasts_there_are_no_statistics():
+    X = np.random.default_rng(6).normal(size=(10, 4))
+    assert (
+        marker_statistics(matrix_at(X), np.arange(2), [], linkage="complete", metric="sqeuclidean")
+        == []
+    )
+
+
 def test_a_single_feature_and_a_group_of_one_sample_are_accepted():
     X = np.random.default_rng(2).normal(size=(10, 4))
     labels = np.array([0] * 9 + [1])

@@ -200,6 +200,49 @@ def test_fewer_than_the_fewest_features_support_nothing():
     assert run_refinement(X, [0, 1, 2, 3], min_features=4).associated[:4].tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(("n_associated", "is_supported"), [(4, False), (5, True), (6, True)])
+def test_clusters_are_supported_by_at_least_five_features(n_associated, is_supported):
+    X = np.random.default_rng(0).normal(size=(40, 20))
+    X[:20, :n_associated] += 8.0
+    found = run_refinement(X, np.arange(6))
+    assert found.supported is is_supported
+    expected = np.arange(n_associated if is_supported else 0)
+    np.testing.assert_array_equal(found.associated, expected)
+
+
+@pytest.mark.parametrize(("size", "supported"), [(4, None), (5, False), (6, False)])
+def test_a_start_set_of_fewer_than_five_features_is_not_refuted(size, supported):
+    X = np.random.default_rng(1).normal(size=(30, 20))
+    found = run_refinement(X, np.arange(size)[::-1])
+    assert found.supported is supported
+    assert found.n_rounds == 1
+    np.testing.assert_array_equal(found.features, np.arange(size))
+
+
+def test_a_tree_is_built_from_at_most_two_hundred_features():
+    X = np.random.default_rng(2).normal(size=(20, 230))
+    X[:10, :210] += 8.0
+    found = run_refinement(X, np.arange(190))
+    assert np.isin(np.arange(210), found.associated).all()
+    assert found.features.size == 200
+
+
+def test_a_feature_is_associated_if_its_q_value_is_alpha_or_less():
+    X = np.random.default_rng(3).normal(size=(20, 30))
+    X[:10, :15] += 2.0
+    settings = {"max_features": 5, "min_features": 1}
+    q_values = run_refinement(X, np.arange(5), alpha=0.0, **settings).q_values  # of one round
+    alpha = np.sort(q_values)[14]
+    expected = np.flatnonzero(q_values <= alpha)
+    found = run_refinement(X, np.arange(5), alpha=alpha, min_features=expected.size)
+    assert found.supported
+    assert not run_refinement(X, np.arange(5), alpha=alpha, min_features=31).supported
+    just_below = np.nextafter(alpha, 0)
+    assert not run_refinement(
+        X, np.arange(5), alpha=just_below, min_features=expected.size
+    ).supported
+
+
 # Number of rounds ------------------------------------------------------------------------------
 
 
@@ -235,6 +278,22 @@ def test_refinement_ends_after_ten_rounds():
     found = refine_feature_set(matrix_at(X), sets[0], settings)
     assert found.n_rounds == 10
     np.testing.assert_array_equal(found.features, sets[10])
+
+
+def test_rounds_end_when_a_set_occurs_again():
+    """In few features of noise, the three with the smallest p-values soon repeat."""
+    settings, n_longer = RefinementSettings(alpha=1.0, max_features=3), 0
+    for seed in range(6):
+        matrix = matrix_at(np.random.default_rng(seed).normal(size=(15, 7)))
+        sets = [(0, 1, 2)]
+        while sets[-1] not in sets[:-1]:
+            p_values = association_p_values(matrix, np.array(sets[-1]), settings=settings)
+            sets.append(tuple(np.sort(np.argsort(p_values, kind="stable")[:3]).tolist()))
+        n_longer += sets[-1] != sets[-2]
+        found = refine_feature_set(matrix, np.array(sets[0]), settings)
+        assert found.n_rounds == len(sets) - 1
+        assert tuple(found.features.tolist()) == sets[-1]
+    assert n_longer > 1, "some cycles must have more than one set"
 
 
 # Invariance ------------------------------------------------------------------------------------

@@ -225,6 +225,83 @@ def test_three_samples_far_from_the_others_are_isolated_but_four_are_a_cluster(s
     assert detect_outliers(X, "sqeuclidean").outlying_samples.tolist() == outlying
 
 
+@pytest.mark.parametrize(("n_sds", "outlying"), [(3.95, []), (4.05, [22])])
+def test_the_neighbours_of_an_isolated_sample_are_less_far_from_each_other(n_sds, outlying):
+    """The logarithm of the distance is compared with 2, that of the nearest group, not with 0."""
+    dispersed = (4, np.exp(2.0), 0.0)
+    to_centre = np.exp(2 + n_sds * 1.4826) - np.exp(2.0) * 3 / 8
+    X = separate_simplices(*SIMPLICES, dispersed, (1, 0.0, to_centre))
+    third = np.sort(pairwise_distances(X, "sqeuclidean"), axis=1)[:, 3]
+    expected = [*np.repeat([-1.0, 0.0, 1.0], 6), *[2.0] * 4, 2 + n_sds * 1.4826]
+    np.testing.assert_allclose(np.log(third), expected, atol=1e-12)
+    assert detect_outliers(X, "sqeuclidean").outlying_samples.tolist() == outlying
+
+
+@pytest.mark.parametrize(("n_sds", "outlying"), [(3.95, []), (4.05, [22])])
+def test_distances_of_zero_count_as_the_smallest_positive_distance(n_sds, outlying):
+    to_nearest_centre = np.exp(n_sds * 1.4826)
+    X = separate_simplices((4, 0.0, 10.0), *SIMPLICES, (1, 0.0, to_nearest_centre - 10.0))
+    assert detect_outliers(X, "sqeuclidean").outlying_samples.tolist() == outlying
+
+
+def test_no_sample_is_isolated_if_most_samples_have_the_same_distance():
+    X = separate_simplices((18, 1.0, 10.0), (1, 0.0, 1e6))
+    assert detect_outliers(X, "sqeuclidean").outlying_samples.size == 0
+
+
+@pytest.mark.parametrize("n_without", [1, 9, 10])
+def test_samples_without_common_features_are_infinitely_far_apart(n_without):
+    """Samples that share no feature with any other are isolated, unless they are the majority."""
+    X = separate_simplices(*SIMPLICES)
+    X = np.vstack([X[: 18 if n_without == 1 else 9], np.zeros((n_without, X.shape[1]))])
+    n, p = X.shape
+    X = np.hstack([X, np.zeros((n, n_without))])
+    X[n - n_without :, :p] = np.nan
+    X[:, p:] = np.where(np.eye(n)[:, n - n_without :] > 0, 1.0, np.nan)
+    expected = [18] if n_without == 1 else []
+    assert detect_outliers(X, "sqeuclidean").outlying_samples.tolist() == expected
+
+
+def test_a_sample_with_many_extreme_values_is_isolated():
+    """Less than half of its values are extreme, but their winsorised values are far away."""
+    X = np.random.default_rng(11).normal(size=(60, 200))
+    X[7, :90] = 50.0
+    assert detect_outliers(X, "sqeuclidean").outlying_samples.tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("n_missing", "n_extreme", "is_outlying"),
+    [(0, 3, False), (0, 4, True), (2, 2, False), (2, 3, True), (3, 1, False), (3, 2, True)],
+)
+def test_a_sample_is_outlying_if_more_than_half_of_its_values_are_removed(
+    n_missing, n_extreme, is_outlying
+):
+    """The distances between the other samples vary so much that the sample is not isolated."""
+    X = np.random.default_rng(12).uniform(-1, 1, size=(60, 6))
+    X *= np.abs(X)
+    X[7, :n_extreme] = 50.0
+    X[7, 6 - n_missing :] = np.nan
+    found = detect_outliers(X, "cityblock")
+    assert found.outlying_samples.tolist() == ([7] if is_outlying else [])
+    # Values of an outlying sample are winsorised and not removed.
+    n_removed = 0 if is_outlying else n_extreme
+    assert np.isnan(found.data.values[7]).sum() == n_missing + n_removed
+
+
+def test_removal_is_repeated_without_the_outlying_samples():
+    """Four samples are extreme in the last features, of which one is outlying for others."""
+    X = np.random.default_rng(13).uniform(-1, 1, size=(60, 5))
+    X[10] = 50.0
+    X[[20, 30, 40], 3:] = 50.0
+    X[[20, 30, 40], :2] = np.nan
+    found = detect_outliers(X, "sqeuclidean")
+    assert found.outlying_samples.tolist() == [10, 20, 30, 40]
+    assert found.usual_samples().shape == (56, 5)
+    np.testing.assert_array_equal(
+        found.usual_samples().values, np.delete(found.data.values, [10, 20, 30, 40], axis=0)
+    )
+
+
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("times", [2, 4])
 def test_copies_of_samples_are_not_outlying(times, metric):
@@ -353,6 +430,45 @@ def test_a_sample_that_is_not_far_joins_where_it_would_have_joined(linkage):
     ).tree
     expected = agglomerate(distances, linkage)
     np.testing.assert_allclose(found.linkage_matrix[:-1], expected.linkage_matrix[:-1])
+
+
+@pytest.mark.parametrize("linkage", MONOTONE)
+def test_a_sample_that_is_closest_to_another_joins_before_all_others(linkage):
+    X = np.array([[0.0], [3.0], [50.0], [51.0], [0.1]])
+    distances = pairwise_distances(X, "sqeuclidean")
+    tree = agglomerate(distances[:4, :4], linkage)
+    found = attach_to_nearest_neighbours(
+        cut_tree(tree, 2), distances, np.array([4]), n_clusters=2, linkage=linkage
+    ).tree
+    expected = agglomerate(distances, linkage).linkage_matrix
+    # The heights of later merges stay those of the other samples.
+    np.testing.assert_allclose(found.linkage_matrix[0], expected[0])
+    np.testing.assert_array_equal(found.linkage_matrix[:, [0, 1, 3]], expected[:, [0, 1, 3]])
+    np.testing.assert_allclose(found.linkage_matrix[1:, 2], tree.linkage_matrix[:, 2])
+
+
+def test_with_one_cluster_a_sample_joins_at_its_linkage_distance():
+    X = np.array([[0.0], [1.0], [10.0], [100.0]])
+    distances = pairwise_distances(X, "sqeuclidean")
+    tree = agglomerate(distances[:3, :3], "complete")
+    found = attach_to_nearest_neighbours(
+        cut_tree(tree, 1), distances, np.array([3]), n_clusters=1, linkage="complete"
+    ).tree
+    np.testing.assert_array_equal(found.linkage_matrix[-1], [3, 5, 100.0**2, 4])
+
+
+def test_a_sample_joins_no_higher_than_the_lowest_split_of_the_clusters():
+    """Only the splits that make the clusters count: the lower third split does not."""
+    X = np.array([[0.0], [1.0], [1.5], [10.0], [14.0], [30.0]])
+    distances = pairwise_distances(X, "sqeuclidean")
+    tree = agglomerate(distances[:5, :5], "complete")
+    pruned = PrunedTree(tree=tree, splits=(8, 6, 5), tests={})
+    assert [tree.height(node) for node in pruned.splits] == [14.0**2, 1.5**2, 0.5**2]
+    found = attach_to_nearest_neighbours(
+        pruned, distances, np.array([5]), n_clusters=3, linkage="complete"
+    ).tree
+    row = np.flatnonzero((found.linkage_matrix[:, :2] == 5).any(axis=1))[0]
+    np.testing.assert_array_equal(found.linkage_matrix[row], [4, 5, 1.5**2, 2])
 
 
 def test_outlying_samples_at_the_same_place_stay_together_with_their_branch():

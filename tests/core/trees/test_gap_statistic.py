@@ -7,6 +7,7 @@ from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.trees.gap_statistic import (
     GAP_RULES,
     GapSettings,
+    distance_power,
     gap_curve,
     preferred_n_clusters,
 )
@@ -171,3 +172,65 @@ def test_standard_error_includes_the_simulation_error(stop_early, n_references):
 def test_groups_of_fewer_than_eight_samples_use_all_references(n, is_stopped):
     curve = split_test(two_distant_clusters(n), n_references=50)
     assert (len(curve.reference) < 50) == is_stopped
+
+
+def test_decision_is_certain_at_the_first_check_after_fifteen_references():
+    curve = split_test(two_distant_clusters(20))
+    assert curve.reference.shape == (15, 2)
+
+
+def is_certain(full, n_drawn):
+    """Return whether the margin is more than four standard errors of its change from zero."""
+    n_references, part = len(full.reference), full.reference[:n_drawn]
+    ratios = part[:, 1] - part[:, 0]
+    squared_se = part[:, 1].var(ddof=1) * (1 + 1 / n_references)
+    margin = ratios.mean() - np.sqrt(squared_se) - np.diff(full.log_dispersion)[0]
+    of_mean = ratios.var(ddof=1) * (1 / n_drawn - 1 / n_references)
+    of_se = squared_se * (1 / (n_drawn - 1) - 1 / (n_references - 1)) / 2
+    return abs(margin) > 4 * np.sqrt(of_mean + of_se)
+
+
+def test_references_are_checked_after_every_ten():
+    """Simulation ends at the first check at which the decision is certain."""
+    rng, drawn = np.random.default_rng(4), []
+    for _ in range(40):
+        X = rng.random((12, 2)) + np.repeat([[0.0], [rng.uniform(0, 0.7)]], 6, axis=0)
+        full = split_test(X, n_references=60, stop_early=False)
+        early = split_test(X, n_references=60)
+        checks = [n for n in (15, 25, 35, 45, 55) if is_certain(full, n)]
+        drawn.append(checks[0] if checks else 60)
+        assert len(early.reference) == drawn[-1]
+    assert {15, 35, 45} <= set(drawn)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "n_partitions", "rule", "is_stopped"),
+    [
+        (2, 2, "Tibs2001SEmax", True),
+        (1, 2, "Tibs2001SEmax", False),
+        (2, 3, "Tibs2001SEmax", False),
+        (2, 2, "firstSEmax", False),
+        (2, 2, "globalmax", False),
+    ],
+)
+def test_only_split_tests_of_several_features_stop_early(
+    n_features, n_partitions, rule, is_stopped
+):
+    X = two_distant_clusters(20)[:, :n_features].copy()
+    distances = pairwise_distances(X, "sqeuclidean")
+    curve = gap_curve(
+        X,
+        distances,
+        partitions=partitions(distances, n_partitions),
+        rng=np.random.default_rng(0),
+        settings=GapSettings(rule=rule),
+    )
+    assert (len(curve.reference) < 50) == is_stopped
+
+
+@pytest.mark.parametrize(("metric", "power"), [("sqeuclidean", 2), ("cityblock", 1)])
+def test_distances_scale_with_the_power_of_the_metric(metric, power):
+    X = np.random.default_rng(5).normal(size=(6, 3))
+    scaled = pairwise_distances(3 * X, metric)
+    np.testing.assert_allclose(scaled, 3 ** distance_power(metric) * pairwise_distances(X, metric))
+    assert distance_power(metric) == power

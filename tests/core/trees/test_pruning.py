@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from mrshc.core.trees.gap_statistic import GapSettings
-from mrshc.core.trees.pruning import prune
+from mrshc.core.trees.gap_statistic import GapSettings, gap_curve
+from mrshc.core.trees.pruning import cut_tree, prune
 from mrshc.core.trees.tree import agglomerate, pairwise_distances
 
 
@@ -55,6 +55,82 @@ def test_nodes_are_split_in_decreasing_order_of_height(left, right):
     expected = np.repeat(np.arange(3), sizes)
     np.testing.assert_array_equal(result.labels(3), expected)
     np.testing.assert_array_equal(prune_samples(X, max_leaves=3).labels(3), expected)
+
+
+def test_of_nodes_with_equal_height_the_last_merge_is_split_first():
+    """As in a cut of the tree."""
+    square = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    X = np.concatenate([square + shift for shift in ([0, 0], [0, 16], [64, 0], [64, 16])])
+    result = prune_samples(X, rule="globalmax")
+    first, second = result.splits[1:3]
+    assert result.tree.height(first) == result.tree.height(second)
+    assert first > second
+    for k in range(1, 5):
+        np.testing.assert_array_equal(result.labels(k), result.tree.cut(k))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 7, 32])
+def test_a_cut_undoes_the_last_merges(k):
+    tree = prune_samples(FOUR_CLUSTERS).tree
+    cut = cut_tree(tree, k)
+    assert cut.tree is tree
+    assert cut.splits == tuple(62 - i for i in range(k - 1))
+    assert cut.n_leaves == k
+    assert cut.tests == {}
+    for fewer in range(1, k + 1):
+        np.testing.assert_array_equal(cut.labels(fewer), tree.cut(fewer))
+        assert len(cut.leaf_nodes(fewer)) == fewer
+
+
+def test_nodes_of_three_samples_are_tested_and_nodes_of_two_are_not():
+    X = clusters([[0, 0], [50, 0]], 3)
+    result = prune_samples(np.vstack([X, [[0.0, 90.0], [0.1, 90.0]]]))
+    assert min(result.tree.members(node).size for node in result.tests) == 3
+    children = {child for node in result.splits for child in result.tree.children(node)}
+    assert 2 in {result.tree.members(child).size for child in children}
+
+
+def test_gap_statistic_of_a_node_is_that_of_its_samples_and_partitions():
+    """The random numbers depend on the seed, the number of features and the node."""
+    X = clusters([[0, 0], [0, 5], [9, 0]], 3)
+    settings = {"rule": "globalmax", "max_clusters": 5, "n_references": 20}
+    result = prune_samples(X, entropy=7, **settings)
+    tree, n_partitions = result.tree, []
+    for node, found in result.tests.items():
+        members = tree.members(node)
+        distances = pairwise_distances(X[members], "sqeuclidean")
+        below = agglomerate(distances, "complete")
+        partitions = [below.cut(k) for k in range(1, min(5, members.size) + 1)]
+        expected = gap_curve(
+            X[members],
+            distances,
+            partitions=partitions,
+            rng=np.random.default_rng(np.random.SeedSequence(7, spawn_key=(2, node))),
+            settings=GapSettings(**settings),
+        )
+        n_partitions.append(len(partitions))
+        np.testing.assert_allclose(found.log_dispersion, expected.log_dispersion, rtol=1e-9)
+        np.testing.assert_allclose(found.reference, expected.reference, rtol=1e-9)
+    assert {3, 5} <= set(n_partitions)
+
+
+@pytest.mark.parametrize(("distance", "is_tested"), [(1.0, False), (2.0, True)])
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_samples_within_rounding_errors_of_the_coordinates_are_not_tested(
+    metric, distance, is_tested
+):
+    """The largest distance is 1, so a distance of at most one rounding error is negligible."""
+    X = np.array([[0.0], [0.0], [distance * np.finfo(float).eps], [1.0]])
+    distances = pairwise_distances(X, metric)
+    result = prune(
+        agglomerate(distances, "single"),
+        X,
+        distances=distances,
+        settings=GapSettings(linkage="single", metric=metric, rule="globalmax"),
+        entropy=0,
+    )
+    assert 6 in result.splits
+    assert (5 in result.tests) == is_tested
 
 
 def test_rarely_any_clusters_are_found_in_a_uniform_box():

@@ -120,6 +120,15 @@ def test_linkage_matrices_of_scipy_are_accepted():
         (edited_matrix(1, 2, np.nan), "must be finite, but row 1 has NaN or infinity"),
         (edited_matrix(2, 0, np.inf), "must be finite, but row 2 has NaN or infinity"),
         (edited_matrix(0, 0, 0.5), "row 0 joins node 0.5, but nodes must be whole numbers"),
+        (
+            [[0, 1, 1, 2], [2.5, 3.5, 2, 2], [4, 5.5, 3, 4]],
+            "row 1 joins node 2.5, but nodes must be whole numbers",
+        ),
+        (
+            [[0, 1, 1, 2], [6, -2, 2, 2], [9, 5, 3, 4]],
+            "row 1 joins node 6, but must join two of the nodes 0 to 4",
+        ),
+        ([[{}] * 4] * 3, "must be an array of numbers, as .* returns it, got list"),
         (edited_matrix(0, 0, -1), r"row 0 joins node -1, but must join two of the nodes 0 to 3"),
         (edited_matrix(0, 0, 4), "row 0 joins node 4, but must join two of the nodes 0 to 3"),
         (edited_matrix(1, 1, 6), "row 1 joins node 6, but must join two of the nodes 0 to 4"),
@@ -147,3 +156,34 @@ def test_number_of_samples_is_derived_from_the_matrix():
     for empty in ([], np.empty((0, 4)), [[0, 1, 1.0]], 5.0, None):
         with pytest.raises(ValueError, match="linkage_matrix must"):
             check_linkage(empty)
+
+
+def test_heights_children_and_root_are_those_of_the_linkage_matrix():
+    tree = Tree(linkage_matrix=np.array(FOUR_SAMPLES))
+    assert tree.n_samples == 4
+    assert tree.root == 6
+    assert [tree.height(node) for node in range(7)] == [0, 0, 0, 0, 1, 2, 3]
+    assert [tree.children(node) for node in (4, 5, 6)] == [(0, 1), (2, 3), (4, 5)]
+
+
+def test_clusters_below_a_node_undo_its_last_merges():
+    tree = Tree(linkage_matrix=np.array(FOUR_SAMPLES))
+    assert [sorted(tree.cluster_nodes(k)) for k in (1, 2, 3, 4)] == [
+        [6], [4, 5], [2, 3, 4], [0, 1, 2, 3]
+    ]  # fmt: skip
+    assert tree.cluster_nodes(1, below=4) == [4]
+    assert sorted(tree.cluster_nodes(2, below=4)) == [0, 1]
+    assert tree.labels([5, 1, 0]).tolist() == [0, 1, 2, 2]
+
+
+def test_a_height_of_zero_is_accepted():
+    np.testing.assert_array_equal(check_linkage(edited_matrix(0, 2, 0.0)), edited_matrix(0, 2, 0.0))
+
+
+def test_messages_contain_the_name_of_the_matrix_and_its_shape():
+    with pytest.raises(ValueError, match=r"^Z must have a row of four .* the shape \(0,\)\.$"):
+        check_linkage([], name="Z")
+    with pytest.raises(
+        ValueError, match=r"^Z must have the shape \(1, 4\) for 2 samples, got \(1, 3\)"
+    ):
+        check_linkage([[0, 1, 1.0]], name="Z")
