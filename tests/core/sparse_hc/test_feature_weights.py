@@ -1,17 +1,24 @@
 from dataclasses import asdict
+from threading import Lock
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy.spatial.distance import squareform
 
 import reference
 from mrshc.core.data.conversion import as_data_matrix
-from mrshc.core.sparse_hc.feature_weights import WeightPath, permutation_gap, permuted_criteria
+from mrshc.core.sparse_hc.feature_weights import (
+    PermutationGap,
+    WeightPath,
+    permutation_gap,
+    permuted_criteria,
+)
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.tree import agglomerate
 from plain_twin import sparse_direction
-from storage_backends import clustered, tables
+from storage_backends import ArrayInBlocks, clustered, tables
 
 METRICS = {"squared.distance": "sqeuclidean", "absolute.value": "cityblock"}
 R_DEFAULTS = {"max_iter": 15, "tol": 1e-4}
@@ -39,7 +46,7 @@ def explicit_pairs(X, metric):
 
 
 def explicit_solution(D, bound, *, max_iter, tol, fixed=None):
-    """Return u, w and the criterion of the alternation on D itself."""
+    """Return u, w, the criterion and the number of iterations of the alternation on D itself."""
 
     def unit(w):
         u = D @ w
@@ -48,12 +55,14 @@ def explicit_solution(D, bound, *, max_iter, tol, fixed=None):
         return u / np.linalg.norm(u)
 
     u = unit(np.ones(D.shape[1]))
-    for _ in range(max_iter):
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
         w = sparse_direction(np.maximum(D.T @ u, 0), bound)
         old, u = u, unit(w)
         if np.abs(u - old).sum() <= tol * np.abs(old).sum():
             break
-    return u, w, np.linalg.norm(D @ w)
+    return u, w, np.linalg.norm(D @ w), n_iter
 
 
 @pytest.mark.parametrize("dissimilarity", METRICS)
@@ -114,13 +123,91 @@ def test_solution_is_that_of_the_explicit_matrix(metric, share_missing, dtype):
     D = explicit_pairs(X.astype(np.float64), metric)
     for bound in (1.0, 1.7, 4.0, np.sqrt(60)):
         found = solution(X, bound, metric)
-        u, w, criterion = explicit_solution(D, bound, **R_DEFAULTS)
+        u, w, criterion, n_iter = explicit_solution(D, bound, **R_DEFAULTS)
         np.testing.assert_allclose(weights(found, 60), w, atol=1e-6)
         np.testing.assert_allclose(
             squareform(found.dissimilarity, checks=False) * np.sqrt(2), u, atol=1e-6
         )
         assert found.criterion == pytest.approx(criterion)
+        assert found.n_iter == n_iter
         assert np.linalg.norm(found.dissimilarity) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-9])
+def test_the_alternation_ends_at_convergence_or_at_the_limit(tol):
+    X = np.random.default_rng(0).normal(size=(15, 30))
+    D = explicit_pairs(X, "sqeuclidean")
+    u, _w, _criterion, needed = explicit_solution(D, 2.5, max_iter=500, tol=tol)
+    assert needed > 1
+    for max_iter, converged in ((1, False), (needed - 1, False), (needed, True), (500, True)):
+        found = solution(X, 2.5, "sqeuclidean", max_iter=max_iter, tol=tol)
+        assert (found.n_iter, found.converged) == (min(needed, max_iter), converged)
+    np.testing.assert_allclose(squareform(found.dissimilarity) * np.sqrt(2), u, atol=1e-9)
+
+
+def test_a_tolerance_of_zero_is_met_if_nothing_changes():
+    """A bound of one selects the same single feature in the first two iterations."""
+    X = np.random.default_rng(0).normal(size=(8, 3)) * [1.0, 5.0, 2.0]
+    found = solution(X, 1.0, "sqeuclidean", max_iter=50, tol=0.0)
+    np.testing.assert_array_equal(found.indices, [1])
+    assert (found.n_iter, found.converged) == (2, True)
+
+
+def test_solutions_are_stored():
+    pairs = PairDistances(as_data_matrix(reference.matrix("input_A")), "sqeuclidean")
+    path = WeightPath(pairs, **R_DEFAULTS)
+    found = path.solve(2.0)
+    assert found.l1_bound == 2.0
+    n_passes = pairs.n_passes
+    assert path.solve(2.0) is found
+    assert pairs.n_passes == n_passes
+
+
+@pytest.mark.parametrize(
+    ("remaining", "is_exhausted"), [(0.0, True), (1e-12, True), (1e-8, False), (1.0, False)]
+)
+def test_distances_are_exhausted_if_nothing_orthogonal_to_the_earlier_solution_remains(
+    remaining, is_exhausted
+):
+    """Many features have the earlier distances; one feature has others, relatively small."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 30))
+    X = np.column_stack([*[x] * 20, 20 * remaining * y])
+    earlier = np.abs(x[:, None] - x)
+    for orthogonal_to in (earlier, 1e3 * earlier):
+        pairs = PairDistances(as_data_matrix(X), "cityblock")
+        path = WeightPath(pairs, orthogonal_to=orthogonal_to, **R_DEFAULTS)
+        assert path.is_exhausted == is_exhausted
+
+
+@pytest.mark.parametrize("X", [np.ones((6, 4)), np.eye(6, 4)], ids=["constant", "varying"])
+def test_distances_are_not_exhausted_without_an_earlier_solution(X):
+    path = WeightPath(PairDistances(as_data_matrix(X), "sqeuclidean"), **R_DEFAULTS)
+    assert not path.is_exhausted
+
+
+def test_constant_data_have_no_weights():
+    found = solution(np.ones((6, 4)), 1.5, "sqeuclidean")
+    assert found.indices.size == 0
+    assert found.criterion == 0.0
+    np.testing.assert_array_equal(found.dissimilarity, np.zeros((6, 6)))
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+def test_complementary_solution_is_that_of_the_explicit_matrix(metric):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(14, 20))
+    X[:7, :5] += 3.0
+    D = explicit_pairs(X, metric)
+    first = solution(X, 2.0, metric)
+    fixed = squareform(first.dissimilarity) * np.sqrt(2)
+    options = {"max_iter": 4, "tol": 0.0}
+    found = solution(X, 2.0, metric, orthogonal_to=5 * first.dissimilarity, **options)
+    u, w, _, n_iter = explicit_solution(D, 2.0, fixed=fixed, **options)
+    np.testing.assert_allclose(weights(found, 20), w, atol=1e-7)
+    np.testing.assert_allclose(squareform(found.dissimilarity) * np.sqrt(2), u, atol=1e-7)
+    assert found.criterion == pytest.approx(u @ D @ w)
+    assert found.n_iter == n_iter
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
@@ -150,6 +237,17 @@ def test_weights_do_not_depend_on_the_scale_of_the_data(metric, scale):
     np.testing.assert_allclose(plain.dissimilarity, scaled.dissimilarity, atol=1e-9)
     power = 2 if metric == "sqeuclidean" else 1
     assert scaled.criterion == pytest.approx(plain.criterion * scale**power, rel=1e-9)
+
+
+def test_search_covers_all_bounds():
+    """The weights of proportional features are their scales, if the bound allows it."""
+    x = np.random.default_rng(0).normal(size=10)
+    pairs = PairDistances(as_data_matrix(np.column_stack([x, 2 * x, 3 * x, 4 * x])), "cityblock")
+    path = WeightPath(pairs, **R_DEFAULTS)
+    assert path.search(1).l1_bound == 1.0
+    found = path.search(4)
+    assert found.l1_bound == 2.0
+    np.testing.assert_allclose(found.weights, np.arange(1, 5) / np.sqrt(30))
 
 
 def test_search_reaches_the_number_of_features():
@@ -182,6 +280,96 @@ def test_permutation_gap_is_that_of_sparcl(name, dissimilarity):
     )
     error = np.hypot(stored["sdgap"], found.standard_deviation) / np.sqrt(10)
     assert np.all(np.abs(found.gap - stored["gap"]) < 4 * error)
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_iter": m, "tol": t} for m in (1, 2, 30) for t in (0, 0.02)]
+)
+def test_permuted_criteria_are_those_of_blocks_permuted_one_by_one(options, monkeypatch):
+    """Each block of features has its own random numbers, and each bound its own convergence."""
+    monkeypatch.setattr("mrshc.core.data.statistics._BLOCK_CELLS", 4 * 45)
+    X = np.random.default_rng(0).normal(size=(10, 15))
+    pairs = PairDistances(as_data_matrix(X), "cityblock")
+    bounds = [1.0, 1.6, 2.0, 3.0, 3.8]
+    D = explicit_pairs(X, "cityblock")
+    for k, start in enumerate(range(0, 15, 4)):
+        rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(2, k)))
+        D[:, start : start + 4] = rng.permuted(D[:, start : start + 4].T, axis=1).T
+    expected = [explicit_solution(D, bound, **options)[2] for bound in bounds]
+    found = permuted_criteria(pairs=pairs, l1_bounds=bounds, entropy=5, permutation=2, **options)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_permuted_distances_are_computed_once_unless_they_are_too_many(monkeypatch):
+    pairs = PairDistances(as_data_matrix(reference.matrix("input_A")), "sqeuclidean")
+    (n, p), plain, computed = pairs.shape, pairs.feature_distances, []
+
+    def record(block):
+        computed.append(block)
+        return plain(block)
+
+    pairs.feature_distances = record
+    options = {"pairs": pairs, "l1_bounds": [2.0], "entropy": 0, "permutation": 0, **R_DEFAULTS}
+    for n_kept, is_computed_once in (
+        (n * (n - 1) // 2 * p, True),
+        (n * (n - 1) // 2 * p - 1, False),
+    ):
+        monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._MAX_KEPT_DISTANCES", n_kept)
+        computed.clear()
+        permuted_criteria(**options)
+        assert (computed == [slice(0, p)]) == is_computed_once
+
+
+def gap_of(pairs, solutions, **options):
+    return permutation_gap(
+        pairs,
+        solutions,
+        **{
+            "n_permutations": 3,
+            "n_jobs": None,
+            "progress": lambda *_: None,
+            **R_DEFAULTS,
+            **options,
+        },
+    )
+
+
+def test_permutation_gap_compares_logarithms_of_criteria():
+    pairs = PairDistances(as_data_matrix(reference.matrix("input_A")), "sqeuclidean")
+    path, finished = WeightPath(pairs, **R_DEFAULTS), []
+    solutions = [path.solve(bound) for bound in (1.5, 2.5)]
+    found = gap_of(pairs, solutions, entropy=7, progress=lambda *done: finished.append(done))
+    logs = np.log(
+        [
+            permuted_criteria(
+                pairs=pairs, l1_bounds=[1.5, 2.5], entropy=7, permutation=k, **R_DEFAULTS
+            )
+            for k in range(3)
+        ]
+    )
+    observed = np.log([s.criterion for s in solutions])
+    np.testing.assert_allclose(found.gap, observed - logs.mean(axis=0), rtol=1e-12)
+    variances = np.square(logs - logs.mean(axis=0)).sum(axis=0) / 2
+    np.testing.assert_allclose(found.standard_deviation, np.sqrt(variances), rtol=1e-9)
+    assert finished == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_permutations_of_out_of_core_data_run_in_threads():
+    """Other processes could not read the data, which cannot be sent to them."""
+    data = ArrayInBlocks(reference.matrix("input_A"))
+    data.lock = Lock()
+    pairs = PairDistances(data, "sqeuclidean")
+    solutions = [WeightPath(pairs, **R_DEFAULTS).solve(2.0)]
+    alone = gap_of(pairs, solutions, entropy=1)
+    with parallel_config("loky", n_jobs=2):
+        shared = gap_of(pairs, solutions, entropy=1)
+    np.testing.assert_array_equal(shared.gap, alone.gap)
+
+
+@pytest.mark.parametrize(("gap", "position"), [([0.1, 0.3, 0.2], 1), ([2.0, 2.0], 0), ([-1.0], 0)])
+def test_best_position_has_the_largest_gap(gap, position):
+    found = PermutationGap(gap=np.array(gap), standard_deviation=np.zeros(len(gap)))
+    assert found.best_position == position
 
 
 def test_permuted_criteria_are_those_of_a_permuted_matrix(monkeypatch):

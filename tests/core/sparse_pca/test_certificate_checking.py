@@ -11,7 +11,11 @@ from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.parallel import limit_blas_to_one_thread
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.sparse_pca import certificates, solvers, working_sets
-from mrshc.core.sparse_pca.certificate_checking import Certifier, DeferredCertifier
+from mrshc.core.sparse_pca.certificate_checking import (
+    Certifier,
+    DeferredCertifier,
+    check_certificates,
+)
 from mrshc.core.sparse_pca.certificates import (
     NEAR_VIOLATION,
     Certificate,
@@ -352,6 +356,53 @@ def test_columns_of_the_working_set_are_no_violations(xp):
     assert set(found.certificates) == {0}
 
 
+@every_backend
+@pytest.mark.parametrize("fill_change", [0.0, -0.4])
+def test_outcomes_are_those_of_a_plain_check(backend, fill_change, monkeypatch):
+    use_small_blocks(monkeypatch, 20 * 50)
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(20, 120))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    roots = np.sqrt(np.isnan(X).sum(axis=0))
+    centred = X - np.nanmean(X, axis=0)
+    centred = np.nan_to_num(centred, nan=np.nanmean(centred))
+    start = np.array([2, 50, 90])
+    made = [
+        certificate(rng, centred, start, tightness=t, fill_change=fill_change, n_steps=n)
+        for t, n in ((0.6, 3), (1.0, 0), (1.5, 2), (2.5, 4), (1.01, 1))
+    ]
+    matrix = matrix_at(BACKENDS[backend](X))
+    for one, outcome in zip(made, check_certificates(matrix, made), strict=True):
+        products = np.zeros(120)
+        if one.thresholds.size:
+            products = products_of(one, centred, roots)
+            products[start] = 0.0
+        assert outcome.holds == (products.max() <= 1.0)
+        largest = np.argsort(-products)[: min(10, np.count_nonzero(products > NEAR_VIOLATION))]
+        np.testing.assert_array_equal(outcome.working_set, np.union1d(start, largest))
+        added = np.setdiff1d(largest, start)
+        np.testing.assert_array_equal(matrix.columns(added), X[:, added])
+        assert matrix.is_stored[added].all()
+    before = matrix.n_passes
+    assert all(outcome.holds for outcome in check_certificates(matrix, made[1:2]))
+    assert matrix.n_passes == before
+
+
+@namespaces
+def test_rounding_errors_cannot_hide_a_violation(xp):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(20, 60))
+    for tightness, is_violated in ((1.0, True), (1 + 1e-8, False)):
+        made = [
+            certificate(rng, X, np.array([], np.intp), tightness=tightness, n_steps=1)
+            for _ in range(50)
+        ]
+        found = violations(made, X, np.zeros(60), xp, step=60)
+        largest = np.zeros(50)
+        np.maximum.at(largest, found.certificates, found.products)
+        assert np.all((largest > 1.0) == is_violated)
+
+
 # Components that fail -----------------------------------------------------------------------
 
 
@@ -487,6 +538,14 @@ def mostly_constant_columns(rng):
     return X
 
 
+def unequal_column_groups(_):
+    """The first singular vector has six non-zero entries, the second one has the other 34."""
+    X = np.zeros((12, 40))
+    X[:6, :6] = 9.0 * np.tile([1.0, -1.0], 3)[:, None] * np.arange(1, 7)
+    X[6:, 6:] = np.tile([1.0, -1.0], 3)[:, None] * np.linspace(1.0, 2.0, 34)
+    return X
+
+
 def one_direction(rng):
     return np.outer(rng.normal(size=12), rng.normal(size=40))
 
@@ -503,6 +562,7 @@ def small(rng):
         orthogonal_column_groups,
         orthogonal_directions,
         mostly_constant_columns,
+        unequal_column_groups,
         one_direction,
     ],
 )

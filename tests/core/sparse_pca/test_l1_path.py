@@ -113,6 +113,52 @@ def test_the_smaller_of_two_equally_close_sets_is_returned(steps, sizes, uses_li
     assert features(bound, np.inf).size == 3
 
 
+def plain_bisection(size_at, q, max_bound):
+    """Return the bound and size of the bisection that examines every set, and its limits."""
+    low, high = 1.0, max_bound
+    tried, limits = [(low, size_at(low))], [np.inf]
+
+    def best():
+        return min(tried, key=lambda one: (abs(one[1] - q), one[1]))
+
+    def examine(bound):
+        limits.append(q + abs(best()[1] - q))
+        tried.append((bound, size_at(bound)))
+        return tried[-1][1]
+
+    if tried[0][1] >= q:
+        return tried[0], limits
+    if examine(high) <= q:
+        return tried[1], limits
+    while best()[1] != q and high - low > 1e-7:
+        middle = (low + high) / 2
+        low, high = (low, middle) if examine(middle) > q else (middle, high)
+    return best(), limits
+
+
+@pytest.mark.parametrize("uses_limit", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_bisection_is_that_of_a_plain_search(seed, uses_limit):
+    rng = np.random.default_rng(seed)
+    steps = np.concatenate([[1.0], np.sort(rng.uniform(1.0, 9.0, size=8))])
+    sizes = np.cumsum(rng.integers(1, 4, size=9))
+
+    def size_at(bound):
+        return int(sizes[np.searchsorted(steps, bound, side="right") - 1])
+
+    def features(bound, limit):
+        limits.append(limit)
+        size = size_at(bound)
+        return None if uses_limit and size >= limit else np.arange(size)
+
+    for q in range(1, sizes[-1] + 3):
+        limits = []
+        bound, indices = bisect_l1_bound(features, q, max_bound=9.0, tolerance=0)
+        expected, expected_limits = plain_bisection(size_at, q, 9.0)
+        assert (bound, indices.size) == expected
+        assert limits == expected_limits
+
+
 def test_constant_features_are_never_selected():
     X = reference.matrix("input_B")
     X[:, [3, 50]] = 1.5
@@ -141,6 +187,22 @@ def test_every_component_is_computed_once():
         for rank in (1, 2, 3):
             path.search(q, rank=rank)
     assert len(solver.solved) == len(set(solver.solved)) > 10
+
+
+def test_sets_known_to_be_large_are_not_computed():
+    matrix = matrix_at(reference.matrix("input_B"))
+    solver = CountingSolver(matrix, leading_starts(matrix, 3), LIMITS)
+    path = ComponentPath(solver, NullCertifier())
+    assert path.features(4.0, 3, stop_at=15) is None
+    assert solver.solved == []
+    size = path.features(2.0, 1).size
+    assert path.features(2.0, 3, stop_at=size) is None
+    assert solver.solved == [(2.0, 0)]
+
+
+def test_data_without_variation_have_no_features():
+    found = path_of(np.full((6, 9), 2.0)).features(3.0, 1, stop_at=2)
+    assert found.size == 0
 
 
 def test_duplicated_features_enter_together():

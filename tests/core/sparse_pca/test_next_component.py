@@ -9,6 +9,7 @@ from mrshc.core.kernels.sparse_direction import sparse_direction
 from mrshc.core.sparse_pca import next_component as core_components
 from mrshc.datasets import make_simulation_1
 from mrshc.estimators import sparse_components as components
+from storage_backends import matrix_at
 
 # The one run of PMA whose unconverged third component carries more than 5e-6 of the error that its
 # search for the threshold leaves at each step.
@@ -156,6 +157,47 @@ def test_more_iterations_never_lower_the_criterion():
     X = reference.matrix("input_B")
     scales = [sparse_components(X, l1_bound=4.0, max_iter=m).scale[0] for m in range(1, 30)]
     assert np.all(np.diff(scales) >= -1e-10 * scales[0])
+
+
+@pytest.mark.parametrize(
+    ("norms", "order"),
+    [
+        ([3.0, 2.0, 1.0], [0, 1, 2]),
+        ([3.0, 2.0, 0.5, 0.0], [0, 1, 1, 1]),
+        ([3.0, 0.1, 0.0], [0, 0, 0]),
+        ([0.0, 0.0], [0, 0]),
+    ],
+)
+def test_starts_beyond_the_rank_are_those_of_the_last_vector_within_it(norms, order):
+    """Images with a norm of at most 0.5 are rounding errors."""
+    starts = core_components.AlternationStarts(
+        vectors=np.eye(len(norms), 9), images=np.diag(norms), noise=0.5
+    )
+    np.testing.assert_array_equal(core_components.start_order_within_rank(starts), order)
+    replaced = core_components.replace_starts_beyond_rank(starts)
+    np.testing.assert_array_equal(replaced.vectors, starts.vectors[order])
+    np.testing.assert_array_equal(replaced.images, starts.images[order])
+    assert replaced.noise == 0.5
+
+
+@pytest.mark.parametrize(("n", "p"), [(3, 7), (7, 3)])
+def test_rounding_errors_are_relative_to_the_longest_image_and_the_larger_dimension(n, p):
+    images = np.zeros((2, n))
+    images[:, :2] = [[3.0, 4.0], [1.0, 0.0]]
+    found = core_components.starts_from_images(np.zeros((2, p)), images)
+    assert found.noise == pytest.approx(5.0 * 7 * np.finfo(np.float64).eps)
+
+
+@pytest.mark.parametrize("n_iter", [0, 4])
+def test_empty_records_mark_all_iterations_as_not_recorded(n_iter):
+    matrix = matrix_at(np.random.default_rng(0).normal(size=(5, 8)))
+    trace = core_components.empty_trace(matrix, n_iter)
+    record = core_components.empty_record(matrix, n_iter)
+    assert (trace.scores.shape, trace.quantised_bounds.shape) == ((n_iter, 5), (n_iter, 8))
+    assert trace.units.shape == trace.thresholds.shape == (n_iter,)
+    assert np.all(trace.thresholds < 0.0)
+    assert record.scores.shape == (n_iter, 5)
+    np.testing.assert_array_equal(record.thresholds, np.full(n_iter, -1.0))
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (3, 4)])

@@ -153,7 +153,7 @@ class WeightPath:
         bound.
         """
         u, slopes = self._first_u, self._first_slopes
-        n_iter, converged = 0, False
+        n_iter = 0
         while True:
             # Weights must not be negative, but the slopes D'u can be negative if u is kept
             # orthogonal to an earlier solution.

@@ -238,7 +238,7 @@ def _medians_and_shared_counts(
     observed = xp.astype(~missing, xp.float64)
     ranked = xp.sort(xp.astype(xp.where(missing, xp.inf, block), xp.float64), axis=0)
     counts = to_host(xp.sum(observed, axis=0)).astype(np.intp)
-    low, high = np.maximum((counts - 1) // 2, 0), np.maximum(counts // 2, 0)
+    low, high = np.maximum((counts - 1) // 2, 0), counts // 2
     ranked = to_host(ranked)
     all_columns = np.arange(counts.size)
     medians = (ranked[low, all_columns] + ranked[high, all_columns]) / 2
