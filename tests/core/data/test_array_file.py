@@ -44,7 +44,12 @@ def test_integers_are_recognised(tmp_path, make, dtype, is_integer):
 
 @pytest.mark.parametrize(
     ("indices", "columns"),
-    [([0], "Column 0"), ([0, 6], "Columns 0 to 6"), ([6, 0, 3], "Columns 0 to 6")],
+    [
+        ([0], "Column 0"),
+        ([4], "Column 4"),
+        ([2, 6], "Columns 2 to 6"),
+        ([6, 1, 3], "Columns 1 to 6"),
+    ],
 )
 def test_the_columns_of_a_truncated_memory_map_are_named(tmp_path, indices, columns):
     matrix = MappedMatrix(mapped(A, tmp_path))

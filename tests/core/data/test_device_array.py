@@ -67,7 +67,7 @@ def test_arrays_of_other_packages_are_recognised():
         assert not is_device_array(X)
 
 
-@pytest.mark.parametrize(("indices", "columns"), [([0], "Column 0"), ([0, 3], "Columns 0 to 3")])
+@pytest.mark.parametrize(("indices", "columns"), [([2], "Column 2"), ([1, 3], "Columns 1 to 3")])
 def test_columns_that_cannot_be_copied_are_named(indices, columns):
     matrix = DeviceMatrix(torch.ones((3, 0)))
     with pytest.raises(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Index
 from mrshc.core.data.block_reading import BlockReader
 from mrshc.core.data.hdf5_zarr_safe_access import refuse_external_storage, refuse_unsafe_content
+from mrshc.core.data.read_errors import column_span
 from mrshc.core.data.shape_and_dtype import (
     block_dtype,
     check_two_dimensions,
@@ -47,8 +48,7 @@ class MappedMatrix(BlockReader):
         Raise UnreadableError if the columns cannot be read, for example because the file has been
         truncated. Raise OutOfRangeError if a value is too large for floating-point numbers.
         """
-        first, last = int(np.min(indices, initial=0)), int(np.max(indices, initial=0))
-        with self._translate_errors(first, last + 1), refuse_overflow():
+        with self._translate_errors(*column_span(indices)), refuse_overflow():
             self._check_length()
             # numpy selects the values row by row, so each page of a memory map in C order is loaded
             # only once.

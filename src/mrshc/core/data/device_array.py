@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Index
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.passes import BlockFunction
-from mrshc.core.data.read_errors import translate_read_errors
+from mrshc.core.data.read_errors import column_span, translate_read_errors
 from mrshc.core.data.shape_and_dtype import check_two_dimensions, not_real_error
 
 T = TypeVar("T")
@@ -98,8 +98,8 @@ class DeviceMatrix(DataMatrix):
         main memory.
         """
         compat = _import_array_api_compat(self._name)
-        low, high = int(np.min(indices, initial=0)), int(np.max(indices, initial=0))
-        with translate_read_errors(self._name, start=low, stop=high + 1, advice=_ADVICE):
+        start, stop = column_span(indices)
+        with translate_read_errors(self._name, start=start, stop=stop, advice=_ADVICE):
             device_indices = self._xp.asarray(
                 np.asarray(indices, dtype=np.int64), device=compat.device(self._array)
             )

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mrshc.core.array_types import Index
 from mrshc.core.data.data_matrix import UnreadableError
 from mrshc.core.data.hdf5_zarr_safe_access import UnsafeContentError
 from mrshc.core.data.shape_and_dtype import OutOfRangeError
 
 CHECK_FILE_ADVICE = "Check that the file is complete, and copy or write it again if it is not."
+
+
+def column_span(indices: Index) -> tuple[int, int]:
+    """Return the bounds `start` and `stop` of the smallest range that contains all `indices`.
+
+    `stop` is not included. Both bounds are 0 if `indices` is empty.
+    """
+    return (int(min(indices)), int(max(indices)) + 1) if len(indices) else (0, 0)
 
 
 @contextmanager
