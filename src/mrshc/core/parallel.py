@@ -85,15 +85,18 @@ def _run_in_threads(
     # small data.
     pool = ThreadPoolExecutor(n_jobs)
     pending: deque[Future[Any]] = deque()
-    try:
-        for kwargs in arguments:
-            pending.append(pool.submit(_call_on_one_blas_thread, function, kwargs))
-            if len(pending) > _TASKS_PER_THREAD * n_jobs:
+    # The limit is set by the calling thread. If this thread is within a limit of the user, a limit
+    # that another thread sets has no effect.
+    with limit_blas_to_one_thread():
+        try:
+            for kwargs in arguments:
+                pending.append(pool.submit(function, **kwargs))
+                if len(pending) > _TASKS_PER_THREAD * n_jobs:
+                    yield pending.popleft().result()
+            while pending:
                 yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _call_on_one_blas_thread(function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
