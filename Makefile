@@ -39,14 +39,15 @@ test: $(INSTALLED)
 quick: $(INSTALLED)
 	$(BIN)/pytest $(PARALLEL) -m 'not slow and not documentation' -q
 
-# All tests with the oldest versions of the dependencies that pyproject.toml admits.
+# All tests with the oldest versions of the dependencies that pyproject.toml admits. These use functions
+# of each other that are deprecated by now, which is no error here.
 lowest:
 	$(PYTHON) -m venv --clear .venv-lowest
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --constraint .venv-lowest/constraints.txt --editable '.[test]'
-	NUMBA_CACHE_DIR=.venv-lowest/compiled .venv-lowest/bin/pytest $(PARALLEL) \
-	  -m 'not (documentation and slow)'
+	.venv-lowest/bin/pytest $(PARALLEL) -m 'not (documentation and slow)' \
+	  -W default::DeprecationWarning -W default::PendingDeprecationWarning
 
 # Small faults in core/, and whether the tests of the same folder notice them. Takes long.
 mutation: $(INSTALLED)

@@ -70,7 +70,7 @@ def test_a_fifth_of_the_cells_missing_costs_little():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_feature_or_sample_of_which_nothing_is_known_is_named(name):
-    X = pd.DataFrame(SMALL, columns=[f"gene {j}" for j in range(30)])
+    X = pd.DataFrame(SMALL.copy(), columns=[f"gene {j}" for j in range(30)])
     X.iloc[:, 7] = np.nan
     with pytest.raises(ValueError, match="feature 'gene 7' of X has none"):
         MODELS[name]().fit(X)

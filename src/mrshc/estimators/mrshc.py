@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -35,6 +34,7 @@ from mrshc.estimators.feature_refinement import (
     store_refinement,
 )
 from mrshc.estimators.sparse_components import check_center, dense_loadings
+from mrshc.utils.caller_warnings import warn_caller
 from mrshc.utils.progress import CallbackSupportMixin, report_progress, with_callbacks
 from mrshc.validation.estimator_data import check_samples, delete_attributes
 from mrshc.validation.parameters import (
@@ -563,9 +563,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         store_refinement(self, result.refined)
         if result.refined is not None and result.refined.supported is False:
             advice = f"Use cut({result.n_clusters}) to cut the tree all the same."
-            _warn_caller_of_fit(no_support_warning(advice))
+            warn_caller(no_support_warning(advice))
         elif result.n_leaves < result.n_clusters:
-            _warn_caller_of_fit(self._shortfall_warning(result.n_leaves, result.n_clusters))
+            warn_caller(self._shortfall_warning(result.n_leaves, result.n_clusters))
 
     def _shortfall_warning(self, n_found: int, n_wanted: int) -> UnsupportedClustersWarning:
         """Return, without issuing it, the warning for `n_found` instead of `n_wanted` clusters."""
@@ -573,12 +573,6 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         finding, labels = RULES[self.selection].shortfall_message(n_found, n_requested)
         advice = f"{labels}: use cut({n_wanted}) to cut the tree all the same."
         return UnsupportedClustersWarning(finding, advice=advice)
-
-
-def _warn_caller_of_fit(warning: UnsupportedClustersWarning) -> None:
-    # The warning refers to the line that calls `fit`, which is at stack level 5. Levels 1 to 4 are
-    # this function, `_store_result`, `fit`, and the function that wraps `fit` for callbacks.
-    warnings.warn(warning, stacklevel=5)
 
 
 def _attach_outliers(result: SearchResult, robust: RobustData, gap: GapSettings) -> SearchResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -35,6 +34,7 @@ from mrshc.estimators.feature_refinement import (
     refinement_settings,
     store_refinement,
 )
+from mrshc.utils.caller_warnings import warn_caller
 from mrshc.utils.progress import CallbackSupportMixin, report_progress, with_callbacks
 from mrshc.utils.sample_alignment import align_square, sample_names
 from mrshc.validation.estimator_data import check_samples
@@ -348,9 +348,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         elif refined.supported is False:
             if hasattr(self, "labels_"):  # absent if `n_clusters` is None
                 self.labels_ = self.cut(1)
-            # The warning refers to the line that calls `fit`, which is at stack level 4. Levels 1
-            # to 3 are this method, `fit`, and the function that wraps `fit` for callbacks.
-            warnings.warn(no_support_warning(), stacklevel=4)
+            warn_caller(no_support_warning())
 
     @property
     def _has_weighted_tree(self) -> bool:

@@ -158,11 +158,15 @@ def progress_bar(title: str, *, visible: bool) -> Iterator[ProgressReporter]:
         Object that must be called when steps are finished.
     """
     console = Console(stderr=True)
+    if not (visible and console.is_terminal):
+        # A hidden bar of some versions of Rich would write an empty line at its end.
+        yield ProgressReporter(lambda _done, _total: None, lambda _message: None)
+        return
     # The title may contain file names with square brackets, which Rich must not interpret as
     # markup.
     text = TextColumn("{task.description}", markup=False)
     columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=console, disable=not (visible and console.is_terminal)) as bar:
+    with Bar(*columns, console=console) as bar:
         task = bar.add_task(title)
         yield ProgressReporter(
             lambda done, total: bar.update(task, completed=done, total=total),
