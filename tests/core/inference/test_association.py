@@ -142,6 +142,12 @@ def test_a_tiny_p_value_is_multiplied_by_the_number_of_p_values():
     assert cauchy_combination(np.array([[0.0, 0.5, 1.0]]))[0] == 0.0
 
 
+def test_p_values_of_one_are_ignored():
+    """They mean that no test was possible."""
+    rows = np.array([[0.3, 1.0], [1.0, 0.3], [0.3, 0.3], [1.0, 1.0]])
+    np.testing.assert_allclose(cauchy_combination(rows), [0.3, 0.3, 0.3, 1.0], rtol=1e-12)
+
+
 @pytest.mark.parametrize(("large", "used"), [(0.9985, 0.9985), (0.9992, 0.999), (0.99999, 0.999)])
 def test_large_p_values_are_replaced_before_they_are_combined(large, used):
     """The Cauchy quantile of 0.999 cancels that of 0.001, so the combined p-value is one half."""
