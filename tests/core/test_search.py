@@ -67,6 +67,7 @@ def assert_agrees_with_plain_twin(X, result, *, ranks=(1, 2, 3), **options):
     np.testing.assert_array_equal(result.labels, labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linkage", LINKAGES)
 @pytest.mark.parametrize("seed", range(6))
 def test_fast_code_agrees_with_the_plain_twin(seed, linkage):
@@ -86,6 +87,7 @@ def test_fast_code_agrees_with_the_plain_twin_for_known_k(seed):
     assert_agrees_with_plain_twin(X, run(X, K=3), K=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_fast_code_agrees_with_the_plain_twin_for_higher_ranks(seed):
     X, ranks = small_problem(seed), (1, 2, 3, 4, 5)
@@ -230,6 +232,7 @@ def assert_same(one, other):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["silhouette", "evidence"])
 @pytest.mark.parametrize("case", CASES)
 def test_result_is_the_same_for_every_storage_backend(implementation, case, selection):

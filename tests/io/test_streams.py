@@ -61,6 +61,7 @@ def test_can_stay_does_not_read_from_a_pipe(frame, tmp_path):
     assert table.X.shape == (12, 3000)
 
 
+@pytest.mark.slow
 def test_process_substitution_loses_nothing(frame, tmp_path):
     frame.to_csv(tmp_path / "table.tsv", sep="\t")
     names = pd.DataFrame({"sample": frame.columns, "class": list("uv") * 6})

@@ -72,6 +72,7 @@ def plain_association(X, present, linkage):
     return np.array(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linkage", ["complete", "average", "ward"])
 @pytest.mark.parametrize("size", [2, 7, 25])
 def test_p_values_equal_those_of_a_simple_implementation(linkage, size):
@@ -334,6 +335,7 @@ def test_layout_precision_and_unit_of_the_data_do_not_matter():
         assert_same(narrow, run_refinement(other, np.arange(20)))
 
 
+@pytest.mark.slow
 def test_the_storage_does_not_matter(implementation):
     for A in tables(implementation):
         for start in (np.arange(20), [5]):

@@ -430,6 +430,7 @@ def test_products_are_those_of_the_array_in_memory(implementation, metric):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
 def test_weights_are_those_of_the_array_in_memory(implementation, metric):
     for A in tables(implementation):

@@ -126,6 +126,7 @@ every_data_set = pytest.mark.parametrize(
 # Same results -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_data_set
 @every_backend
 def test_features_and_bounds_are_those_of_the_array(make, backend, monkeypatch):
@@ -138,6 +139,7 @@ def test_features_and_bounds_are_those_of_the_array(make, backend, monkeypatch):
     assert_same_components(in_memory.components(bound, 4), path.components(bound, 4))
 
 
+@pytest.mark.slow
 @every_data_set
 @every_backend
 @pytest.mark.usefixtures("small_working_sets")

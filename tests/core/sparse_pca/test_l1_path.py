@@ -268,6 +268,7 @@ def test_traces_of_other_bounds_do_not_change_results(missing, dtype):
             earlier.append(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("center", ["columns", "grand", "none"])
 def test_features_bounds_and_components_are_the_same_for_every_storage_backend(
     implementation, center
