@@ -75,6 +75,7 @@ def test_fast_code_agrees_with_the_plain_twin(seed, linkage):
     assert_agrees_with_plain_twin(X, run(X, linkage=linkage), linkage=linkage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_fast_code_agrees_with_the_plain_twin_on_city_blocks(seed):
     X = small_problem(seed)

@@ -146,6 +146,7 @@ def test_other_formats_are_refused_with_a_reason(result, tmp_path, change, sente
         load_result(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lost",
     [

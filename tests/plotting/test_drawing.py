@@ -223,6 +223,7 @@ def test_names_are_shown_as_they_are(tmp_path):
     write_picture(ax.figure, tmp_path / "names.png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unsafe", ["\x00", "\x1b[1m", "\x9b", "\ufffe", "\ud800", "\u202e"])
 def test_text_of_any_kind_gives_a_valid_picture(tmp_path, unsafe):
     model = HighVarianceHC(2, n_clusters=2).fit(np.arange(8.0).reshape(4, 2) ** 2)
@@ -405,6 +406,7 @@ def test_removed_candidates_are_hollow():
     assert to_rgba(faces["kept"]) != to_rgba("white")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_targets", "n_ranks", "n_panels"), [(1, 3, 1), (4, 1, 1), (17, 5, 2), (60, 2, 2)]
 )
@@ -554,6 +556,7 @@ def test_loadings_want_the_names_of_all_features():
 # Files.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".PNG"])
 def test_equal_figures_give_equal_bytes(tmp_path, suffix):
     one, two = (tmp_path / f"{name}{suffix}" for name in ("one", "two"))

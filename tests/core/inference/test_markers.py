@@ -241,6 +241,7 @@ def test_weights_count_as_they_do_in_the_distances():
     np.testing.assert_allclose(blocks[0].p_values, others[0].p_values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
 def test_markers_do_not_depend_on_the_storage(implementation, metric):
     features, weights = np.arange(5, 45), np.linspace(0.1, 1.0, 40)

@@ -85,6 +85,7 @@ def test_a_damaged_cache_is_compiled_anew(tmp_path):
     assert jit()(double)(3.0) == 6.0
 
 
+@pytest.mark.slow
 def test_a_change_in_a_called_function_of_another_file_is_noticed(tmp_path):
     def outer(factor):
         (tmp_path / "inner.py").write_text(INNER.format(factor=factor), encoding="utf-8")

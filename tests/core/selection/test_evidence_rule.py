@@ -33,6 +33,7 @@ def scores_of(X, *partitions):
     return permutation_z_scores([np.asarray(p) for p in partitions], X @ X.T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 5, 6, 7])
 @pytest.mark.parametrize("q", [1, 2, 8])
 def test_scores_are_those_of_all_shuffles(n, q):
