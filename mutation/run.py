@@ -107,7 +107,7 @@ def test_mutants(mutants, n_workers):
                 measured[tests] = worker.measure(list(tests))
                 seconds = sum(measured[tests][1].values())
                 print(f"{' '.join(tests)}: {seconds:.0f} seconds", flush=True)
-        except RuntimeError:
+        except BaseException:
             # The other workers would wait for this one.
             ready.abort()
             raise

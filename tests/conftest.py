@@ -5,8 +5,10 @@ import pytest
 from storage_backends import STORAGE_BACKENDS, StorageBackend, use_small_blocks
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Put slow files first: a long file that starts last would leave the other workers idle."""
+    if not hasattr(config, "workerinput"):  # one process, which runs the tests in the order given
+        return
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

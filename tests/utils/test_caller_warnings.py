@@ -3,7 +3,7 @@ import pytest
 from mrshc.utils.caller_warnings import warn_caller
 
 
-def through(package, call):
+def call_from_package(package, call):
     """Return a function of a module of a package that calls another function."""
     names = {"__name__": f"{package}.module", "call": call}
     exec(compile("def outer(warning):\n    call(warning)", f"{package}.py", "exec"), names)
@@ -11,12 +11,12 @@ def through(package, call):
 
 
 @pytest.mark.parametrize(
-    "packages", [[], ["mrshc"], ["sklearn"], ["mrshc", "sklearn", "mrshc"]], ids=" ".join
+    "packages", [[], ["mrshc"], ["sklearn"], ["mrshc", "sklearn", "joblib", "mrshc"]], ids=" ".join
 )
 def test_a_warning_refers_to_the_innermost_line_outside_of_the_packages(packages):
     call = warn_caller
     for package in packages:
-        call = through(package, call)
+        call = call_from_package(package, call)
     with pytest.warns(UserWarning, match="attention") as caught:
         call(UserWarning("attention"))
     assert caught[0].filename == __file__
@@ -24,5 +24,5 @@ def test_a_warning_refers_to_the_innermost_line_outside_of_the_packages(packages
 
 def test_a_package_with_a_similar_name_belongs_to_the_user():
     with pytest.warns(UserWarning, match="attention") as caught:
-        through("sklearnex", warn_caller)(UserWarning("attention"))
+        call_from_package("sklearnex", warn_caller)(UserWarning("attention"))
     assert caught[0].filename == "sklearnex.py"

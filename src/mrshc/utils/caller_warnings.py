@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 import warnings
 
-# Packages whose functions can stand between a call of the user and the warning: scikit-learn wraps
-# `fit`, with a number of functions that depends on its version.
-_PACKAGES = ("mrshc", "sklearn")
+# Packages whose functions may have been called between the user's line and the warning. How many
+# functions of scikit-learn wrap `fit` depends on its version; its searches call `fit` by joblib.
+_PACKAGES = ("mrshc", "sklearn", "joblib")
 
 
 def warn_caller(warning: Warning) -> None:
     """Issue a warning that refers to the line that called this package.
 
-    This is the innermost line of code that belongs neither to this package nor to scikit-learn. If
+    This is the innermost line of code that belongs to none of mrshc, scikit-learn and joblib. If
     there is no such line, the warning refers to the outermost line.
     """
     frame, level = sys._getframe(), 1

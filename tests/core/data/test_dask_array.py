@@ -175,7 +175,7 @@ def test_tasks_of_a_lost_worker_are_run_again(client, A, persisted):
 
 @pytest.mark.usefixtures("client")
 def test_a_chunk_that_fails_at_first_is_tried_again(A, tmp_path):
-    X = in_chunks_of_columns(A).map_blocks(count_calls(tmp_path, fails=2), dtype=float)
+    X = in_chunks_of_columns(A).map_blocks(count_calls(tmp_path, fails=3), dtype=float)
     assert_passes_read(X, A)
 
 

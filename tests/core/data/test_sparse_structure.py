@@ -74,7 +74,7 @@ DAMAGE = {
     "pointers that begin late": (
         "indptr",
         lambda a: with_value(a, 0, 1),
-        "indptr must run from 0 to",
+        r"indptr must run from 0 to [\d,]+, but runs from 1 to",
     ),
     "pointers that end early": (
         "indptr",
@@ -301,7 +301,9 @@ def test_datasets_that_refer_to_other_files_are_refused(tmp_path, other):
     layout[:] = h5py.VirtualSource(other, "X", (3, 4))
     with h5py.File(tmp_path / "X.h5", "w") as file:
         outside = file.create_dataset("outside", (3, 4), float, external=[(str(other), 0, 96)])
-        with pytest.raises(ValueError, match=r"X\.h5/outside keeps the values of .* another file"):
+        with pytest.raises(
+            ValueError, match=r"X\.h5/outside keeps the .* another file, '.*other\.h5'"
+        ):
             as_stored_matrix(outside)
         virtual = file.create_virtual_dataset("virtual", layout)
         with pytest.raises(ValueError, match=r"X\.h5/virtual holds .* as a virtual dataset"):

@@ -368,6 +368,16 @@ def test_attached_trees_are_valid_and_cut_the_others_as_before(linkage, metric, 
                 assert same_partition(whole.labels(fewer)[kept], tree.cut(fewer))
 
 
+def test_an_outlying_sample_is_attached_to_a_tree_of_many_samples():
+    rng = np.random.default_rng(0)
+    distances, outlying, kept, tree = with_outliers(rng, "complete", "sqeuclidean", n=101)
+    whole = attach_to_nearest_neighbours(
+        cut_tree(tree, 2), distances, outlying, n_clusters=2, linkage="complete"
+    )
+    assert whole.tree.n_samples == 101
+    assert same_partition(whole.tree.cut(2)[kept], tree.cut(2))
+
+
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_clusters_of_a_pruned_tree_are_not_changed_by_outliers(linkage):
     """Pruning may split a low branch and leave a higher one whole."""

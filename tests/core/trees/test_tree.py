@@ -26,6 +26,15 @@ def test_linkage_matrix_is_that_of_scipy(linkage):
     np.testing.assert_allclose(tree.linkage_matrix, expected)
 
 
+def test_distances_may_be_asymmetric_by_rounding_errors():
+    distances = pairwise_distances(np.random.default_rng(0).normal(size=(12, 3)), "sqeuclidean")
+    rounded = distances.copy()
+    rounded[0, 1] = np.nextafter(rounded[0, 1], np.inf)
+    assert rounded[0, 1] != rounded[1, 0]
+    expected = agglomerate(distances, "complete").linkage_matrix
+    np.testing.assert_allclose(agglomerate(rounded, "complete").linkage_matrix, expected)
+
+
 def test_cuts_are_nested_and_undo_one_merge_at_a_time():
     X = np.random.default_rng(1).normal(size=(25, 2))
     tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "centroid")

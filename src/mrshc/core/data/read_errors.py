@@ -18,7 +18,7 @@ def column_span(indices: Index) -> tuple[int, int]:
 
     `stop` is not included. Both bounds are 0 if `indices` is empty.
     """
-    return (int(min(indices)), int(max(indices)) + 1) if len(indices) else (0, 0)
+    return (int(indices.min()), int(indices.max()) + 1) if indices.size else (0, 0)
 
 
 @contextmanager
