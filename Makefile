@@ -39,8 +39,8 @@ test: $(INSTALLED)
 quick: $(INSTALLED)
 	$(BIN)/pytest $(PARALLEL) -m 'not slow and not documentation' -q
 
-# All tests with the oldest versions of the dependencies that pyproject.toml admits. These use functions
-# of each other that are deprecated by now, which is no error here.
+# All tests with the oldest versions of the dependencies that pyproject.toml admits. They call functions
+# of each other that are deprecated by now, so such warnings are not errors here.
 lowest:
 	$(PYTHON) -m venv --clear .venv-lowest
 	$(PYTHON) tests/lowest_versions.py > .venv-lowest/constraints.txt
