@@ -28,20 +28,38 @@ pytestmark = pytest.mark.slow
 N, WIDTH, P = 10, 4, 120
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextmanager
+def client_of_two_workers():
     with (
         # A request to a killed worker fails after 5 seconds instead of 30.
         dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        # The workers have mrshc, but not its tests.
-        cloudpickle.register_pickle_by_value(sys.modules[__name__])
         yield client
-        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def functions_by_value():
+    """Send the functions of this file to the workers, which have mrshc, but not its tests."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture(scope="module")
+def client():
+    with client_of_two_workers() as client:
+        yield client
+
+
+@pytest.fixture
+def client_to_be_harmed():
+    """Workers of one test that kills one of them: distributed does not always start another."""
+    with client_of_two_workers() as client:
+        yield client
 
 
 @pytest.fixture(name="A")
@@ -157,7 +175,7 @@ def kill_one(client):
 
 
 @pytest.mark.parametrize("persisted", [False, True])
-def test_tasks_of_a_lost_worker_are_run_again(client, A, persisted):
+def test_tasks_of_a_lost_worker_are_run_again(client_to_be_harmed, A, persisted):
     X = in_chunks_of_columns(A).persist() if persisted else in_chunks_of_columns(A)
 
     def slow(block, start, _xp):
@@ -166,11 +184,10 @@ def test_tasks_of_a_lost_worker_are_run_again(client, A, persisted):
 
     pass_ = as_stored_matrix(X).map_blocks(slow)
     results = [next(pass_)]
-    kill_one(client)
+    kill_one(client_to_be_harmed)
     results += pass_
     assert [start for start, _ in results] == list(range(0, P, WIDTH))
     np.testing.assert_array_equal(np.concatenate([block for _, block in results], axis=1), A)
-    client.wait_for_workers(2, timeout=300)
 
 
 @pytest.mark.usefixtures("client")
@@ -274,7 +291,6 @@ def one_worker_killed(client, is_time):
     finally:
         over.set()
         thread.join()
-        client.wait_for_workers(2, timeout=300)
 
 
 @pytest.mark.parametrize("model", [make_search(), SHC(20, n_clusters=3, max_iter=3)])
@@ -287,14 +303,16 @@ def test_a_fit_to_a_dask_array_equals_the_fit_to_the_array(model):
 
 
 @pytest.mark.parametrize("persisted", [False, True])
-def test_a_worker_lost_during_a_fit_does_not_change_the_result(client, tmp_path, persisted):
+def test_a_worker_lost_during_a_fit_does_not_change_the_result(
+    client_to_be_harmed, tmp_path, persisted
+):
     expected = make_search().fit(TABLE)
     X, n_calls = in_chunks(tmp_path), 20
     if persisted:
         X = X.persist()
         distributed.wait(X)
         n_calls = len(list(tmp_path.iterdir()))  # as the fit begins
-    with one_worker_killed(client, lambda: len(list(tmp_path.iterdir())) >= n_calls):
+    with one_worker_killed(client_to_be_harmed, lambda: len(list(tmp_path.iterdir())) >= n_calls):
         model = make_search().fit(X)
     assert_same_fit(model, expected)
 
@@ -310,11 +328,13 @@ def n_tasks(dask_scheduler):
     return len(dask_scheduler.tasks)
 
 
-def test_a_worker_lost_while_building_trees_does_not_change_the_result(client):
+def test_a_worker_lost_while_building_trees_does_not_change_the_result(client_to_be_harmed):
     options = {"n_references": 200, "stop_early": False}
     expected = make_search(**options).fit(TABLE)
     with (
-        one_worker_killed(client, partial(client.run_on_scheduler, n_tasks)),
+        one_worker_killed(
+            client_to_be_harmed, partial(client_to_be_harmed.run_on_scheduler, n_tasks)
+        ),
         joblib.parallel_config("dask"),
     ):
         model = make_search(**options).fit(TABLE)
