@@ -35,8 +35,8 @@ def run_in_parallel(
     The calls (tasks) run in parallel. By default they run in threads, since compiled code releases
     the global interpreter lock. If the caller has configured another joblib backend, that backend
     runs the tasks, unless `share_memory` is True. BLAS uses one thread in each task. To make sure
-    that no task continues to run after an error in the calling code, close the generator, for
-    example with `contextlib.closing`.
+    that no task continues to run after an error in the calling code, and that the number of BLAS
+    threads is restored, close the generator, for example with `contextlib.closing`.
 
     Parameters
     ----------
