@@ -5,11 +5,14 @@ BIN := $(VENV)/bin
 # An environment knows where it lies: one that was copied or moved with the tree is made anew.
 MADE := $(VENV)/.made-$(shell pwd | cksum | cut -d ' ' -f 1)
 INSTALLED := $(VENV)/.installed
-# pytest-xdist's own default counts every core; two is what the checks are planned for.
-WORKERS ?= 2
+# The checks are planned for two cores. Some tests wait for a browser or for other processes, and a third
+# worker uses that time. Each worker computes with one thread.
+WORKERS ?= 3
 # The tests of a file share what they make, so they stay in one process. Files are handed out in the
 # order of tests/conftest.py, the slow ones first.
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test quick lowest: export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: demo test quick lowest mutation documentation lint compile browser study bench tutorial clean
 .DELETE_ON_ERROR:

@@ -27,7 +27,7 @@ def test_cases_run(monkeypatch):
     assert cases.end_to_end("I", known=True, n_jobs=1, draws=1) > 0
     assert cases.classical("I", draws=1) > 0
     assert cases.convergence("I", max_iter=5, draws=1)["recall"] > 0
-    assert min(cases.beyond("I", draws=1).values()) > 0
+    assert min(cases.beyond("I", draws=1, repeats=1).values()) > 0
     assert min(cases.profile("I").values()) > 0
     assert cases.fit_of_size(**size)["multiple_of_x"] >= 1
     for either in (True, False):

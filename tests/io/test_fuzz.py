@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from mrshc.io import TableError, read_table
 pytestmark = pytest.mark.slow
 
 ORACLES = Path(__file__).parents[1] / "oracles"
-CASES, PARTS = 10_000, 10
+CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "3000")), 10
 
 
 def _valid_files():

@@ -19,7 +19,7 @@ from mrshc.io import TableError, read_table
 pytestmark = pytest.mark.slow
 
 # 100,000 are run by hand. Most cases are of the cheapest kind.
-CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "10000")), 4
+CASES, PARTS = int(os.environ.get("MRSHC_FUZZ_CASES", "3000")), 4
 SHARES = {"matrices": 0.85, "groups": 0.12, "files": 0.02, "bytes": 0.01}
 
 NUMBERS = (-(2**31), -3, -1, 0, 1, 2, 3, 5, 6, 7, 99, 2**31 - 1)
