@@ -67,7 +67,7 @@ def test_demo_reports_the_result_and_its_folder(demo):
 
 def test_demo_runs_twice(demo):
     folder, first = demo
-    again = mrshc("demo", cwd=folder)
+    again = mrshc("demo", cwd=folder, pictures=True)
     assert (again.returncode, again.stdout) == (0, first.stdout)
 
 

@@ -9,7 +9,6 @@ import pytest
 
 import plain_twin
 from mrshc.core.data.centred_array import centre_array
-from mrshc.core.inference.refinement import RefinementSettings
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import LINKAGES
@@ -247,7 +246,7 @@ def test_result_is_the_same_for_every_storage_backend(implementation, case, sele
 
 
 def test_refined_result_is_the_same_for_every_storage_backend(implementation):
-    options = {"targets": (10, 20), "refine": RefinementSettings()}
+    options = {"targets": (10, 20), "refine": True}
     A = clustered(n=45)
     in_memory, found = (
         run(implementation.in_memory(A), **options),
@@ -274,7 +273,7 @@ def test_the_smallest_rank_is_tried_with_every_number_of_features():
     plan = replace(PLAN, targets=(1, 2, 3), ranks=(2, 3))
     assert plan.grid == [(1, 2), (2, 2), (3, 2), (3, 3)]
     assert plan.n_steps == 8
-    assert replace(plan, refine=RefinementSettings()).n_steps == 9
+    assert replace(plan, refine=True).n_steps == 9
 
 
 def test_trees_are_cut_only_for_rules_that_cut_trees():
@@ -337,7 +336,7 @@ def test_the_evidence_rule_reports_the_clusters_found_but_at_least_two():
 
 
 def refined(X, **options):
-    return run(X, ranks=(1,), refine=RefinementSettings(), **options)
+    return run(X, ranks=(1,), refine=True, **options)
 
 
 @pytest.mark.parametrize(("K", "n_leaves", "n_clusters"), [(None, 3, 3), (2, 2, 2), (9, 3, 9)])
@@ -390,7 +389,7 @@ def test_a_set_too_small_to_be_refined_keeps_its_clusters():
 # Steps -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("refine", [None, RefinementSettings()])
+@pytest.mark.parametrize("refine", [None, True])
 def test_steps_of_a_resumed_search_are_counted_once(refine):
     plan = replace(PLAN, refine=refine)
     matrix, whole = matrix_at(small_problem(6)), {}

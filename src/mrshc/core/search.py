@@ -22,7 +22,13 @@ from typing import cast
 
 from mrshc.core.array_types import Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.inference.refinement import RefinementResult, RefinementSettings, refine_feature_set
+from mrshc.core.inference.permutation_scores import MAX_CLUSTERS, best_cut
+from mrshc.core.inference.refinement import (
+    RefinementResult,
+    RefinementSettings,
+    refine_feature_set,
+    refine_feature_sets,
+)
 from mrshc.core.parallel import (
     ProgressCallback,
     StepCounter,
@@ -34,13 +40,13 @@ from mrshc.core.selection.candidates import (
     Candidate,
     Evaluation,
     candidate_table,
-    evaluate_pruned,
+    evaluate_scored_cuts,
 )
 from mrshc.core.sparse_pca.l1_path import ComponentPath, FeatureSet, component_path
 from mrshc.core.sparse_pca.next_component import Component
 from mrshc.core.sparse_pca.solvers import AlternationLimits
 from mrshc.core.trees.gap_statistic import GapSettings
-from mrshc.core.trees.pruning import PrunedTree, cut_tree
+from mrshc.core.trees.pruning import PrunedTree
 
 # Maps names to the feature sets and evaluations that have been computed, so that an interrupted
 # search can be resumed.
@@ -75,8 +81,9 @@ class SearchPlan:
         vector is at most `tol`.
     selection : str, default="silhouette"
         Name of a registered selection rule.
-    refine : RefinementSettings or None, default=None
-        Settings for the refinement of the chosen feature set. If None, the set is not refined.
+    refine : bool, default=False
+        Whether the chosen feature set is refined. If the selection rule refines the feature sets of
+        all candidates, the value has no effect.
     """
 
     targets: tuple[int, ...]
@@ -93,7 +100,7 @@ class SearchPlan:
     # 1e-7 is also the default of the function `sparse_components`.
     tol: float = 1e-7
     selection: str = "silhouette"
-    refine: RefinementSettings | None = None
+    refine: bool = False
 
     @property
     def grid(self) -> list[tuple[int, int]]:
@@ -106,14 +113,19 @@ class SearchPlan:
     def n_steps(self) -> int:
         """Number of steps of the search: two for each pair (q, rank), and one for refinement.
 
-        The step for refinement is counted only if the feature set is refined.
+        The step for refinement is counted only if feature sets are refined.
         """
-        return 2 * len(self.grid) + (self.refine is not None)
+        return 2 * len(self.grid) + (self.refine or self.rule.refines_candidates)
 
     @property
     def rule(self) -> SelectionRule:
         """The selection rule that chooses one candidate."""
         return RULES[self.selection]
+
+    @property
+    def refinement(self) -> RefinementSettings:
+        """Settings of the refinement of feature sets."""
+        return RefinementSettings(linkage=self.gap.linkage, metric=self.gap.metric)
 
     def n_cuts(self, n_samples: int) -> int | None:
         """Return the largest number of clusters that each tree is cut into.
@@ -222,7 +234,7 @@ def _run_search(
     """Return the result of a search.
 
     The parameters are those of `search`. The feature set of the chosen candidate is refined if
-    `plan.refine` is not None.
+    `plan.refine` is True, unless the selection rule has refined the sets of all candidates.
     """
     steps = StepCounter(total=plan.n_steps, report=progress)
     path = component_path(
@@ -232,57 +244,63 @@ def _run_search(
         limits=AlternationLimits(max_iter=plan.max_iter, tol=plan.tol),
     )
     sets = _search_feature_sets(path, plan, n_jobs=n_jobs, steps=steps, memory=memory)
+    refined = dict[tuple[int, int], RefinementResult]()
+    if plan.rule.refines_candidates:
+        starts = [features.indices for features in sets.values()]
+        refined = dict(zip(sets, refine_feature_sets(matrix, starts, plan.refinement), strict=True))
+        sets = {key: replace(sets[key], indices=refined[key].features) for key in sets}
+        steps.advance(1)
     evaluator = _Evaluator(n_jobs=n_jobs, steps=steps, memory=memory)
-    candidates, n_clusters = _choose_candidate(matrix, plan, sets=sets, evaluator=evaluator)
+    candidates, n_clusters = _choose_candidate(
+        matrix, plan, sets=sets, refined=refined, evaluator=evaluator
+    )
     chosen = next(c for c in candidates if c.chosen)
     result = SearchResult(
         candidates=tuple(candidates),
         n_clusters=n_clusters,
         components=tuple(path.components(chosen.features.l1_bound, chosen.features.rank)),
-        refined=None,
+        refined=chosen.refined,
         features=chosen.features.indices,
         pruned=chosen.pruned,
         n_leaves=chosen.n_leaves,
     )
-    if plan.refine is not None:
-        result = _refine_result(matrix, plan, plan.refine, result)
+    if plan.refine and not plan.rule.refines_candidates:
+        result = _refine_result(matrix, plan, result)
         steps.advance(1)
     return result
 
 
-def _refine_result(
-    matrix: CentredMatrix, plan: SearchPlan, settings: RefinementSettings, result: SearchResult
-) -> SearchResult:
+def _refine_result(matrix: CentredMatrix, plan: SearchPlan, result: SearchResult) -> SearchResult:
     """Return the result of a search after refinement of its feature set.
 
-    If enough features are associated with the clusters, a new tree is built on these features and
-    pruned to at least two clusters. If too few features are associated, the result has a single
-    cluster. However, if the feature set already had too few features before the refinement, the
-    features and the tree do not change.
+    If enough features are associated with the clusters, a new tree is built on these features. It
+    is cut into the number of clusters that the user gave or, if none was given, into the number
+    with the largest permutation score in all features. If too few features are associated, the
+    result has a single cluster. However, if the feature set already had too few features before the
+    refinement, the features and the tree do not change.
     """
-    refined = refine_feature_set(matrix, result.features, settings)
+    refined = refine_feature_set(matrix, result.features, plan.refinement)
     # None means that the feature set was too small before the refinement. In this case, a small
     # number of associated features is not evidence against the clusters.
     if refined.supported is None:
         return replace(result, refined=refined)
     if not refined.supported:
         return replace(result, refined=refined, n_leaves=1)
-    columns = matrix.columns(refined.features)
-    pruned = evaluate_pruned(
-        columns, settings=plan.gap, entropy=plan.entropy, max_leaves=plan.n_clusters
-    ).pruned
-    if pruned.n_leaves == 1:
-        # The gap statistic prefers a single cluster, but the associated features support at least
-        # two clusters: each feature was tested for association with the clusters of a tree that was
-        # built without the feature.
-        pruned = replace(cut_tree(pruned.tree, 2), tests=pruned.tests)
+    evaluation = evaluate_scored_cuts(
+        matrix.columns(refined.features),
+        gram=matrix.gram,
+        settings=plan.gap,
+        k=min(max(MAX_CLUSTERS, plan.n_clusters or 0), matrix.shape[0]),
+        name="score",
+    )
+    n_leaves = plan.n_clusters or best_cut(evaluation.scores["score"])
     return replace(
         result,
-        n_clusters=plan.n_clusters or pruned.n_leaves,
+        n_clusters=n_leaves,
         refined=refined,
         features=refined.features,
-        pruned=pruned,
-        n_leaves=pruned.n_leaves,
+        pruned=evaluation.pruned,
+        n_leaves=n_leaves,
     )
 
 
@@ -319,11 +337,18 @@ FeatureSets = Mapping[tuple[int, int], FeatureSet]  # maps each pair (q, rank) t
 
 
 def _choose_candidate(
-    matrix: CentredMatrix, plan: SearchPlan, *, sets: FeatureSets, evaluator: _Evaluator
+    matrix: CentredMatrix,
+    plan: SearchPlan,
+    *,
+    sets: FeatureSets,
+    refined: Mapping[tuple[int, int], RefinementResult],
+    evaluator: _Evaluator,
 ) -> tuple[list[Candidate], int]:
     """Return all candidates and the reference number of clusters K.
 
-    The attribute `chosen` is True for the candidate that the selection rule chooses.
+    The attribute `chosen` is True for the candidate that the selection rule chooses. `refined` maps
+    pairs (q, rank) to the refinements of their feature sets; it is empty if the sets were not
+    refined.
     """
     rule, n_clusters = plan.rule, plan.n_clusters
 
@@ -339,7 +364,13 @@ def _choose_candidate(
         n_clusters = rule.reference_number_of_clusters(evaluated)
     scored = rule.score_together(matrix, sets, evaluate(sets, n_clusters))
     candidates = [
-        rule.candidate(q, features, scored[q, rank], n_clusters)
+        rule.candidate(
+            q,
+            features,
+            scored[q, rank],
+            n_clusters=n_clusters,
+            refined=refined.get((q, rank)),
+        )
         for (q, rank), features in sets.items()
     ]
     decision = rule.choose(candidate_table(candidates))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -394,7 +395,13 @@ def check_linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric
     return linkage, metric
 
 
-def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -> tuple[int, ...]:
+def candidate_feature_counts(
+    wanted: Any,
+    *,
+    n_features: int,
+    n_constant: int,
+    default: Callable[[int], tuple[int, ...] | None] = lambda _: None,
+) -> tuple[int, ...]:
     """Return the candidate numbers of features for a value of `n_features_to_select`.
 
     Parameters
@@ -405,6 +412,9 @@ def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -
         Number of features of X.
     n_constant : int
         Number of constant features of X.
+    default : callable
+        Function that returns the candidates for "auto", given the number of features that are not
+        constant, or None for the candidates of the paper. By default, it returns None.
 
     Returns
     -------
@@ -423,7 +433,7 @@ def candidate_feature_counts(wanted: Any, *, n_features: int, n_constant: int) -
     if n_varying == 0:
         raise all_constant_error(n_features)
     if isinstance(wanted, str) and wanted == "auto":
-        return _default_feature_counts(n_varying)
+        return default(n_varying) or _default_feature_counts(n_varying)
     advice = "Lower it, or relax the filter on the features."
     if isinstance(wanted, Number):
         limits: Any = {"low": 1, "high": n_features, "advice": advice}

@@ -30,7 +30,6 @@ from mrshc.estimators.checkpoint import Checkpoint, StepSizes
 from mrshc.estimators.feature_refinement import (
     UnsupportedClustersWarning,
     no_support_warning,
-    refinement_settings,
     store_refinement,
 )
 from mrshc.estimators.sparse_components import check_center, dense_loadings
@@ -477,13 +476,17 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         max_rank = check_integer(
             "max_rank", self.max_rank, low=1, high=None, advice="The default is 5."
         )
+        selection = check_option("selection", self.selection, tuple(RULES))
         return SearchPlan(
             targets=candidate_feature_counts(
-                self.n_features_to_select, n_features=p, n_constant=data.summary().n_constant
+                self.n_features_to_select,
+                n_features=p,
+                n_constant=data.summary().n_constant,
+                default=RULES[selection].default_targets,
             ),
             # After centring, n samples span at most n - 1 dimensions, so larger ranks are not
             # tried.
-            ranks=(rank,) if rank else tuple(range(1, min(max_rank, n - 1, p) + 1)),
+            ranks=(rank,) if rank else RULES[selection].default_ranks(min(max_rank, n - 1, p)),
             n_clusters=check_integer_or_keyword(
                 "n_clusters",
                 self.n_clusters,
@@ -501,8 +504,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             ),
             gap=gap,
             entropy=derive_seed(self.random_state),
-            selection=check_option("selection", self.selection, tuple(RULES)),
-            refine=refinement_settings(self),
+            selection=selection,
+            refine=bool(check_option("refine", self.refine, (False, True))),
         )
 
     def _open_checkpoint(self, data: DataMatrix, plan: SearchPlan) -> Checkpoint:

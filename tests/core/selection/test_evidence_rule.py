@@ -6,7 +6,8 @@ import pytest
 from candidate_tables import make_table
 from mrshc.core.data.centred_array import centre_array
 from mrshc.core.selection.candidates import Evaluation
-from mrshc.core.selection.evidence_rule import EvidenceRule, permutation_z_scores, rank_means
+from mrshc.core.inference.permutation_scores import permutation_z_scores
+from mrshc.core.selection.evidence_rule import EvidenceRule, rank_means
 from mrshc.core.selection.explanation import N_FEATURES_AXIS, RANK_AXIS
 from mrshc.core.selection.rule_interface import RuleSettings
 from mrshc.core.sparse_pca.l1_path import FeatureSet

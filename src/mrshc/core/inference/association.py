@@ -8,6 +8,7 @@ would not be reliable for heavy-tailed features. In the docstrings, n is the num
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,10 @@ from scipy.special import betainc
 
 from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.kernels.association import write_explained_rank_variance
+from mrshc.core.kernels.association import (
+    write_between_sums_of_squares,
+    write_explained_rank_variance,
+)
 
 # Larger p-values are replaced by this value before p-values are combined. The Cauchy quantile of a
 # p-value tends to minus infinity as the p-value approaches 1, and could cancel the quantiles of all
@@ -49,13 +53,74 @@ def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indice
         clusters, if it has fewer than two different values, or if no cluster contains more than one
         of its non-missing values.
     """
-    shares = np.zeros((indices.size, len(partitions)))
-    freedom = np.zeros((indices.size, len(partitions), 2), dtype=np.intp)
-    groups = np.stack(partitions)
-    for positions, (block_shares, block_freedom) in matrix.map_columns(
-        indices, partial(_explained_shares, groups=groups)
-    ):
-        shares[positions], freedom[positions] = block_shares, block_freedom
+    p_values = np.empty((indices.size, len(partitions)))
+    compute = partial(_block_p_values, groups=np.stack(partitions))
+    for positions, block in matrix.map_columns(indices, compute):
+        p_values[positions] = block
+    return p_values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AssociationTests:
+    """Tests of m features for association with several partitions of the samples.
+
+    Attributes
+    ----------
+    p_values : ndarray of shape (m, n_partitions)
+        P-values of the rank tests, as returned by `rank_p_values`.
+    between : ndarray of shape (m, n_partitions)
+        Sums of squares between clusters, in the squared units of the features.
+    """
+
+    p_values: Float
+    between: Float
+
+
+def association_tests(
+    matrix: CentredMatrix, partitions: NDArray[np.intp], *, indices: Index
+) -> AssociationTests:
+    """Return tests of the association between features and each partition of the samples.
+
+    All tests need only one pass over the data.
+
+    Parameters
+    ----------
+    matrix : CentredMatrix
+        The data.
+    partitions : ndarray of int of shape (n_partitions, n)
+        Cluster labels of the n samples, one row for each partition.
+    indices : ndarray of shape (m,)
+        Indices of the features to test.
+    """
+    shape = indices.size, len(partitions)
+    p_values, between = np.empty(shape), np.empty(shape)
+    compute = partial(column_tests, partitions=partitions)
+    for positions, block in matrix.map_columns(indices, compute):
+        p_values[positions], between[positions] = block.p_values, block.between
+    return AssociationTests(p_values=p_values, between=between)
+
+
+def column_tests(columns: Float, partitions: NDArray[np.intp]) -> AssociationTests:
+    """Return tests of the association between columns in memory and several partitions.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n, m)
+        Values of m features, with NaN for missing values.
+    partitions : ndarray of int of shape (n_partitions, n)
+        Cluster labels of the n samples, one row for each partition.
+    """
+    between = np.empty((columns.shape[1], len(partitions)))
+    write_between_sums_of_squares(np.ascontiguousarray(columns.T), partitions, between)
+    return AssociationTests(p_values=_block_p_values(columns, partitions), between=between)
+
+
+def _block_p_values(columns: Float, groups: NDArray[np.intp]) -> Float:
+    """Return the p-values of rank tests of m columns, as an array of shape (m, n_partitions).
+
+    The parameters are those of `_explained_shares`.
+    """
+    shares, freedom = _explained_shares(columns, groups)
     # Degrees of freedom below one are replaced by one, because the incomplete beta function is not
     # defined for them. The explained share is zero in these cases, so the p-value is 1.
     between, within = np.maximum(freedom[..., 0], 1), np.maximum(freedom[..., 1], 1)

@@ -1,4 +1,4 @@
-"""Refinement of a feature set: selection of all features that are associated with its clusters.
+"""Refinement of feature sets: selection of all features that are associated with their clusters.
 
 The clusters of a feature set are the clusters of the tree that is built from its features. These
 features differ between the clusters even if they are noise, because the tree was built from them. A
@@ -12,22 +12,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mrshc.core.array_types import Float, Index, Labels
+from mrshc.core.array_types import Float, Index
 from mrshc.core.data.centred_matrix import CentredMatrix
 from mrshc.core.data.statistics import column_variances
 from mrshc.core.inference.association import (
+    association_tests,
     benjamini_hochberg,
     cauchy_combination,
-    rank_p_values,
+    column_tests,
 )
-from mrshc.core.kernels.k_means import run_lloyd_iterations
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import Linkage, Metric, agglomerate
 
-# A tree is cut into each of these numbers of clusters, and the p-values for all cuts are combined,
-# since the true number of clusters is unknown. Few data sets have more than six clusters.
-_N_CLUSTERS = (2, 3, 4, 5, 6)
+# A tree is cut into each of these numbers of clusters, and the tests of all cuts are combined,
+# since the true number of clusters is unknown. Few data sets have more than seven clusters.
+_N_CLUSTERS = (2, 3, 4, 5, 6, 7)
 
 # Number of folds into which a feature set is divided. The features of a fold are tested for
 # association with a tree that is built from the other folds. With ten folds, this tree is nearly as
@@ -35,11 +36,7 @@ _N_CLUSTERS = (2, 3, 4, 5, 6)
 _N_FOLDS = 10
 
 # Largest number of rounds, for the case that the feature sets neither converge nor repeat.
-_MAX_ROUNDS = 10
-
-# Largest number of iterations of k-means. Starting from the cut of a tree, k-means usually
-# converges after fewer iterations.
-_MAX_LLOYD_ITERATIONS = 20
+_MAX_ROUNDS = 8
 
 # Rounds end when at least this share of the features of the larger of the old and the new feature
 # set is in both sets, since the few other features have little effect on the tree.
@@ -67,7 +64,8 @@ class RefinementSettings:
     linkage: Linkage = "complete"
     metric: Metric = "sqeuclidean"
     alpha: float = 0.05
-    max_features: int = 200
+    # On real data, trees on 200 to 500 features agreed best with known classes (docs/beyond.md).
+    max_features: int = 500
     min_features: int = 5
 
 
@@ -99,93 +97,181 @@ class RefinementResult:
     n_rounds: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FeatureScores:
+    """Association of all p features with the clusters of trees that were built without them.
+
+    Attributes
+    ----------
+    p_values : ndarray of shape (p,)
+        P-value of each feature, combined over the cuts of a tree.
+    strengths : ndarray of shape (p,)
+        Sum of squares between clusters of each feature, in the squared unit of the feature; mean
+        over the cuts of a tree.
+    """
+
+    p_values: Float
+    strengths: Float
+
+
 def refine_feature_set(
     matrix: CentredMatrix, start: Index, settings: RefinementSettings
 ) -> RefinementResult:
-    """Refine a feature set by repeated tests of association, and return the result.
+    """Refine one feature set; see `refine_feature_sets`."""
+    return refine_feature_sets(matrix, [start], settings)[0]
+
+
+def refine_feature_sets(
+    matrix: CentredMatrix, starts: Sequence[Index], settings: RefinementSettings
+) -> list[RefinementResult]:
+    """Refine several feature sets by repeated tests of association, and return the results.
 
     In each round, every feature outside the current set is tested for association with the clusters
     of the tree that is built from the set. The current set is divided into at most ten folds, and
     the features of a fold are tested with a tree that is built from the other folds. The associated
-    features form the next set; if there are more than `max_features` of them, those with the
-    smallest p-values are used. Rounds end when 95 % of the features stay the same, when the set is
-    equal to an earlier set, when fewer than `min_features` features are associated, or after ten
-    rounds.
+    features form the next set. If there are more than `max_features` of them, those with the
+    largest sum of squares between clusters are used. Rounds end when 95 % of the features stay the
+    same, when the set is equal to an earlier set, when fewer than `min_features` features are
+    associated, or after eight rounds.
+
+    The sets are refined independently of each other. One round of all sets needs one pass over the
+    data.
 
     Parameters
     ----------
     matrix : CentredMatrix
         The data, with n samples and p features.
-    start : ndarray of int
-        Indices of the features of the first set.
+    starts : sequence of ndarray of int
+        Indices of the features of each start set.
     settings : RefinementSettings
         Settings of the trees and of the tests.
 
     Returns
     -------
-    RefinementResult
-        The new feature set, the associated features, and their q-values.
+    list of RefinementResult
+        For each start set, the new feature set, the associated features, and their q-values.
     """
-    present, previous = np.sort(start), set[bytes]()
-    for n_rounds in range(1, _MAX_ROUNDS + 1):
-        p_values = association_p_values(matrix, present, settings=settings)
-        q_values = benjamini_hochberg(p_values)
+    refinements = [_Refinement(start, settings) for start in starts]
+    while active := [refinement for refinement in refinements if refinement.result is None]:
+        # Different starts often lead to the same set, which is tested only once.
+        sets = {refinement.present.tobytes(): refinement.present for refinement in active}
+        scores = dict(
+            zip(sets, association_scores(matrix, [*sets.values()], settings), strict=True)
+        )
+        for refinement in active:
+            refinement.advance(scores[refinement.present.tobytes()])
+    return [refinement.result for refinement in refinements if refinement.result is not None]
+
+
+class _Refinement:
+    """The state of the refinement of one feature set.
+
+    Attributes
+    ----------
+    present : ndarray of int
+        Indices of the features of the current set, in increasing order.
+    result : RefinementResult or None
+        The result; None until the refinement has ended.
+    """
+
+    def __init__(self, start: Index, settings: RefinementSettings) -> None:
+        self.present: Index = np.sort(start)
+        self.result: RefinementResult | None = None
+        self._start = self.present
+        self._settings = settings
+        self._previous = set[bytes]()
+        self._n_rounds = 0
+
+    def advance(self, scores: FeatureScores) -> None:
+        """Replace the current set by the associated features, given the scores for this set."""
+        settings = self._settings
+        self._n_rounds += 1
+        q_values = benjamini_hochberg(scores.p_values)
         associated = np.flatnonzero(q_values <= settings.alpha)
         if associated.size < settings.min_features:
-            return RefinementResult(
-                supported=False if start.size >= settings.min_features else None,
-                features=np.sort(start),
+            self.result = RefinementResult(
+                supported=False if self._start.size >= settings.min_features else None,
+                features=self._start,
                 associated=np.empty(0, np.intp),
                 q_values=q_values,
-                n_rounds=n_rounds,
+                n_rounds=self._n_rounds,
             )
-        previous.add(present.tobytes())
-        strongest = np.argsort(p_values[associated], kind="stable")[: settings.max_features]
-        following = np.sort(associated[strongest])
-        n_common = np.intersect1d(present, following, assume_unique=True).size
-        is_settled = n_common >= _SETTLED_SHARE * max(present.size, following.size)
-        present = following
+            return
+        # The features with the smallest p-values would all show the same clusters, namely those
+        # that are easiest to see. Features with large sums of squares show several kinds of
+        # clusters.
+        strongest = np.argsort(-scores.strengths[associated], kind="stable")
+        following = np.sort(associated[strongest[: settings.max_features]])
+        n_common = np.intersect1d(self.present, following, assume_unique=True).size
+        is_settled = n_common >= _SETTLED_SHARE * max(self.present.size, following.size)
+        self._previous.add(self.present.tobytes())
+        self.present = following
         # If a set has occurred before, the same rounds would be repeated.
-        if is_settled or present.tobytes() in previous:
-            break
-    return RefinementResult(
-        supported=True,
-        features=present,
-        associated=associated,
-        q_values=q_values,
-        n_rounds=n_rounds,
-    )
+        is_repeated = following.tobytes() in self._previous
+        if is_settled or is_repeated or self._n_rounds == _MAX_ROUNDS:
+            self.result = RefinementResult(
+                supported=True,
+                features=following,
+                associated=associated,
+                q_values=q_values,
+                n_rounds=self._n_rounds,
+            )
 
 
-def association_p_values(
-    matrix: CentredMatrix, present: Index, *, settings: RefinementSettings
-) -> Float:
-    """Return the p-value of each feature for association with a tree built without the feature.
-
-    The result is an array of shape (p,).
+def association_scores(
+    matrix: CentredMatrix, sets: Sequence[Index], settings: RefinementSettings
+) -> list[FeatureScores]:
+    """Return the association of each feature with trees that were built without the feature.
 
     Parameters
     ----------
     matrix : CentredMatrix
         The data, with n samples and p features.
-    present : ndarray of int
-        Indices of the features of the current set, in increasing order.
+    sets : sequence of ndarray of int
+        Indices of the features of each set, in increasing order.
     settings : RefinementSettings
         Settings of the trees.
+
+    Returns
+    -------
+    list of FeatureScores
+        One entry for each set.
     """
-    p = matrix.shape[1]
-    # If the set contains a single feature, the p-value of this feature remains 1.
-    p_values = np.ones(p)
-    outside = np.setdiff1d(np.arange(p), present, assume_unique=True)
-    X = matrix.columns(present)
-    p_values[outside] = _tree_p_values(matrix, X, indices=outside, settings=settings)
+    n, p = matrix.shape
+    if n <= _N_CLUSTERS[0]:  # each sample would be a cluster, so no test is possible
+        return [FeatureScores(p_values=np.ones(p), strengths=np.zeros(p)) for _ in sets]
+    columns = [matrix.columns(present) for present in sets]
+    partitions = [_tree_partitions(X, settings) for X in columns]
+    # All sets are tested in one pass. The features of a set are tested again below, with trees that
+    # were built without them.
+    tests = association_tests(matrix, np.concatenate(partitions), indices=np.arange(p))
+    ends = np.cumsum([len(of_set) for of_set in partitions])
+    scores = []
+    for present, X, end, of_set in zip(sets, columns, ends, partitions, strict=True):
+        part = slice(end - len(of_set), end)
+        p_values = cauchy_combination(tests.p_values[:, part])
+        strengths = tests.between[:, part].mean(axis=1)
+        _score_members(X, present, settings, p_values=p_values, strengths=strengths)
+        scores.append(FeatureScores(p_values=p_values, strengths=strengths))
+    return scores
+
+
+def _score_members(
+    X: Float, present: Index, settings: RefinementSettings, *, p_values: Float, strengths: Float
+) -> None:
+    """Write the p-values and the strengths of the features of a set, at the indices `present`.
+
+    The features are tested in folds, each with a tree that is built from the other folds. `X`
+    contains the columns of the set. If the set has a single feature, its p-value is 1.
+    """
     for fold in split_into_folds(column_variances(X)):
         others = np.delete(np.arange(present.size), fold)
-        if others.size:
-            p_values[present[fold]] = _tree_p_values(
-                matrix, X[:, others], indices=present[fold], settings=settings
-            )
-    return p_values
+        if not others.size:
+            p_values[present], strengths[present] = 1.0, 0.0
+            return
+        tests = column_tests(X[:, fold], _tree_partitions(X[:, others], settings))
+        p_values[present[fold]] = cauchy_combination(tests.p_values)
+        strengths[present[fold]] = tests.between.mean(axis=1)
 
 
 def split_into_folds(variances: Float) -> list[Index]:
@@ -200,46 +286,11 @@ def split_into_folds(variances: Float) -> list[Index]:
     return [order[i::_N_FOLDS] for i in range(min(_N_FOLDS, order.size))]
 
 
-def _tree_p_values(
-    matrix: CentredMatrix, X: Float, *, indices: Index, settings: RefinementSettings
-) -> Float:
-    """Return the p-values of m features for association with the clusters of a tree.
+def _tree_partitions(X: Float, settings: RefinementSettings) -> NDArray[np.intp]:
+    """Return the cluster labels of the n samples for several cuts of a tree, one cut in each row.
 
-    Parameters
-    ----------
-    matrix : CentredMatrix
-        The data.
-    X : ndarray of shape (n, q)
-        The q columns from which the tree is built, with NaN for missing values.
-    indices : ndarray of shape (m,)
-        Indices of the features to test, none of which is contained in X.
-    settings : RefinementSettings
-        Settings of the tree.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        The p-values, combined over cuts of the tree into several numbers of clusters. They are 1 if
-        no partition has at least two clusters.
+    The tree is built from the columns of X and cut into each number of clusters that is smaller
+    than n.
     """
-    if not indices.size:
-        return np.empty(0)
-    partitions = _tree_partitions(X, settings)
-    if not partitions:
-        return np.ones(indices.size)
-    return cauchy_combination(rank_p_values(matrix, partitions, indices=indices))
-
-
-def _tree_partitions(X: Float, settings: RefinementSettings) -> Sequence[Labels]:
-    """Return cluster labels of the samples for several numbers of clusters.
-
-    A tree is built from the columns of X and cut into each number of clusters. K-means clustering
-    then starts from each cut, since k-means can correct unfavourable early merges of the tree.
-    Partitions into a single cluster are left out.
-    """
-    distances = complete_missing_cells(X).distances(settings.metric)
-    tree = agglomerate(distances, settings.linkage)
-    cuts = (tree.cut(k) for k in _N_CLUSTERS if k < tree.n_samples)
-    partitions = [run_lloyd_iterations(distances, cut, _MAX_LLOYD_ITERATIONS) for cut in cuts]
-    # k-means may leave clusters empty. If only one cluster is left, there is nothing to compare.
-    return [labels for labels in partitions if np.unique(labels).size > 1]
+    tree = agglomerate(complete_missing_cells(X).distances(settings.metric), settings.linkage)
+    return np.array([tree.cut(k) for k in _N_CLUSTERS if k < tree.n_samples])

@@ -1,4 +1,4 @@
-"""One-way analysis of variance on ranks, for many features and several partitions of samples."""
+"""One-way analysis of variance, for many features and several partitions of the samples."""
 
 from __future__ import annotations
 
@@ -83,3 +83,46 @@ def write_explained_rank_variance(
             is_testable = n_present > 1 and n_used > n_present and n_values > 1
             # Rounding may make the ratio larger than one, for which no p-value is defined.
             fractions[j, m] = min(between / total, 1.0) if is_testable else 0.0
+
+
+@jit()
+def write_between_sums_of_squares(
+    features: Float, partitions: NDArray[np.intp], sums_of_squares: Float
+) -> None:
+    """Write the sum of squares between the groups of each partition, for each feature.
+
+    Parameters
+    ----------
+    features : array of shape (p, n)
+        Data with the p features in rows; NaN for missing values.
+    partitions : array of shape (m, n)
+        The m partitions, in rows: the group of each sample, numbered from 0.
+    sums_of_squares : array of shape (p, m)
+        Output. The sum of squares between groups, in the squared unit of the feature. Missing
+        values are not used. The sum over the n_observed other values is multiplied by n /
+        n_observed, so that features with many and with few missing values are comparable. The
+        output is zero if all values are missing.
+    """
+    p, n = features.shape
+    n_groups = partitions.max() + 1
+    sums, counts = np.empty(n_groups), np.empty(n_groups)
+    for j in range(p):
+        total, n_observed = 0.0, 0
+        for i in range(n):
+            if not np.isnan(features[j, i]):
+                total += features[j, i]
+                n_observed += 1
+        # Without the mean, a large offset would cancel the digits of the differences.
+        mean = total / n_observed if n_observed > 0 else 0.0
+        for m in range(partitions.shape[0]):
+            sums[:] = 0.0
+            counts[:] = 0.0
+            for i in range(n):
+                if not np.isnan(features[j, i]):
+                    sums[partitions[m, i]] += features[j, i] - mean
+                    counts[partitions[m, i]] += 1.0
+            between = 0.0
+            for group in range(n_groups):
+                if counts[group] > 0:
+                    between += sums[group] * sums[group] / counts[group]
+            sums_of_squares[j, m] = between * n / n_observed if n_observed > 0 else 0.0

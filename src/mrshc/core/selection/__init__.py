@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from mrshc.core.selection.association_rule import AssociationRule
 from mrshc.core.selection.candidates import Candidate, Evaluation, candidate_table
 from mrshc.core.selection.evidence_rule import EvidenceRule
 from mrshc.core.selection.explanation import Curve, SearchStory
@@ -107,5 +108,5 @@ def find_rule(columns: Iterable[str]) -> SelectionRule | None:
     return max(matching, key=lambda rule: len(rule.columns))
 
 
-for _rule in (SilhouetteRule, EvidenceRule):
+for _rule in (SilhouetteRule, AssociationRule, EvidenceRule):
     register(_rule)

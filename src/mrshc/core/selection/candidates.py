@@ -7,13 +7,15 @@ of the samples that is built on this set, and the clusters of this tree.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float
+from mrshc.core.inference.permutation_scores import permutation_z_scores
+from mrshc.core.inference.refinement import RefinementResult
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.sparse_pca.l1_path import FeatureSet
 from mrshc.core.trees.gap_statistic import GapSettings
@@ -75,6 +77,8 @@ class Candidate:
         rule removes local minima (Algorithms 3 and 4).
     chosen : bool
         Whether the selection rule chose this candidate.
+    refined : RefinementResult or None
+        Refinement of the feature set; None if the feature sets were not refined.
     """
 
     target: int
@@ -87,6 +91,7 @@ class Candidate:
     best_rank: bool = False
     removed: bool = False
     chosen: bool = False
+    refined: RefinementResult | None = None
 
 
 def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:
@@ -173,6 +178,33 @@ def evaluate_cuts(X: Float, *, settings: GapSettings, k: int) -> Evaluation:
     distances = complete_missing_cells(X).distances(settings.metric)
     cuts = cut_tree(agglomerate(distances, settings.linkage), k)
     return Evaluation(pruned=cuts, silhouettes=_silhouettes_by_n_leaves(distances, cuts))
+
+
+def evaluate_scored_cuts(
+    X: Float, *, gram: Float, settings: GapSettings, k: int, name: str
+) -> Evaluation:
+    """Return the tree of the samples, cut into k clusters, average silhouettes, and cut scores.
+
+    The score of a cut is its sum of squares between clusters, standardised by the mean and the
+    standard deviation over permutations of the samples. The gap statistic is not used.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, q)
+        Columns of the q selected features. Missing values are NaN.
+    gram : ndarray of shape (n_samples, n_samples)
+        Gram matrix of the samples in the features in which the sum of squares is taken.
+    settings : GapSettings
+        Linkage and metric of the tree. The other settings are not used.
+    k : int
+        Number of clusters.
+    name : str
+        Key of the scores in the result.
+    """
+    evaluation = evaluate_cuts(X, settings=settings, k=k)
+    cuts = evaluation.pruned
+    partitions = [cuts.labels(i) for i in range(2, cuts.n_leaves + 1)]
+    return replace(evaluation, scores={name: permutation_z_scores(partitions, gram)})
 
 
 def _silhouettes_by_n_leaves(distances: Float, pruned: PrunedTree) -> Float:

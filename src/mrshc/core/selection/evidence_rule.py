@@ -10,16 +10,23 @@ The mean and the variance of this distribution have closed forms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mrshc.core.array_types import Float, Index, Labels, Mask
+from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.selection.candidates import Candidate, CandidateTable, Evaluation, evaluate_cuts
+from mrshc.core.inference.permutation_scores import MAX_CLUSTERS, best_cut
+from mrshc.core.inference.refinement import RefinementResult
+from mrshc.core.selection.candidates import (
+    Candidate,
+    CandidateTable,
+    Evaluation,
+    evaluate_scored_cuts,
+)
 from mrshc.core.selection.explanation import (
     N_FEATURES_AXIS,
     RANK_AXIS,
@@ -32,16 +39,12 @@ from mrshc.core.selection.explanation import (
 )
 from mrshc.core.selection.rule_interface import Decision, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
-from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.errors import Parameter, Sentence
 
 # The evidence of a tree is the mean evidence of its cuts into 2 to 7 clusters, since the right
 # number of clusters is unknown. On real data, choosing trees by this mean gave much better trees
 # than choosing them by the evidence of the clusters that pruning finds.
 _MAX_CLUSTERS_SCORED = 7
-# Largest number of clusters that the rule chooses if the user does not give a number. More clusters
-# are difficult to interpret.
-_MAX_CLUSTERS = 10
 # If no cut has at least this evidence, the result is a single cluster. A standard normal variable
 # exceeds 4 with a probability of about 1 in 30,000. The limit is strict because it is compared with
 # the largest evidence among many cuts and trees.
@@ -157,7 +160,7 @@ class EvidenceRule(SelectionRule):
         gave; it is None if the user did not give a number.
         """
         # If the user gave a number of clusters above 10, the cuts must include this number.
-        return min(max(_MAX_CLUSTERS, n_clusters or 0), n_samples)
+        return min(max(MAX_CLUSTERS, n_clusters or 0), n_samples)
 
     def task(
         self, matrix: CentredMatrix, features: FeatureSet, settings: RuleSettings
@@ -167,15 +170,22 @@ class EvidenceRule(SelectionRule):
         The score of a cut is its evidence in the features that were not selected.
         """
         return partial(
-            score_cuts,
+            evaluate_scored_cuts,
             matrix.columns(features.indices),
-            held_out_gram=matrix.gram_without(features.indices),
+            gram=matrix.gram_without(features.indices),
             settings=settings.gap,
+            name="evidence",
             k=self.n_cuts(n_clusters=settings.n_clusters, n_samples=matrix.shape[0]),
         )
 
     def candidate(
-        self, target: int, features: FeatureSet, evaluation: Evaluation, n_clusters: int | None
+        self,
+        target: int,
+        features: FeatureSet,
+        evaluation: Evaluation,
+        *,
+        n_clusters: int | None,
+        refined: RefinementResult | None,
     ) -> Candidate:
         """Return the candidate for a target number of features.
 
@@ -186,10 +196,9 @@ class EvidenceRule(SelectionRule):
         """
         # The first score is that of the cut into two clusters.
         scores = evaluation.scores["evidence"]
-        # Cuts into more than 10 clusters are made only if the user gave such a number of clusters.
-        # Such cuts are excluded from the choice.
-        best = int(scores[: _MAX_CLUSTERS - 1].argmax())
-        n_leaves = n_clusters or (best + 2 if scores[best] >= _MIN_EVIDENCE else 1)
+        best = best_cut(scores)
+        is_supported = best > 1 and scores[best - 2] >= _MIN_EVIDENCE
+        n_leaves = n_clusters or (best if is_supported else 1)
         return Candidate(
             target=target,
             features=features,
@@ -345,128 +354,3 @@ def _describe_rule(means_by_rank: RankMeans) -> str:
         "explains in the features that were not selected than it would if samples were shuffled, "
         "in standard deviations of shuffled samples."
     )
-
-
-def score_cuts(X: Float, *, held_out_gram: Float, settings: GapSettings, k: int) -> Evaluation:
-    """Return the tree that is built on the columns of X, and the evidence of its cuts.
-
-    The evidence is computed from the features that were not selected.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, q)
-        Columns of the q selected features. Missing values are NaN.
-    held_out_gram : ndarray of shape (n_samples, n_samples)
-        Gram matrix of the samples, computed from the centred columns of the features that were not
-        selected.
-    settings : GapSettings
-        Linkage and metric of the tree. The other settings are not used.
-    k : int
-        Largest number of clusters into which the tree is cut.
-    """
-    evaluation = evaluate_cuts(X, settings=settings, k=k)
-    cuts = evaluation.pruned
-    partitions = [cuts.labels(k) for k in range(2, cuts.n_leaves + 1)]
-    return replace(evaluation, scores={"evidence": permutation_z_scores(partitions, held_out_gram)})
-
-
-def permutation_z_scores(partitions: Sequence[Labels], gram: Float) -> Float:
-    """Return the standardised sum of squares between clusters for each of several partitions.
-
-    Parameters
-    ----------
-    partitions : sequence of ndarray of shape (n_samples,)
-        Partitions of the samples, each given by the cluster labels 0, ..., k - 1 of the samples,
-        where k is the number of clusters.
-    gram : ndarray of shape (n_samples, n_samples)
-        Gram matrix of the samples, computed from the features in which the sum of squares is taken.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_partitions,)
-        Score (T - m) / s of each partition. T is the sum of squares between clusters, and m and s
-        are the mean and the standard deviation of T over all permutations of the samples. The score
-        is zero if s is zero up to rounding errors or if there are fewer than four samples.
-
-    Notes
-    -----
-    See :class:`EvidenceRule` for the formulas and the reference.
-    """
-    n = len(gram)
-    # Centring the rows and columns of the Gram matrix is equivalent to centring the features.
-    centred = gram - gram.mean(axis=0)
-    centred -= centred.mean(axis=1)[:, None]
-    trace = float(np.trace(centred))
-    scores = np.zeros(len(partitions))
-    rounding = np.finfo(np.float64).eps
-    # The formula for the variance divides by n - 3, so at least four samples are needed. A trace
-    # of the size of rounding errors means that all features are constant; the scores are then zero.
-    if n < 4 or trace <= rounding * n * float(np.trace(gram)):
-        return scores
-    # The variance contains products of four data values, which could overflow. The Gram matrix is
-    # therefore scaled such that its trace is one. This does not change the scores.
-    centred /= trace
-    squares, squared_diagonal = float(np.sum(centred**2)), float(np.sum(np.diag(centred) ** 2))
-    for i, labels in enumerate(partitions):
-        sizes = np.bincount(labels)
-        k = sizes.size
-        membership = np.zeros((n, k))
-        membership[np.arange(n), labels] = 1.0
-        # The trace of PG is a sum over clusters (see `_permutation_moments` for P and G). The term
-        # of a cluster is the sum of the entries of G within the cluster, divided by the size of the
-        # cluster.
-        between = float(np.sum((membership * (centred @ membership)).sum(axis=0) / sizes))
-        mean, variance = _permutation_moments(
-            n,
-            freedom=k - 1,
-            projection_diagonal=float(np.sum((1.0 / sizes[labels] - 1.0 / n) ** 2)),
-            squares=squares,
-            squared_diagonal=squared_diagonal,
-        )
-        # The terms of the variance may cancel, so a variance that is no larger than rounding errors
-        # is treated as zero.
-        if variance > rounding:
-            scores[i] = (between - mean) / np.sqrt(variance)
-    return scores
-
-
-def _permutation_moments(
-    n: int, *, freedom: int, projection_diagonal: float, squares: float, squared_diagonal: float
-) -> tuple[float, float]:
-    r"""Return the mean and the variance of :math:`\mathrm{tr}(PG)` over permutations of samples.
-
-    :math:`\mathrm{tr}(PG)` is the sum of squares between clusters. The centred Gram matrix
-    :math:`G` of the samples is scaled such that :math:`\mathrm{tr}(G) = 1`. The matrix :math:`P` is
-    the orthogonal projection onto the space spanned by the centred indicator vectors of the k
-    clusters.
-
-    Parameters
-    ----------
-    n : int
-        Number of samples, at least four.
-    freedom : int
-        Degrees of freedom between clusters, :math:`\mathrm{tr}(P) = \mathrm{tr}(P^2) = k - 1`.
-    projection_diagonal : float
-        The sum :math:`\sum_i P_{ii}^2`.
-    squares : float
-        The trace :math:`\mathrm{tr}(G^2)`.
-    squared_diagonal : float
-        The sum :math:`\sum_i G_{ii}^2`.
-
-    Notes
-    -----
-    The formulas are those of Kazi-Aoual et al. (1995) with :math:`\mathrm{tr}(G) = 1`; see
-    :class:`EvidenceRule` for the reference.
-    """
-    mean = freedom / (n - 1)
-    variance = (
-        2.0
-        * ((n - 1) * freedom - freedom**2)
-        * ((n - 1) * squares - 1.0)
-        / ((n - 1) ** 2 * (n + 1) * (n - 2))
-    ) + (
-        (n * (n + 1) * projection_diagonal - (n - 1) * (freedom**2 + 2 * freedom))
-        * (n * (n + 1) * squared_diagonal - (n - 1) * (1.0 + 2 * squares))
-        / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
-    )
-    return mean, variance

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from mrshc.core.array_types import Mask
 from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.inference.refinement import RefinementResult
 from mrshc.core.selection.candidates import Candidate, CandidateTable, Evaluation
 from mrshc.core.selection.explanation import SearchStory
 from mrshc.core.sparse_pca.l1_path import FeatureSet
@@ -99,6 +100,9 @@ class SelectionRule(ABC):
         Names of the scores that the function returned by `task` computes for each cut of a tree.
         These names are the keys of `Evaluation.scores` in the evaluation that this function
         returns. Checkpoints store these scores.
+    refines_candidates : bool
+        Whether the feature set of every candidate is refined before it is evaluated. The set is
+        then replaced by the features that are associated with its clusters.
     no_clusters_reason : str
         Reason why a result has a single cluster. The text completes the sentence
         "No groups were found: ...".
@@ -107,16 +111,33 @@ class SelectionRule(ABC):
     --------
     mrshc.core.selection.silhouette_rule.SilhouetteRule : The rule of Zhang and Zamar (2014).
     mrshc.core.selection.evidence_rule.EvidenceRule : A rule that uses features not selected.
+    mrshc.core.selection.association_rule.AssociationRule : A rule that tests all features.
     """
 
-    # The default values of `columns`, `cut_scores` and `no_clusters_reason` are suitable for rules
-    # that prune trees with the gap statistic and do not compute additional scores.
+    # The default values of the other attributes are suitable for rules that prune trees with the
+    # gap statistic and do not compute additional scores.
     name: ClassVar[str]
     summary: ClassVar[str]
     description: ClassVar[str]
     columns: ClassVar[tuple[str, ...]] = ()
     cut_scores: ClassVar[tuple[str, ...]] = ()
+    refines_candidates: ClassVar[bool] = False
     no_clusters_reason: ClassVar[str] = "no split of the tree is larger than expected by chance"
+
+    def default_targets(self, n_features: int) -> tuple[int, ...] | None:
+        """Return the numbers of features q to try if the user does not give any.
+
+        The numbers are in increasing order. Return None for the numbers that the paper tries.
+        `n_features` is the number of features that are not constant.
+        """
+        return None
+
+    def default_ranks(self, max_rank: int) -> tuple[int, ...]:
+        """Return the ranks to try if the user does not give one, in increasing order.
+
+        `max_rank` is the largest rank that is possible or that the user admits.
+        """
+        return tuple(range(1, max_rank + 1))
 
     def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int | None:
         """Return the largest number of clusters into which each tree is cut.
@@ -210,7 +231,13 @@ class SelectionRule(ABC):
 
     @abstractmethod
     def candidate(
-        self, target: int, features: FeatureSet, evaluation: Evaluation, n_clusters: int | None
+        self,
+        target: int,
+        features: FeatureSet,
+        evaluation: Evaluation,
+        *,
+        n_clusters: int | None,
+        refined: RefinementResult | None,
     ) -> Candidate:
         """Return the candidate for a target number of features.
 
@@ -227,6 +254,8 @@ class SelectionRule(ABC):
         n_clusters : int or None
             Reference number of clusters K. None means that the user did not give K and that the
             rule does not need K before it chooses a candidate.
+        refined : RefinementResult or None
+            Refinement of the feature set; None unless `refines_candidates` is True.
         """
 
     @abstractmethod

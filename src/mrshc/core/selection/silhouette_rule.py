@@ -15,6 +15,7 @@ import numpy as np
 
 from mrshc.core.array_types import Index
 from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.inference.refinement import RefinementResult
 from mrshc.core.selection.candidates import Candidate, CandidateTable, Evaluation, evaluate_pruned
 from mrshc.core.selection.explanation import (
     N_FEATURES_AXIS,
@@ -126,7 +127,13 @@ class SilhouetteRule(SelectionRule):
         )
 
     def candidate(
-        self, target: int, features: FeatureSet, evaluation: Evaluation, n_clusters: int | None
+        self,
+        target: int,
+        features: FeatureSet,
+        evaluation: Evaluation,
+        *,
+        n_clusters: int | None,
+        refined: RefinementResult | None,
     ) -> Candidate:
         """Return the candidate for a target number of features.
 

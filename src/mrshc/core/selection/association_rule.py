@@ -1,0 +1,229 @@
+"""The association rule: use all features that are associated with clusters built without them.
+
+Several small feature sets are selected by sparse components. Each of these start sets is replaced
+by the features that are associated with its clusters, and this is repeated until the set hardly
+changes. The rule thereby adapts the number of features to the data: it finds tens of features if
+only these differ between the clusters, and hundreds if thousands do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mrshc.core.data.centred_matrix import CentredMatrix
+from mrshc.core.inference.permutation_scores import MAX_CLUSTERS, best_cut
+from mrshc.core.inference.refinement import RefinementResult
+from mrshc.core.selection.candidates import (
+    Candidate,
+    CandidateTable,
+    Evaluation,
+    evaluate_scored_cuts,
+)
+from mrshc.core.selection.explanation import (
+    Curve,
+    SearchStory,
+    chosen_row,
+    format_count,
+    make_curve,
+)
+from mrshc.core.selection.rule_interface import Decision, RuleSettings, SelectionRule
+from mrshc.core.sparse_pca.l1_path import FeatureSet
+
+# Numbers of features of the start sets. A set of 20 features is enough for a tree, and 60 features
+# are about the number of informative features in the simulations of the paper. The third number
+# depends on the data; with 500 features, trees on real data do not improve any more.
+_FIXED_STARTS = (20, 60)
+_SHARE_OF_START, _MIN_START, _MAX_START = 0.1, 20, 500
+# Ranks of the start sets. A single component finds one contrast between clusters. Clusters that
+# differ in features of their own need several components.
+_RANKS = (1, 3, 5)
+
+
+class AssociationRule(SelectionRule):
+    r"""Selection rule that uses all features associated with clusters built without them.
+
+    Start sets of different sizes are selected by one, three and five sparse components. Each start
+    set is refined: every feature is tested for association with the clusters of trees that were
+    built without this feature, and the associated features replace the set, until it hardly
+    changes. The rule chooses the start set from which the largest number of associated features was
+    reached. The tree is built on these features or, if there are more than 500, on the 500 features
+    with the largest sum of squares between clusters. If the user does not give the number of
+    clusters, the rule chooses the cut of the tree, into 2 to 10 clusters, with the largest score.
+
+    Notes
+    -----
+    The start sets have 20, 60 and 10 % of the features (at least 20 and at most 500). The gap
+    statistic is not used. See :func:`mrshc.refine_features` for the tests.
+
+    The score of a cut is :math:`(T - \mathrm{E}\,T) / \mathrm{sd}(T)`, where :math:`T` is the sum
+    of squares between its clusters in all features of the data. The mean and the standard deviation
+    are taken over all permutations of the samples.
+
+    If fewer than five features are associated, whatever the start set, the result is a single
+    cluster. The tests compare the features with independent noise. Features that are correlated
+    with each other for any reason, such as a batch effect, are associated too.
+    """
+
+    name = "association"
+    summary = (
+        "recommended: all features that are associated with clusters of trees built without them; "
+        "tells if there are none."
+    )
+    description = (
+        "Starts from several small feature sets and repeatedly replaces each set by all features "
+        "that are associated with clusters of trees built without them. The set with most "
+        "associated features is used. It suits data in which few features differ between the "
+        "clusters, and data in which thousands do. If fewer than five features are associated, it "
+        "reports a single cluster. It needs neither candidates nor gap statistics, and takes less "
+        "time."
+    )
+    columns = ("n_associated",)
+    cut_scores = ("association",)
+    refines_candidates = True
+    no_clusters_reason = (
+        "fewer than five features are associated with clusters of trees built without them"
+    )
+
+    def default_targets(self, n_features: int) -> tuple[int, ...]:
+        """Return the numbers of features of the start sets, in increasing order.
+
+        `n_features` is the number of features that are not constant.
+        """
+        share = round(_SHARE_OF_START * n_features)
+        wanted = {*_FIXED_STARTS, min(max(share, _MIN_START), _MAX_START)}
+        return tuple(sorted({min(q, n_features) for q in wanted}))
+
+    def default_ranks(self, max_rank: int) -> tuple[int, ...]:
+        """Return those of the ranks 1, 3 and 5 that do not exceed `max_rank`."""
+        return tuple(rank for rank in _RANKS if rank <= max_rank)
+
+    def n_cuts(self, *, n_clusters: int | None, n_samples: int) -> int:
+        """Return the largest number of clusters into which each tree is cut.
+
+        The number is at most `n_samples`. `n_clusters` is the number of clusters that the user
+        gave; it is None if the user did not give a number.
+        """
+        return min(max(MAX_CLUSTERS, n_clusters or 0), n_samples)
+
+    def task(
+        self, matrix: CentredMatrix, features: FeatureSet, settings: RuleSettings
+    ) -> Callable[[], Evaluation]:
+        """Return a function that builds a tree on a feature set and scores the cuts of this tree.
+
+        The sums of squares are taken in all features. On real data, this gave better numbers of
+        clusters than the features that were not selected (docs/beyond.md).
+        """
+        return partial(
+            evaluate_scored_cuts,
+            matrix.columns(features.indices),
+            gram=matrix.gram,
+            settings=settings.gap,
+            name="association",
+            k=self.n_cuts(n_clusters=settings.n_clusters, n_samples=matrix.shape[0]),
+        )
+
+    def candidate(
+        self,
+        target: int,
+        features: FeatureSet,
+        evaluation: Evaluation,
+        *,
+        n_clusters: int | None,
+        refined: RefinementResult | None,
+    ) -> Candidate:
+        """Return the candidate for a start set with `target` features.
+
+        `features` is the refined feature set, and `evaluation` is the evaluation of the tree on
+        this set. The candidate has `n_clusters` clusters. If `n_clusters` is None, the number of
+        clusters is that of the cut with the largest score. It is one if fewer than five features
+        are associated.
+        """
+        assert refined is not None  # the rule asks for refinement
+        # `supported` is None if there are too few features to decide, which is no evidence against
+        # clusters.
+        found = 1 if refined.supported is False else best_cut(evaluation.scores["association"])
+        n_leaves = n_clusters or found
+        return Candidate(
+            target=target,
+            features=features,
+            pruned=evaluation.pruned,
+            n_leaves=n_leaves,
+            silhouette=float(evaluation.silhouettes[n_leaves - 1]),
+            scores={"n_associated": refined.associated.size},
+            refined=refined,
+        )
+
+    def choose(self, table: CandidateTable) -> Decision:
+        """Return the decision: the start set with the largest number of associated features.
+
+        If several start sets have the same number, the first of them is chosen, that is, the one
+        with the smallest number of features and then the smallest rank.
+        """
+        n_associated, targets = table["n_associated"], table["n_features_target"]
+        best_rank = np.zeros(n_associated.size, dtype=bool)
+        for q in np.unique(targets):
+            rows = np.flatnonzero(targets == q)
+            best_rank[rows[n_associated[rows].argmax()]] = True
+        return Decision(
+            chosen=int(n_associated.argmax()),
+            best_rank=best_rank,
+            removed=np.zeros(n_associated.size, dtype=bool),
+        )
+
+    def explain(self, table: CandidateTable) -> SearchStory:
+        """Return an explanation of the choice, with a curve over all start sets.
+
+        The curve shows the number of associated features that was reached from each start set. It
+        is omitted if there was a single start set.
+        """
+        chosen = chosen_row(table)
+        n_associated = np.asarray(table["n_associated"], dtype=np.float64)
+        curves = tuple[Curve, ...]()
+        if n_associated.size > 1:
+            starts = zip(table["n_features_target"], table["rank"], strict=True)
+            curves = (
+                make_curve(
+                    n_associated,
+                    heading="Which start set?",
+                    x_name="start set: number of features, rank",
+                    y_name="associated features",
+                    ticks=[f"{q}, {rank}" for q, rank in starts],
+                    chosen=chosen,
+                ),
+            )
+        features = format_count(int(table["n_features"][chosen]), "feature")
+        clusters = format_count(int(table["n_leaves"][chosen]), "cluster")
+        associated = f"{table['n_associated'][chosen]:,} features are associated"
+        return SearchStory(
+            verdict=f"Chosen: {features} ({associated}, {clusters})",
+            rule=(
+                "Each start set was replaced by the features that are associated with its "
+                "clusters, until it hardly changed. The start set that reached most associated "
+                "features was chosen."
+                if curves
+                else ""
+            ),
+            curves=curves,
+            screened_out="",
+        )
+
+    def score_sentence(self, row: Mapping[str, Any]) -> str:
+        """Return a sentence that gives the number of associated features.
+
+        `row` is the row of the chosen candidate in the table of candidates.
+        """
+        return (
+            f"{int(row['n_associated']):,} features are associated with clusters of trees built "
+            "without them."
+        )
+
+    def facts(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return a list with one pair: the label and the number of associated features.
+
+        `row` is the row of the chosen candidate in the table of candidates.
+        """
+        return [("associated features", f"{int(row['n_associated']):,}")]
