@@ -22,7 +22,6 @@ from typing import cast
 
 from mrshc.core.array_types import Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.inference.permutation_scores import MAX_CLUSTERS, best_cut
 from mrshc.core.inference.refinement import (
     RefinementResult,
     RefinementSettings,
@@ -40,11 +39,12 @@ from mrshc.core.selection.candidates import (
     Candidate,
     Evaluation,
     candidate_table,
-    evaluate_scored_cuts,
+    evaluate_drop_ratios,
 )
 from mrshc.core.sparse_pca.l1_path import ComponentPath, FeatureSet, component_path
 from mrshc.core.sparse_pca.next_component import Component
 from mrshc.core.sparse_pca.solvers import AlternationLimits
+from mrshc.core.trees.cut_choice import MAX_CLUSTERS, best_cut
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import PrunedTree
 
@@ -247,7 +247,10 @@ def _run_search(
     refined = dict[tuple[int, int], RefinementResult]()
     if plan.rule.refines_candidates:
         starts = [features.indices for features in sets.values()]
-        refined = dict(zip(sets, refine_feature_sets(matrix, starts, plan.refinement), strict=True))
+        results = refine_feature_sets(
+            matrix, starts, plan.refinement, n_continued=plan.rule.n_continued
+        )
+        refined = dict(zip(sets, results, strict=True))
         sets = {key: replace(sets[key], indices=refined[key].features) for key in sets}
         steps.advance(1)
     evaluator = _Evaluator(n_jobs=n_jobs, steps=steps, memory=memory)
@@ -275,9 +278,9 @@ def _refine_result(matrix: CentredMatrix, plan: SearchPlan, result: SearchResult
 
     If enough features are associated with the clusters, a new tree is built on these features. It
     is cut into the number of clusters that the user gave or, if none was given, into the number
-    with the largest permutation score in all features. If too few features are associated, the
-    result has a single cluster. However, if the feature set already had too few features before the
-    refinement, the features and the tree do not change.
+    whose last split exceeds the next split by the largest ratio. If too few features are
+    associated, the result has a single cluster. However, if the feature set already had too few
+    features before the refinement, the features and the tree do not change.
     """
     refined = refine_feature_set(matrix, result.features, plan.refinement)
     # None means that the feature set was too small before the refinement. In this case, a small
@@ -286,14 +289,12 @@ def _refine_result(matrix: CentredMatrix, plan: SearchPlan, result: SearchResult
         return replace(result, refined=refined)
     if not refined.supported:
         return replace(result, refined=refined, n_leaves=1)
-    evaluation = evaluate_scored_cuts(
+    evaluation = evaluate_drop_ratios(
         matrix.columns(refined.features),
-        gram=matrix.gram,
         settings=plan.gap,
         k=min(max(MAX_CLUSTERS, plan.n_clusters or 0), matrix.shape[0]),
-        name="score",
     )
-    n_leaves = plan.n_clusters or best_cut(evaluation.scores["score"])
+    n_leaves = plan.n_clusters or best_cut(evaluation.scores["drop_ratio"])
     return replace(
         result,
         n_clusters=n_leaves,

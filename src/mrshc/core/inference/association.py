@@ -17,10 +17,7 @@ from scipy.special import betainc
 
 from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.kernels.association import (
-    write_between_sums_of_squares,
-    write_explained_rank_variance,
-)
+from mrshc.core.kernels.association import write_association, write_explained_rank_variance
 
 # Larger p-values are replaced by this value before p-values are combined. The Cauchy quantile of a
 # p-value tends to minus infinity as the p-value approaches 1, and could cancel the quantiles of all
@@ -110,9 +107,20 @@ def column_tests(columns: Float, partitions: NDArray[np.intp]) -> AssociationTes
     partitions : ndarray of int of shape (n_partitions, n)
         Cluster labels of the n samples, one row for each partition.
     """
-    between = np.empty((columns.shape[1], len(partitions)))
-    write_between_sums_of_squares(np.ascontiguousarray(columns.T), partitions, between)
-    return AssociationTests(p_values=_block_p_values(columns, partitions), between=between)
+    m, n_partitions = columns.shape[1], len(partitions)
+    shares, between = np.empty((m, n_partitions)), np.empty((m, n_partitions))
+    freedom = np.empty((m, n_partitions, 2), dtype=np.intp)
+    first_groups = np.zeros(n_partitions + 1, dtype=np.intp)
+    np.cumsum(partitions.max(axis=1) + 1, out=first_groups[1:])
+    write_association(
+        np.ascontiguousarray(columns.T),
+        np.ascontiguousarray((partitions + first_groups[:-1, None]).T),
+        first_groups,
+        shares,
+        freedom,
+        between,
+    )
+    return AssociationTests(p_values=_p_values(shares, freedom), between=between)
 
 
 def _block_p_values(columns: Float, groups: NDArray[np.intp]) -> Float:
@@ -120,7 +128,11 @@ def _block_p_values(columns: Float, groups: NDArray[np.intp]) -> Float:
 
     The parameters are those of `_explained_shares`.
     """
-    shares, freedom = _explained_shares(columns, groups)
+    return _p_values(*_explained_shares(columns, groups))
+
+
+def _p_values(shares: Float, freedom: NDArray[np.intp]) -> Float:
+    """Return the p-values for shares of explained rank variance and their degrees of freedom."""
     # Degrees of freedom below one are replaced by one, because the incomplete beta function is not
     # defined for them. The explained share is zero in these cases, so the p-value is 1.
     between, within = np.maximum(freedom[..., 0], 1), np.maximum(freedom[..., 1], 1)

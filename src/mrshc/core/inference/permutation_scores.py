@@ -8,20 +8,6 @@ import numpy as np
 
 from mrshc.core.array_types import Float, Labels
 
-# Largest number of clusters that is chosen by the scores. More clusters are difficult to interpret.
-MAX_CLUSTERS = 10
-
-
-def best_cut(scores: Float) -> int:
-    """Return the number of clusters, at most 10, of the cut with the largest score.
-
-    `scores` contains the scores of the cuts into 2, 3, ... clusters. The result is 1 if there are
-    no scores, that is, if there is a single sample.
-    """
-    # Cuts into more than 10 clusters are made only if the user gave such a number of clusters.
-    considered = scores[: MAX_CLUSTERS - 1]
-    return int(considered.argmax()) + 2 if considered.size else 1
-
 
 def permutation_z_scores(partitions: Sequence[Labels], gram: Float) -> Float:
     """Return the standardised sum of squares between clusters for each of several partitions.

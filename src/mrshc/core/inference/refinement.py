@@ -8,7 +8,7 @@ tested only for association with clusters of trees that were built without the f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +23,15 @@ from mrshc.core.inference.association import (
     cauchy_combination,
     column_tests,
 )
+from mrshc.core.kernels.tree_cuts import cut_into_clusters
 from mrshc.core.robust.missing_values import complete_missing_cells
-from mrshc.core.trees.tree import Linkage, Metric, agglomerate
+from mrshc.core.trees.tree import (
+    ADDITIVE_METRICS,
+    Linkage,
+    Metric,
+    agglomerate,
+    pairwise_distances,
+)
 
 # A tree is cut into each of these numbers of clusters, and the tests of all cuts are combined,
 # since the true number of clusters is unknown. Few data sets have more than seven clusters.
@@ -122,7 +129,11 @@ def refine_feature_set(
 
 
 def refine_feature_sets(
-    matrix: CentredMatrix, starts: Sequence[Index], settings: RefinementSettings
+    matrix: CentredMatrix,
+    starts: Sequence[Index],
+    settings: RefinementSettings,
+    *,
+    n_continued: int | None = None,
 ) -> list[RefinementResult]:
     """Refine several feature sets by repeated tests of association, and return the results.
 
@@ -145,6 +156,9 @@ def refine_feature_sets(
         Indices of the features of each start set.
     settings : RefinementSettings
         Settings of the trees and of the tests.
+    n_continued : int or None, default=None
+        Number of sets for which there is more than one round: those with the largest numbers of
+        associated features in the first round. None means all sets.
 
     Returns
     -------
@@ -160,6 +174,12 @@ def refine_feature_sets(
         )
         for refinement in active:
             refinement.advance(scores[refinement.present.tobytes()])
+        if n_continued is not None:
+            # The sort is stable: of several sets with equal numbers, the first ones are continued.
+            refinements_by_size = sorted(refinements, key=lambda r: -r.associated.size)
+            for refinement in refinements_by_size[n_continued:]:
+                refinement.end()
+            n_continued = None  # the other sets are refined to their end
     return [refinement.result for refinement in refinements if refinement.result is not None]
 
 
@@ -170,13 +190,17 @@ class _Refinement:
     ----------
     present : ndarray of int
         Indices of the features of the current set, in increasing order.
+    associated : ndarray of int
+        Indices of the features that were associated in the last round, in increasing order.
     result : RefinementResult or None
         The result; None until the refinement has ended.
     """
 
     def __init__(self, start: Index, settings: RefinementSettings) -> None:
         self.present: Index = np.sort(start)
+        self.associated: Index = np.empty(0, np.intp)
         self.result: RefinementResult | None = None
+        self._q_values: Float = np.empty(0)
         self._start = self.present
         self._settings = settings
         self._previous = set[bytes]()
@@ -186,22 +210,16 @@ class _Refinement:
         """Replace the current set by the associated features, given the scores for this set."""
         settings = self._settings
         self._n_rounds += 1
-        q_values = benjamini_hochberg(scores.p_values)
-        associated = np.flatnonzero(q_values <= settings.alpha)
-        if associated.size < settings.min_features:
-            self.result = RefinementResult(
-                supported=False if self._start.size >= settings.min_features else None,
-                features=self._start,
-                associated=np.empty(0, np.intp),
-                q_values=q_values,
-                n_rounds=self._n_rounds,
-            )
+        self._q_values = benjamini_hochberg(scores.p_values)
+        self.associated = np.flatnonzero(self._q_values <= settings.alpha)
+        if self.associated.size < settings.min_features:
+            self.end()
             return
         # The features with the smallest p-values would all show the same clusters, namely those
         # that are easiest to see. Features with large sums of squares show several kinds of
         # clusters.
-        strongest = np.argsort(-scores.strengths[associated], kind="stable")
-        following = np.sort(associated[strongest[: settings.max_features]])
+        strongest = np.argsort(-scores.strengths[self.associated], kind="stable")
+        following = np.sort(self.associated[strongest[: settings.max_features]])
         n_common = np.intersect1d(self.present, following, assume_unique=True).size
         is_settled = n_common >= _SETTLED_SHARE * max(self.present.size, following.size)
         self._previous.add(self.present.tobytes())
@@ -209,13 +227,21 @@ class _Refinement:
         # If a set has occurred before, the same rounds would be repeated.
         is_repeated = following.tobytes() in self._previous
         if is_settled or is_repeated or self._n_rounds == _MAX_ROUNDS:
-            self.result = RefinementResult(
-                supported=True,
-                features=following,
-                associated=associated,
-                q_values=q_values,
-                n_rounds=self._n_rounds,
-            )
+            self.end()
+
+    def end(self) -> None:
+        """Set the result; this has no effect if the refinement has already ended."""
+        if self.result is not None:
+            return
+        settings, has_enough = self._settings, self.associated.size >= self._settings.min_features
+        unsupported = False if self._start.size >= settings.min_features else None
+        self.result = RefinementResult(
+            supported=True if has_enough else unsupported,
+            features=self.present if has_enough else self._start,
+            associated=self.associated if has_enough else np.empty(0, np.intp),
+            q_values=self._q_values,
+            n_rounds=self._n_rounds,
+        )
 
 
 def association_scores(
@@ -241,7 +267,10 @@ def association_scores(
     if n <= _N_CLUSTERS[0]:  # each sample would be a cluster, so no test is possible
         return [FeatureScores(p_values=np.ones(p), strengths=np.zeros(p)) for _ in sets]
     columns = [matrix.columns(present) for present in sets]
-    partitions = [_tree_partitions(X, settings) for X in columns]
+    partitions = [
+        _cut_partitions(complete_missing_cells(X).distances(settings.metric), settings)
+        for X in columns
+    ]
     # All sets are tested in one pass. The features of a set are tested again below, with trees that
     # were built without them.
     tests = association_tests(matrix, np.concatenate(partitions), indices=np.arange(p))
@@ -264,14 +293,30 @@ def _score_members(
     The features are tested in folds, each with a tree that is built from the other folds. `X`
     contains the columns of the set. If the set has a single feature, its p-value is 1.
     """
-    for fold in split_into_folds(column_variances(X)):
-        others = np.delete(np.arange(present.size), fold)
-        if not others.size:
-            p_values[present], strengths[present] = 1.0, 0.0
-            return
-        tests = column_tests(X[:, fold], _tree_partitions(X[:, others], settings))
+    if present.size == 1:
+        p_values[present], strengths[present] = 1.0, 0.0
+        return
+    folds = split_into_folds(column_variances(X))
+    for fold, distances in zip(folds, _distances_without_folds(X, folds, settings), strict=True):
+        tests = column_tests(X[:, fold], _cut_partitions(distances, settings))
         p_values[present[fold]] = cauchy_combination(tests.p_values)
         strengths[present[fold]] = tests.between.mean(axis=1)
+
+
+def _distances_without_folds(
+    X: Float, folds: Sequence[Index], settings: RefinementSettings
+) -> Iterator[Float]:
+    """Yield, for each fold, the distances between the samples in the columns of the other folds."""
+    if settings.metric in ADDITIVE_METRICS and not np.isnan(X).any():
+        # The distance is a sum over columns, so the part of the fold can be subtracted. Rounding
+        # may leave a small negative value.
+        total = pairwise_distances(X, settings.metric)
+        for fold in folds:
+            yield np.maximum(total - pairwise_distances(X[:, fold], settings.metric), 0.0)
+        return
+    for fold in folds:
+        others = np.delete(np.arange(X.shape[1]), fold)
+        yield complete_missing_cells(X[:, others]).distances(settings.metric)
 
 
 def split_into_folds(variances: Float) -> list[Index]:
@@ -286,11 +331,12 @@ def split_into_folds(variances: Float) -> list[Index]:
     return [order[i::_N_FOLDS] for i in range(min(_N_FOLDS, order.size))]
 
 
-def _tree_partitions(X: Float, settings: RefinementSettings) -> NDArray[np.intp]:
+def _cut_partitions(distances: Float, settings: RefinementSettings) -> NDArray[np.intp]:
     """Return the cluster labels of the n samples for several cuts of a tree, one cut in each row.
 
-    The tree is built from the columns of X and cut into each number of clusters that is smaller
-    than n.
+    The tree is built from the distances between the samples and cut into each number of clusters
+    that is smaller than n.
     """
-    tree = agglomerate(complete_missing_cells(X).distances(settings.metric), settings.linkage)
-    return np.array([tree.cut(k) for k in _N_CLUSTERS if k < tree.n_samples])
+    children = agglomerate(distances, settings.linkage).linkage_matrix[:, :2].astype(np.intp)
+    cluster_counts = np.array([k for k in _N_CLUSTERS if k < len(distances)])
+    return cut_into_clusters(children, cluster_counts)

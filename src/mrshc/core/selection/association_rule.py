@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.inference.permutation_scores import MAX_CLUSTERS, best_cut
 from mrshc.core.inference.refinement import RefinementResult
 from mrshc.core.selection.candidates import (
     Candidate,
     CandidateTable,
     Evaluation,
-    evaluate_scored_cuts,
+    evaluate_drop_ratios,
 )
 from mrshc.core.selection.explanation import (
     Curve,
@@ -32,6 +31,7 @@ from mrshc.core.selection.explanation import (
 )
 from mrshc.core.selection.rule_interface import Decision, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
+from mrshc.core.trees.cut_choice import MAX_CLUSTERS, best_cut
 
 # Numbers of features of the start sets. A set of 20 features is enough for a tree, and 60 features
 # are about the number of informative features in the simulations of the paper. The third number
@@ -52,16 +52,17 @@ class AssociationRule(SelectionRule):
     changes. The rule chooses the start set from which the largest number of associated features was
     reached. The tree is built on these features or, if there are more than 500, on the 500 features
     with the largest sum of squares between clusters. If the user does not give the number of
-    clusters, the rule chooses the cut of the tree, into 2 to 10 clusters, with the largest score.
+    clusters, the rule chooses the cut of the tree, into 2 to 10 clusters, whose last split exceeds
+    the next split by the largest ratio.
 
     Notes
     -----
     The start sets have 20, 60 and 10 % of the features (at least 20 and at most 500). The gap
     statistic is not used. See :func:`mrshc.refine_features` for the tests.
 
-    The score of a cut is :math:`(T - \mathrm{E}\,T) / \mathrm{sd}(T)`, where :math:`T` is the sum
-    of squares between its clusters in all features of the data. The mean and the standard deviation
-    are taken over all permutations of the samples.
+    Let :math:`W_k` be the dispersion within k clusters: for squared Euclidean distances, the sum of
+    squares within clusters, in the selected features. The number of clusters is the k with the
+    largest ratio :math:`(W_{k-1} - W_k) / (W_k - W_{k+1})`.
 
     If fewer than five features are associated, whatever the start set, the result is a single
     cluster. The tests compare the features with independent noise. Features that are correlated
@@ -82,8 +83,11 @@ class AssociationRule(SelectionRule):
         "time."
     )
     columns = ("n_associated",)
-    cut_scores = ("association",)
+    cut_scores = ("drop_ratio",)
     refines_candidates = True
+    # The first round shows which start sets lead to many associated features. Three sets leave room
+    # for a wrong order.
+    n_continued = 3
     no_clusters_reason = (
         "fewer than five features are associated with clusters of trees built without them"
     )
@@ -114,15 +118,12 @@ class AssociationRule(SelectionRule):
     ) -> Callable[[], Evaluation]:
         """Return a function that builds a tree on a feature set and scores the cuts of this tree.
 
-        The sums of squares are taken in all features. On real data, this gave better numbers of
-        clusters than the features that were not selected (docs/beyond.md).
+        The score of a cut is its drop ratio in the features of the set.
         """
         return partial(
-            evaluate_scored_cuts,
+            evaluate_drop_ratios,
             matrix.columns(features.indices),
-            gram=matrix.gram,
             settings=settings.gap,
-            name="association",
             k=self.n_cuts(n_clusters=settings.n_clusters, n_samples=matrix.shape[0]),
         )
 
@@ -145,7 +146,7 @@ class AssociationRule(SelectionRule):
         assert refined is not None  # the rule asks for refinement
         # `supported` is None if there are too few features to decide, which is no evidence against
         # clusters.
-        found = 1 if refined.supported is False else best_cut(evaluation.scores["association"])
+        found = 1 if refined.supported is False else best_cut(evaluation.scores["drop_ratio"])
         n_leaves = n_clusters or found
         return Candidate(
             target=target,

@@ -18,6 +18,7 @@ from mrshc.core.inference.permutation_scores import permutation_z_scores
 from mrshc.core.inference.refinement import RefinementResult
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.sparse_pca.l1_path import FeatureSet
+from mrshc.core.trees.cut_choice import drop_ratios
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import PrunedTree, cut_tree, prune
 from mrshc.core.trees.silhouette import average_silhouette
@@ -180,13 +181,11 @@ def evaluate_cuts(X: Float, *, settings: GapSettings, k: int) -> Evaluation:
     return Evaluation(pruned=cuts, silhouettes=_silhouettes_by_n_leaves(distances, cuts))
 
 
-def evaluate_scored_cuts(
-    X: Float, *, gram: Float, settings: GapSettings, k: int, name: str
-) -> Evaluation:
-    """Return the tree of the samples, cut into k clusters, average silhouettes, and cut scores.
+def evaluate_evidence(X: Float, *, gram: Float, settings: GapSettings, k: int) -> Evaluation:
+    """Return the tree of the samples, cut into k clusters, with the evidence of each cut.
 
-    The score of a cut is its sum of squares between clusters, standardised by the mean and the
-    standard deviation over permutations of the samples. The gap statistic is not used.
+    The evidence of a cut is its sum of squares between clusters, standardised by the mean and the
+    standard deviation over permutations of the samples.
 
     Parameters
     ----------
@@ -198,13 +197,40 @@ def evaluate_scored_cuts(
         Linkage and metric of the tree. The other settings are not used.
     k : int
         Number of clusters.
-    name : str
-        Key of the scores in the result.
     """
     evaluation = evaluate_cuts(X, settings=settings, k=k)
     cuts = evaluation.pruned
     partitions = [cuts.labels(i) for i in range(2, cuts.n_leaves + 1)]
-    return replace(evaluation, scores={name: permutation_z_scores(partitions, gram)})
+    return replace(evaluation, scores={"evidence": permutation_z_scores(partitions, gram)})
+
+
+def evaluate_drop_ratios(X: Float, *, settings: GapSettings, k: int) -> Evaluation:
+    """Return the tree of the samples, cut into k clusters, with the drop ratio of each cut.
+
+    The drop ratio says by how much the last split of a cut exceeds the next split; see
+    :func:`mrshc.core.trees.cut_choice.drop_ratios`. The ratio of a cut with one sample in each
+    cluster, after which there is no split, is zero.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, q)
+        Columns of the q selected features. Missing values are NaN.
+    settings : GapSettings
+        Linkage and metric of the tree. The other settings are not used.
+    k : int
+        Number of clusters.
+    """
+    distances = complete_missing_cells(X).distances(settings.metric)
+    tree = agglomerate(distances, settings.linkage)
+    cuts = cut_tree(tree, k)
+    partitions = [tree.cut(i) for i in range(1, min(k + 1, tree.n_samples) + 1)]
+    ratios = np.zeros(k - 1)
+    ratios[: len(partitions) - 2] = drop_ratios(distances, partitions)
+    return Evaluation(
+        pruned=cuts,
+        silhouettes=_silhouettes_by_n_leaves(distances, cuts),
+        scores={"drop_ratio": ratios},
+    )
 
 
 def _silhouettes_by_n_leaves(distances: Float, pruned: PrunedTree) -> Float:

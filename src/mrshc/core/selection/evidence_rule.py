@@ -19,13 +19,12 @@ import numpy as np
 
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.inference.permutation_scores import MAX_CLUSTERS, best_cut
 from mrshc.core.inference.refinement import RefinementResult
 from mrshc.core.selection.candidates import (
     Candidate,
     CandidateTable,
     Evaluation,
-    evaluate_scored_cuts,
+    evaluate_evidence,
 )
 from mrshc.core.selection.explanation import (
     N_FEATURES_AXIS,
@@ -39,6 +38,7 @@ from mrshc.core.selection.explanation import (
 )
 from mrshc.core.selection.rule_interface import Decision, RuleSettings, SelectionRule
 from mrshc.core.sparse_pca.l1_path import FeatureSet
+from mrshc.core.trees.cut_choice import MAX_CLUSTERS, best_cut
 from mrshc.errors import Parameter, Sentence
 
 # The evidence of a tree is the mean evidence of its cuts into 2 to 7 clusters, since the right
@@ -170,11 +170,10 @@ class EvidenceRule(SelectionRule):
         The score of a cut is its evidence in the features that were not selected.
         """
         return partial(
-            evaluate_scored_cuts,
+            evaluate_evidence,
             matrix.columns(features.indices),
             gram=matrix.gram_without(features.indices),
             settings=settings.gap,
-            name="evidence",
             k=self.n_cuts(n_clusters=settings.n_clusters, n_samples=matrix.shape[0]),
         )
 

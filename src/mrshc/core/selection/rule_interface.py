@@ -103,6 +103,9 @@ class SelectionRule(ABC):
     refines_candidates : bool
         Whether the feature set of every candidate is refined before it is evaluated. The set is
         then replaced by the features that are associated with its clusters.
+    n_continued : int or None
+        Number of feature sets whose refinement has more than one round: those with the largest
+        numbers of associated features in the first round. None means all sets.
     no_clusters_reason : str
         Reason why a result has a single cluster. The text completes the sentence
         "No groups were found: ...".
@@ -122,6 +125,7 @@ class SelectionRule(ABC):
     columns: ClassVar[tuple[str, ...]] = ()
     cut_scores: ClassVar[tuple[str, ...]] = ()
     refines_candidates: ClassVar[bool] = False
+    n_continued: ClassVar[int | None] = None
     no_clusters_reason: ClassVar[str] = "no split of the tree is larger than expected by chance"
 
     def default_targets(self, n_features: int) -> tuple[int, ...] | None:

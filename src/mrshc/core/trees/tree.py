@@ -18,6 +18,7 @@ Metric = Literal["sqeuclidean", "cityblock"]
 Linkage = Literal["single", "complete", "average", "weighted", "ward", "centroid", "median"]
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
+ADDITIVE_METRICS: tuple[Metric, ...] = METRICS
 LINKAGES: tuple[Linkage, ...] = get_args(Linkage)
 # These three linkages are defined by the centres of clusters in Euclidean space, so they need
 # Euclidean distances. The other linkages are defined for any dissimilarity.
