@@ -91,6 +91,9 @@ class RefinementResult:
         the features of the start set unless `supported` is True.
     associated : ndarray of int
         Indices of all associated features, in increasing order; empty unless `supported` is True.
+    strength : float
+        Sum, over the associated features, of the sum of squares between clusters; zero unless
+        `supported` is True.
     q_values : ndarray of shape (p,)
         Q-values of all p features in the last round.
     n_rounds : int
@@ -100,6 +103,7 @@ class RefinementResult:
     supported: bool | None
     features: Index
     associated: Index
+    strength: float
     q_values: Float
     n_rounds: int
 
@@ -157,8 +161,8 @@ def refine_feature_sets(
     settings : RefinementSettings
         Settings of the trees and of the tests.
     n_continued : int or None, default=None
-        Number of sets for which there is more than one round: those with the largest numbers of
-        associated features in the first round. None means all sets.
+        Number of sets for which there is more than one round: those with the largest strength in
+        the first round. None means all sets.
 
     Returns
     -------
@@ -175,9 +179,8 @@ def refine_feature_sets(
         for refinement in active:
             refinement.advance(scores[refinement.present.tobytes()])
         if n_continued is not None:
-            # The sort is stable: of several sets with equal numbers, the first ones are continued.
-            refinements_by_size = sorted(refinements, key=lambda r: -r.associated.size)
-            for refinement in refinements_by_size[n_continued:]:
+            # The sort is stable: of several sets with equal strengths, the first are continued.
+            for refinement in sorted(refinements, key=lambda r: -r.strength)[n_continued:]:
                 refinement.end()
             n_continued = None  # the other sets are refined to their end
     return [refinement.result for refinement in refinements if refinement.result is not None]
@@ -192,6 +195,8 @@ class _Refinement:
         Indices of the features of the current set, in increasing order.
     associated : ndarray of int
         Indices of the features that were associated in the last round, in increasing order.
+    strength : float
+        Sum over these features of the sum of squares between clusters.
     result : RefinementResult or None
         The result; None until the refinement has ended.
     """
@@ -200,6 +205,7 @@ class _Refinement:
         self.present: Index = np.sort(start)
         self.associated: Index = np.empty(0, np.intp)
         self.result: RefinementResult | None = None
+        self.strength = 0.0
         self._q_values: Float = np.empty(0)
         self._start = self.present
         self._settings = settings
@@ -218,6 +224,7 @@ class _Refinement:
         # The features with the smallest p-values would all show the same clusters, namely those
         # that are easiest to see. Features with large sums of squares show several kinds of
         # clusters.
+        self.strength = float(scores.strengths[self.associated].sum())
         strongest = np.argsort(-scores.strengths[self.associated], kind="stable")
         following = np.sort(self.associated[strongest[: settings.max_features]])
         n_common = np.intersect1d(self.present, following, assume_unique=True).size
@@ -239,6 +246,7 @@ class _Refinement:
             supported=True if has_enough else unsupported,
             features=self.present if has_enough else self._start,
             associated=self.associated if has_enough else np.empty(0, np.intp),
+            strength=self.strength if has_enough else 0.0,
             q_values=self._q_values,
             n_rounds=self._n_rounds,
         )

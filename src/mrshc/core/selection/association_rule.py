@@ -42,6 +42,12 @@ _SHARE_OF_START, _MIN_START, _MAX_START = 0.1, 20, 500
 # differ in features of their own need several components.
 _RANKS = (1, 3, 5)
 
+_RULE_TEXT = (
+    "Each start set was replaced by the features that are associated with its clusters. The three "
+    "strongest sets were replaced again until they hardly changed. Strength: sum of squares "
+    "between clusters over the associated features."
+)
+
 
 class AssociationRule(SelectionRule):
     r"""Selection rule that uses all features associated with clusters built without them.
@@ -49,8 +55,7 @@ class AssociationRule(SelectionRule):
     Start sets of different sizes are selected by one, three and five sparse components. Each start
     set is refined: every feature is tested for association with the clusters of trees that were
     built without this feature, and the associated features replace the set, until it hardly
-    changes. The rule chooses the start set from which the largest number of associated features was
-    reached. The tree is built on these features or, if there are more than 500, on the 500 features
+    @@ The tree is built on these features or, if there are more than 500, on the 500 features
     with the largest sum of squares between clusters. If the user does not give the number of
     clusters, the rule chooses the cut of the tree, into 2 to 10 clusters, whose last split exceeds
     the next split by the largest ratio.
@@ -76,17 +81,16 @@ class AssociationRule(SelectionRule):
     )
     description = (
         "Starts from several small feature sets and repeatedly replaces each set by all features "
-        "that are associated with clusters of trees built without them. The set with most "
-        "associated features is used. It suits data in which few features differ between the "
+        "that are associated with clusters of trees built without them. The set with the largest "
+        "sum of squares between clusters is used. It suits data in which few features differ between the "
         "clusters, and data in which thousands do. If fewer than five features are associated, it "
         "reports a single cluster. It needs neither candidates nor gap statistics, and takes less "
         "time."
     )
-    columns = ("n_associated",)
+    columns = ("n_associated", "strength")
     cut_scores = ("drop_ratio",)
     refines_candidates = True
-    # The first round shows which start sets lead to many associated features. Three sets leave room
-    # for a wrong order.
+    # The first round shows which start sets are promising. Three sets leave room for a wrong order.
     n_continued = 3
     no_clusters_reason = (
         "fewer than five features are associated with clusters of trees built without them"
@@ -154,44 +158,44 @@ class AssociationRule(SelectionRule):
             pruned=evaluation.pruned,
             n_leaves=n_leaves,
             silhouette=float(evaluation.silhouettes[n_leaves - 1]),
-            scores={"n_associated": refined.associated.size},
+            scores={"n_associated": refined.associated.size, "strength": refined.strength},
             refined=refined,
         )
 
     def choose(self, table: CandidateTable) -> Decision:
-        """Return the decision: the start set with the largest number of associated features.
+        """Return the decision: the start set with the largest strength.
 
-        If several start sets have the same number, the first of them is chosen, that is, the one
+        If several start sets have the same strength, the first of them is chosen, that is, the one
         with the smallest number of features and then the smallest rank.
         """
-        n_associated, targets = table["n_associated"], table["n_features_target"]
-        best_rank = np.zeros(n_associated.size, dtype=bool)
+        strengths, targets = table["strength"], table["n_features_target"]
+        best_rank = np.zeros(strengths.size, dtype=bool)
         for q in np.unique(targets):
             rows = np.flatnonzero(targets == q)
-            best_rank[rows[n_associated[rows].argmax()]] = True
+            best_rank[rows[strengths[rows].argmax()]] = True
         return Decision(
-            chosen=int(n_associated.argmax()),
+            chosen=int(strengths.argmax()),
             best_rank=best_rank,
-            removed=np.zeros(n_associated.size, dtype=bool),
+            removed=np.zeros(strengths.size, dtype=bool),
         )
 
     def explain(self, table: CandidateTable) -> SearchStory:
         """Return an explanation of the choice, with a curve over all start sets.
 
-        The curve shows the number of associated features that was reached from each start set. It
-        is omitted if there was a single start set.
+        The curve shows the strength that was reached from each start set, as a share of the largest
+        strength. It is omitted if there was a single start set or if no features are associated.
         """
         chosen = chosen_row(table)
-        n_associated = np.asarray(table["n_associated"], dtype=np.float64)
+        strengths = np.asarray(table["strength"], dtype=np.float64)
         curves = tuple[Curve, ...]()
-        if n_associated.size > 1:
+        if strengths.size > 1 and strengths[chosen] > 0:
             starts = zip(table["n_features_target"], table["rank"], strict=True)
             curves = (
                 make_curve(
-                    n_associated,
+                    strengths / strengths[chosen],
                     heading="Which start set?",
                     x_name="start set: number of features, rank",
-                    y_name="associated features",
+                    y_name="strength, share of the largest",
                     ticks=[f"{q}, {rank}" for q, rank in starts],
                     chosen=chosen,
                 ),
@@ -201,13 +205,7 @@ class AssociationRule(SelectionRule):
         associated = f"{table['n_associated'][chosen]:,} features are associated"
         return SearchStory(
             verdict=f"Chosen: {features} ({associated}, {clusters})",
-            rule=(
-                "Each start set was replaced by the features that are associated with its "
-                "clusters, until it hardly changed. The start set that reached most associated "
-                "features was chosen."
-                if curves
-                else ""
-            ),
+            rule=_RULE_TEXT if curves else "",
             curves=curves,
             screened_out="",
         )

@@ -104,8 +104,9 @@ class SelectionRule(ABC):
         Whether the feature set of every candidate is refined before it is evaluated. The set is
         then replaced by the features that are associated with its clusters.
     n_continued : int or None
-        Number of feature sets whose refinement has more than one round: those with the largest
-        numbers of associated features in the first round. None means all sets.
+        Number of feature sets whose refinement has more than one round: those whose associated
+        features have the largest sum of squares between clusters in the first round. None means all
+        sets.
     no_clusters_reason : str
         Reason why a result has a single cluster. The text completes the sentence
         "No groups were found: ...".
