@@ -82,10 +82,10 @@ class AssociationRule(SelectionRule):
     description = (
         "Starts from several small feature sets and repeatedly replaces each set by all features "
         "that are associated with clusters of trees built without them. The set with the largest "
-        "sum of squares between clusters is used. It suits data in which few features differ between the "
-        "clusters, and data in which thousands do. If fewer than five features are associated, it "
-        "reports a single cluster. It needs neither candidates nor gap statistics, and takes less "
-        "time."
+        "sum of squares between clusters is used. It suits data in which few features differ "
+        "between the clusters, and data in which thousands do. If fewer than five features are "
+        "associated, it reports a single cluster. It needs neither candidates nor gap statistics, "
+        "and takes less time."
     )
     columns = ("n_associated", "strength")
     cut_scores = ("drop_ratio",)
