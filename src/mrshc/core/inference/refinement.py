@@ -23,7 +23,7 @@ from mrshc.core.inference.association import (
 )
 from mrshc.core.kernels.k_means import run_lloyd_iterations
 from mrshc.core.robust.missing_values import complete_missing_cells
-from mrshc.core.trees.tree import Linkage, Metric, agglomerate
+from mrshc.core.trees.tree import Linkage, Metric, agglomerate, min_features
 
 # A tree is cut into each of these numbers of clusters, and the p-values for all cuts are combined,
 # since the true number of clusters is unknown. Few data sets have more than six clusters.
@@ -174,14 +174,15 @@ def association_p_values(
         Settings of the trees.
     """
     p = matrix.shape[1]
-    # If the set contains a single feature, the p-value of this feature remains 1.
+    # The p-values of a fold remain 1 if the other folds have too few features for a tree, for
+    # example if the set contains a single feature.
     p_values = np.ones(p)
     outside = np.setdiff1d(np.arange(p), present, assume_unique=True)
     X = matrix.columns(present)
     p_values[outside] = _tree_p_values(matrix, X, indices=outside, settings=settings)
     for fold in split_into_folds(column_variances(X)):
         others = np.delete(np.arange(present.size), fold)
-        if others.size:
+        if others.size >= min_features(settings.metric):
             p_values[present[fold]] = _tree_p_values(
                 matrix, X[:, others], indices=present[fold], settings=settings
             )

@@ -44,8 +44,13 @@ class CompletedSamples:
     variances: Float | None
 
     def distances(self, metric: Metric) -> Float:
-        """Return the expected distances between all samples, as an array of shape (n, n)."""
-        if self.variances is None:
+        """Return the expected distances between all samples, as an array of shape (n, n).
+
+        For the metric "correlation", the distances are those of the completed values, whatever the
+        variances of the estimates.
+        """
+        # The expected value of a correlation has no simple formula.
+        if self.variances is None or metric == "correlation":
             return pairwise_distances(self.values, metric)
         if metric == "sqeuclidean":
             # For independent x and y, E(x - y)^2 = (Ex - Ey)^2 + var x + var y. The result is still
