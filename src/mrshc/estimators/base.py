@@ -125,7 +125,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         distances : ndarray of shape (n_samples, n_samples)
             Distances computed from the selected features. If values are missing, they are imputed,
             and the result contains expected distances, which include the variances of the imputed
-            values. With `metric="correlation"`, the distances are those of the imputed values.
+            values.
 
         Raises
         ------

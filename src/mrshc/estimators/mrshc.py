@@ -298,8 +298,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     `robust=True`), not after subtraction of the feature means. A feature with a large mean
     therefore contributes to all correlations; centre the features of X beforehand if only
     deviations from the means are of interest. Missing values are imputed as above, and r is
-    computed from the imputed values, without their variances. If all selected features of a sample
-    have the same value, its correlations do not exist, and its distance to every other sample is 1.
+    computed from the imputed values; the variances of the imputed values of a sample are added to
+    its sum of squares in the denominator of r. If all selected features of a sample have the same
+    value, its correlations do not exist, and its distance to every other sample is 1.
     The distance :math:`1 - r` is half the squared Euclidean distance between the samples after each
     is centred and scaled to norm 1. Ward's, centroid and median linkage are defined by this
     property; their heights are on the scale of :math:`\sqrt{1 - r}`. The reference data sets of the

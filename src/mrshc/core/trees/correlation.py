@@ -7,11 +7,13 @@ applied to such standardised rows.
 
 A sample with the same value in all features has no correlation with other samples. Its distance to
 every other sample is defined as 1, as if the correlation were zero. This is still a squared
-Euclidean distance: the sample is represented by a coordinate on an axis of its own.
+Euclidean distance: the sample is represented by one coordinate on an axis of its own. Values that
+replace missing values are uncertain, which is represented by such a coordinate, too.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,62 +33,87 @@ MIN_CORRELATED_FEATURES = 3
 _ROUNDING = 4 * np.finfo(np.float64).eps
 
 
-def standardise_rows(X: Float) -> tuple[Float, Mask]:
-    """Return rows whose squared Euclidean distances are 1 - correlation, and constant rows.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StandardisedRows:
+    """Samples as points whose squared Euclidean distances are 1 - correlation.
+
+    Each sample has one coordinate for each feature, and one coordinate on an axis of its own. The
+    norm of all coordinates of a sample is sqrt(1/2).
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples, n_features)
+        Coordinates for the features: the values minus the mean of the sample, scaled; zero for
+        constant samples.
+    own_squares : ndarray of shape (n_samples,)
+        Square of the coordinate on the own axis of each sample: 1/2 for constant samples, and zero
+        for other samples without missing values.
+    is_constant : ndarray of shape (n_samples,)
+        Whether all values of each sample are equal, up to rounding errors. If there are fewer than
+        three features, all samples are treated as constant.
+    """
+
+    values: Float
+    own_squares: Float
+    is_constant: Mask
+
+    def distances(self) -> Float:
+        """Return the distances between the samples, as an array of shape (n_samples, n_samples)."""
+        # Differences of rows are used instead of 1 - r, which would have no correct digits for rows
+        # that are nearly equal.
+        distances: Float = squareform(pdist(self.values, "sqeuclidean"))
+        distances += self.own_squares[:, None] + self.own_squares
+        # Distances to constant samples are 1 by definition. They are set to exactly 1, so that they
+        # are equal to each other.
+        distances[self.is_constant] = 1.0
+        distances[:, self.is_constant] = 1.0
+        np.fill_diagonal(distances, 0.0)
+        return distances
+
+
+def standardise_rows(X: Float, variances: Float | None = None) -> StandardisedRows:
+    """Return the rows of X as points whose squared Euclidean distances are 1 - correlation.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Data without missing values.
+    variances : ndarray of shape (n_samples, n_features) or None, default=None
+        Expected squared errors of values that are estimates; zero for other values. None if no
+        value is an estimate.
 
-    Returns
-    -------
-    rows : ndarray of shape (n_samples, n_features)
-        The rows of X, centred at zero and scaled to the norm sqrt(1/2); zero for constant rows.
-    is_constant : ndarray of shape (n_samples,)
-        Whether each row is constant, up to rounding errors. If there are fewer than three features,
-        all rows are treated as constant.
+    Notes
+    -----
+    The correlation of two rows x and y is x'y / sqrt(x'x y'y) after the mean is subtracted from
+    each row. If values are estimates with independent errors, the expectation of the numerator does
+    not change. The expectation of x'x increases by the sum of the variances of the row, multiplied
+    by 1 - 1 / n_features because the mean is subtracted. Correlations are computed with these
+    expectations.
     """
     # The order in which numpy adds values depends on the memory layout. Rows are made contiguous,
     # so that the result is the same for every layout.
     X = np.ascontiguousarray(X, dtype=np.float64)
-    if X.shape[1] < MIN_CORRELATED_FEATURES:
-        return np.zeros(X.shape), np.ones(X.shape[0], dtype=bool)
+    n, q = X.shape
     rows = X - X.mean(axis=1, keepdims=True)
     # The mean has a rounding error, which the second step removes. Otherwise a constant row could
     # have a deviation that is not negligible.
     rows -= rows.mean(axis=1, keepdims=True)
     largest = np.abs(rows).max(axis=1)
     is_constant = largest <= _ROUNDING * np.abs(X).max(axis=1)
+    if q < MIN_CORRELATED_FEATURES:
+        is_constant[:] = True
     rows[is_constant] = 0.0
-    # Division by the largest deviation prevents underflow of the squares.
-    rows /= np.where(is_constant, 1.0, largest)[:, None]
-    norms = np.sqrt(2.0 * np.square(rows).sum(axis=1))
-    rows /= np.where(is_constant, 1.0, norms)[:, None]
-    return rows, is_constant
-
-
-def correlation_distances(X: Float) -> Float:
-    """Return the distances 1 - r between the rows of X, where r is the Pearson correlation.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Data without missing values.
-
-    Returns
-    -------
-    distances : ndarray of shape (n_samples, n_samples)
-        The distances, from 0 to 2. The distance between a constant row and any other row is 1.
-    """
-    rows, is_constant = standardise_rows(X)
-    # Differences of rows are used instead of 1 - r, which would have no correct digits for rows
-    # that are nearly equal.
-    distances: Float = squareform(pdist(rows, "sqeuclidean"))
-    distances[is_constant] = 1.0
-    distances[:, is_constant] = 1.0
-    np.fill_diagonal(distances, 0.0)
-    return distances
+    # Division by the largest deviation prevents underflow and overflow of the squares.
+    unit = np.where(is_constant, 1.0, largest)
+    rows /= unit[:, None]
+    squares = np.square(rows).sum(axis=1)
+    uncertain = np.zeros(n)
+    if variances is not None:
+        uncertain = variances.sum(axis=1) * (1.0 - 1.0 / q) / unit / unit
+    uncertain[is_constant] = 1.0
+    doubled = 2.0 * (squares + uncertain)
+    rows /= np.sqrt(doubled)[:, None]
+    return StandardisedRows(values=rows, own_squares=uncertain / doubled, is_constant=is_constant)
 
 
 def shared_feature_correlation_distances(X: NDArray[Any]) -> tuple[Float, Float]:

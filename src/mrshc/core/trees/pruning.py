@@ -157,7 +157,9 @@ def _has_reference_samples(X: Float, metric: Metric) -> Mask:
     This holds for all samples unless the metric is "correlation". In that case, a constant sample
     has the distance 1 to every other sample, in the reference data sets as in the data.
     """
-    return ~standardise_rows(X)[1] if metric == "correlation" else np.ones(X.shape[0], dtype=bool)
+    if metric == "correlation":
+        return ~standardise_rows(X).is_constant
+    return np.ones(X.shape[0], dtype=bool)
 
 
 def _subtree_partitions(tree: Tree, node: int, *, max_clusters: int) -> list[Labels]:

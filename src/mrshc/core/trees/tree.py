@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.kernels.leaf_positions import first_leaf_positions
-from mrshc.core.trees.correlation import MIN_CORRELATED_FEATURES, correlation_distances
+from mrshc.core.trees.correlation import MIN_CORRELATED_FEATURES, standardise_rows
 
 # Metrics that are sums of one term for each feature. Methods with feature weights need such a sum.
 AdditiveMetric = Literal["sqeuclidean", "cityblock"]
@@ -38,7 +38,7 @@ def min_features(metric: Metric) -> int:
 def pairwise_distances(X: Float, metric: Metric) -> Float:
     """Return the square matrix of the distances between the rows (samples) of X."""
     if metric == "correlation":
-        return correlation_distances(X)
+        return standardise_rows(X).distances()
     # The variable has a type annotation because scipy provides no type information.
     distances: Float = squareform(pdist(X, metric))
     return distances
