@@ -115,7 +115,7 @@ def prune(
     """
     limit = tree.n_samples if max_leaves is None else max_leaves
     # Samples are treated as identical if their distance is at most `negligible`.
-    negligible = distances.max() * _relative_rounding_error(settings.metric)
+    negligible = _negligible_distance(distances, settings.metric)
     is_drawn = _has_reference_samples(X, settings.metric)
     active, splits, tests = {tree.root}, list[int](), dict[int, GapCurve]()
     while active and len(splits) + 1 < limit:
@@ -143,12 +143,14 @@ def prune(
     return PrunedTree(tree=tree, splits=tuple(splits), tests=tests)
 
 
-def _relative_rounding_error(metric: Metric) -> float:
-    """Return the size, relative to the largest distance, of distances due to rounding errors."""
+def _negligible_distance(distances: Float, metric: Metric) -> float:
+    """Return the largest distance that can result from rounding errors of the data."""
     eps = float(np.finfo(np.float64).eps)
-    # A difference of coordinates is squared, and its rounding error with it. A distance 1 - r is
-    # not known better than the correlation r, which is of order one.
-    return eps**2 if metric == "sqeuclidean" else eps
+    # A correlation r close to 1 has a rounding error of eps, and so has the distance 1 - r.
+    if metric == "correlation":
+        return eps
+    # A difference of coordinates is squared for "sqeuclidean", and its rounding error with it.
+    return float(distances.max()) * eps ** (2 if metric == "sqeuclidean" else 1)
 
 
 def _has_reference_samples(X: Float, metric: Metric) -> Mask:
