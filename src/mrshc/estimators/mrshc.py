@@ -293,20 +293,22 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     distances: missing values of the selected features are imputed by regularised iterative PCA
     [5]_, and the variances of the imputed values are included in the distances.
 
-    With `metric="correlation"`, the distance of two samples is :math:`1 - r`. Here r is the Pearson
-    correlation of their values over the selected features, as they are in X (winsorised if
-    `robust=True`), not after subtraction of the feature means. A feature with a large mean
-    therefore contributes to all correlations; centre the features of X beforehand if only
-    deviations from the means are of interest. Missing values are imputed as above, and r is
-    computed from the imputed values; the variances of the imputed values of a sample are added to
-    its sum of squares in the denominator of r. If all selected features of a sample have the same
-    value, its correlations do not exist, and its distance to every other sample is 1.
-    The distance :math:`1 - r` is half the squared Euclidean distance between the samples after each
-    is centred and scaled to norm 1. Ward's, centroid and median linkage are defined by this
-    property; their heights are on the scale of :math:`\sqrt{1 - r}`. The reference data sets of the
-    gap statistic are drawn in the space of the selected features, as for the other metrics, and
-    their samples are then compared by :math:`1 - r`. Constant samples stay constant in the
-    reference data sets.
+    With `metric="correlation"`, the distance of two samples is :math:`1 - \rho`. Here :math:`\rho`
+    is the Pearson correlation of their values over the selected features, as they are in X
+    (winsorised if `robust=True`), not after subtraction of the feature means. A feature with a
+    large mean therefore contributes to all correlations; centre the features of X beforehand if
+    only deviations from the means are of interest. Missing values are imputed as above, and
+    :math:`\rho` is computed from the imputed values; the variances of the imputed values of a
+    sample are added to its sum of squares in the denominator of :math:`\rho`. If all selected
+    features of a sample have the same value, its correlations do not exist, and its distance to
+    every other sample is 1.
+
+    The distance :math:`1 - \rho` is half the squared Euclidean distance between the samples after
+    each is centred and scaled to norm 1. Ward's, centroid and median linkage are defined by this
+    property; their heights are on the scale of :math:`\sqrt{1 - \rho}`. The reference data sets of
+    the gap statistic are drawn in the space of the selected features, as for the other metrics, and
+    their samples are then compared by :math:`1 - \rho`. The number of constant samples is the same
+    in the reference data sets.
 
     References
     ----------
