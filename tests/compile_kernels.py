@@ -24,6 +24,7 @@ def main():
         MrSHC(5, n_references=5, random_state=0, **options).fit(X)
     MrSHC(5, n_references=5, random_state=0).fit(missing)
     MrSHC(5, n_references=5, random_state=0, metric="cityblock", linkage="average").fit(X)
+    MrSHC(5, n_references=5, random_state=0, metric="correlation").fit(X)
     HighVarianceHC(5).fit(X)
 
 

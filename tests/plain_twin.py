@@ -82,9 +82,11 @@ def members(Z, node):
 
 
 def log_dispersion(X, groups, metric):
-    distance = "euclidean" if metric == "sqeuclidean" else metric
-    whole = pdist(X, distance).sum() / (2 * len(X))
-    within = sum(pdist(X[g], distance).sum() / (2 * len(g)) for g in groups)
+    distances = squareform(pdist(X, metric))
+    if metric != "cityblock":  # the others are squares, up to rounding errors
+        distances = np.sqrt(np.maximum(distances, 0.0))
+    whole = distances.sum() / 2 / (2 * len(X))
+    within = sum(distances[np.ix_(g, g)].sum() / 2 / (2 * len(g)) for g in groups)
     return np.log(max(within, 1e-16 * whole))
 
 
@@ -98,10 +100,11 @@ def prefers_split(X, halves, rng, *, linkage, metric, n_references):
     whole = [list(range(len(X)))]
     centred = X - X.mean(axis=0)
     axes = np.linalg.svd(centred, full_matrices=False)[2][: min(len(X) - 1, X.shape[1])]
-    ranges = np.ptp(centred @ axes.T, axis=0)
+    low, high = (centred @ axes.T).min(axis=0), (centred @ axes.T).max(axis=0)
+    middle = X.mean(axis=0) + (low + high) / 2 @ axes
     reference = []
     for _ in range(n_references):
-        sample = (rng.random((len(X), len(axes))) - 0.5) * ranges @ axes
+        sample = middle + (rng.random((len(X), len(axes))) - 0.5) * (high - low) @ axes
         found = top_two(build(sample, linkage, metric))
         reference.append([log_dispersion(sample, g, metric) for g in (whole, found)])
     observed = np.array([log_dispersion(X, g, metric) for g in (whole, halves)])

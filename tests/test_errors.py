@@ -51,8 +51,8 @@ def in_capitals(parameter):
             lambda: HighVarianceHC(2, linkage="ward", metric="cityblock").fit(X),
             ("linkage", "metric"),
             "cityblock",
-            "LINKAGE ward is defined for METRIC sqeuclidean only, got 'cityblock'. Choose another "
-            "linkage or that metric.",
+            "LINKAGE ward is defined for METRIC sqeuclidean and METRIC correlation only, got "
+            "'cityblock'. Choose another linkage or one of these metrics.",
         ),
         (
             lambda: HighVarianceHC(2, n_clusters=10).fit(X),

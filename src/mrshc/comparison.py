@@ -305,7 +305,7 @@ def default_methods(
     linkage : str, default="complete"
         Linkage of all trees.
     metric : str, default="sqeuclidean"
-        Metric of all trees.
+        Metric of all trees. SHC does not have the metric "correlation".
     random_state : int, RandomState instance or None, default=None
         Seed of the methods that draw random numbers.
     n_jobs : int or None, default=None

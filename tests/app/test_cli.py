@@ -16,11 +16,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.cluster.hierarchy import linkage as scipy_linkage
+from sklearn.metrics import silhouette_samples
 
 from command_line import WITHOUT_PICTURES, mrshc
 from mrshc import HighVarianceHC
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
+from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.io import load_result
 from mrshc.io.result import CHECKED_TABLES, write_result
@@ -182,6 +185,48 @@ def test_compare_takes_the_options_of_the_methods(main, spoilt, table, tmp_path)
     about = json.loads((out / "comparison.json").read_text())
     assert about["methods"]["MrSHC"]["outliers"] == [3, 44]
     assert " ".join(OPTIONS) in about["command"]
+
+
+@pytest.mark.parametrize("method", ["mrshc", "hc", "hmv"])
+def test_correlations_are_a_metric_of_the_command_line(main, table, tmp_path, method):
+    file, meta = table
+    out = tmp_path / "out"
+    given = {"hc": ()}.get(method, ("--n-features", "20"))
+    code, *_ = main(
+        *("cluster", file, "--samples", meta, "--truth", "class", "--out", out, "--method", method),
+        *("--metric", "correlation", "--linkage", "average", *given),
+    )
+    assert code == 0
+    result = load_result(out)
+    assert (result.metric, result.linkage) == ("correlation", "average")
+    assert "--metric correlation" in result.about["command"]
+    distances = 1 - np.corrcoef(result.selected.to_numpy())
+    expected = scipy_linkage(distances[np.triu_indices(60, 1)], "average")
+    np.testing.assert_allclose(result.linkage_matrix_[:, 2], expected[:, 2], atol=1e-9)
+    np.fill_diagonal(distances, 0.0)
+    labels = Tree(linkage_matrix=result.linkage_matrix_).cut(3)
+    widths = silhouette_samples(distances, labels, metric="precomputed")
+    np.testing.assert_allclose(result.silhouettes["cut_3"], widths, atol=1e-9)
+    assert '"height_label":"1 - correlation"' in (out / "report.html").read_text("utf-8")
+
+
+def test_correlations_are_refused_where_they_have_no_meaning(main, table, tmp_path):
+    file, _ = table
+    correlation = ("--metric", "correlation", "--out", tmp_path / "out")
+    for command, sentence in {
+        ("cluster", file, "-q", "2"): "--n-features must be at least 3 for --metric correlation,",
+        (
+            "cluster",
+            file,
+            "--method",
+            "shc",
+        ): "SHC adds up dissimilarities over features, so --metric",
+        ("compare", file, "-q", "20"): "SHC adds up dissimilarities over features, so --metric",
+        ("cluster", file, "--top-variance", "2"): "at least 3 features that vary for --metric cor",
+    }.items():
+        code, _, printed = main(*command, *correlation)
+        assert code == 2, command
+        assert sentence in " ".join(printed.split()), command
 
 
 def test_compare_leaves_scores_and_trees(main, table, tmp_path):

@@ -56,10 +56,8 @@ def run(
     return search(matrix_at(X), plan, n_jobs=n_jobs, progress=check_progress, memory=memory)
 
 
-def assert_agrees_with_plain_twin(X, result, *, ranks=(1, 2, 3), **options):
-    q, rank, K, features, labels = plain_twin.mrshc(
-        X, (2, 3, 5, 8), ranks, B=20, entropy=7, **options
-    )
+def assert_agrees_with_plain_twin(X, result, *, targets=(2, 3, 5, 8), ranks=(1, 2, 3), **options):
+    q, rank, K, features, labels = plain_twin.mrshc(X, targets, ranks, B=20, entropy=7, **options)
     assert (result.chosen.target, result.chosen.features.rank) == (q, rank)
     assert result.n_clusters == K
     np.testing.assert_array_equal(result.chosen.features.indices, features)
@@ -79,6 +77,28 @@ def test_fast_code_agrees_with_the_plain_twin(seed, linkage):
 def test_fast_code_agrees_with_the_plain_twin_on_city_blocks(seed):
     X = small_problem(seed)
     assert_agrees_with_plain_twin(X, run(X, metric="cityblock"), metric="cityblock")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linkage", ["complete", "average", "ward"])
+@pytest.mark.parametrize("seed", range(3))
+def test_fast_code_agrees_with_the_plain_twin_on_correlations(seed, linkage):
+    X = small_problem(seed)
+    X = X + np.random.default_rng(seed).normal(size=X.shape[1])  # correlations depend on offsets
+    options = {"targets": (4, 6, 8), "linkage": linkage, "metric": "correlation"}
+    assert_agrees_with_plain_twin(X, run(X, **options), **options)
+
+
+def test_feature_sets_for_correlations_have_at_least_three_features():
+    """The first component selects one or two features; from three on, correlations differ."""
+    X = small_problem(0)
+    X[:, 1] = X[:, 0]  # both are selected, or neither
+    X[:, [3, 4, 5]] = X[:, [2]]
+    sizes = {
+        metric: run(X, targets=(3,), ranks=(1,), metric=metric).features.size
+        for metric in ("sqeuclidean", "correlation")
+    }
+    assert sizes["sqeuclidean"] < 3 <= sizes["correlation"]
 
 
 @pytest.mark.parametrize("seed", range(5))

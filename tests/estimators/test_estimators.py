@@ -548,11 +548,11 @@ def test_duplicate_feature_names_are_refused():
         ({"linkage": "mean"}, "linkage must be one of 'single', 'complete'.*got 'mean'"),
         (
             {"metric": "euclidean"},
-            "metric must be one of 'sqeuclidean', 'cityblock', got 'euclidean'",
+            "metric must be one of 'sqeuclidean', 'cityblock', 'correlation', got 'euclidean'",
         ),
         (
             {"linkage": "ward", "metric": "cityblock"},
-            "linkage='ward' is defined for metric='sqeuclidean'",
+            "linkage='ward' is defined for metric='sqeuclidean' and metric='correlation' only",
         ),
         ({"n_references": 1}, r"n_references must be a whole number in \[2, 1000000\], got 1\."),
         ({"n_jobs": 0}, "n_jobs must be a whole number of workers"),

@@ -57,12 +57,14 @@ MODELS = {
     "MrSHC, n_clusters": (quick([10, 20], n_clusters=3, center="grand"), A),
     "MrSHC, ward": (quick(linkage="ward", center=False), HOLES),
     "MrSHC, cityblock": (quick(metric="cityblock"), A),
+    "MrSHC, correlation": (quick([10, 20], metric="correlation", refine=True), HOLES),
     "SHC": (SHC(20, n_clusters=3), HOLES),
     "SHC, bound": (SHC(l1_bound=3.0, n_clusters=3, refine=True), A),
     "SHC, auto": (SHC(l1_bound="auto", n_permutations=2, random_state=0, n_clusters=3), A),
     "SHC, cityblock": (SHC([10, 20], metric="cityblock", n_permutations=2, random_state=0), HOLES),
     "HighVarianceHC": (HighVarianceHC(20, n_clusters=3), HOLES),
     "HighVarianceHC, cityblock": (HighVarianceHC(20, linkage="average", metric="cityblock"), A),
+    "HighVarianceHC, correlation": (HighVarianceHC(20, linkage="ward", metric="correlation"), A),
 }
 
 

@@ -115,6 +115,26 @@ def test_bars_lie_below_the_leaves_and_the_scale_of_heights_above():
     assert ax.spines["left"].get_bounds()[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("metric", "method", "label"),
+    [
+        ("sqeuclidean", "average", "height of merge"),
+        ("correlation", "average", "1 - correlation"),
+        ("correlation", "ward", "height of merge"),
+    ],
+)
+def test_the_scale_of_heights_names_correlations(metric, method, label):
+    """The heights of Ward's linkage are on the scale of square roots."""
+    model = model_with_tests().set_params(linkage=method, metric=metric)
+    for draw in (dendrogram, gap_tests):
+        assert draw(model).get_ylabel() == label
+
+
+def test_a_model_without_a_metric_has_plain_heights():
+    model = SimpleNamespace(linkage_matrix_=MODEL.linkage_matrix_)
+    assert dendrogram(model).get_ylabel() == "height of merge"
+
+
 def test_branches_inside_a_cluster_have_its_colour_and_those_above_none():
     model = random_model(30, k=3)
     (forks,) = (c for c in dendrogram(model).collections if isinstance(c, LineCollection))

@@ -140,13 +140,14 @@ def scales():
 
 
 def formulas():
-    """Return a result with names that a spreadsheet would take for formulas."""
+    """Return a result with names that a spreadsheet would take for formulas; correlations."""
     X = make_simulation_1(3, mu=2.0).X[:, :20]
     samples = [*FORMULAS, *(f"s{i}" for i in range(60 - len(FORMULAS)))]
     features = [*FORMULAS, *(f"g{j}" for j in range(20 - len(FORMULAS)))]
     notes = {"=class": [FORMULAS[i % 2] for i in range(60)], "shift": np.linspace(-5, 5, 60)}
     table = table_of(X, samples=samples, features=features, **notes)
-    return fit(make_plan(table, method="hc", parameters={"n_clusters": 3}))
+    parameters = {"n_clusters": 3, "metric": "correlation"}
+    return fit(make_plan(table, method="hc", parameters=parameters))
 
 
 RESULTS = {
@@ -494,6 +495,14 @@ def test_outlying_samples_are_marked_in_tree_table_and_summary(view):
     assert "Samples s7, s33 are outlying" in seen.page.locator("#answer .warning").inner_text()
     _, clean = view("simulated")
     assert "outlying" not in clean.page.locator("#samples thead").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "label"), [("simulated", "height of merge"), ("formulas", "1 - correlation")]
+)
+def test_the_scale_of_heights_names_the_metric(view, name, label):
+    _, seen = view(name)
+    assert seen.page.locator("#tree .ytitle").text_content() == label
 
 
 def test_refined_features_and_evidence_are_reported(view):

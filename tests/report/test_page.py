@@ -198,6 +198,21 @@ def test_a_hostile_title_is_escaped():
     assert Texts(hostile, HOSTILE).found == {"title", "h1", "p"}
 
 
+@pytest.mark.parametrize(
+    ("metric", "linkage", "label"),
+    [
+        ("correlation", "complete", "1 - correlation"),
+        ("correlation", "centroid", "height of merge"),
+        ("cityblock", "complete", "height of merge"),
+    ],
+)
+def test_the_scale_of_heights_names_correlations(metric, linkage, label):
+    parameters = {"n_features_to_select": 3, "n_references": 3, "random_state": 0}
+    parameters |= {"metric": metric, "linkage": linkage}
+    result = fit(make_plan(tiny_table(), parameters=parameters))
+    assert result_data(result)["height_label"] == label
+
+
 def test_no_template_turns_escaping_off():
     for path in Path(pages.__file__).with_name("templates").iterdir():
         assert not re.search(r"\|\s*safe|autoescape|Markup", path.read_text(encoding="utf-8")), path

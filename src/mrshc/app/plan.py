@@ -193,7 +193,12 @@ def make_plan(
     # The candidate numbers of features are checked now, since `fit` checks them only after files
     # have been written.
     if "n_features_to_select" in given:
-        candidate_feature_counts(given["n_features_to_select"], n_features=kept.size, n_constant=0)
+        candidate_feature_counts(
+            given["n_features_to_select"],
+            n_features=kept.size,
+            n_constant=0,
+            metric=given.get("metric", "sqeuclidean"),
+        )
     n_clusters = given.get("n_clusters")
     if not is_local_array:
         matrix = _transfer(matrix, table, kept, backend=backend, n_jobs=given.get("n_jobs"))

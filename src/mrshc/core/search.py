@@ -47,6 +47,7 @@ from mrshc.core.sparse_pca.solvers import AlternationLimits
 from mrshc.core.trees.cut_choice import MAX_CLUSTERS, best_cut
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.pruning import PrunedTree
+from mrshc.core.trees.tree import min_features
 
 # Maps names to the feature sets and evaluations that have been computed, so that an interrupted
 # search can be resumed.
@@ -328,7 +329,13 @@ def _search_feature_sets(
     steps.advance(len(plan.grid) - len(order))
 
     if order:
-        for key, features in path.search_grid(order, tolerance=plan.tolerance, n_jobs=n_jobs):
+        results = path.search_grid(
+            order,
+            tolerance=plan.tolerance,
+            n_jobs=n_jobs,
+            min_features=min_features(plan.gap.metric),
+        )
+        for key, features in results:
             memory[names[key]] = features
             steps.advance(1)
     return {key: cast(FeatureSet, memory[name]) for key, name in names.items()}

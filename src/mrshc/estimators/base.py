@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,16 @@ from mrshc.core.data.conversion import as_stored_matrix, unwrap_anndata
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.parallel import limit_blas_to_one_thread
 from mrshc.core.robust.missing_values import complete_missing_cells
-from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, LINKAGES, METRICS, Linkage, Metric, Tree
+from mrshc.core.trees.tree import (
+    EUCLIDEAN_LINKAGES,
+    LINKAGES,
+    METRICS,
+    SQUARED_EUCLIDEAN_METRICS,
+    Linkage,
+    Metric,
+    Tree,
+    min_features,
+)
 from mrshc.errors import Parameter, ParameterError, PythonOnly, Sentence, Setting
 from mrshc.estimators.marker_table import marker_table
 from mrshc.validation.estimator_data import check_n_features, check_samples, delete_attributes
@@ -376,23 +385,53 @@ def store_n_passes(estimator: Any, n_passes: int | None) -> None:
         estimator.n_passes_ = n_passes
 
 
-def check_linkage_and_metric(linkage: Any, metric: Any) -> tuple[Linkage, Metric]:
+def check_linkage_and_metric(
+    linkage: Any, metric: Any, *, metrics: Sequence[Metric] = METRICS
+) -> tuple[Linkage, Metric]:
     """Return `linkage` and `metric` if both are valid and compatible with each other.
 
     Raise ParameterError if either of them is unknown, or if the linkage is not defined for the
-    metric.
+    metric. `metrics` contains the metrics of the estimator.
     """
-    check_option("metric", metric, METRICS)
+    check_option("metric", metric, metrics)
     check_option("linkage", linkage, LINKAGES)
-    if linkage in EUCLIDEAN_LINKAGES and metric != "sqeuclidean":
+    if linkage in EUCLIDEAN_LINKAGES and metric not in SQUARED_EUCLIDEAN_METRICS:
+        # The message must not offer a metric that the estimator does not have.
+        other, choice = "", "that metric"
+        if "correlation" in metrics:
+            other = Sentence(" and {metric}", metric=Setting("metric", "correlation"))
+            choice = "one of these metrics"
         raise ParameterError(
-            "{linkage} is defined for {metric} only, got {value!r}. {advice}",
+            "{linkage} is defined for {metric}{other} only, got {value!r}. {advice}",
             linkage=Setting("linkage", linkage),
             metric=Setting("metric", "sqeuclidean"),
+            other=other,
             value=metric,
-            advice="Choose another linkage or that metric.",
+            advice=f"Choose another linkage or {choice}.",
         )
     return linkage, metric
+
+
+def check_feature_count(
+    name: str, value: Any, *, n_features: int | None, metric: Metric, advice: str
+) -> int:
+    """Return a number of features after checking that distances can be computed from it.
+
+    Raise ParameterError if the value is not an integer from 1 to `n_features` (None for no limit),
+    or if it is less than 3 and the metric is "correlation". `advice` is the sentence for a value
+    that is invalid whatever the metric.
+    """
+    count = check_integer(name, value, low=1, high=n_features, advice=advice)
+    if count < min_features(metric):
+        raise ParameterError(
+            "{number} must {allowed} for {metric}, got {value!r}: with fewer, every correlation is "
+            "1 or -1, or does not exist. Raise it, or choose another metric.",
+            number=Parameter(name),
+            allowed=f"be at least {min_features(metric)}",
+            metric=Setting("metric", metric),
+            value=count,
+        )
+    return count
 
 
 def candidate_feature_counts(
@@ -400,6 +439,7 @@ def candidate_feature_counts(
     *,
     n_features: int,
     n_constant: int,
+    metric: Metric,
     default: Callable[[int], tuple[int, ...] | None] = lambda _: None,
 ) -> tuple[int, ...]:
     """Return the candidate numbers of features for a value of `n_features_to_select`.
@@ -412,6 +452,8 @@ def candidate_feature_counts(
         Number of features of X.
     n_constant : int
         Number of constant features of X.
+    metric : str
+        Distance between samples. With "correlation", there are at least 3 features.
     default : callable
         Function that returns the candidates for "auto", given the number of features that are not
         constant, or None for the candidates of the paper. By default, it returns None.
@@ -426,20 +468,35 @@ def candidate_feature_counts(
     ValueError
         If all features are constant.
     ParameterError
-        If `wanted` is invalid.
+        If `wanted` is invalid, or if fewer than 3 features vary and the metric is "correlation".
     """
     # Constant features are never selected, so "auto" depends only on the number of other features.
     n_varying = n_features - n_constant
     if n_varying == 0:
         raise all_constant_error(n_features)
+    smallest = min_features(metric)
+    if n_varying < smallest:
+        raise ParameterError(
+            "X must have at least {smallest} features that vary for {metric}, got {n_varying}. "
+            "Choose another metric, or keep more features.",
+            smallest=smallest,
+            metric=Setting("metric", metric),
+            n_varying=n_varying,
+            value=metric,
+        )
     if isinstance(wanted, str) and wanted == "auto":
-        return default(n_varying) or _default_feature_counts(n_varying)
-    advice = "Lower it, or relax the filter on the features."
-    if isinstance(wanted, Number):
+        # With few features, all candidates may be too small. The smallest possible number is then
+        # the only candidate.
+        counts = default(n_varying) or _default_feature_counts(n_varying)
+        return tuple(q for q in counts if q >= smallest) or (smallest,)
+    name, advice = "n_features_to_select", "Lower it, or relax the filter on the features."
+    candidates = [wanted]
+    if not isinstance(wanted, Number):
         limits: Any = {"low": 1, "high": n_features, "advice": advice}
-        return (check_integer("n_features_to_select", wanted, **limits),)
-    return check_increasing_integers(
-        "n_features_to_select", wanted, low=1, high=n_features, advice=advice
+        candidates = [*check_increasing_integers(name, wanted, **limits)]
+    return tuple(
+        check_feature_count(name, count, n_features=n_features, metric=metric, advice=advice)
+        for count in candidates
     )
 
 

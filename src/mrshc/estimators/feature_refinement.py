@@ -10,10 +10,11 @@ from mrshc.core.array_types import Index
 from mrshc.core.data.centred_array import centre_array
 from mrshc.core.inference.refinement import RefinementResult, RefinementSettings, refine_feature_set
 from mrshc.core.parallel import limit_blas_to_one_thread
+from mrshc.core.trees.tree import min_features
 from mrshc.errors import invalid_parameter_error
-from mrshc.estimators.base import check_linkage_and_metric
+from mrshc.estimators.base import check_feature_count, check_linkage_and_metric
 from mrshc.validation.estimator_data import check_matrix_with_missing, delete_attributes
-from mrshc.validation.parameters import check_integer, check_number, check_option
+from mrshc.validation.parameters import check_number, check_option
 
 
 class UnsupportedClustersWarning(UserWarning):
@@ -94,9 +95,10 @@ def refine_features(
     linkage : str, default="complete"
         Linkage criterion of the trees: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median".
-    metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
-        Distance between samples. Ward's, centroid and median linkage are defined only for
-        "sqeuclidean".
+    metric : {"sqeuclidean", "cityblock", "correlation"}, default="sqeuclidean"
+        Distance between samples, as in :class:`MrSHC`. Ward's, centroid and median linkage are not
+        defined for "cityblock". With "correlation", `start` and `max_features` must be at least 3
+        features.
     alpha : float, default=0.05
         False discovery rate at which a feature counts as associated with the clusters.
     max_features : int, default=200
@@ -186,11 +188,22 @@ def refine_features(
         linkage=linkage,
         metric=metric,
         alpha=check_number("alpha", alpha, low=0.0, high=1.0, advice="The default is 0.05."),
-        max_features=check_integer(
-            "max_features", max_features, low=1, high=None, advice="The default is 200."
+        max_features=check_feature_count(
+            "max_features",
+            max_features,
+            n_features=None,
+            metric=metric,
+            advice="The default is 200.",
         ),
     )
     columns = _check_start_columns(start, p)
+    if columns.size < min_features(metric):
+        raise invalid_parameter_error(
+            "start",
+            start,
+            allowed=f"hold at least {min_features(metric)} columns of X for metric={metric!r}",
+            advice="Add columns, or choose another metric.",
+        )
     # Centring does not change the ranks on which the tests are based. A constant feature becomes
     # exactly zero, so its p-value is 1.
     matrix = centre_array(data, center="columns", drop_constant=True)

@@ -9,9 +9,13 @@ import numpy as np
 from mrshc.core.parallel import limit_blas_to_one_thread
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import agglomerate
-from mrshc.estimators.base import TreeCutter, all_constant_error, check_linkage_and_metric
+from mrshc.estimators.base import (
+    TreeCutter,
+    all_constant_error,
+    check_feature_count,
+    check_linkage_and_metric,
+)
 from mrshc.validation.estimator_data import check_samples
-from mrshc.validation.parameters import check_integer
 
 
 class HighVarianceHC(TreeCutter):
@@ -30,10 +34,11 @@ class HighVarianceHC(TreeCutter):
     linkage : str, default="complete"
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
-    metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
+    metric : {"sqeuclidean", "cityblock", "correlation"}, default="sqeuclidean"
         Distance between samples: the sum of squared ("sqeuclidean") or absolute ("cityblock")
-        differences over the selected features. Ward's, centroid and median linkage are defined only
-        for "sqeuclidean".
+        differences over the selected features, or 1 minus the Pearson correlation of the samples
+        over these features ("correlation"), of which there must then be at least 3; see the notes
+        of :class:`MrSHC`. Ward's, centroid and median linkage are not defined for "cityblock".
 
     Attributes
     ----------
@@ -128,15 +133,15 @@ class HighVarianceHC(TreeCutter):
         """
         data = check_samples(self, X)
         n, p = data.shape
-        q = check_integer(
+        linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
+        q = check_feature_count(
             "n_features_to_select",
             self.n_features_to_select,
-            low=1,
-            high=p,
+            n_features=p,
+            metric=metric,
             advice="With all features, it is classical hierarchical clustering.",
         )
         n_clusters = self._check_n_clusters(n)
-        linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
         variances = data.variances()
         # If no feature varies, all distances are zero, so every tree would be equally good.
         if not variances.any():

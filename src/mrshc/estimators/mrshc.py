@@ -65,7 +65,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         ..., 200, 250, ..., 500) that are smaller than the number of non-constant features. If there
         are fewer than 100 non-constant features, "auto" instead uses the numbers among 2, 3, ...,
         8, 10, 15, 20, 30, 40 that do not exceed half the number of non-constant features, rounded
-        up (but at least 2).
+        up (but at least 2). With `metric="correlation"`, at least 3 features are needed: smaller
+        numbers are not allowed and are not used by "auto".
     rank : int or "auto", default="auto"
         Number r of sparse components from which the features are selected. With "auto", the
         selection rule chooses one of 1, 2, ..., `max_rank`.
@@ -86,10 +87,11 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     linkage : str, default="complete"
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
-    metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
+    metric : {"sqeuclidean", "cityblock", "correlation"}, default="sqeuclidean"
         Distance between samples: the sum of squared ("sqeuclidean") or absolute ("cityblock")
-        differences over the selected features. Ward's, centroid and median linkage are defined only
-        for "sqeuclidean".
+        differences over the selected features, or 1 minus the Pearson correlation of the samples
+        over these features ("correlation"; see Notes). Ward's, centroid and median linkage are not
+        defined for "cityblock".
     n_references : int, default=50
         Maximum number of reference data sets for each gap statistic, at least 2. Reference data
         sets are simulated from a distribution without clusters.
@@ -101,8 +103,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         A feature set is accepted if its number of features differs from q by at most this number.
     center : {True, "grand", False}, default=True
         Offset subtracted from the data before the components are computed: the mean of each feature
-        (True), the mean of all values ("grand"), or no offset (False). Distances between samples do
-        not depend on the offset.
+        (True), the mean of all values ("grand"), or no offset (False). Distances between samples
+        are computed from the data without this offset, whatever the metric.
     n_jobs : int or None, default=None
         Number of workers, as in joblib: -1 means all processors, and None means 1 unless a
         :obj:`joblib.parallel_config` context sets another number. The number of workers does not
@@ -289,6 +291,23 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     `center=True`, and by the mean of all values otherwise. Distances between samples are expected
     distances: missing values of the selected features are imputed by regularised iterative PCA
     [5]_, and the variances of the imputed values are included in the distances.
+
+    With `metric="correlation"`, the distance of two samples is :math:`1 - \rho`. Here :math:`\rho`
+    is the Pearson correlation of their values over the selected features, as they are in X
+    (winsorised if `robust=True`), not after subtraction of the feature means. A feature with a
+    large mean therefore contributes to all correlations; centre the features of X beforehand if
+    only deviations from the means are of interest. Missing values are imputed as above, and
+    :math:`\rho` is computed from the imputed values; the variances of the imputed values of a
+    sample are added to its sum of squares in the denominator of :math:`\rho`. If all selected
+    features of a sample have the same value, its correlations do not exist, and its distance to
+    every other sample is 1.
+
+    The distance :math:`1 - \rho` is half the squared Euclidean distance between the samples after
+    each is centred and scaled to norm 1. Ward's, centroid and median linkage are defined by this
+    property; their heights are on the scale of :math:`\sqrt{1 - \rho}`. The reference data sets of
+    the gap statistic are drawn in the space of the selected features, as for the other metrics, and
+    their samples are then compared by :math:`1 - \rho`. The number of constant samples is the same
+    in the reference data sets.
 
     References
     ----------
@@ -482,6 +501,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
                 self.n_features_to_select,
                 n_features=p,
                 n_constant=data.summary().n_constant,
+                metric=gap.metric,
                 default=RULES[selection].default_targets,
             ),
             # After centring, n samples span at most n - 1 dimensions, so larger ranks are not

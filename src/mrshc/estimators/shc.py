@@ -20,7 +20,7 @@ from mrshc.core.sparse_hc.feature_weights import (
     permutation_gap,
 )
 from mrshc.core.sparse_hc.pair_distances import PairDistances
-from mrshc.core.trees.tree import agglomerate
+from mrshc.core.trees.tree import ADDITIVE_METRICS, METRICS, AdditiveMetric, agglomerate
 from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import (
     TreeCutter,
@@ -44,6 +44,7 @@ from mrshc.validation.parameters import (
     check_integer,
     check_n_jobs,
     check_number,
+    check_option,
 )
 
 # Candidates for the L1 bound if `l1_bound="auto"`: ten equidistant values from 1.1 to 0.7 sqrt(p),
@@ -80,7 +81,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
     metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
         Dissimilarity of two samples in one feature: their squared ("sqeuclidean") or absolute
         ("cityblock") difference. Ward's, centroid and median linkage are defined only for
-        "sqeuclidean".
+        "sqeuclidean". The metric "correlation" of other estimators is not available, since it is
+        not a sum over features.
     complement_of : array-like of shape (n_samples, n_samples) or None, default=None
         The `dissimilarity_` of an earlier fit to the same samples. The new dissimilarity is
         constrained to be orthogonal to this matrix (complementary sparse clustering). If the matrix
@@ -288,7 +290,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
         threads = effective_n_threads(check_n_jobs(self.n_jobs))
         data = check_samples(self, X, n_threads=threads)
         n, p = data.shape
-        linkage, metric = check_linkage_and_metric(self.linkage, self.metric)
+        metric = _check_additive_metric(self.metric)
+        linkage, _ = check_linkage_and_metric(self.linkage, metric, metrics=ADDITIVE_METRICS)
         n_clusters = self._check_n_clusters(n)
         with limit_blas_to_one_thread():  # rounding errors depend on the number of BLAS threads
             pairs = PairDistances(data, metric, n_threads=threads)
@@ -400,7 +403,10 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 advice="The bound decides on the number of features.",
             )
         targets = candidate_feature_counts(
-            "auto" if wanted is None else wanted, n_features=p, n_constant=n_constant
+            "auto" if wanted is None else wanted,
+            n_features=p,
+            n_constant=n_constant,
+            metric=self.metric,
         )
         if self.l1_bound is None:
             return (), targets
@@ -503,6 +509,20 @@ class SHC(CallbackSupportMixin, TreeCutter):
         self.l1_bound_ = solution.l1_bound
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
+
+
+def _check_additive_metric(metric: Any) -> AdditiveMetric:
+    """Return the metric if it is a sum over features; raise ParameterError otherwise."""
+    checked: AdditiveMetric = check_option("metric", metric, METRICS)
+    if checked not in ADDITIVE_METRICS:
+        raise ParameterError(
+            "SHC adds up dissimilarities over features, so {metric} must {allowed}, got {value!r}. "
+            "Choose one of these, or another method.",
+            metric=Parameter("metric"),
+            allowed=f"be one of {', '.join(map(repr, ADDITIVE_METRICS))}",
+            value=metric,
+        )
+    return checked
 
 
 def _refuse_disjoint_samples(pairs: PairDistances) -> None:

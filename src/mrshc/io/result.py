@@ -139,6 +139,18 @@ class Result:
         return self.samples["cluster"].to_numpy(dtype=np.intp) - 1
 
     @property
+    def linkage(self) -> str | None:
+        """Linkage of the tree; None if the method has no parameter with this name."""
+        value: str | None = self.about["parameters"].get("linkage")
+        return value
+
+    @property
+    def metric(self) -> str | None:
+        """Distance between samples; None if the method has no parameter with this name."""
+        value: str | None = self.about["parameters"].get("metric")
+        return value
+
+    @property
     def n_clusters_(self) -> int:
         """Number of clusters."""
         return int(self.about["chosen"]["n_clusters"])

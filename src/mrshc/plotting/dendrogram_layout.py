@@ -14,7 +14,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from mrshc.core.array_types import Float, Index
-from mrshc.core.trees.tree import Tree, check_linkage
+from mrshc.core.trees.tree import EUCLIDEAN_LINKAGES, Tree, check_linkage
 from mrshc.plotting.arguments import check_numbers
 from mrshc.utils.text_cleaning import clean_text
 from mrshc.validation.parameters import check_integer
@@ -229,6 +229,20 @@ def singleton_branches(linkage_matrix: ArrayLike, labels: ArrayLike) -> list[tup
         for side, child in enumerate(children)
         if int(child) in cluster_of_singleton
     ]
+
+
+def height_label(model: Any) -> str:
+    """Return the label of the scale of heights of a tree.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Fitted estimator or result. Its attributes `metric` and `linkage` are used if they exist.
+    """
+    # The heights of Ward's, centroid and median linkage are on the scale of square roots.
+    has_square_roots = getattr(model, "linkage", None) in EUCLIDEAN_LINKAGES
+    is_correlation = getattr(model, "metric", None) == "correlation" and not has_square_roots
+    return "1 - correlation" if is_correlation else "height of merge"
 
 
 def cut_height(linkage_matrix: ArrayLike, k: int) -> float:

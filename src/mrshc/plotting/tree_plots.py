@@ -39,6 +39,7 @@ from mrshc.plotting.dendrogram_layout import (
     estimate_text_width,
     fitting_labels,
     free_places,
+    height_label,
     order_by_leaves,
     shortened,
     shortened_names,
@@ -168,7 +169,7 @@ def dendrogram(
     if ax is None:
         ax = _create_axes(shown, n_bars=len(bars), sections=sections)
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
-    _draw_height_axis(ax, lines)
+    _draw_height_axis(ax, lines, label=height_label(model))
     draw_annotation_bars(ax, bars, lines=lines)
     _write_coloured_leaf_names(ax, shown, bars=bars, order=lines.order)
     if cut is not None and height is not None:
@@ -252,7 +253,7 @@ def draw_tree(ax: Axes, lines: DendrogramLines, *, linkage_matrix: Any, labels: 
     ax.set_ylim(0.0, _HEADROOM * lines.top)
 
 
-def _draw_height_axis(ax: Axes, lines: DendrogramLines) -> None:
+def _draw_height_axis(ax: Axes, lines: DendrogramLines, *, label: str) -> None:
     """Draw the scale of heights, from zero at the leaves to the height of the root.
 
     The scale does not extend below zero, since annotation bars are drawn there.
@@ -260,7 +261,7 @@ def _draw_height_axis(ax: Axes, lines: DendrogramLines) -> None:
     ticks = MaxNLocator(nbins=5).tick_values(0.0, lines.top)
     ax.set_yticks([tick for tick in ticks if 0 <= tick <= lines.top])
     ax.tick_params(axis="y", labelsize=figure_parts.SMALL_FONT)
-    ax.set_ylabel("height of merge", fontsize=9)
+    ax.set_ylabel(label, fontsize=9)
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     ax.spines["left"].set_bounds(0.0, lines.top)
 
@@ -411,7 +412,7 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
         ax = figure_parts.new_figure(width + 3.0, _TREE_INCHES + 1.0).subplots()
     labels = getattr(model, "labels_", None)
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
-    _draw_height_axis(ax, lines)
+    _draw_height_axis(ax, lines, label=height_label(model))
     # The vertical range is larger than the tree, so numbers at the root and near the leaves stay
     # inside the axes.
     ax.set_ylim(-0.06 * lines.top, 1.12 * lines.top)

@@ -15,6 +15,7 @@ from mrshc.core.trees.tree import Tree
 from mrshc.io.result import MAX_CUTS, Result, columns_from_rows
 from mrshc.methods import METHODS
 from mrshc.plotting.colours import annotation_bars, cluster_colours, outlier_bars
+from mrshc.plotting.dendrogram_layout import height_label
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report.number_packing import encode_base64, pack_values
@@ -61,6 +62,7 @@ def result_data(result: Result) -> dict[str, Any]:
         },
         "values": _feature_values(result, selected),
         "linkage": result.linkage_matrix_.tolist(),
+        "height_label": height_label(result),
         "missing": result.n_missing > 0,
         "markers": _marker_data(result),
         # Colours for the largest number of clusters that the slider offers.

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from mrshc.core.inference.markers import Contrast, marker_statistics
-from mrshc.core.trees.tree import agglomerate, pairwise_distances
+from mrshc.core.trees.tree import METRICS, agglomerate, pairwise_distances
 from mrshc.datasets import make_noise, make_simulation_1, make_simulation_2
 from storage_backends import matrix_at, tables
 
@@ -225,6 +225,20 @@ def test_a_single_feature_and_a_group_of_one_sample_are_accepted():
     )
 
 
+@pytest.mark.parametrize(("size", "is_tested"), [(3, False), (4, True)])
+def test_trees_of_correlations_have_at_least_three_features(size, is_tested):
+    """A feature is tested with trees of the others: two of them have no correlations."""
+    data = make_simulation_1(1, mu=3.0)
+    features = np.arange(size)
+    tree = agglomerate(pairwise_distances(data.X[:, :50], "correlation"), "average")
+    found = compute_markers(
+        data.X[:, :80], features, tree.cut(2), linkage="average", metric="correlation"
+    )
+    p_values = np.array([mark.p_values for mark in found])
+    assert np.any(p_values[:, :size] < 1) == is_tested
+    assert np.any(p_values[:, size:] < 1)
+
+
 def test_weights_count_as_they_do_in_the_distances():
     X = make_simulation_1(2).X[:, 40:60]
     features, weights = np.arange(12), np.linspace(0.1, 1.0, 12)
@@ -242,9 +256,10 @@ def test_weights_count_as_they_do_in_the_distances():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("metric", ["sqeuclidean", "cityblock"])
+@pytest.mark.parametrize("metric", METRICS)
 def test_markers_do_not_depend_on_the_storage(implementation, metric):
-    features, weights = np.arange(5, 45), np.linspace(0.1, 1.0, 40)
+    features = np.arange(5, 45)
+    weights = None if metric == "correlation" else np.linspace(0.1, 1.0, 40)
     labels = np.repeat([0, 1, 2], 8)
     for A in tables(implementation):
         near = compute_markers(

@@ -60,7 +60,13 @@ def plain_p_value(x, X, linkage):
     return stats.cauchy.sf(np.mean(stats.cauchy.isf(p_values)))
 
 
-def plain_association(X, present, linkage):
+def standardised_samples(X):
+    """Return samples whose squared distances are 1 - correlation."""
+    centred = X - X.mean(axis=1, keepdims=True)
+    return centred / (np.sqrt(2) * np.linalg.norm(centred, axis=1, keepdims=True))
+
+
+def plain_association(X, present, linkage, prepare=np.asarray):
     by_variance = sorted(present, key=lambda j: -X[:, j].var())
     out = []
     for j in range(X.shape[1]):
@@ -68,7 +74,7 @@ def plain_association(X, present, linkage):
         if j in present:
             fold = by_variance.index(j) % 10
             others = [i for place, i in enumerate(by_variance) if place % 10 != fold]
-        out.append(plain_p_value(X[:, j], X[:, sorted(others)], linkage))
+        out.append(plain_p_value(X[:, j], prepare(X[:, sorted(others)]), linkage))
     return np.array(out)
 
 
@@ -85,6 +91,31 @@ def test_p_values_equal_those_of_a_simple_implementation(linkage, size):
     plain = np.isfinite(expected)
     assert plain.sum() > 25
     np.testing.assert_allclose(found[plain], expected[plain], rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linkage", ["average", "ward"])
+def test_p_values_of_correlations_equal_those_of_standardised_samples(linkage):
+    X = make_simulation_1(3, mu=1.2, sizes=(10, 9, 8)).X[:, 35:75]
+    X = X + np.random.default_rng(0).normal(size=40)
+    present = np.sort(np.random.default_rng(3).choice(40, 25, replace=False))
+    settings = RefinementSettings(linkage=linkage, metric="correlation")
+    found = association_p_values(matrix_at(X), present, settings=settings)
+    expected = plain_association(X, present, linkage, prepare=standardised_samples)
+    plain = np.isfinite(expected)
+    assert plain.sum() > 20
+    np.testing.assert_allclose(found[plain], expected[plain], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("size", "is_tested"), [(3, False), (4, True)])
+def test_trees_of_correlations_have_at_least_three_features(size, is_tested):
+    """Without one of three features, only two are left."""
+    X = make_simulation_1(0, mu=3.0).X[:, :100]
+    settings = RefinementSettings(metric="correlation")
+    found = association_p_values(matrix_at(X), np.arange(size), settings=settings)
+    assert np.all(found[:size] < 1) == is_tested
+    assert np.all(found[:size] == 1) != is_tested
+    assert np.all(found[size:] < 1)
 
 
 def test_a_feature_never_helps_to_make_the_trees_it_is_tested_against():

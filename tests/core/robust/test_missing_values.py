@@ -6,7 +6,13 @@ from scipy.spatial.distance import pdist, squareform
 from mrshc.core.data.centred_array import centre_array
 from mrshc.core.data.statistics import column_variances
 from mrshc.core.robust.missing_values import CompletedSamples, complete_missing_cells
-from mrshc.core.trees.tree import METRICS, agglomerate
+from mrshc.core.trees.tree import (
+    ADDITIVE_METRICS,
+    METRICS,
+    SQUARED_EUCLIDEAN_METRICS,
+    agglomerate,
+    pairwise_distances,
+)
 from mrshc.datasets import make_simulation_1
 from mrshc.metrics import classification_error_rate
 
@@ -187,15 +193,32 @@ def test_expected_distances_follow_the_formulas_of_normal_distributions():
     values = rng.normal(size=(7, 4)).round(1)
     variances = np.where(rng.random((7, 4)) < 0.4, rng.uniform(0.1, 3, size=(7, 4)), 0)
     values[1] = values[0]  # equal means do not make an expected distance of zero
-    expected = {metric: np.zeros((7, 7)) for metric in METRICS}
+    expected = {metric: np.zeros((7, 7)) for metric in ADDITIVE_METRICS}
     for i, j in zip(*np.nonzero(~np.eye(7, dtype=bool)), strict=True):
         for d, v in zip(np.abs(values[i] - values[j]), variances[i] + variances[j], strict=True):
             expected["sqeuclidean"][i, j] += d**2 + v
             folded = stats.foldnorm.mean(d / np.sqrt(v), scale=np.sqrt(v)) if v else d
             expected["cityblock"][i, j] += folded
     samples = CompletedSamples(values=values, variances=variances)
-    for metric in METRICS:
+    for metric in ADDITIVE_METRICS:
         np.testing.assert_allclose(samples.distances(metric), expected[metric], rtol=1e-10)
+
+
+def test_expected_correlations_have_expected_sums_of_squares():
+    """Errors are independent, so they increase the sums of squares but not the products."""
+    rng = np.random.default_rng(16)
+    values = rng.normal(size=(7, 5))
+    variances = np.where(rng.random((7, 5)) < 0.4, rng.uniform(0.1, 3, size=(7, 5)), 0)
+    draws = values + np.sqrt(variances) * rng.normal(size=(200_000, 7, 5))
+    draws -= draws.mean(axis=2, keepdims=True)
+    products = np.einsum("dik,djk->ij", draws, draws) / len(draws)
+    scale = np.sqrt(np.diag(products))
+    expected = 1 - products / np.outer(scale, scale)
+    found = CompletedSamples(values=values, variances=variances).distances("correlation")
+    assert_distances(found)
+    np.testing.assert_allclose(found, expected, atol=0.005)  # the error of 200,000 draws
+    plain = CompletedSamples(values=values, variances=None).distances("correlation")
+    assert np.abs(plain - expected).max() > 0.1
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -203,7 +226,8 @@ def test_complete_data_are_not_changed(metric):
     X = np.random.default_rng(0).normal(size=(10, 4))
     samples = complete_missing_cells(X)
     assert samples.values is X
-    np.testing.assert_array_equal(samples.distances(metric), scipy_distances(X, metric))
+    np.testing.assert_array_equal(samples.distances(metric), pairwise_distances(X, metric))
+    np.testing.assert_allclose(samples.distances(metric), scipy_distances(X, metric), atol=1e-15)
 
 
 def test_observed_cells_and_the_array_of_the_caller_do_not_change():
@@ -268,23 +292,27 @@ def test_expected_distances_are_those_of_the_true_samples_on_average(metric, q, 
     rng = np.random.default_rng(4)
     ratios, filled = [], []
     for _ in range(10):
-        truth = low_rank(rng, q=q, rank=rank, sd=sd)
+        # The features have different means, as in most data with correlations.
+        truth = low_rank(rng, q=q, rank=rank, sd=sd) + 3 * rng.normal(size=q)
         X = with_missing_cells(rng, truth)
         true = scipy_distances(truth, metric).sum()
         ratios.append(complete_missing_cells(X).distances(metric).sum() / true)
         means = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
         filled.append(scipy_distances(means, metric).sum() / true)
-    assert np.mean(ratios) == pytest.approx(1, abs=0.03)
+    # A ratio of expectations is only approximately the expectation of a correlation.
+    error = 0.06 if metric == "correlation" else 0.03
+    assert np.mean(ratios) == pytest.approx(1, abs=error)
     assert np.mean(filled) < 0.9, "filling in means would make distances too small"
 
 
+@pytest.mark.parametrize("metric", SQUARED_EUCLIDEAN_METRICS)
 @pytest.mark.parametrize("share", [0.2, 0.6])
-def test_completed_samples_are_points_in_euclidean_space(share):
+def test_completed_samples_are_points_in_euclidean_space(share, metric):
     """Ward's linkage and k-means on distances are valid only for Euclidean distances."""
     rng = np.random.default_rng(5)
     distances = complete_missing_cells(
         with_missing_cells(rng, low_rank(rng, n=30), share)
-    ).distances("sqeuclidean")
+    ).distances(metric)
     assert_distances(distances)
     centring = np.eye(30) - 1 / 30
     gram = -0.5 * centring @ distances @ centring
@@ -310,7 +338,7 @@ def test_expected_distances_are_those_of_drawn_samples():
 def test_unit_of_the_data_does_not_matter(metric, scale):
     rng = np.random.default_rng(7)
     X = with_missing_cells(rng, low_rank(rng, n=12, q=6))
-    power = 2 if metric == "sqeuclidean" else 1
+    power = {"sqeuclidean": 2, "cityblock": 1, "correlation": 0}[metric]
     scaled = complete_missing_cells(X * scale).distances(metric)
     np.testing.assert_allclose(
         scaled / scale**power, complete_missing_cells(X).distances(metric), rtol=1e-9
@@ -370,11 +398,11 @@ def test_degenerate_tables_have_distances(name, metric):
     X = degenerate_tables()[name]
     distances = complete_missing_cells(X).distances(metric)
     assert_distances(distances)
-    agglomerate(distances, "ward" if metric == "sqeuclidean" else "average")
+    agglomerate(distances, "average" if metric == "cityblock" else "ward")
     whole = ~np.isnan(X).any(axis=1)
     both = np.ix_(whole, whole)
     np.testing.assert_allclose(
-        distances[both], scipy_distances(X, metric)[both], rtol=1e-9, atol=1e-12
+        distances[both], pairwise_distances(X, metric)[both], rtol=1e-9, atol=1e-12
     )
 
 

@@ -5,9 +5,11 @@ from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 from mrshc.core.robust.outliers import attach_to_nearest_neighbours, detect_outliers, winsorise
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 from mrshc.core.trees.tree import (
+    ADDITIVE_METRICS,
     EUCLIDEAN_LINKAGES,
     LINKAGES,
     METRICS,
+    SQUARED_EUCLIDEAN_METRICS,
     agglomerate,
     pairwise_distances,
 )
@@ -146,7 +148,7 @@ def test_samples_of_normal_data_are_hardly_ever_outlying(metric, n, p):
     assert np.sum(flagged) <= 0.002 * n * 10 + 1
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", ADDITIVE_METRICS)
 def test_isolated_samples_are_outlying_and_four_together_are_not(metric):
     rng = np.random.default_rng(5)
     X = make_simulation_1(0).X.copy()
@@ -316,12 +318,25 @@ def test_a_feature_observed_only_in_an_outlying_sample():
     np.testing.assert_array_equal(detect_outliers(X, "sqeuclidean").outlying_samples, [3])
 
 
-def test_samples_with_few_common_features():
+@pytest.mark.parametrize("metric", METRICS)
+def test_samples_with_few_common_features(metric):
     rng = np.random.default_rng(10)
     for share in (0.6, 0.8, 0.9):
         X = np.where(rng.random((30, 6)) < share, np.nan, rng.normal(size=(30, 6)))
         X[np.arange(30), np.arange(30) % 6] = 0.1
-        detect_outliers(X, "sqeuclidean")
+        detect_outliers(X, metric)
+
+
+def test_samples_with_other_profiles_are_isolated_by_their_correlations_only():
+    """Samples differ in scale, so that distances to samples of small scale are not large."""
+    rng = np.random.default_rng(11)
+    profile = rng.normal(size=40)
+    X = np.exp(rng.uniform(-1, 1, size=(50, 1))) * (profile + 0.2 * rng.normal(size=(50, 40)))
+    X[7] = 0.4 * rng.permutation(profile)
+    X[20:24] = 0.4 * (rng.permutation(profile) + 0.2 * rng.normal(size=(4, 40)))  # a cluster
+    assert detect_outliers(X, "sqeuclidean").outlying_samples.size == 0
+    for table in (X, np.where(rng.random(X.shape) < 0.1, np.nan, X)):
+        assert detect_outliers(table, "correlation").outlying_samples.tolist() == [7]
 
 
 # The tree -----------------------------------------------------------------------------------
@@ -345,7 +360,7 @@ COMBINATIONS = [
     (linkage, metric)
     for linkage in LINKAGES
     for metric in METRICS
-    if linkage not in EUCLIDEAN_LINKAGES or metric == "sqeuclidean"
+    if linkage not in EUCLIDEAN_LINKAGES or metric in SQUARED_EUCLIDEAN_METRICS
 ]
 
 

@@ -113,6 +113,32 @@ def test_the_smaller_of_two_equally_close_sets_is_returned(steps, sizes, uses_li
     assert features(bound, np.inf).size == 3
 
 
+@pytest.mark.parametrize("uses_limit", [False, True])
+@pytest.mark.parametrize("tolerance", [0, 1])
+@pytest.mark.parametrize("sizes", [[1, 2, 4], [1, 2, 50], [2, 4, 6], [1, 2, 3]])
+def test_a_set_with_too_few_features_is_replaced_by_the_next_larger_one(
+    sizes, tolerance, uses_limit
+):
+    """Without a lower limit, the set with 2 features is the closest to 3, or close enough."""
+
+    def features(bound, limit):
+        size = sizes[np.searchsorted([1.0, 2.0, 4.0], bound, side="right") - 1]
+        return None if uses_limit and size >= limit else np.arange(size)
+
+    bound, indices = bisect_l1_bound(
+        features, 3, max_bound=9.0, tolerance=tolerance, min_features=3
+    )
+    assert indices.size == min(size for size in sizes if size >= 3)
+    assert features(bound, np.inf).size == indices.size
+
+
+def test_too_few_features_are_returned_if_there_are_no_others():
+    bound, indices = bisect_l1_bound(
+        lambda *_: np.arange(2), 3, max_bound=9.0, tolerance=0, min_features=3
+    )
+    assert (bound, indices.size) == (9.0, 2)
+
+
 def plain_bisection(size_at, q, max_bound):
     """Return the bound and size of the bisection that examines every set, and its limits."""
     low, high = 1.0, max_bound

@@ -3,15 +3,15 @@ import pytest
 
 import reference
 from mrshc.core.kernels.agglomerated_dispersions import dispersion, top_dispersions
+from mrshc.core.kernels.gap import gap_test
 from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.trees.gap_statistic import (
     GAP_RULES,
     GapSettings,
-    distance_power,
     gap_curve,
     preferred_n_clusters,
 )
-from mrshc.core.trees.tree import LINKAGES, agglomerate, pairwise_distances
+from mrshc.core.trees.tree import LINKAGES, METRICS, agglomerate, pairwise_distances
 
 GAPS = reference.table("gap")
 GROUPS = {
@@ -228,9 +228,112 @@ def test_only_split_tests_of_several_features_stop_early(
     assert (len(curve.reference) < 50) == is_stopped
 
 
-@pytest.mark.parametrize(("metric", "power"), [("sqeuclidean", 2), ("cityblock", 1)])
-def test_distances_scale_with_the_power_of_the_metric(metric, power):
-    X = np.random.default_rng(5).normal(size=(6, 3))
-    scaled = pairwise_distances(3 * X, metric)
-    np.testing.assert_allclose(scaled, 3 ** distance_power(metric) * pairwise_distances(X, metric))
-    assert distance_power(metric) == power
+# Correlations --------------------------------------------------------------------------------
+
+
+def plain_correlation_references(X, n_constant, rng, *, linkage, n_references, max_clusters):
+    """Return log W_k of reference data sets, formed in the space of the features.
+
+    The samples of X are not constant; `n_constant` further samples are.
+    """
+    centre = X.mean(axis=0)
+    axes = np.linalg.svd(X - centre, full_matrices=False)[2][: min(len(X) - 1, X.shape[1])]
+    scores = (X - centre) @ axes.T
+    low, high = scores.min(axis=0), scores.max(axis=0)
+    n, reference = len(X) + n_constant, []
+    for _ in range(n_references):
+        uniform = rng.random((len(X), len(axes)))
+        sample = centre + (low + (high - low) * uniform) @ axes
+        distances = np.ones((n, n))
+        distances[: len(X), : len(X)] = 1 - np.corrcoef(sample)
+        np.fill_diagonal(distances, 0.0)
+        distances = np.maximum(distances, 0.0)
+        cuts = partitions(distances, max_clusters, linkage)
+        reference.append([np.log(dispersion(np.sqrt(distances), cut, 1)) for cut in cuts])
+    return np.array(reference)
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+@pytest.mark.parametrize(
+    ("n", "q", "n_constant"), [(15, 4, 0), (6, 40, 0), (4, 3, 0), (15, 4, 4), (2, 5, 4)]
+)
+def test_reference_samples_of_correlations_are_drawn_in_the_space_of_the_features(
+    linkage, n, q, n_constant
+):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, q)) + 3 * rng.normal(size=q)  # correlations depend on the offsets
+    distances = pairwise_distances(np.vstack([X, np.ones((n_constant, q))]), "correlation")
+    max_clusters = 3
+    curve = gap_curve(
+        X,
+        distances,
+        partitions=partitions(distances, max_clusters, linkage),
+        rng=np.random.default_rng(1),
+        settings=GapSettings(linkage=linkage, metric="correlation", n_references=5),
+    )
+    options = {"linkage": linkage, "n_references": 5, "max_clusters": max_clusters}
+    expected = plain_correlation_references(X, n_constant, np.random.default_rng(1), **options)
+    # Constant samples are all at the distance 1, so the order of merges is arbitrary, and with it
+    # the dispersions of cuts into several clusters.
+    compared = slice(None) if n_constant == 0 else slice(0, 1)
+    np.testing.assert_allclose(curve.reference[:, compared], expected[:, compared], rtol=1e-9)
+    for k, labels in enumerate(partitions(distances, max_clusters, linkage)):
+        expected_dispersion = np.log(dispersion(np.sqrt(distances), labels, 1))
+        assert curve.log_dispersion[k] == pytest.approx(expected_dispersion, rel=1e-12)
+
+
+def test_gap_of_correlations_does_not_depend_on_offset_and_unit_of_the_data():
+    """An offset that is the same for all features changes no correlation."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(20, 6)) + rng.normal(size=6)
+    curves = []
+    for transformed in (X, 1e6 * X, X + 100, 1e-6 * X - 3):
+        distances = pairwise_distances(transformed, "correlation")
+        curves.append(
+            gap_curve(
+                transformed,
+                distances,
+                partitions=partitions(distances, 2),
+                rng=np.random.default_rng(3),
+                settings=GapSettings(metric="correlation"),
+            )
+        )
+    for curve in curves[1:]:
+        np.testing.assert_allclose(curve.gap, curves[0].gap, atol=1e-7)
+
+
+def test_nearly_equal_correlations_are_not_lost_to_rounding_errors():
+    """Distances of 1e-14 would have two correct digits if they were computed as 1 - r."""
+    rng = np.random.default_rng(4)
+    direction = rng.normal(size=6)
+    gaps = []
+    for scale in (1e-5, 1e-7):
+        X = direction + scale * np.random.default_rng(5).normal(size=(12, 6))
+        distances = pairwise_distances(X, "correlation")
+        curve = gap_curve(
+            X,
+            distances,
+            partitions=partitions(distances, 2),
+            rng=np.random.default_rng(6),
+            settings=GapSettings(metric="correlation"),
+        )
+        gaps.append(curve.reference - np.log(scale))
+    np.testing.assert_allclose(*gaps, atol=1e-5)
+
+
+def test_the_compiled_loop_is_the_same_for_any_number_of_features_and_any_metric():
+    def run(q, metric):
+        X = np.random.default_rng(0).normal(size=(10, q))
+        distances = pairwise_distances(X, metric)
+        gap_curve(
+            X,
+            distances,
+            partitions=partitions(distances, 2),
+            rng=np.random.default_rng(0),
+            settings=GapSettings(metric=metric, n_references=3),
+        )
+        return len(gap_test.dispatcher.signatures)
+
+    run(3, "correlation")
+    n_compiled = run(4, "sqeuclidean")
+    assert {run(q, metric) for q in (3, 7, 30) for metric in METRICS} == {n_compiled}

@@ -133,6 +133,82 @@ def test_samples_within_rounding_errors_of_the_coordinates_are_not_tested(
     assert (5 in result.tests) == is_tested
 
 
+def prune_by_correlation(X, linkage="complete", **settings):
+    distances = pairwise_distances(X, "correlation")
+    return prune(
+        agglomerate(distances, linkage),
+        X,
+        distances=distances,
+        settings=GapSettings(linkage=linkage, metric="correlation", **settings),
+        entropy=0,
+    )
+
+
+def profiles(rng, n, *, noise=0.1):
+    """Return n samples of each of three profiles over 12 features, with any offset and scale."""
+    centres = np.repeat(np.eye(3), 4, axis=1)
+    X = np.repeat(centres, n, axis=0) + noise * rng.normal(size=(3 * n, 12))
+    return X * rng.uniform(0.1, 100, size=(3 * n, 1)) + rng.normal(scale=50, size=(3 * n, 1))
+
+
+def test_samples_with_the_same_profile_are_a_cluster_whatever_their_scale():
+    result = prune_by_correlation(profiles(np.random.default_rng(0), 10))
+    assert result.n_leaves == 3
+    np.testing.assert_array_equal(result.labels(3), np.repeat(np.arange(3), 10))
+
+
+def test_rarely_any_clusters_are_found_in_correlations_of_a_uniform_box():
+    rng = np.random.default_rng(1)
+    counts = [prune_by_correlation(rng.random((30, 8)) + 0.5).n_leaves for _ in range(40)]
+    assert np.mean(np.array(counts) > 1) < 0.3
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.repeat(np.arange(1.0, 9.0), 5).reshape(8, 5),
+        np.vstack([np.full((7, 5), 0.1), np.arange(5.0)]),
+        np.outer(np.arange(1.0, 9.0), np.arange(5.0)) + 0.1,
+        np.random.default_rng(0).normal(size=(8, 2)),
+    ],
+    ids=["constant", "all but one constant", "proportional", "two features"],
+)
+def test_samples_without_different_correlations_are_not_tested(X):
+    result = prune_by_correlation(X)
+    assert result.n_leaves == 1
+    assert not result.tests
+
+
+def test_clusters_are_found_among_constant_samples():
+    """Constant samples stay constant in reference data sets, as they would without clusters."""
+    X = profiles(np.random.default_rng(2), 10)
+    X = np.vstack([X[:20], np.zeros((5, 12))])
+    result = prune_by_correlation(X, linkage="average")
+    assert result.n_leaves > 1
+    labels = result.labels(25)
+    assert not set(labels[:10]) & set(labels[10:20])
+    for curve in result.tests.values():
+        assert np.isfinite(curve.gap).all()
+        assert np.isfinite(curve.standard_error).all()
+
+
+def test_gap_statistic_of_correlations_is_that_of_the_samples_that_are_not_constant():
+    X = profiles(np.random.default_rng(3), 5)
+    X[[2, 7]] = 4.0
+    result = prune_by_correlation(X, n_references=20)
+    root = result.tree.root
+    distances = pairwise_distances(X, "correlation")
+    expected = gap_curve(
+        np.delete(X, [2, 7], axis=0),
+        distances,
+        partitions=[result.tree.cut(1), result.tree.cut(2)],
+        rng=np.random.default_rng(np.random.SeedSequence(0, spawn_key=(12, root))),
+        settings=GapSettings(metric="correlation", n_references=20),
+    )
+    np.testing.assert_array_equal(result.tests[root].reference, expected.reference)
+    np.testing.assert_allclose(result.tests[root].log_dispersion, expected.log_dispersion)
+
+
 def test_rarely_any_clusters_are_found_in_a_uniform_box():
     """The null hypothesis; the rule of one standard error is not a test of small level."""
     rng = np.random.default_rng(1)

@@ -5,7 +5,15 @@ from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import pdist
 
 import reference
-from mrshc.core.trees.tree import LINKAGES, Tree, agglomerate, check_linkage, pairwise_distances
+from mrshc.core.trees.tree import (
+    LINKAGES,
+    METRICS,
+    Tree,
+    agglomerate,
+    check_linkage,
+    min_features,
+    pairwise_distances,
+)
 
 
 @pytest.mark.parametrize("run", reference.runs("hclust"), ids=lambda r: r["input"] + r["method"])
@@ -24,6 +32,36 @@ def test_linkage_matrix_is_that_of_scipy(linkage):
     expected = scipy_linkage(pdist(X, "euclidean" if euclidean else "sqeuclidean"), linkage)
     tree = agglomerate(pairwise_distances(X, "sqeuclidean"), linkage)
     np.testing.assert_allclose(tree.linkage_matrix, expected)
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_linkage_matrix_of_correlations_is_that_of_scipy(linkage):
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    distances = 1 - np.corrcoef(X)[np.triu_indices(30, 1)]
+    euclidean = linkage in ("ward", "centroid", "median")
+    expected = scipy_linkage(np.sqrt(distances) if euclidean else distances, linkage)
+    tree = agglomerate(pairwise_distances(X, "correlation"), linkage)
+    np.testing.assert_allclose(tree.linkage_matrix, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("linkage", ["ward", "centroid"])
+def test_linkages_of_correlations_are_those_of_standardised_samples(linkage):
+    """The squared Euclidean distance of samples with norm sqrt(1/2) is 1 - correlation."""
+    X = np.random.default_rng(1).normal(size=(25, 6))
+    X[[3, 8]] = 2.0  # a constant sample is a coordinate on an axis of its own
+    centred = X - X.mean(axis=1, keepdims=True)
+    points = np.hstack([centred, np.zeros((25, 2))])
+    points[3, 6] = points[8, 7] = 1.0
+    points /= np.sqrt(2) * np.linalg.norm(points, axis=1, keepdims=True)
+    tree = agglomerate(pairwise_distances(X, "correlation"), linkage)
+    np.testing.assert_allclose(
+        tree.linkage_matrix[:, 2], scipy_linkage(points, linkage)[:, 2], rtol=1e-9
+    )
+
+
+def test_the_fewest_features_are_three_for_correlations_and_one_otherwise():
+    fewest = {metric: min_features(metric) for metric in METRICS}
+    assert fewest == {"sqeuclidean": 1, "cityblock": 1, "correlation": 3}
 
 
 def test_distances_may_be_asymmetric_by_rounding_errors():

@@ -99,7 +99,11 @@ LinkageOption = Annotated[
 ]
 MetricOption = Annotated[
     str,
-    _method_option("--metric", help="Distance between samples."),
+    _method_option(
+        "--metric",
+        help="Distance between samples. correlation is 1 minus the correlation of two samples "
+        "over the selected features, at least 3; it is not available for shc.",
+    ),
     ChoiceFrom("mrshc.core.trees.tree", "METRICS"),
 ]
 SelectionOption = Annotated[

@@ -21,7 +21,7 @@ from mrshc.core.data.statistics import column_variances
 from mrshc.core.inference.association import benjamini_hochberg, rank_p_values
 from mrshc.core.inference.refinement import split_into_folds
 from mrshc.core.robust.missing_values import complete_missing_cells
-from mrshc.core.trees.tree import Linkage, Metric, Tree, agglomerate
+from mrshc.core.trees.tree import Linkage, Metric, Tree, agglomerate, min_features
 
 # Smallest Jaccard index of a group and the branch of another tree that replaces the group. The
 # Jaccard index is the number of common samples divided by the number of samples in the union. Two
@@ -131,7 +131,8 @@ def _cross_fitted_p_values(
     (p, n_contrasts), where p is the number of features of `matrix`.
     """
     n, p = matrix.shape
-    # If the tree was built from a single feature, the p-value of this feature remains 1.
+    # The p-values of a fold remain 1 if the other folds have too few features for a tree, for
+    # example if the tree was built from a single feature.
     p_values = np.ones((p, len(contrasts)))
     outside = np.setdiff1d(np.arange(p), features, assume_unique=True)
     given = [_contrast_labels(n, inside=c.inside, outside=c.outside) for c in contrasts]
@@ -140,11 +141,12 @@ def _cross_fitted_p_values(
     if weights is not None:
         # A weight multiplies the squared difference of a feature for "sqeuclidean", and the
         # absolute difference for "cityblock". The values are therefore multiplied by the square
-        # root of the weight in the first case, and by the weight in the second.
+        # root of the weight in the first case, and by the weight in the second. Distances in other
+        # metrics have no weights.
         X = X * (np.sqrt(weights) if metric == "sqeuclidean" else weights)
     for fold in split_into_folds(column_variances(X)):
         others = np.delete(np.arange(features.size), fold)
-        if others.size:
+        if others.size >= min_features(metric):
             distances = complete_missing_cells(X[:, others]).distances(metric)
             partitions = _matching_partitions(agglomerate(distances, linkage), contrasts)
             p_values[features[fold]] = rank_p_values(matrix, partitions, indices=features[fold])

@@ -30,6 +30,7 @@ from mrshc.core.trees.tree import (
     Linkage,
     Metric,
     agglomerate,
+    min_features,
     pairwise_distances,
 )
 
@@ -299,12 +300,13 @@ def _score_members(
     """Write the p-values and the strengths of the features of a set, at the indices `present`.
 
     The features are tested in folds, each with a tree that is built from the other folds. `X`
-    contains the columns of the set. If the set has a single feature, its p-value is 1.
+    contains the columns of the set. If the other folds have too few features for a tree, for
+    example because the set has a single feature, the p-values are 1.
     """
-    if present.size == 1:
+    folds = split_into_folds(column_variances(X))
+    if present.size - folds[0].size < min_features(settings.metric):
         p_values[present], strengths[present] = 1.0, 0.0
         return
-    folds = split_into_folds(column_variances(X))
     for fold, distances in zip(folds, _distances_without_folds(X, folds, settings), strict=True):
         tests = column_tests(X[:, fold], _cut_partitions(distances, settings))
         p_values[present[fold]] = cauchy_combination(tests.p_values)

@@ -16,7 +16,9 @@ from mrshc.core.kernels.agglomerated_dispersions import dispersion, top_dispersi
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.principal_box import (
     absolute_distances,
+    correlation_distances,
     principal_box,
+    principal_box_of_centred_rows,
     principal_ranges,
     squared_distances_from_gram,
 )
@@ -38,6 +40,7 @@ class GapTestSettings(NamedTuple):
 
     linkage: int  # value of a LinkageMethod
     power: int  # 1: city-block distances; 2: squared distances, W_k is a sum of their square roots
+    is_correlation: bool  # whether squared distances are 1 - correlation of samples over features
     n_references: int  # maximum number of reference data sets
     first_check: int  # number of reference data sets before the first check
     check_interval: int  # number of reference data sets between checks
@@ -56,14 +59,16 @@ def gap_test(
     """Return log W_k of a group of samples and of simulated reference data sets without clusters.
 
     W_k is the dispersion within k clusters. Each reference data set has the same number of samples
-    as X. Its samples are uniform on the box that encloses the samples of X and is aligned with the
-    principal axes of X. The simulation stops early if a check finds that the decision between one
-    and two clusters is certain.
+    as the group. Its samples are uniform on the box that encloses the samples of X and is aligned
+    with the principal axes of X. The simulation stops early if a check finds that the decision
+    between one and two clusters is certain.
 
     Parameters
     ----------
-    X : array of shape (n, q)
-        The group of n samples, with q features.
+    X : array of shape (m, q)
+        The group of n samples, with q features. If `settings.is_correlation` is False, m equals n.
+        Otherwise X contains only the samples that are not constant, at least two. The reference
+        data sets have n - m constant samples, too, whose distance to every other sample is 1.
     distances : array of shape (n, n)
         Distances between the samples; squared distances if `settings.power` is 2.
     partitions : array of shape (max_clusters, n)
@@ -82,28 +87,34 @@ def gap_test(
         hierarchically, and its tree is cut into k clusters.
     """
     power, n_references = settings.power, settings.n_references
-    n, max_clusters = X.shape[0], partitions.shape[0]
+    n, max_clusters = distances.shape[0], partitions.shape[0]
     dispersions = np.empty(max_clusters)
     for k in range(max_clusters):
         dispersions[k] = dispersion(distances, partitions[k], power)
     observed = _log_dispersions(dispersions)
     # Euclidean distances do not change under rotation, so the distances can be computed from the
     # coordinates along the principal axes, and the axes are not needed. City-block distances do
-    # change under rotation.
-    if power == 2:
-        box, axes = principal_ranges(X), np.empty((0, 0))
+    # change under rotation. Correlations also depend on the position of the box.
+    axes, midpoint = np.empty((0, 0)), np.empty(0)
+    if settings.is_correlation:
+        box, axes, midpoint = principal_box_of_centred_rows(X)
+    elif power == 2:
+        box = principal_ranges(X)
     else:
         box, axes = principal_box(X)
     reference = np.empty((n_references, max_clusters))
     for b in range(n_references):
         if _is_check_due(b, settings) and _is_decision_certain(reference[:b], observed, settings):
             return observed, reference[:b].copy()
-        # The box is centred at zero, since distances do not depend on the position of the box.
-        sample = rng.random((n, box.size))
-        for i in range(n):
+        # The box is centred at zero, since distances do not depend on the position of the box. For
+        # correlations, the midpoint of the box is added later.
+        sample = rng.random((X.shape[0], box.size))
+        for i in range(X.shape[0]):
             for k in range(box.size):
                 sample[i, k] = (sample[i, k] - 0.5) * box[k]
-        if power == 2:
+        if settings.is_correlation:
+            reference_distances = correlation_distances(np.dot(sample, axes) + midpoint, n)
+        elif power == 2:
             # Distances are computed from a matrix product, which is much faster than a loop over
             # pairs of samples.
             reference_distances = np.dot(sample, sample.T)

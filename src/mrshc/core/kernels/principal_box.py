@@ -60,6 +60,75 @@ def principal_box(X: Float) -> tuple[Float, Float]:
 
 
 @jit()
+def principal_box_of_centred_rows(X: Float) -> tuple[Float, Float, Float]:
+    """Return the box of the rows of X, in coordinates for rows that are centred at zero.
+
+    A point of the box is a combination of the principal axes plus the midpoint of the box. Here the
+    mean over the p features is subtracted from each axis and from the midpoint. A combination of
+    the results is therefore a point of the box after the mean of its p values is subtracted.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        The samples.
+
+    Returns
+    -------
+    ranges : array of shape (k,)
+        Range of the rows of X along each of the k = min(n - 1, p) principal axes.
+    axes : array of shape (k, d)
+        The axes in d = min(k + 1, p) coordinates. The coordinates are chosen such that inner
+        products are the same as those of the p features.
+    midpoint : array of shape (d,)
+        The midpoint of the box in the same coordinates.
+    """
+    ranges, axes = principal_box(X)
+    k, p = axes.shape
+    frame = np.empty((k + 1, p))
+    frame[:k] = axes
+    for j in range(p):
+        frame[k, j] = X[:, j].mean()
+    centred = _centre_columns(X)
+    for i in range(k):
+        scores = np.dot(centred, axes[i])
+        frame[k] += (scores.max() + scores.min()) / 2 * axes[i]
+    for i in range(k + 1):
+        frame[i] -= frame[i].mean()
+    # If the transpose of the frame is QR, the inner products of its rows are those of the columns
+    # of R. Fewer coordinates make the simulation of reference data sets faster.
+    coordinates = np.ascontiguousarray(np.linalg.qr(frame.T)[1].T)
+    return ranges, coordinates[:k].copy(), coordinates[k].copy()
+
+
+@jit()
+def correlation_distances(rows: Float, n: int) -> Float:
+    """Return the distances 1 - correlation between n samples, as an array of shape (n, n).
+
+    `rows` has shape (m, d) and contains the first m samples, after the mean over the features is
+    subtracted from each sample. It is overwritten. The other n - m samples have no correlation, so
+    their distance to every other sample is 1.
+    """
+    m = rows.shape[0]
+    # The squared Euclidean distance between rows of norm sqrt(1/2) is 1 - correlation.
+    for i in range(m):
+        norm = np.sqrt(2.0 * np.dot(rows[i], rows[i]))
+        if norm > 0.0:
+            rows[i] /= norm
+    # Centring the columns does not change the distances. It reduces rounding errors if all rows
+    # have nearly the same direction.
+    centred = _centre_columns(rows)
+    gram = np.dot(centred, centred.T)
+    squared_distances_from_gram(gram)
+    if m == n:
+        return gram
+    out = np.ones((n, n))
+    out[:m, :m] = gram
+    for i in range(m, n):
+        out[i, i] = 0.0
+    return out
+
+
+@jit()
 def _centre_columns(X: Float) -> Float:
     """Return a copy of X, of shape (n, p), in which each column is centred at zero."""
     out = X.copy()

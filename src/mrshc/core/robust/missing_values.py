@@ -15,6 +15,7 @@ from scipy.special import erf
 
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.kernels.completion import complete_cells
+from mrshc.core.trees.correlation import standardise_rows
 from mrshc.core.trees.tree import Metric, pairwise_distances
 
 # Number of principal components. In simulations with one fifth of the values missing, all numbers
@@ -44,7 +45,13 @@ class CompletedSamples:
     variances: Float | None
 
     def distances(self, metric: Metric) -> Float:
-        """Return the expected distances between all samples, as an array of shape (n, n)."""
+        """Return the expected distances between all samples, as an array of shape (n, n).
+
+        For the metric "correlation", the sums in the formula of the correlation are replaced by
+        their expectations.
+        """
+        if metric == "correlation":
+            return standardise_rows(self.values, self.variances).distances()
         if self.variances is None:
             return pairwise_distances(self.values, metric)
         if metric == "sqeuclidean":

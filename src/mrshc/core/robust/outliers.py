@@ -25,6 +25,7 @@ from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.data.statistics import column_blocks
 from mrshc.core.sparse_hc.pair_distances import PairDistances
+from mrshc.core.trees.correlation import shared_feature_correlation_distances
 from mrshc.core.trees.pruning import PrunedTree, cut_tree
 from mrshc.core.trees.tree import Linkage, Metric, Tree
 
@@ -86,7 +87,7 @@ def detect_outliers(X: NDArray[Any], metric: Metric) -> RobustData:
     ----------
     X : ndarray of shape (n, p)
         The data, with NaN for missing values.
-    metric : {"sqeuclidean", "cityblock"}
+    metric : {"sqeuclidean", "cityblock", "correlation"}
         Metric of the distances with which isolated samples are detected.
 
     Returns
@@ -184,14 +185,12 @@ def _isolated_samples(X: NDArray[Any], metric: Metric) -> Index:
     A sample is isolated if its third nearest neighbour is unusually far away. Distances are
     computed from all features (columns) of X.
     """
-    p = X.shape[1]
-    pairs = PairDistances(ArrayMatrix(X), metric)
-    distances = pairs.weighted_distances(np.arange(p), np.ones(p))
+    distances, n_shared = _distances_in_all_features(X, metric)
     np.fill_diagonal(distances, np.inf)
     # The distance between two samples is unknown if no feature is non-missing in both samples. Such
     # a distance is treated as infinite.
-    if pairs.n_shared_features is not None:
-        distances[pairs.n_shared_features == 0] = np.inf
+    if n_shared is not None:
+        distances[n_shared == 0] = np.inf
     neighbours = np.argsort(distances, axis=1, kind="stable")[:, :_N_NEIGHBOURS]
     third = np.take_along_axis(distances, neighbours[:, -1:], axis=1)[:, 0]
     if not third.any() or np.isinf(np.median(third)):
@@ -209,6 +208,19 @@ def _isolated_samples(X: NDArray[Any], metric: Metric) -> Index:
     if spread > 0:
         return np.flatnonzero(logs - expected > _ISOLATION_SDS * spread)
     return np.empty(0, np.intp)
+
+
+def _distances_in_all_features(X: NDArray[Any], metric: Metric) -> tuple[Float, Float | None]:
+    """Return the distances between samples, each computed from the features observed in both.
+
+    The second value contains the number of these features for each pair of samples. It may be None
+    if no value of X is missing.
+    """
+    if metric == "correlation":
+        return shared_feature_correlation_distances(X)
+    p = X.shape[1]
+    pairs = PairDistances(ArrayMatrix(X), metric)
+    return pairs.weighted_distances(np.arange(p), np.ones(p)), pairs.n_shared_features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from mrshc.core.kernels.absolute_differences import (
     absolute_difference_sums,
     add_absolute_differences,
 )
-from mrshc.core.trees.tree import Metric
+from mrshc.core.trees.tree import AdditiveMetric
 
 # If at most this fraction of the features have non-zero weights, only the columns of these features
 # are read; otherwise all columns are read in one pass. The value has not been tuned. It affects the
@@ -67,7 +67,7 @@ class PairDistances:
         no value is missing.
     """
 
-    def __init__(self, data: DataMatrix, metric: Metric, *, n_threads: int = 1) -> None:
+    def __init__(self, data: DataMatrix, metric: AdditiveMetric, *, n_threads: int = 1) -> None:
         summary = data.summary(n_threads=n_threads)
         self.shape = data.shape
         self.in_memory = data.in_memory
@@ -247,7 +247,13 @@ def _medians_and_shared_counts(
 
 
 def _block_distances(
-    block: Any, start: int, xp: Any, *, scaling: _ColumnScaling, weights: Float, metric: Metric
+    block: Any,
+    start: int,
+    xp: Any,
+    *,
+    scaling: _ColumnScaling,
+    weights: Float,
+    metric: AdditiveMetric,
 ) -> Float:
     """Return the contribution of a block of features to the weighted distances Dw.
 
@@ -280,7 +286,7 @@ def _block_distances(
 
 
 def _block_slopes(
-    block: Any, start: int, xp: Any, *, scaling: _ColumnScaling, u: Float, metric: Metric
+    block: Any, start: int, xp: Any, *, scaling: _ColumnScaling, u: Float, metric: AdditiveMetric
 ) -> Float:
     """Return D'u for the b features of a block, an array of shape (b,).
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import cast
 
@@ -215,7 +215,7 @@ class ComponentPath:
             del bound.components[position:], bound.features[position:]
         return not failed
 
-    def search(self, q: int, *, rank: int, tolerance: int = 0) -> FeatureSet:
+    def search(self, q: int, *, rank: int, tolerance: int = 0, min_features: int = 1) -> FeatureSet:
         """Return a feature set with q features, or with a number close to q (Algorithm 1).
 
         See `bisect_l1_bound` for the set that is returned if no set with q features is found. The
@@ -229,6 +229,8 @@ class ComponentPath:
             Number of components.
         tolerance : int, default=0
             Largest accepted difference between the number of features and q.
+        min_features : int, default=1
+            Smallest number of features that is accepted, at most q.
         """
         l1_bound, indices = bisect_l1_bound(
             lambda bound, stop_at: self.features(bound, rank, stop_at=stop_at),
@@ -236,37 +238,49 @@ class ComponentPath:
             # The L1 norm of a unit vector is at most the square root of its number of entries.
             max_bound=float(np.sqrt(self._solver.starts.vectors.shape[1])),
             tolerance=tolerance,
+            min_features=min_features,
         )
         reached = abs(indices.size - q) <= tolerance
         return FeatureSet(indices=indices, l1_bound=l1_bound, rank=rank, reached=reached)
 
     def search_grid(
-        self, grid: Sequence[tuple[int, int]], *, tolerance: int, n_jobs: int | None
+        self,
+        grid: Sequence[tuple[int, int]],
+        *,
+        tolerance: int,
+        n_jobs: int | None,
+        min_features: int = 1,
     ) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
         """Yield each pair (q, rank) of a grid with its feature set.
 
         The feature sets depend only on certified components. `tolerance` is the largest accepted
         difference between the number of features and q, and `n_jobs` is the number of threads.
+        `min_features` is the smallest number of features that is accepted, at most the smallest q.
         """
+        search = partial(self.search, tolerance=tolerance, min_features=min_features)
         if not self._certifier.is_deferred:
-            yield from self._search_all(grid, tolerance, n_jobs)
+            yield from self._search_all(grid, search, n_jobs)
             return
         # The searches use components that are not yet certified. All of these components are then
         # checked in one pass over the data. If some components fail, the searches are repeated;
         # the components that passed the check are not computed again.
         is_certified = False
         while not is_certified:
-            results = list(self._search_all(grid, tolerance, n_jobs))
+            results = list(self._search_all(grid, search, n_jobs))
             is_certified = self.certify()
         yield from results
 
     def _search_all(
-        self, grid: Sequence[tuple[int, int]], tolerance: int, n_jobs: int | None
+        self,
+        grid: Sequence[tuple[int, int]],
+        search: Callable[..., FeatureSet],
+        n_jobs: int | None,
     ) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
         """Yield each pair (q, rank) of a grid with its feature set.
 
-        The feature sets may depend on components that are not yet certified. The parameters are
-        those of `search_grid`.
+        The feature sets may depend on components that are not yet certified. `search` is the method
+        `search` with fixed values of all arguments but q and `rank`. The other parameters are those
+        of `search_grid`.
         """
         # Components that failed certification are likely to be needed again. These components are
         # computed first, with one task for each L1 bound. Otherwise several searches would have to
@@ -275,10 +289,8 @@ class ComponentPath:
         tasks = run_in_parallel(self.features, list(dropped), n_jobs=n_jobs, share_memory=True)
         with closing(tasks) as solved:
             deque(solved, maxlen=0)
-        arguments = ({"q": q, "rank": rank, "tolerance": tolerance} for q, rank in grid)
-        with closing(
-            run_in_parallel(self.search, arguments, n_jobs=n_jobs, share_memory=True)
-        ) as sets:
+        arguments = ({"q": q, "rank": rank} for q, rank in grid)
+        with closing(run_in_parallel(search, arguments, n_jobs=n_jobs, share_memory=True)) as sets:
             yield from zip(grid, sets, strict=True)
 
 
@@ -312,14 +324,20 @@ def component_path(
 
 
 def bisect_l1_bound(
-    features: Callable[[float, float], Index | None], q: int, *, max_bound: float, tolerance: int
+    features: Callable[[float, float], Index | None],
+    q: int,
+    *,
+    max_bound: float,
+    tolerance: int,
+    min_features: int = 1,
 ) -> tuple[float, Index]:
     """Return an L1 bound that selects q features, found by bisection, and these features.
 
     The number of selected features is a step function of the L1 bound, so it may skip q. The
     bisection ends at the first set whose size differs from q by at most `tolerance`. If there is no
     such set, the result is the set whose size is closest to q among all sets that were examined. If
-    two sizes are equally close to q, the smaller set is returned.
+    two sizes are equally close to q, the smaller set is returned. If this set has fewer than
+    `min_features` features, the smallest set with more than q features is returned instead.
 
     Parameters
     ----------
@@ -332,6 +350,9 @@ def bisect_l1_bound(
         Largest L1 bound of the search. The smallest L1 bound is 1.
     tolerance : int
         Largest accepted difference between the number of features and q.
+    min_features : int, default=1
+        Smallest number of features that is accepted, at most q. A smaller set is returned only if
+        the largest L1 bound does not select more features.
 
     Returns
     -------
@@ -341,9 +362,7 @@ def bisect_l1_bound(
         Indices of the features that the L1 bound selects.
     """
     low, high = 1.0, max_bound
-    closest = features(low, np.inf)
-    assert closest is not None
-    best = low
+    closest, best = _all_features(features, low), low
     # At a bound of 1, each component has a single non-zero loading, or several non-zero loadings if
     # features are tied. The bisection assumes that no larger bound selects fewer features.
     if closest.size >= q:
@@ -355,14 +374,24 @@ def bisect_l1_bound(
     while True:
         if selected is not None and _is_closer(selected, closest, q):
             best, closest = high if selected.size > q else low, selected
-        if abs(closest.size - q) <= tolerance or high - low <= _MIN_BRACKET_WIDTH:
+        is_large_enough = closest.size >= min_features
+        if is_large_enough and abs(closest.size - q) <= tolerance:
             return best, closest
+        if high - low <= _MIN_BRACKET_WIDTH:
+            return (best, closest) if is_large_enough else (high, _all_features(features, high))
         middle = (low + high) / 2
         selected = features(middle, q + abs(closest.size - q))
         if selected is None or selected.size > q:
             high = middle
         else:
             low = middle
+
+
+def _all_features(features: Callable[[float, float], Index | None], l1_bound: float) -> Index:
+    """Return the features that an L1 bound selects, however many there are."""
+    selected = features(l1_bound, np.inf)
+    assert selected is not None  # without a limit, `features` returns a set
+    return selected
 
 
 def _is_closer(indices: Index, closest: Index, q: int) -> bool:

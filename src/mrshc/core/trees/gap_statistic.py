@@ -24,7 +24,7 @@ import numpy as np
 from mrshc.core.array_types import Float, Labels
 from mrshc.core.kernels.gap import GapTestSettings, gap_test
 from mrshc.core.kernels.linkage_codes import LinkageMethod
-from mrshc.core.trees.tree import Linkage, Metric
+from mrshc.core.trees.tree import SQUARED_EUCLIDEAN_METRICS, Linkage, Metric
 
 # Rules for choosing the number of clusters from the gap statistic. The names are the same as in the
 # function `maxSE` of the R package cluster.
@@ -52,7 +52,7 @@ class GapSettings:
     ----------
     linkage : str, default="complete"
         Linkage of the hierarchical clustering.
-    metric : {"sqeuclidean", "cityblock"}, default="sqeuclidean"
+    metric : {"sqeuclidean", "cityblock", "correlation"}, default="sqeuclidean"
         Distance between samples.
     n_references : int, default=50
         Number of reference data sets, which are simulated and have no clusters.
@@ -114,7 +114,8 @@ def gap_curve(
     Parameters
     ----------
     X : ndarray of shape (n, n_features)
-        Data of the n samples of the group.
+        Data of the n samples of the group. With the metric "correlation", X contains only the
+        samples that are not constant, of which there must be at least two.
     distances : ndarray of shape (n, n)
         Distances between the samples, in the metric of the settings.
     partitions : sequence of ndarray of shape (n,)
@@ -132,7 +133,10 @@ def gap_curve(
     has_checks = settings.stop_early and is_split_test and is_large
     test_settings = GapTestSettings(
         linkage=LinkageMethod[settings.linkage].value,
-        power=distance_power(settings.metric),
+        # 1 - correlation is a squared Euclidean distance between standardised samples, so W_k is
+        # computed from its square roots, like W_k of squared Euclidean distances.
+        power=2 if settings.metric in SQUARED_EUCLIDEAN_METRICS else 1,
+        is_correlation=settings.metric == "correlation",
         n_references=settings.n_references,
         first_check=_FIRST_CHECK if has_checks else settings.n_references,
         check_interval=_CHECK_INTERVAL,
@@ -148,15 +152,6 @@ def gap_curve(
         standard_error=standard_error,
         n_clusters=preferred_n_clusters(gap, standard_error, settings.rule),
     )
-
-
-def distance_power(metric: Metric) -> int:
-    """Return the power with which distances scale.
-
-    The power is the number a such that multiplying all coordinates by c > 0 multiplies all
-    distances by c ** a.
-    """
-    return 2 if metric == "sqeuclidean" else 1
 
 
 def preferred_n_clusters(gap: Float, standard_error: Float, rule: GapRule) -> int:

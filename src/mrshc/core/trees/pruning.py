@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrshc.core.array_types import Float, Labels
-from mrshc.core.trees.gap_statistic import GapCurve, GapSettings, distance_power, gap_curve
-from mrshc.core.trees.tree import Tree
+from mrshc.core.array_types import Float, Labels, Mask
+from mrshc.core.trees.correlation import standardise_rows
+from mrshc.core.trees.gap_statistic import GapCurve, GapSettings, gap_curve
+from mrshc.core.trees.tree import Metric, Tree
 
 # Nodes with fewer samples than this are not split. A node with two samples can be split in only one
 # way, and the gap statistic of this split does not depend on the data.
@@ -87,7 +88,8 @@ def prune(
     Nodes are tested from the root downwards, in decreasing order of height. A node is split if the
     gap statistic of the samples below the node indicates more than one cluster. The two children of
     a split node are tested later. A node is not tested if it has fewer than three samples or if all
-    its samples are identical up to rounding errors.
+    its samples are identical up to rounding errors. With the metric "correlation", a node is not
+    tested either if fewer than two of its samples have a correlation, that is, are not constant.
 
     Parameters
     ----------
@@ -112,9 +114,9 @@ def prune(
     sets give equal decisions.
     """
     limit = tree.n_samples if max_leaves is None else max_leaves
-    # Samples are treated as identical if their distance is at most `negligible`. A distance of this
-    # size can result from rounding errors of the coordinates.
-    negligible = distances.max() * np.finfo(np.float64).eps ** distance_power(settings.metric)
+    # Samples are treated as identical if their distance is at most `negligible`.
+    negligible = _negligible_distance(distances, settings.metric)
+    is_drawn = _has_reference_samples(X, settings.metric)
     active, splits, tests = {tree.root}, list[int](), dict[int, GapCurve]()
     while active and len(splits) + 1 < limit:
         # Of several nodes with equal height, the node that was formed by the last merge is tested
@@ -123,11 +125,13 @@ def prune(
         active.remove(node)
         members = tree.members(node)
         within = distances[np.ix_(members, members)]
-        if members.size < _MIN_SAMPLES_TO_SPLIT or within.max() <= negligible:
+        drawn = members[is_drawn[members]]
+        # The box of the reference data sets is computed from at least two samples.
+        if members.size < _MIN_SAMPLES_TO_SPLIT or within.max() <= negligible or drawn.size < 2:
             continue
         seed = np.random.SeedSequence(entropy, spawn_key=(X.shape[1], node))
         tests[node] = gap_curve(
-            X[members],
+            X[drawn],
             within,
             partitions=_subtree_partitions(tree, node, max_clusters=settings.max_clusters),
             rng=np.random.default_rng(seed),
@@ -137,6 +141,27 @@ def prune(
             splits.append(node)
             active.update(tree.children(node))
     return PrunedTree(tree=tree, splits=tuple(splits), tests=tests)
+
+
+def _negligible_distance(distances: Float, metric: Metric) -> float:
+    """Return the largest distance that can result from rounding errors of the data."""
+    eps = float(np.finfo(np.float64).eps)
+    # A correlation r close to 1 has a rounding error of eps, and so has the distance 1 - r.
+    if metric == "correlation":
+        return eps
+    # A difference of coordinates is squared for "sqeuclidean", and its rounding error with it.
+    return float(distances.max()) * eps ** (2 if metric == "sqeuclidean" else 1)
+
+
+def _has_reference_samples(X: Float, metric: Metric) -> Mask:
+    """Return whether each sample is represented by simulated samples in reference data sets.
+
+    This holds for all samples unless the metric is "correlation". In that case, a constant sample
+    has the distance 1 to every other sample, in the reference data sets as in the data.
+    """
+    if metric == "correlation":
+        return ~standardise_rows(X).is_constant
+    return np.ones(X.shape[0], dtype=bool)
 
 
 def _subtree_partitions(tree: Tree, node: int, *, max_clusters: int) -> list[Labels]:

@@ -13,20 +13,32 @@ from scipy.spatial.distance import pdist, squareform
 
 from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.kernels.leaf_positions import first_leaf_positions
+from mrshc.core.trees.correlation import MIN_CORRELATED_FEATURES, standardise_rows
 
-Metric = Literal["sqeuclidean", "cityblock"]
+# Metrics that are sums of one term for each feature. Methods with feature weights need such a sum.
+AdditiveMetric = Literal["sqeuclidean", "cityblock"]
+Metric = Literal[AdditiveMetric, "correlation"]
 Linkage = Literal["single", "complete", "average", "weighted", "ward", "centroid", "median"]
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
-ADDITIVE_METRICS: tuple[Metric, ...] = METRICS
+ADDITIVE_METRICS: tuple[AdditiveMetric, ...] = get_args(AdditiveMetric)
+# Metrics that are squared Euclidean distances: between samples, or between standardised samples.
+SQUARED_EUCLIDEAN_METRICS: tuple[Metric, ...] = ("sqeuclidean", "correlation")
 LINKAGES: tuple[Linkage, ...] = get_args(Linkage)
-# These three linkages are defined by the centres of clusters in Euclidean space, so they need
-# Euclidean distances. The other linkages are defined for any dissimilarity.
+# These three linkages are defined by the centres of clusters in Euclidean space, so they need a
+# metric in `SQUARED_EUCLIDEAN_METRICS`. The other linkages are defined for any dissimilarity.
 EUCLIDEAN_LINKAGES: tuple[Linkage, ...] = ("ward", "centroid", "median")
+
+
+def min_features(metric: Metric) -> int:
+    """Return the smallest number of features for which distances are meaningful."""
+    return MIN_CORRELATED_FEATURES if metric == "correlation" else 1
 
 
 def pairwise_distances(X: Float, metric: Metric) -> Float:
     """Return the square matrix of the distances between the rows (samples) of X."""
+    if metric == "correlation":
+        return standardise_rows(X).distances()
     # The variable has a type annotation because scipy provides no type information.
     distances: Float = squareform(pdist(X, metric))
     return distances

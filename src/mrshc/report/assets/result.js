@@ -121,7 +121,7 @@ class ResultPage {
     Plotly.react("tree", traces, baseLayout({
       height: 300 + 6 * bars.length, margin: { ...this.sideMargins(), t: 8, b: 4 }, shapes: this.sampleFrames(),
       xaxis: axisLayout({ domain: this.plotDomain(), range: this.sampleRange(), showticklabels: false, ticks: "" }),
-      yaxis: axisLayout({ domain: [share + 0.02, 1], title: { text: "height of merge" }, rangemode: "tozero", fixedrange: true, nticks: 5, anchor: "x" }),
+      yaxis: axisLayout({ domain: [share + 0.02, 1], title: { text: this.data.height_label }, rangemode: "tozero", fixedrange: true, nticks: 5, anchor: "x" }),
       yaxis2: axisLayout({ domain: [0, share], tickvals: names.map((_, i) => i), ticktext: names, autorange: "reversed", fixedrange: true, ticks: "", anchor: "x" }),
     }), PLOTLY_CONFIG);
   }
