@@ -117,7 +117,7 @@ def take_screenshot(report: Path, picture: Path) -> None:
     with sync_playwright() as playwright:
         # Chromium does not start its sandbox for root, as in a container.
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 1250})
+        page = browser.new_page(viewport={"width": 1280, "height": 1800})
         page.goto(report.as_uri())
         # The report draws its plots after it is loaded: wait until it has finished.
         page.wait_for_function("window.page")

@@ -145,6 +145,6 @@ def test_a_warning_of_unsupported_clusters_tells_finding_from_advice():
         MrSHC(4, rank=1, random_state=0).fit(X)
     (warning,) = (w.message for w in caught)
     assert isinstance(warning, UnsupportedClustersWarning)
-    assert warning.finding == "The gap statistic supports a single cluster, whatever the features."
+    assert warning.finding == "The gap statistic finds a single cluster, whatever the features."
     assert warning.advice == "labels_ holds no more: use cut(2) to cut the tree all the same."
     assert str(warning) == f"{warning.finding} {warning.advice}"

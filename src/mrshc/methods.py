@@ -77,6 +77,16 @@ class Method:
         """Term for a loading in the report: "weight" if `loadings` is "one", else "loading"."""
         return "weight" if self.loadings == "one" else "loading"
 
+    @property
+    def silhouette_caveat(self) -> str:
+        """Sentence that states why silhouette widths are not evidence for the clusters."""
+        reason = (
+            "The features were selected to separate the clusters"
+            if self.features == "chosen"
+            else "The clusters were found in the same features"
+        )
+        return f"{reason}, so this says nothing about whether the clusters exist."
+
     def n_loadings(self, rank: int | None) -> int:
         """Return the number of columns of loadings in a result with the given rank.
 

@@ -151,9 +151,7 @@ def test_refine_robust_and_evidence_from_end_to_end(main, spoilt, tmp_path):
     code, printed, _ = main("cluster", spoilt, "-q", "10,20,40", *OPTIONS, "--out", out)
     assert code == 0
     assert "values are missing" in printed
-    assert re.search(
-        r"\d+ features are associated with the structure, at a false discovery", printed
-    )
+    assert re.search(r"supported by held-out features: \d+ features are associated", printed)
     assert re.search(r"Evidence of the features that were not selected: \d+\.\d standard", printed)
     assert "Note: Samples s3, s44 are outlying" in printed
     clusters = pd.read_csv(out / "clusters.csv", index_col="sample")
@@ -178,7 +176,8 @@ def test_compare_takes_the_options_of_the_methods(main, spoilt, table, tmp_path)
     given = ("--samples", table[1], "--truth", "class", "-q", "20", "--out", out)
     code, printed, _ = main("compare", spoilt, *given, *OPTIONS)
     assert code == 0
-    assert re.search(r"^SHC: \d+ features are associated", printed, re.MULTILINE)
+    verdict = r"^SHC: The clusters are supported by held-out features: \d+ features are associated"
+    assert re.search(verdict, printed, re.MULTILINE)
     assert re.search(r"^MrSHC: Samples s3, s44 are outlying", printed, re.MULTILINE)
     scores = pd.read_csv(out / "scores.csv", index_col="method")
     assert scores["cer"].idxmin() == "MrSHC"

@@ -212,11 +212,10 @@ def test_refined_features_are_those_of_the_estimator(method):
     assert result.n_features_before_refinement == 20
     sentences = result_summary(result)
     assert sentences[0].startswith("Chose q = 20 of 80 features")
-    expected_start = (
-        f"{n} features are associated with the structure, at a false discovery rate of 5 %"
-    )
+    expected_start = f"The clusters are supported by held-out features: {n} features are associated"
     assert any(sentence.startswith(expected_start) for sentence in sentences)
-    assert any(sentence.startswith("Found K = 3 clusters;") for sentence in sentences)
+    assert "The tree is built on the associated features." in sentences
+    assert "Found K = 3 clusters." in sentences
 
 
 @pytest.mark.parametrize("method", ["mrshc", "shc"])
@@ -230,10 +229,7 @@ def test_structure_without_support_is_reported_as_one_cluster(method):
     )
     assert result.markers.empty
     assert not result.features["associated"].any()
-    assert (
-        sum("no structure that other features support" in text for text in result_summary(result))
-        == 1
-    )
+    assert sum("not supported by held-out features" in s for s in result_summary(result)) == 1
 
 
 def test_without_refinement_the_result_does_not_mention_it():
@@ -324,7 +320,7 @@ def test_the_summary_reports_the_choice():
 def test_warnings_are_reported_and_stored():
     noise = np.random.default_rng(0).normal(size=(20, 30))
     result = run(values=noise, n_features_to_select=10, n_clusters=6)
-    assert any("The gap statistic supports" in warning for warning in result.about["warnings"])
+    assert any("The gap statistic finds" in warning for warning in result.about["warnings"])
     assert any(sentence.startswith("Note: The gap") for sentence in result_summary(result))
 
 

@@ -195,7 +195,7 @@ def test_clusters_that_are_not_there_are_not_claimed():
 def test_one_cluster_is_an_answer_too():
     X = np.random.default_rng(1).random((12, 4))
     model = MrSHC(4, random_state=0)
-    with pytest.warns(UnsupportedClustersWarning, match="supports a single cluster, whatever"):
+    with pytest.warns(UnsupportedClustersWarning, match="finds a single cluster, whatever"):
         model.fit(X)
     assert model.n_clusters_ == 1
     np.testing.assert_array_equal(model.labels_, 0)

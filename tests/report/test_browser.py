@@ -511,7 +511,7 @@ def test_refined_features_and_evidence_are_reported(view):
     assert f"associated features\n{result.about['n_associated']}" in facts
     assert f"evidence (sd)\n{result.evidence:.1f}" in facts
     answer = seen.page.locator("#answer").inner_text()
-    assert "features are associated with the structure, at a false discovery rate of 5 %" in answer
+    assert "The clusters are supported by held-out features" in answer
     rows = seen.csv("features")
     expected = result.features[result.features["selected"]]
     assert [float(row["q_value"]) for row in rows] == expected["q_value"].tolist()
@@ -527,7 +527,7 @@ def test_refined_features_and_evidence_are_reported(view):
 def test_structure_without_support_is_reported(view):
     _, seen = view("unsupported")
     answer = seen.page.locator("#answer").inner_text()
-    assert "No groups were found: there is no structure that other features support." in answer
+    assert "The clusters are not supported by held-out features" in answer
     assert seen.page.locator("#markers").count() == 0
     seen.slide(3)
     assert seen.page.locator("#cut-status").inner_text() == "3 clusters, horizontal cut of the tree"

@@ -9,7 +9,16 @@ from mrshc.comparison import Comparison
 from mrshc.io.result import Result, outlier_message
 from mrshc.io.table import missing_values_message
 from mrshc.preprocessing import ObservedFilter
-from mrshc.report.sentences import association_sentence, refinement_sentence, score_sentence
+from mrshc.report.sentences import (
+    caveats,
+    refined_tree_sentence,
+    score_sentence,
+    silhouette_sentence,
+    support_verdict,
+    top_features_sentence,
+    tree_features_sentence,
+    verdict_sentence,
+)
 
 # Maximum number of features named in one sentence. A longer list is hard to read on a terminal, and
 # features.csv contains all names. The value is not tuned: it does not affect results.
@@ -63,15 +72,18 @@ def out_of_core_notes(plan: Plan) -> list[str]:
 
 
 def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
-    """Return sentences on the associated features and the outlying samples of each method.
+    """Return sentences on the support of the clusters and the outlying samples of each method.
 
-    There is a sentence on associated features only for methods that were fitted with refinement.
+    There is a verdict on the support only for methods whose features were tested for association.
     """
     sentences = []
     for name, model in comparison.models.items():
         if (features := getattr(model, "associated_features_", None)) is not None:
-            sentence = association_sentence(len(features), n_used=model.n_features_selected_)
-            sentences.append(f"{name}: {sentence}")
+            n_associated, n_used = len(features), model.n_features_selected_
+            texts = [support_verdict(model.supported_, n_associated=n_associated)]
+            if n_associated:
+                texts.append(refined_tree_sentence(n_associated, n_used=n_used))
+            sentences.append(f"{name}: {' '.join(texts)}")
         if len(outliers := getattr(model, "outlier_samples_", ())):
             sentence = outlier_message([str(plan.table.sample_names[i]) for i in outliers])
             sentences.append(f"{name}: {sentence}")
@@ -79,42 +91,31 @@ def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
 
 
 def result_summary(result: Result) -> list[str]:
-    """Return sentences on the selected features, the clusters, their scores and any caveats."""
+    """Return sentences on the selected features, the clusters, their support and any caveats."""
     about, chosen, k = result.about, result.about["chosen"], result.n_clusters_
     searched = result.n_features_before_refinement
     rank = "" if chosen["rank"] is None else f", rank r = {chosen['rank']}"
-    clusters = "one cluster: no groups were found." if k == 1 else f"K = {k} clusters; "
-    if k > 1:
-        clusters += f"average silhouette {chosen['silhouette']:.2f}."
+    clusters = "one cluster: no groups were found." if k == 1 else f"K = {k} clusters."
     choice = f"Chose q = {searched:,} of {len(result.features):,} features{rank}"
-    details = [
-        text for text in (score_sentence(result), refinement_sentence(result)) if text is not None
-    ]
+    # The verdict is that of the report, so that both state the same about the clusters.
+    details = [score_sentence(result), verdict_sentence(result), tree_features_sentence(result)]
     # If the features were refined and the clusters are supported, the final tree is built on the
     # refined features. The sentence on the clusters then follows the sentence on the refinement.
     if about["supported"]:
         sentences = [f"{choice}.", *details, f"Found {clusters}"]
     else:
         sentences = [f"{choice}, {clusters}", *details]
+    sentences.append(silhouette_sentence(result))
     if k > 1:
-        sentences += _cluster_sentences(result)
+        numbered = enumerate(about["cluster_sizes"], start=1)
+        sizes = ", ".join(f"{cluster} ({size})" for cluster, size in numbered)
+        sentences.append(f"Clusters (samples): {sizes}.")
+    sentences.append(top_features_sentence(result))
     if scores := about["scores"]:
         sentences.append(
             f"Against {scores['truth']!r}: classification error rate {scores['cer']:.3f}, purity "
             f"{scores['purity']:.3f}; cut into {scores['n_classes']} clusters, as many as there "
             f"are classes, {scores['cer_at_n_classes']:.3f}."
         )
-    return sentences + [f"Note: {concern}" for concern in result.caveats]
-
-
-def _cluster_sentences(result: Result) -> list[str]:
-    """Return a sentence on the cluster sizes, and one on the features with the largest effects."""
-    n_named = min(_MAX_NAMED_FEATURES, result.about["chosen"]["n_features"])
-    # In the table of features, selected features come first, sorted by decreasing effect size.
-    best = [str(name) for name in result.features.index[:n_named]]
-    numbered = enumerate(result.about["cluster_sizes"], start=1)
-    sizes = ", ".join(f"{cluster} ({size})" for cluster, size in numbered)
-    return [
-        f"Clusters (samples): {sizes}.",
-        f"Features that separate them most: {', '.join(best)}.",
-    ]
+    sentences += [f"Note: {concern}" for concern in caveats(result)]
+    return [text for text in sentences if text is not None]

@@ -57,12 +57,18 @@ class UnsupportedClustersWarning(UserWarning):
         return f"{self.finding} {self.advice}".rstrip()
 
 
+# The same sentence is the warning in Python, and the verdict on the command line and in the report.
+NO_SUPPORT = (
+    "The clusters are not supported by held-out features: fewer than "
+    f"{RefinementSettings().min_features} features are associated with clusters of trees that were "
+    "built without them."
+)
+
+
 def no_support_warning(advice: str = "") -> UnsupportedClustersWarning:
     """Return, without issuing it, the warning that too few features support the clusters."""
     return UnsupportedClustersWarning(
-        "There is no structure that other features support: fewer than "
-        f"{RefinementSettings().min_features} features are associated with what trees without them "
-        "show.",
+        NO_SUPPORT,
         # The data do not support the clusters, so `labels_` assigns all samples to one cluster.
         advice=f"labels_ holds one cluster. {advice}".rstrip(),
     )

@@ -221,11 +221,6 @@ class Result:
     def caveats(self) -> list[str]:
         """Warnings about properties of the result that limit the interpretation of the clusters."""
         sentences = list(self.about["warnings"])
-        if self.about["parameters"].get("refine") and self.about["supported"] is None:
-            sentences.append(
-                "The search chose too few features to decide whether other features support its "
-                "clusters: the clusters were not refined."
-            )
         chosen = self.chosen_candidate
         if chosen.get("reached") is False:
             sentences.append(

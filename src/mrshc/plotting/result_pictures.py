@@ -17,8 +17,15 @@ from mrshc.plotting.tree_plots import dendrogram, gap_tests
 # Largest number of rows (features) of a heat map. At a height of 8.5 inches and 150 dots per inch,
 # each of 1000 rows is little more than one pixel high. More rows could not be distinguished.
 _MAX_HEATMAP_ROWS = 1000
+# Each feature is tested with a tree that was built without it. The test is not free of bias all the
+# same, because the selected features were chosen together (docs/beyond.md).
+MARKERS_CAVEAT = (
+    "The clusters and the selected features were found in the same data: markers rank features and "
+    "are not evidence for the clusters."
+)
 _MARKERS_TITLE = (
-    "Markers: features that differ between a cluster and all other samples (q-value at most 0.05)"
+    "Markers: features that differ between a cluster and all other samples (q-value at most 0.05)\n"
+    f"{MARKERS_CAVEAT}"
 )
 
 
@@ -165,7 +172,11 @@ def _draw_heatmap(result: Any) -> Any:
 
 def _draw_silhouettes(result: Any) -> Any:
     widths = result.samples["silhouette"].to_numpy()
-    return silhouettes(widths, result.labels_, names=list(result.samples.index))
+    title = (
+        "Silhouette widths: how compact the clusters are in the selected features\n"
+        f"{METHODS[result.about['method']].silhouette_caveat}"
+    )
+    return silhouettes(widths, result.labels_, names=list(result.samples.index), title=title)
 
 
 def _draw_loadings(result: Any) -> Any:
@@ -205,7 +216,7 @@ register(
     Picture(
         name="silhouettes",
         heading="Silhouettes",
-        explanation="The silhouette width of each sample: how well it fits its cluster.",
+        explanation="The silhouette width of each sample in the selected features.",
         draw=_draw_silhouettes,
         applies=_has_clusters,
     )

@@ -64,21 +64,22 @@ _MARK_SIZE = 8.0
 # For each verdict on a split: the text in the legend, and the appearance of the marker.
 _VERDICT_MARKERS: dict[Verdict, tuple[str, dict[str, Any]]] = {
     "made": (
-        "split: supported and made",
+        "split: test passed",
         {"marker": "o", "markerfacecolor": "#000000"},
     ),
     "not supported": (
-        "no split: not supported",
+        "no split: test not passed",
         {"marker": "o", "markerfacecolor": "#FFFFFF"},
     ),
     "supported, not made": (
-        "no split: supported, but the\nnumber of clusters is reached",
+        "no split: test passed, but the\nnumber of clusters is reached",
         {"marker": "D", "markerfacecolor": "#E69F00"},
     ),
 }
 _EXCESS_NOTE = (
     "Numbers: decrease of the log\ndispersion by the split, minus the\ndecrease expected without "
-    "clusters,\nin standard errors. A split is\nsupported if it exceeds 1."
+    "clusters,\nin standard errors. A split passes\nthe test if it exceeds 1. The test uses\nthe "
+    "features that the tree is built on,\nso it is not evidence for the clusters."
 )
 
 

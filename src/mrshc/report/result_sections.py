@@ -7,6 +7,7 @@ from typing import Any
 
 from mrshc.io.result import MAX_CUTS, Result
 from mrshc.methods import METHODS
+from mrshc.plotting.result_pictures import MARKERS_CAVEAT
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report import sentences
 from mrshc.report.page_data import marker_contrasts, max_markers_per_contrast
@@ -60,6 +61,7 @@ class Markers:
 
     contrasts: list[str]
     first: int  # position of the contrast shown when the page is opened
+    caveat: str  # sentence on the use of markers: they are not evidence for the clusters
     omission: str  # sentence on markers that the page omits; empty if it omits none
 
 
@@ -105,6 +107,7 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
         "refined": bool(about["supported"]),
         "robust": bool(about["parameters"].get("robust")),
         "has_outliers": bool(about["outliers"]),
+        "silhouette_caveat": METHODS[about["method"]].silhouette_caveat,
         "answer": _answer_section(result),
         "heat_map": _heat_map_section(result),
         "search": _search_section(result),
@@ -119,7 +122,7 @@ def _answer_section(result: Result) -> Answer:
         facts=sentences.facts(result),
         sentences=sentences.answer_sentences(result),
         classes=_class_table(result),
-        warnings=result.caveats,
+        warnings=sentences.caveats(result),
     )
 
 
@@ -179,6 +182,7 @@ def _markers_section(result: Result) -> Markers:
         # The first contrast that has markers is shown, since an empty table would look like an
         # error.
         first=next((i for i, count in enumerate(counts) if count), 0),
+        caveat=MARKERS_CAVEAT,
         omission=sentences.omitted_markers_sentence(n_most, n_all=len(result.markers))
         if is_truncated
         else "",

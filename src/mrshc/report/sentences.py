@@ -6,7 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from mrshc.core.inference.refinement import RefinementSettings
 from mrshc.core.selection import SearchStory, SelectionRule
+from mrshc.estimators.feature_refinement import NO_SUPPORT
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
 from mrshc.report.page_data import ContrastMarkers
@@ -14,6 +16,8 @@ from mrshc.report.page_data import ContrastMarkers
 # Largest number of features that a sentence names. A longer list would be hard to read, and the
 # table of features contains all names.
 _MAX_NAMED_FEATURES = 10
+# Estimators refine with the default settings, so features were tested with these numbers.
+_MIN_FEATURES, _ALPHA = RefinementSettings().min_features, RefinementSettings().alpha
 
 CITATION = (
     "Zhang, H. and Zamar, R. H. Multi-rank sparse hierarchical clustering. "
@@ -28,24 +32,28 @@ def page_title(result: Result) -> str:
 
 
 def answer_sentences(result: Result) -> list[str]:
-    """Return sentences on the clusters, their separation, the selected features and known classes.
+    """Return sentences on the support of the clusters, their sizes and features, and known classes.
 
     Sentences that do not apply to the result are left out.
     """
-    sentences = [separation_sentence(result), score_sentence(result), refinement_sentence(result)]
-    if result.n_clusters_ > 1:
-        sentences.insert(0, _cluster_sizes_sentence(result))
-        # The table of features lists the selected features first, in decreasing order of effect
-        # size.
-        best = map(
-            str, result.features.index[: min(_MAX_NAMED_FEATURES, result.n_features_selected_)]
-        )
-        sentences.append(f"The features that separate the clusters best are {', '.join(best)}.")
-    return [text for text in [*sentences, _agreement_sentence(result)] if text is not None]
+    sentences = [
+        score_sentence(result),
+        verdict_sentence(result),
+        tree_features_sentence(result),
+        no_clusters_sentence(result),
+        silhouette_sentence(result),
+        _next_best_sentence(result),
+        _cluster_sizes_sentence(result),
+        top_features_sentence(result),
+        _agreement_sentence(result),
+    ]
+    return [text for text in sentences if text]
 
 
-def _cluster_sizes_sentence(result: Result) -> str:
-    """Return a sentence on the number of samples of each cluster."""
+def _cluster_sizes_sentence(result: Result) -> str | None:
+    """Return a sentence on the number of samples of each cluster; None if there is only one."""
+    if result.n_clusters_ == 1:
+        return None
     sizes = enumerate(result.about["cluster_sizes"], start=1)
     clusters = ", ".join(f"cluster {k} with {_format_count(size, 'sample')}" for k, size in sizes)
     return f"The clusters: {clusters}."
@@ -92,46 +100,136 @@ def contrast_name(contrast: ContrastMarkers) -> str:
 def omitted_markers_sentence(n_shown: int, *, n_all: int) -> str:
     """Return a sentence on how many markers the page shows and which file contains all of them."""
     return (
-        f"The table shows the {n_shown} strongest markers of each cluster or split; the file "
-        f"markers.csv has all {n_all:,}."
+        f"The table shows the {n_shown} markers with the largest effect sizes for each cluster or "
+        f"split; the file markers.csv has all {n_all:,}."
     )
 
 
-def separation_sentence(result: Result) -> str:
-    """Return a text on the separation of the clusters and on the second-best candidate.
+def support_verdict(supported: bool | None, *, n_associated: int | None, untested: str = "") -> str:
+    """Return the verdict on whether held-out features support the clusters.
 
-    If there is only one cluster, the text states why no groups were found.
+    The command line and the report both use this function, so they state the same verdict. The
+    verdict depends only on tests of features with trees that were built without them. Silhouettes,
+    markers and gap statistics are computed in the features that were selected to separate the
+    clusters, so they are not evidence for the clusters.
+
+    Parameters
+    ----------
+    supported : bool or None
+        The attribute `supported_` of an estimator; None if the estimator does not have it.
+    n_associated : int or None
+        Number of associated features; None if no feature was tested for association.
+    untested : str, default=""
+        Verdict if no feature was tested for association.
+    """
+    if supported:
+        return (
+            f"The clusters are supported by held-out features: {n_associated:,} features are "
+            "associated with clusters of trees that were built without them, at a false discovery "
+            f"rate of {100 * _ALPHA:g} %. This separates structure from independent noise only: "
+            "features that are correlated for another reason, such as a batch or a pathway, also "
+            "count as structure. The number of clusters is not tested."
+        )
+    if supported is False:
+        return NO_SUPPORT
+    # Features were tested, but too few features were selected for a decision.
+    if n_associated is not None:
+        return (
+            f"The test of the clusters is undecided: fewer than {_MIN_FEATURES} features were "
+            f"selected, and fewer than {_MIN_FEATURES} features are associated with clusters of "
+            "trees that were built without them."
+        )
+    return untested
+
+
+def verdict_sentence(result: Result) -> str:
+    """Return the verdict on whether held-out features support the clusters of a result."""
+    about = result.about
+    return support_verdict(
+        about["supported"], n_associated=about["n_associated"], untested=_untested_verdict(result)
+    )
+
+
+def _untested_verdict(result: Result) -> str:
+    """Return the verdict on clusters that were not tested, and how to test them."""
+    if result.n_clusters_ == 1:
+        return "The clusters were not tested: there is only one."
+    tests = "nothing in this result tests them against chance"
+    # The evidence rule compares the clusters with permuted samples, so this sentence would be
+    # false for it.
+    if result.evidence is not None:
+        tests = "only the evidence compares them with chance"
+    advice = "--refine (in Python, refine=True)"
+    if "refine" not in METHODS[result.about["method"]].parameters:
+        advice = "--method mrshc --refine (in Python, MrSHC with refine=True)"
+    return (
+        f"The clusters were not tested with held-out features: {tests}. To test them, use {advice}."
+    )
+
+
+def _support_fact(result: Result) -> str:
+    """Return the verdict of `verdict_sentence` in one or two words."""
+    about = result.about
+    if about["supported"] is None:
+        return "not tested" if about["n_associated"] is None else "undecided"
+    return "yes" if about["supported"] else "no"
+
+
+def caveats(result: Result) -> list[str]:
+    """Return the caveats of a result, without those that the verdict already states."""
+    verdict = verdict_sentence(result)
+    return [text for text in result.caveats if text != verdict]
+
+
+def silhouette_sentence(result: Result) -> str | None:
+    """Return a text on the average silhouette; None if there is only one cluster.
+
+    The text describes the clusters and does not grade them, because the silhouette is computed in
+    the features that were selected to separate the clusters.
     """
     if result.n_clusters_ == 1:
-        return f"No groups were found: {_no_clusters_reason(result)}."
+        return None
     width = result.about["chosen"]["silhouette"]
-    # Kaufman and Rousseeuw (1990) call a structure reasonable if the average silhouette width is
-    # above 0.5, and weak if it is between 0.25 and 0.5.
-    degree = "clearly" if width >= 0.5 else "moderately" if width >= 0.25 else "weakly"
-    sentence = (
-        f"The average silhouette width is {width:.2f}: the clusters are {degree} separated (1 is "
-        "the largest possible value; at 0 or below, clusters are not separated)."
+    return (
+        f"Average silhouette {width:.2f}: how compact the clusters are in the selected features. "
+        f"{METHODS[result.about['method']].silhouette_caveat}"
     )
-    return f"{sentence} {_next_best_sentence(result)}".strip()
 
 
-def _no_clusters_reason(result: Result) -> str:
-    """Return the reason why there is only one cluster, as a clause that completes a sentence."""
+def no_clusters_sentence(result: Result) -> str | None:
+    """Return a sentence on why no groups were found; None if there are several clusters."""
+    if result.n_clusters_ > 1:
+        return None
+    # The verdict states the reason if the clusters of the search are not supported.
     if result.about["supported"] is False:
-        return "there is no structure that other features support"
+        return "No groups were found."
     rule = result.selection_rule
-    return SelectionRule.no_clusters_reason if rule is None else rule.no_clusters_reason
+    reason = SelectionRule.no_clusters_reason if rule is None else rule.no_clusters_reason
+    return f"No groups were found: {reason}."
+
+
+def top_features_sentence(result: Result) -> str | None:
+    """Return a sentence that names the selected features with the largest effect sizes.
+
+    Return None if there is only one cluster, for which effect sizes are not defined.
+    """
+    if result.n_clusters_ == 1:
+        return None
+    # The table of features lists the selected features first, in decreasing order of effect size.
+    n_named = min(_MAX_NAMED_FEATURES, result.n_features_selected_)
+    names = ", ".join(map(str, result.features.index[:n_named]))
+    return f"Selected features with the largest differences between the clusters: {names}."
 
 
 def _next_best_sentence(result: Result) -> str:
     """Return a sentence on the second-best candidate of the search.
 
-    The sentence is empty if the method has no selection rule, or if the clusters were computed from
-    refined features.
+    The sentence is empty if there is only one cluster, if the method has no selection rule, or if
+    the clusters were computed from refined features.
     """
     rule = result.selection_rule
     # After refinement, the clusters are not those of any candidate.
-    if rule is None or result.about["supported"]:
+    if result.n_clusters_ == 1 or rule is None or result.about["supported"]:
         return ""
     return rule.runner_up_sentence(result.search_results_, result.n_clusters_)
 
@@ -148,31 +246,8 @@ def classes_in_clusters(result: Result) -> pd.DataFrame | None:
     return pd.crosstab(result.samples[scores["truth"]], clusters)
 
 
-def association_sentence(n_associated: int, *, n_used: int) -> str:
-    """Return a sentence on the outcome of the refinement of the features.
-
-    Parameters
-    ----------
-    n_associated : int
-        Number of features that are associated with the clusters. If it is 0, the sentence states
-        that the clusters are not supported.
-    n_used : int
-        Number of associated features on which the tree is built.
-    """
-    if not n_associated:
-        return (
-            "No features are associated with the structure that other features show: it has no "
-            "support."
-        )
-    used = "on them" if n_associated == n_used else f"on the {n_used:,} strongest"
-    return (
-        f"{n_associated:,} features are associated with the structure, at a false discovery rate "
-        f"of 5 %; the tree is built {used}."
-    )
-
-
-def refinement_sentence(result: Result) -> str | None:
-    """Return a sentence on the refinement of the features.
+def tree_features_sentence(result: Result) -> str | None:
+    """Return a sentence on which of the associated features the tree is built on.
 
     Return None if the features were not refined, or if no features are associated with the
     clusters.
@@ -180,7 +255,22 @@ def refinement_sentence(result: Result) -> str | None:
     n_associated = result.about["n_associated"]
     if not n_associated:
         return None
-    return association_sentence(n_associated, n_used=result.n_features_selected_)
+    return refined_tree_sentence(n_associated, n_used=result.n_features_selected_)
+
+
+def refined_tree_sentence(n_associated: int, *, n_used: int) -> str:
+    """Return a sentence on how many of the associated features the tree is built on.
+
+    Parameters
+    ----------
+    n_associated : int
+        Number of features that are associated with the clusters.
+    n_used : int
+        Number of associated features on which the tree is built.
+    """
+    if n_associated == n_used:
+        return "The tree is built on the associated features."
+    return f"The tree is built on the {n_used:,} associated features with the smallest p-values."
 
 
 def score_sentence(result: Result) -> str | None:
@@ -233,6 +323,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("selected features (q)", f"{chosen['n_features']:,}"),
         ("rank (r)", chosen["rank"]),
         ("clusters (K)", chosen["n_clusters"]),
+        ("supported by held-out features", _support_fact(result)),
         ("average silhouette", f"{chosen['silhouette']:.2f}" if chosen["n_clusters"] > 1 else None),
         *([] if rule is None else rule.facts(result.chosen_candidate)),
         ("associated features", None if n_associated is None else f"{n_associated:,}"),

@@ -309,8 +309,9 @@ def test_the_explanation_names_the_choices_that_were_made(targets, ranks, headin
 def test_sentences_give_the_evidence_with_one_digit():
     rule = EvidenceRule()
     assert rule.score_sentence({"evidence": 12.34}) == (
-        "Evidence of the features that were not selected: 12.3 standard deviations of shuffled "
-        "samples."
+        "Evidence of the features that were not selected: 12.3 standard deviations of the "
+        "permutation distribution (mean over cuts into 2 to 7 clusters). Unless the number of "
+        "clusters is given, the rule requires at least 4 for a cut."
     )
     assert rule.facts({"evidence": 12.34}) == [("evidence (sd)", "12.3")]
 
@@ -334,5 +335,5 @@ def test_a_single_cluster_is_explained_by_the_features_that_were_not_selected(as
     assert finding == "The features that were not selected support no clusters."
     assert labels == "labels_ holds a single cluster"
     finding, labels = EvidenceRule().shortfall_message(2, asked_for)
-    assert "supports only 2 clusters" in finding
+    assert "finds only 2 clusters" in finding
     assert labels == "labels_ holds no more"

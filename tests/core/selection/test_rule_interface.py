@@ -42,18 +42,17 @@ def test_a_rule_has_no_sentences_about_scores_by_default():
 @pytest.mark.parametrize(
     ("found", "asked_for", "finding"),
     [
-        (1, None, "The gap statistic supports a single cluster, whatever the features."),
-        (2, None, "The gap statistic supports only 2 clusters, whatever the features."),
+        (1, None, "The gap statistic finds a single cluster, whatever the features."),
+        (2, None, "The gap statistic finds only 2 clusters, whatever the features."),
         (
             1,
             3,
-            "The gap statistic supports a single cluster of the 3 asked for, whatever the "
-            "features.",
+            "The gap statistic finds a single cluster of the 3 asked for, whatever the features.",
         ),
         (
             2,
             5,
-            "The gap statistic supports only 2 clusters of the 5 asked for, whatever the features.",
+            "The gap statistic finds only 2 clusters of the 5 asked for, whatever the features.",
         ),
     ],
 )

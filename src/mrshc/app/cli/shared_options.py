@@ -120,7 +120,8 @@ RefineOption = Annotated[
         "--refine",
         help="mrshc, shc: find all features that are associated with the clusters, each tested "
         "against trees built without it, and build the tree on them. Gives the complete list of "
-        "features, and tells whether there are clusters at all. Takes a few per cent more time.",
+        "features, and tests whether held-out features support the clusters. Takes a few per cent "
+        "more time.",
     ),
 ]
 RobustOption = Annotated[

@@ -264,8 +264,8 @@ class EvidenceRule(SelectionRule):
 
         `found` is the number of clusters that were found. `asked_for` is the number of clusters
         that the user gave; it is None if the user did not give a number. The first part is a
-        sentence about the clusters that the data support. The second part is the beginning of a
-        sentence about the attribute `labels_`.
+        sentence about the number of clusters. The second part is the beginning of a sentence about
+        the attribute `labels_`.
         """
         if found > 1:
             return super().shortfall_message(found, asked_for)
@@ -277,9 +277,12 @@ class EvidenceRule(SelectionRule):
 
         `row` is the row of the candidate in the table of candidates.
         """
+        # The threshold applies to single cuts, but the table of candidates contains their mean.
         return (
             f"Evidence of the features that were not selected: {row['evidence']:.1f} standard "
-            "deviations of shuffled samples."
+            "deviations of the permutation distribution (mean over cuts into 2 to "
+            f"{_MAX_CLUSTERS_SCORED} clusters). Unless the number of clusters is given, the rule "
+            f"requires at least {_MIN_EVIDENCE:g} for a cut."
         )
 
     def facts(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:

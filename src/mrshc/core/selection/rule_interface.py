@@ -127,7 +127,7 @@ class SelectionRule(ABC):
     cut_scores: ClassVar[tuple[str, ...]] = ()
     refines_candidates: ClassVar[bool] = False
     n_continued: ClassVar[int | None] = None
-    no_clusters_reason: ClassVar[str] = "no split of the tree is larger than expected by chance"
+    no_clusters_reason: ClassVar[str] = "no split of the tree passed the gap test"
 
     def default_targets(self, n_features: int) -> tuple[int, ...] | None:
         """Return the numbers of features q to try if the user does not give any.
@@ -292,14 +292,15 @@ class SelectionRule(ABC):
         Returns
         -------
         finding : str
-            A sentence that says how many clusters the data support.
+            A sentence that says how many clusters were found. It does not say that the data
+            support these clusters: the gap statistic is computed in the selected features.
         labels : str
             Beginning of a sentence about the attribute `labels_`. The caller completes the sentence
             with advice on how to cut the tree.
         """
-        supported = "a single cluster" if found == 1 else f"only {found} clusters"
+        clusters = "a single cluster" if found == 1 else f"only {found} clusters"
         wanted = "" if asked_for is None else f" of the {asked_for} asked for"
-        finding = f"The gap statistic supports {supported}{wanted}, whatever the features."
+        finding = f"The gap statistic finds {clusters}{wanted}, whatever the features."
         return finding, "labels_ holds no more"
 
     def score_sentence(self, row: Mapping[str, Any]) -> str | None:

@@ -85,12 +85,12 @@ class SilhouetteRule(SelectionRule):
 
     name = "silhouette"
     summary = (
-        "as in the paper, by how well the clusters are separated in the selected features (average "
+        "as in the paper, by how compact the clusters are in the selected features (average "
         "silhouette)."
     )
     description = (
         "The rule of the paper: feature sets with K clusters by the gap statistic are compared by "
-        "how well these clusters are separated in the selected features (average silhouette)."
+        "how compact these clusters are in the selected features (average silhouette)."
     )
 
     def reference_cells(self, grid: Sequence[GridCell], ranks: Sequence[int]) -> list[GridCell]:
