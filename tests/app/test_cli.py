@@ -90,6 +90,20 @@ def test_cluster_reports_how_the_table_was_read_and_the_result(main, table, tmp_
     assert result.about["scores"]["cer"] < 0.1
 
 
+@pytest.mark.parametrize("options", [(), ("--refine",), ("--selection", "evidence")])
+def test_a_given_number_of_clusters_is_obtained_even_in_noise(main, tmp_path, options):
+    X = np.random.default_rng(0).normal(size=(30, 40))
+    frame = pd.DataFrame(X, [f"s{i}" for i in range(30)], [f"g{j}" for j in range(40)])
+    frame.to_csv(tmp_path / "noise.csv")
+    given = ("-q", "10", "-r", "1", "-k", "2", "-j", "1", *options, "--out", tmp_path / "out")
+    code, printed, _ = main("cluster", tmp_path / "noise.csv", *given)
+    assert code == 0
+    assert "K = 2 clusters" in printed
+    assert "no groups" not in printed
+    assert len([line for line in printed.splitlines() if line.startswith("Note: The")]) == 1
+    assert load_result(tmp_path / "out").n_clusters_ == 2
+
+
 def test_quiet_and_json(main, table, tmp_path):
     file, _ = table
     same = ("cluster", file, "-q", "20", "-r", "1", "--out", tmp_path / "out")

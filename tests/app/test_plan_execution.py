@@ -23,6 +23,7 @@ from mrshc.io import Table, load_result
 from mrshc.io.result import outlier_message, write_result
 from mrshc.metrics import classification_error_rate
 from mrshc.preprocessing import chain
+from mrshc.report.sentences import answer_sentences
 
 DATA = make_simulation_1(5, mu=2.0)
 X = DATA.X[:, :80]
@@ -325,7 +326,45 @@ def test_warnings_are_reported_and_stored():
     noise = np.random.default_rng(0).normal(size=(20, 30))
     result = run(values=noise, n_features_to_select=10, n_clusters=6)
     assert any("The gap statistic supports" in warning for warning in result.about["warnings"])
-    assert any(sentence.startswith("Note: The gap") for sentence in result_summary(result))
+    summary = result_summary(result)
+    assert sum(sentence.startswith("Note: The gap") for sentence in summary) == 1
+    assert "K = 6 clusters" in summary[0]
+
+
+@pytest.mark.parametrize("method", ["mrshc", "shc"])
+@pytest.mark.parametrize("n_clusters", [2, 3])
+def test_a_given_number_of_clusters_is_obtained_without_support(method, n_clusters):
+    noise = np.random.default_rng(0).normal(size=(40, 60))
+    given = {"n_features_to_select": 20, "n_clusters": n_clusters, "refine": True}
+    result = run(method, values=noise, **given)
+    assert result.about["supported"] is False
+    assert result.n_clusters_ == result.samples["cluster"].nunique() == n_clusters
+    summary = " ".join(result_summary(result))
+    assert f"K = {n_clusters} clusters" in summary
+    assert "no groups" not in summary
+    assert "Note: There is no structure that other features support" in summary
+    assert "No groups" not in " ".join(answer_sentences(result))
+
+
+def test_one_cluster_that_was_asked_for_is_not_reported_as_a_finding():
+    result = run("hc", n_clusters=1)
+    assert result.n_clusters_given == result.n_clusters_ == 1
+    assert "one cluster, as asked for." in result_summary(result)[0]
+    assert "All samples are in one cluster, as asked for." in answer_sentences(result)
+    assert run("hc").n_clusters_given is None
+
+
+def test_the_report_compares_candidates_at_the_clusters_of_the_chosen_one():
+    """Six clusters are given, but no tree has six clusters by the gap statistic."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 20))
+    X[:15, :10] += 6.0
+    result = run(values=X, n_features_to_select=[4, 8], rank=1, n_clusters=6)
+    n_leaves = result.chosen_candidate["n_leaves"]
+    assert 1 < n_leaves < result.n_clusters_ == 6
+    sentences = " ".join(answer_sentences(result))
+    assert "6 clusters" not in sentences
+    assert f"{n_leaves} clusters" in sentences
 
 
 def test_one_cluster_separates_nothing():

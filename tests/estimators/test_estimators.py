@@ -183,13 +183,17 @@ def test_the_warning_points_at_the_caller():
     assert caught[0].filename == __file__
 
 
-def test_clusters_that_are_not_there_are_not_claimed():
+def test_a_given_number_of_clusters_is_obtained_and_a_warning_says_how_many_are_supported():
     X = np.random.default_rng(0).random((20, 10))
     model = quick(3, n_clusters=8)
-    with pytest.warns(UnsupportedClustersWarning, match=r"of the 8 asked for.*cut\(8\)"):
+    message = r"gap statistic supports .* 8 clusters asked for\. labels_ has all 8\.$"
+    with pytest.warns(UnsupportedClustersWarning, match=message):
         model.fit(X)
-    assert model.n_clusters_ < 8
+    assert model.n_clusters_ == len(np.unique(model.labels_)) == 8
     assert model.search_results_["screened_out"].all()
+    assert model.search_results_["n_leaves"].max() < 8
+    tests = model.split_tests_
+    assert np.any(tests["split"] & ~tests["supported"])
 
 
 def test_one_cluster_is_an_answer_too():

@@ -478,6 +478,15 @@ def test_tested_nodes_are_marked_on_the_tree_with_their_verdict():
     assert [text.get_text() for text in ax.texts] == ["+8.0", "+5.0", "+2.0", "-1.0", "-4.0"]
 
 
+def test_splits_that_are_made_without_support_are_told_apart():
+    model = model_with_tests()
+    model.split_tests_["split"] = np.arange(5) < 4
+    ax = gap_tests(model)
+    verdicts = [line.get_label() for line in ax.lines]
+    assert verdicts == ["made", "made", "made", "made, not supported", "not supported"]
+    assert any("made, but not supported" in text for text in words_of(ax.get_legend()))
+
+
 @pytest.mark.parametrize(("n", "n_tests"), [(30, 20), (500, 60)])
 def test_numbers_of_many_tests_do_not_overlap(n, n_tests):
     ax = gap_tests(model_with_tests(n, n_tests))

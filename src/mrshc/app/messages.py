@@ -83,9 +83,10 @@ def result_summary(result: Result) -> list[str]:
     about, chosen, k = result.about, result.about["chosen"], result.n_clusters_
     searched = result.n_features_before_refinement
     rank = "" if chosen["rank"] is None else f", rank r = {chosen['rank']}"
-    clusters = "one cluster: no groups were found." if k == 1 else f"K = {k} clusters; "
-    if k > 1:
-        clusters += f"average silhouette {chosen['silhouette']:.2f}."
+    clusters = f"K = {k} clusters; average silhouette {chosen['silhouette']:.2f}."
+    if k == 1:
+        is_given = result.n_clusters_given == 1
+        clusters = f"one cluster{', as asked for' if is_given else ': no groups were found'}."
     choice = f"Chose q = {searched:,} of {len(result.features):,} features{rank}"
     details = [
         text for text in (score_sentence(result), refinement_sentence(result)) if text is not None

@@ -103,11 +103,11 @@ def _final_labels_and_search(
     tree.
     """
     search = _search_rows(model)
-    # If refinement showed that the clusters are not supported, all samples are put into one
-    # cluster.
-    if getattr(model, "supported_", None) is False:
-        return model.cut(1), search
     given = int(model.labels_.max()) + 1 if hasattr(model, "labels_") else None
+    # If refinement showed that the clusters are not supported, and the user did not give their
+    # number, all samples are put into one cluster.
+    if given is None and getattr(model, "supported_", None) is False:
+        return model.cut(1), search
     if given is not None and search:
         return model.labels_, search
     cuts = {*range(2, min(_MAX_CLUSTERS, len(model.linkage_matrix_)) + 1), given} - {None}

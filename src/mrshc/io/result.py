@@ -144,6 +144,12 @@ class Result:
         return int(self.about["chosen"]["n_clusters"])
 
     @property
+    def n_clusters_given(self) -> int | None:
+        """Number of clusters that the user gave; None if the user did not give a number."""
+        given = self.about["parameters"].get("n_clusters")
+        return given if isinstance(given, int) else None
+
+    @property
     def n_features_selected_(self) -> int:
         """Number of selected features."""
         return self.selected.shape[1]

@@ -66,6 +66,10 @@ _VERDICT_MARKERS: dict[Verdict, tuple[str, dict[str, Any]]] = {
         "split: supported and made",
         {"marker": "o", "markerfacecolor": "#000000"},
     ),
+    "made, not supported": (
+        "split: made, but not supported\nby the gap statistic",
+        {"marker": "D", "markerfacecolor": "#000000"},
+    ),
     "not supported": (
         "no split: not supported",
         {"marker": "o", "markerfacecolor": "#FFFFFF"},

@@ -100,9 +100,12 @@ def omitted_markers_sentence(n_shown: int, *, n_all: int) -> str:
 def separation_sentence(result: Result) -> str:
     """Return a text on the separation of the clusters and on the second-best candidate.
 
-    If there is only one cluster, the text states why no groups were found.
+    If there is only one cluster, the text states why no groups were found, or that the user asked
+    for one cluster.
     """
     if result.n_clusters_ == 1:
+        if result.n_clusters_given == 1:
+            return "All samples are in one cluster, as asked for."
         return f"No groups were found: {_no_clusters_reason(result)}."
     width = result.about["chosen"]["silhouette"]
     # Kaufman and Rousseeuw (1990) call a structure reasonable if the average silhouette width is
@@ -133,7 +136,9 @@ def _next_best_sentence(result: Result) -> str:
     # After refinement, the clusters are not those of any candidate.
     if rule is None or result.about["supported"]:
         return ""
-    return rule.runner_up_sentence(result.search_results_, result.n_clusters_)
+    # If the user gave a larger number of clusters than the data support, the result has more
+    # clusters than the chosen candidate.
+    return rule.runner_up_sentence(result.search_results_, result.chosen_candidate["n_leaves"])
 
 
 def classes_in_clusters(result: Result) -> pd.DataFrame | None:

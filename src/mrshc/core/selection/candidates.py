@@ -75,6 +75,9 @@ class Candidate:
         rule removes local minima (Algorithms 3 and 4).
     chosen : bool
         Whether the selection rule chose this candidate.
+    n_supported : int or None
+        Number of clusters that the data support, if this number is smaller than `n_leaves`;
+        otherwise None.
     """
 
     target: int
@@ -87,6 +90,7 @@ class Candidate:
     best_rank: bool = False
     removed: bool = False
     chosen: bool = False
+    n_supported: int | None = None
 
 
 def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:
