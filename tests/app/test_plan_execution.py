@@ -64,6 +64,20 @@ def test_the_fit_is_that_of_the_estimator():
     np.testing.assert_allclose(loadings.to_numpy().T, model.components_, atol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["mrshc", "hc"])
+def test_clusters_are_numbered_from_1_in_the_order_of_the_leaves(method):
+    given = {"n_features_to_select": 30} if method == "mrshc" else {}
+    result = run(method, n_clusters=6, **given)
+    in_order = result.samples.sort_values("leaf")["cluster"]
+    assert in_order.is_monotonic_increasing
+    assert (in_order.iloc[0], in_order.iloc[-1]) == (1, 6)
+    assert result.about["cluster_sizes"] == in_order.value_counts(sort=False).tolist()
+    splits = result.markers.query("contrast == 'split'")
+    assert len(splits)
+    for inside, outside in zip(splits["inside"], splits["outside"], strict=True):
+        assert int(inside.split(", ")[-1]) < int(outside.split(", ")[0])
+
+
 def test_features_are_described_by_means_and_effects():
     result = run(n_features_to_select=30)
     in_order = result.features.sort_values("position")

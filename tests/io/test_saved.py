@@ -100,7 +100,7 @@ def swap(rows):
             "clusters.csv holds '3' .* whole number in range",
         ),
         ("clusters.csv", put(1, "cluster", "0"), "clusters.csv holds '0' in row 1 of the column"),
-        ("clusters.csv", put(1, "cluster", "2"), "clusters.csv has clusters of other sizes"),
+        ("clusters.csv", put(1, "cluster", "1"), "clusters.csv has clusters of other sizes"),
         ("clusters.csv", put(1, "cluster", "9" * 5000), "clusters.csv holds '9999"),
         ("clusters.csv", put(1, "leaf", "6"), "clusters.csv puts two samples at the same leaf"),
         ("clusters.csv", put(1, "silhouette", ""), "clusters.csv holds '' in row 1 of the column"),

@@ -305,7 +305,7 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(view, name):
     tree = Tree(linkage_matrix=result.linkage_matrix_)
     for k in (2, 7, 1, 4):
         seen.slide(k)
-        labels = tree.cut(k)
+        labels = _cut(result, k)
         assert seen.js("page.state.labels") == labels.tolist()
         shown = [int(cell) - 1 for cell in seen.cells("samples", "cluster")]
         assert shown == labels.tolist()
@@ -322,6 +322,7 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(view, name):
         )
         leaf_labels = labels[tree.leaf_order]
         assert len(set(zip(bar, leaf_labels.tolist(), strict=True))) == k
+        assert np.all(np.diff(leaf_labels) >= 0), "clusters are numbered from left to right"
         assert seen.page.locator("#legend .legend").first.locator("span").count() == k
         means = [
             head for head in seen.js("page.featureColumns().map(c => c.title)") if "mean" in head
@@ -333,12 +334,18 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(view, name):
     assert "as in the result" in seen.page.locator("#cut-status").inner_text()
 
 
+def _cut(result, k):
+    """Labels of the cut into k clusters, numbered like those of an estimator."""
+    tree = Tree(linkage_matrix=result.linkage_matrix_)
+    return tree.number_by_leaves(tree.cut(k))
+
+
 def test_page_and_python_compute_the_same_statistics(view):
     from sklearn.metrics import silhouette_samples
 
     result, seen = view("simulated")
     seen.slide(5)
-    labels = Tree(linkage_matrix=result.linkage_matrix_).cut(5)
+    labels = _cut(result, 5)
     X = result.selected.to_numpy()
     widths = silhouette_samples(X, labels, metric="sqeuclidean")
     np.testing.assert_allclose(seen.js("page.silhouette"), widths, atol=1e-4)
@@ -361,7 +368,7 @@ def test_page_and_python_agree_with_missing_values_and_outliers(view):
         np.testing.assert_allclose(
             seen.js("page.silhouette"), result.silhouettes[f"cut_{k}"], atol=1e-6
         )
-    labels = Tree(linkage_matrix=result.linkage_matrix_).cut(6)
+    labels = _cut(result, 6)
     names = seen.js("page.data.features.names")
     X = result.selected[names]
     # As in features.csv: without outlying samples, other unusual cells as the fit sees them.
@@ -420,7 +427,7 @@ def test_values_of_any_centre_and_spread_reach_the_page(view):
     expected = standardised(X)[:, seen.js("page.rows")]
     np.testing.assert_allclose(np.array(z, dtype=float), expected, atol=1e-5)
     seen.slide(5)
-    labels = Tree(linkage_matrix=result.linkage_matrix_).cut(5)
+    labels = _cut(result, 5)
     means = np.array(seen.js("page.means"), dtype=float)
     _agree(means, result.selected[names].groupby(labels).mean().to_numpy(), spread=_spread(X))
 
@@ -530,7 +537,9 @@ def test_markers_of_a_cluster_or_a_split_can_be_chosen(visit):
     words = choice.locator("option").all_inner_texts()
     n_splits = result.n_clusters_ - 1
     assert len(words) == result.n_clusters_ + n_splits + 1
-    for at, kind in ((result.n_clusters_ - 1, "cluster"), (result.n_clusters_, "split")):
+    of_clusters = result.markers[result.markers["contrast"] == "cluster"]
+    marked = int(of_clusters["inside"].iloc[-1])  # the last cluster that has markers
+    for at, kind in ((marked - 1, "cluster"), (result.n_clusters_, "split")):
         choice.select_option(str(at))
         rows = seen.csv("markers")
         own = result.markers[result.markers["contrast"] == kind]

@@ -163,7 +163,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
+        Cluster of each sample. Clusters are numbered 0, 1, ... in the order of the leaves of the
+        tree, from left to right.
     n_clusters_ : int
         Number of clusters in `labels_`: the value of `n_clusters`, if it was given. If the data
         support fewer clusters, or no clusters with `n_clusters="auto"`, `fit` issues an
@@ -558,7 +559,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         self._store_tree(result.pruned.tree, support)
         # These are the clusters of the pruned tree. Pruning may split a node and leave a higher
         # node unsplit, so the clusters may differ from those that `cut` returns.
-        self.labels_ = result.labels
+        self.labels_ = self._tree.number_by_leaves(result.labels)
         self.n_clusters_ = result.n_leaves
         self.rank_ = result.chosen.features.rank
         self.components_ = dense_loadings(result.components, n_features)

@@ -110,8 +110,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
-        Defined only if `n_clusters` is not None.
+        Cluster of each sample. Clusters are numbered 0, 1, ... in the order of the leaves of the
+        tree, from left to right. Defined only if `n_clusters` is not None.
     feature_weights_ : ndarray of shape (n_features_in_,)
         Weight of each feature. The weights are nonnegative, and most of them are zero. The
         Euclidean norm of the weights is 1, or less if several features are exactly tied.

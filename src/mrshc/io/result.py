@@ -82,9 +82,9 @@ class Result:
         the choices of the method with their reasons.
     samples : DataFrame of shape (n_samples, n_columns)
         One row for each sample. The columns are the cluster and the position among the leaves of
-        the tree (both counted from 1), the silhouette width, and the annotations. For robust fits,
-        the column "outlying" states whether a sample is outlying. The index contains the names of
-        the samples.
+        the tree (both counted from 1), the silhouette width, and the annotations. Clusters are
+        numbered in the order of the leaves, from left to right. For robust fits, the column
+        "outlying" states whether a sample is outlying. The index contains the names of the samples.
     features : DataFrame of shape (n_features, n_columns)
         One row for each feature. The columns are the annotations, the position in the data, whether
         the feature is selected, the effect size, the loadings, and the means in the clusters. With
