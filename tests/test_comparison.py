@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 from mrshc import SHC, HighVarianceHC, MethodFailedWarning, MrSHC, compare
 from mrshc.comparison import default_methods
@@ -21,6 +22,7 @@ def test_methods_are_scored_against_truth_and_support():
         model = result.models[name]
         assert row["n_features"] == model.n_features_selected_
         assert row["cer"] == classification_error_rate(DATA.labels, model.cut(3))
+        assert row["ari"] == adjusted_rand_score(DATA.labels, model.cut(3))
         hits = (model.get_support() & SUPPORT).sum()
         assert row["recall"] == hits / 10
         assert row["precision"] == hits / model.n_features_selected_

@@ -17,6 +17,7 @@ from mrshc.errors import format_error, invalid_parameter_error
 from mrshc.estimators.base import TreeClusterer
 from mrshc.methods import compared_methods
 from mrshc.metrics import (
+    adjusted_rand_index,
     classification_error_rate,
     feature_precision,
     feature_recall,
@@ -103,9 +104,10 @@ def compare(
         The fitted `models`, their `scores`, and the `errors` of methods that failed. The columns of
         `scores` are `n_features` (number of selected features) and `rank` (number of sparse
         components, missing for methods without components). If `truth` is given, there are also the
-        columns `cer` (classification error rate) and `purity`. If `support` is given, there are
-        also the columns `recall` and `precision` of the selected features. If a method failed, the
-        column `error` contains the error message.
+        columns `cer` (classification error rate: share of pairs of samples that one partition puts
+        together and the other apart), `ari` (adjusted Rand index) and `purity`. If `support` is
+        given, there are also the columns `recall` and `precision` of the selected features. If a
+        method failed, the column `error` contains the error message.
 
     Raises
     ------
@@ -342,6 +344,23 @@ def default_methods(
     }
 
 
+def agreement_scores(truth: Any, labels: Any) -> dict[str, float]:
+    """Return the scores of clusters against known classes, by the names of their columns.
+
+    Parameters
+    ----------
+    truth : array-like of shape (n_samples,)
+        True class of each sample.
+    labels : array-like of shape (n_samples,)
+        Cluster of each sample.
+    """
+    return {
+        "cer": classification_error_rate(truth, labels),
+        "ari": float(adjusted_rand_index(truth, labels)),
+        "purity": purity(truth, labels),
+    }
+
+
 def score_model(model: Any, *, truth: Any, support: Any, n_clusters: int | None) -> dict[str, Any]:
     """Return the scores of one fitted model.
 
@@ -350,13 +369,13 @@ def score_model(model: Any, *, truth: Any, support: Any, n_clusters: int | None)
     model : fitted tree estimator
         The model to score.
     truth : array-like of shape (n_samples,) or None
-        True class of each sample. If `truth` is None, `cer` and `purity` are left out.
+        True class of each sample. If `truth` is None, `cer`, `ari` and `purity` are left out.
     support : array-like of bool of shape (n_features,) or None
         Mask of the informative features. If `support` is None, `recall` and `precision` are left
         out.
     n_clusters : int or None
-        Number of clusters into which the tree is cut. If `n_clusters` is None, `cer` and `purity`
-        are left out.
+        Number of clusters into which the tree is cut. If `n_clusters` is None, `cer`, `ari` and
+        `purity` are left out.
 
     Returns
     -------
@@ -370,9 +389,7 @@ def score_model(model: Any, *, truth: Any, support: Any, n_clusters: int | None)
     # The tree is cut into `n_clusters` clusters even if the method has chosen another number.
     # Otherwise the scores would depend more on the chosen number than on the tree.
     if truth is not None and n_clusters is not None:
-        labels = model.cut(n_clusters)
-        row["cer"] = classification_error_rate(truth, labels)
-        row["purity"] = purity(truth, labels)
+        row |= agreement_scores(truth, model.cut(n_clusters))
     if support is not None:
         row["recall"] = feature_recall(support, model.get_support())
         row["precision"] = feature_precision(support, model.get_support())

@@ -208,8 +208,11 @@ def test_compare_leaves_scores_and_trees(main, table, tmp_path):
     for name in ("HC", "SHC", "MrSHC", "HC-HMV"):
         assert name in printed
     scores = pd.read_csv(out / "scores.csv", index_col="method")
-    assert list(scores.columns) == ["n_features", "rank", "cluster_sizes", "cer", "purity"]
+    assert list(scores.columns) == ["n_features", "rank", "cluster_sizes", "cer", "ari", "purity"]
     assert scores.loc["MrSHC", "cer"] < 0.1
+    assert scores.loc["MrSHC", "ari"] > 0.8
+    assert printed.count("\ncer: classification error rate, the share of pairs of samples") == 1
+    assert printed.count("\nari: adjusted Rand index") == 1
     files = {f.name for f in out.iterdir()}
     assert files == {
         *("scores.csv", "comparison.json", "report.html", "dendrograms.png", "dendrograms.svg")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
-from sklearn.metrics import silhouette_samples, silhouette_score
+from sklearn.metrics import adjusted_rand_score, silhouette_samples, silhouette_score
 
 from mrshc import SHC, HighVarianceHC, MrSHC
 from mrshc.app import (
@@ -23,7 +23,7 @@ from mrshc.io import Table, load_result
 from mrshc.io.result import outlier_message, write_result
 from mrshc.metrics import classification_error_rate
 from mrshc.preprocessing import chain
-from mrshc.report.sentences import answer_sentences
+from mrshc.report.sentences import answer_sentences, facts
 
 DATA = make_simulation_1(5, mu=2.0)
 X = DATA.X[:, :80]
@@ -100,6 +100,9 @@ def test_scores_use_known_classes_only_and_do_not_change_the_fit():
     np.testing.assert_array_equal(seen.labels_, blind.labels_)
     scores = seen.about["scores"]
     assert scores["cer"] == classification_error_rate(DATA.labels, seen.labels_)
+    assert scores["ari"] == adjusted_rand_score(DATA.labels, seen.labels_)
+    model = MrSHC(30, n_references=10, max_rank=2, random_state=1).fit(X)
+    assert scores["ari_at_n_classes"] == adjusted_rand_score(DATA.labels, model.cut(3))
     assert blind.about["scores"] is None
     gaps = classes.copy()
     gaps[:5] = None
@@ -108,6 +111,7 @@ def test_scores_use_known_classes_only_and_do_not_change_the_fit():
     ]
     assert partly["n_samples"] == 55
     assert partly["cer"] == classification_error_rate(DATA.labels[5:], seen.labels_[5:])
+    assert partly["ari"] == adjusted_rand_score(DATA.labels[5:], seen.labels_[5:])
 
 
 @pytest.mark.parametrize("method", ["hc", "hmv", "shc"])
@@ -328,12 +332,23 @@ def test_preprocessing_is_reported_with_its_counts():
 
 def test_the_summary_reports_the_choice():
     classes = np.array([f"c{label}" for label in DATA.labels], dtype=object)
-    sentences = "\n".join(
-        result_summary(run(n_features_to_select=30, truth="class", annotations={"class": classes}))
-    )
+    result = run(n_features_to_select=30, truth="class", annotations={"class": classes})
+    sentences = "\n".join(result_summary(result))
     assert "Chose q = 30 of 80 features" in sentences
     assert "Clusters (samples): 1 (" in sentences
-    assert "Against 'class': classification error rate" in sentences
+    scores = result.about["scores"]
+    definition = "share of pairs of samples that one partition puts together and the other apart"
+    assert f"Against 'class': classification error rate {scores['cer']:.3f} ({definition})" in (
+        sentences
+    )
+    assert f"adjusted Rand index {scores['ari']:.3f}, purity" in sentences
+    assert f"adjusted Rand index {scores['ari_at_n_classes']:.3f}." in sentences
+    report = " ".join(answer_sentences(result))
+    assert f"classification error rate is {scores['cer']:.3f}: the {definition}." in report
+    assert f"adjusted Rand index is {scores['ari']:.3f}" in report
+    numbers = dict(facts(result))
+    assert numbers["adjusted Rand index (class)"] == f"{scores['ari']:.3f}"
+    assert not any("error rate" in name for name in numbers), "it needs an explanation next to it"
 
 
 def test_warnings_are_reported_and_stored():

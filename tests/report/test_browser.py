@@ -880,6 +880,10 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     cells = seen.page.locator("#scores tbody tr").first.locator("td").all_inner_texts()
     assert cells[0] == "HC"
     assert f"{comparison.scores.loc['HC', 'cer']:.3f}" in cells
+    assert f"{comparison.scores.loc['HC', 'ari']:.3f}" in cells
+    explained = seen.page.locator("#scores").inner_text()
+    assert "cer: classification error rate, the share of pairs of samples that one" in explained
+    assert "ari: adjusted Rand index" in explained
     assert "MrSHC: Sample s3 is outlying" in seen.page.locator("#scores").inner_text()
     bars = "page.data.methods.map(method => method.bars.map(bar => bar.name))"
     assert seen.js(bars) == [[], [], ["outlying"], []]

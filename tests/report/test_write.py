@@ -53,6 +53,7 @@ def test_a_comparison_of_another_version_is_refused(comparison, tmp_path):
         ({"n_clusters": 0}, "has 'n_clusters' out of range"),
         ({"scores": []}, "has too few entries in 'scores'"),
         ({"scores": [{"method": "HC", "n_features": 1}]}, "has a tree of a method without scores"),
+        ({"scores": [{"method": "HC", "n_features": 1, "ari": 2.0}]}, "has 'scores.ari' out of ra"),
         ({"format": "mrshc result"}, "has 'format' other than"),
         ({"versions": {}}, "lacks 'versions.mrshc'"),
     ],

@@ -8,6 +8,7 @@ from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison
 from mrshc.io.result import Result, outlier_message
 from mrshc.io.table import missing_values_message
+from mrshc.metrics import CER_DEFINITION
 from mrshc.preprocessing import ObservedFilter
 from mrshc.report.sentences import association_sentence, refinement_sentence, score_sentence
 
@@ -101,9 +102,11 @@ def result_summary(result: Result) -> list[str]:
         sentences += _cluster_sentences(result)
     if scores := about["scores"]:
         sentences.append(
-            f"Against {scores['truth']!r}: classification error rate {scores['cer']:.3f}, purity "
+            f"Against {scores['truth']!r}: classification error rate {scores['cer']:.3f} "
+            f"({CER_DEFINITION}), adjusted Rand index {scores['ari']:.3f}, purity "
             f"{scores['purity']:.3f}; cut into {scores['n_classes']} clusters, as many as there "
-            f"are classes, {scores['cer_at_n_classes']:.3f}."
+            f"are classes: classification error rate {scores['cer_at_n_classes']:.3f}, adjusted "
+            f"Rand index {scores['ari_at_n_classes']:.3f}."
         )
     return sentences + [f"Note: {concern}" for concern in result.caveats]
 

@@ -31,7 +31,7 @@ from mrshc.utils.text_cleaning import guard_formula
 FORMAT = "mrshc result"
 # This number must be increased when the meaning of a file changes. Results in other versions of the
 # format cannot be loaded.
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
 RESULT_FILE = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mrshc.io.result import MAX_CUTS, columns_from_rows
+from mrshc.metrics import SCORE_EXPLANATIONS
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures, provenance
 
@@ -16,6 +17,7 @@ class Scores:
 
     truth: str | None  # name of the annotation with the known classes
     n_clusters: int | None  # number of clusters into which the trees were cut; None if not cut
+    explanations: list[str]  # meaning of the columns with scores against the known classes
     table: Table
     notes: list[str]
 
@@ -79,6 +81,7 @@ def _scores_section(about: dict[str, Any]) -> Scores:
     return Scores(
         truth=about["truth"],
         n_clusters=about["n_clusters"],
+        explanations=[f"{n}: {text}." for n, text in SCORE_EXPLANATIONS.items() if n in names],
         table=Table(headings=names, rows=rows, caption="Scores"),
         notes=about["notes"],
     )
