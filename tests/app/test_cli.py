@@ -205,8 +205,8 @@ def test_compare_leaves_scores_and_trees(main, table, tmp_path):
         *("compare", file, "--samples", meta, "--truth", "class", "--out", out, "-q", "20")
     )
     assert code == 0
-    for name in ("HC", "SHC", "MrSHC", "HC-HMV"):
-        assert name in printed
+    for name in ("HMV 500, Ward", "MrSHC", "MrSHC, evidence", "SHC", "HC", "HC-HMV"):
+        assert f"│ {name} " in printed
     scores = pd.read_csv(out / "scores.csv", index_col="method")
     assert list(scores.columns) == ["n_features", "rank", "cluster_sizes", "cer", "ari", "purity"]
     assert scores.loc["MrSHC", "cer"] < 0.1

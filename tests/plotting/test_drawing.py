@@ -11,6 +11,7 @@ from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
+from sklearn.cluster import KMeans
 
 from mrshc import SHC, HighVarianceHC
 from mrshc.datasets import make_section2_example
@@ -21,6 +22,7 @@ from mrshc.plotting import (
     cut_height,
     dendrogram,
     dendrogram_lines,
+    dendrograms,
     gap_tests,
     heatmap,
     loadings,
@@ -503,6 +505,15 @@ def test_legend_of_a_tree_without_tests():
 def test_a_model_without_tests_is_refused():
     with pytest.raises(ValueError, match="gap_tests needs a model with split_tests_"):
         gap_tests(MODEL)
+
+
+# Several trees.
+
+
+def test_models_without_a_tree_are_left_out_of_a_figure_of_several_trees():
+    models = {"tree": MODEL, "k-means": KMeans(2).fit(DATA.X), "again": MODEL}
+    figure = dendrograms(models, titles=["one", "two"])
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["one", "two"]
 
 
 # Bars.

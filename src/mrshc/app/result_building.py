@@ -420,6 +420,7 @@ def comparison_json_content(
                 "outliers": [int(i) for i in getattr(model, "outlier_samples_", ())],
             }
             for name, model in comparison.models.items()
+            if hasattr(model, "linkage_matrix_")  # clusterers of scikit-learn have no tree
         },
         "versions": package_versions(),
     }
