@@ -114,7 +114,7 @@ def prefers_split(X, halves, rng, *, linkage, metric, n_references):
 
 
 def prune(X, Z, K, entropy, **options):
-    """Algorithm 2: split the highest active node if the gap statistic prefers it; leaves."""
+    """Algorithm 2: split the highest active node if the gap statistic prefers it; the leaves."""
     n = len(X)
     active, done = [2 * n - 2], []
     while active and len(active) + len(done) < K:
@@ -131,9 +131,23 @@ def prune(X, Z, K, entropy, **options):
             active += children
         else:
             done.append(node)
-    leaves = sorted((members(Z, node) for node in active + done), key=lambda g: g[0])
-    labels = np.empty(n, dtype=int)
-    for label, group in enumerate(leaves):
+    return active + done
+
+
+def split_to(Z, leaves, K):
+    """Split the leaves that were merged last until there are K."""
+    n, leaves = len(Z) + 1, list(leaves)
+    while len(leaves) < K:
+        node = max(leaves)
+        leaves.remove(node)
+        leaves += [int(c) for c in Z[node - n, :2]]
+    return leaves
+
+
+def labels_of(Z, leaves):
+    """Labels of the samples; the clusters are numbered by their first sample."""
+    labels = np.empty(len(Z) + 1, dtype=int)
+    for label, group in enumerate(sorted((members(Z, a) for a in leaves), key=lambda g: g[0])):
         labels[group] = label
     return labels
 
@@ -166,14 +180,16 @@ def mrshc(X, targets, ranks, K=None, *, linkage="complete", metric="sqeuclidean"
     centred = X - X.mean(axis=0)
     sets = {(q, r): hit(centred, q, r) for q in targets for r in ranks if r <= q or r == ranks[0]}
     trees = {key: build(X[:, s], linkage, metric) for key, s in sets.items()}
-    if K is None:
+    is_given = K is not None
+    if not is_given:
         found = dict.fromkeys(targets, 1)
         for (q, r), s in sets.items():
             if r in ranks[:3]:
-                labels = prune(X[:, s], trees[q, r], np.inf, entropy, **options)
-                found[q] = max(found[q], labels.max() + 1)
+                leaves = prune(X[:, s], trees[q, r], np.inf, entropy, **options)
+                found[q] = max(found[q], len(leaves))
         K = max(2, sorted(found.values())[-2 if len(found) > 1 else -1])
-    labels = {key: prune(X[:, s], trees[key], K, entropy, **options) for key, s in sets.items()}
+    leaves = {key: prune(X[:, s], trees[key], K, entropy, **options) for key, s in sets.items()}
+    labels = {key: labels_of(trees[key], nodes) for key, nodes in leaves.items()}
     score = {key: average_silhouette(X[:, s], labels[key], metric) for key, s in sets.items()}
     rows = []
     for q in targets:
@@ -184,4 +200,5 @@ def mrshc(X, targets, ranks, K=None, *, linkage="complete", metric="sqeuclidean"
         best = rows[choose([score[key] for key in rows])]
     else:
         best = max(sets, key=lambda key: (labels[key].max(), score[key]))
-    return best[0], best[1], K, sets[best], labels[best]
+    final = split_to(trees[best], leaves[best], K) if is_given else leaves[best]
+    return best[0], best[1], K, sets[best], labels_of(trees[best], final)

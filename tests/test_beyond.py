@@ -117,11 +117,35 @@ def test_refining_finds_the_features_and_the_clusters(make, rank):
     assert model.search_results_["n_features"].tolist() == [20]
 
 
-@pytest.mark.filterwarnings("ignore:The gap statistic finds only 3 clusters of the 4 asked for")
+@pytest.mark.filterwarnings("ignore:The gap statistic finds only 3 of the 4 clusters asked for")
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_refining_keeps_to_the_number_of_clusters_that_is_given(k):
     model = quick(20, rank=1, refine=True, n_clusters=k).fit(EASY.X)
-    assert model.n_clusters_ == len(np.unique(model.labels_)) == min(k, 3)
+    assert model.n_clusters_ == len(np.unique(model.labels_)) == k
+
+
+@pytest.mark.parametrize("selection", ["silhouette", "evidence"])
+@pytest.mark.parametrize("refine", [False, True])
+@pytest.mark.parametrize("robust", [False, True])
+def test_a_given_number_of_clusters_is_obtained(selection, refine, robust):
+    X = NOISE.copy()
+    if robust:
+        X[0] *= 30.0  # an outlying sample must not be counted as a cluster
+    model = quick(20, rank=1, n_clusters=4, selection=selection, refine=refine, robust=robust)
+    with pytest.warns(UnsupportedClustersWarning, match="labels_ has all 4") as caught:
+        model.fit(X)
+    assert len([w for w in caught if w.category is UnsupportedClustersWarning]) == 1
+    assert model.n_clusters_ == len(np.unique(model.labels_)) == 4
+    if robust:
+        assert model.outlier_samples_.tolist() == [0]
+        assert np.bincount(model.labels_)[model.labels_[0]] > 1
+
+
+def test_the_warning_after_a_refinement_names_the_gap_statistic_with_every_rule():
+    model = quick(20, rank=1, n_clusters=4, selection="evidence", refine=True)
+    message = r"The gap statistic finds only 3 of the 4 clusters asked for\. labels_ has all 4\."
+    with pytest.warns(UnsupportedClustersWarning, match=message):
+        model.fit(EASY.X)
 
 
 def test_refining_tells_noise_from_structure():
@@ -155,17 +179,17 @@ def test_shc_refines_too():
 
 def test_shc_refined_in_noise_says_so_to_its_caller():
     model = SHC(20, n_clusters=3, refine=True)
-    with pytest.warns(
-        UnsupportedClustersWarning, match="not supported by held-out features"
-    ) as caught:
+    message = r"not supported by held-out features.*labels_ has all 3 clusters asked for\."
+    with pytest.warns(UnsupportedClustersWarning, match=message) as caught:
         model.fit(NOISE)
     assert caught[0].filename == __file__
-    np.testing.assert_array_equal(model.labels_, 0)
     assert not model.supported_
-    assert len(np.unique(model.cut(3))) == 3
-    with pytest.warns(UnsupportedClustersWarning):
-        model.set_params(n_clusters=None).fit(NOISE)
-    assert not hasattr(model, "labels_")
+    np.testing.assert_array_equal(model.labels_, model.cut(3))
+    for n_clusters in (None, 1):
+        with pytest.warns(UnsupportedClustersWarning, match="not supported by held-out") as caught:
+            model.set_params(n_clusters=n_clusters).fit(NOISE)
+        assert "labels_" not in str(caught[0].message)
+        assert hasattr(model, "labels_") is (n_clusters == 1)
 
 
 @pytest.mark.parametrize("make", [lambda: quick(20, rank=1), lambda: SHC(20, n_clusters=3)])
@@ -259,9 +283,10 @@ def test_fewer_clusters_than_asked_for_are_counted_right_in_the_warning():
     model = evidence((10, 20), refine=True, n_clusters=6)
     with pytest.warns(UnsupportedClustersWarning) as caught:
         model.fit(data.X)
-    assert 1 < model.n_clusters_ < 6
-    assert "a single" not in str(caught[0].message)
-    assert str(model.n_clusters_) in str(caught[0].message)
+    tests = model.split_tests_
+    n_supported = int(np.sum(tests["split"] & tests["supported"])) + 1
+    assert 1 < n_supported < model.n_clusters_ == 6
+    assert f"supports only {n_supported} of the 6 clusters" in str(caught[0].message)
 
 
 def test_a_search_by_evidence_goes_on_from_its_file(tmp_path):

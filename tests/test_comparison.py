@@ -1,11 +1,20 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from mrshc import SHC, HighVarianceHC, MethodFailedWarning, MrSHC, compare
-from mrshc.comparison import default_methods
+from mrshc.comparison import convert_counts_to_integers, default_methods, labels_to_score
 from mrshc.datasets import make_simulation_1
-from mrshc.metrics import classification_error_rate
+from mrshc.methods import METHODS, VARIANTS, register
+from mrshc.metrics import classification_error_rate, purity
 
 pytestmark = pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
 
@@ -21,6 +30,7 @@ def test_methods_are_scored_against_truth_and_support():
         model = result.models[name]
         assert row["n_features"] == model.n_features_selected_
         assert row["cer"] == classification_error_rate(DATA.labels, model.cut(3))
+        assert row["ari"] == adjusted_rand_score(DATA.labels, model.cut(3))
         hits = (model.get_support() & SUPPORT).sum()
         assert row["recall"] == hits / 10
         assert row["precision"] == hits / model.n_features_selected_
@@ -86,8 +96,132 @@ def test_an_error_of_all_methods_is_raised():
 
 @pytest.mark.parametrize("methods", [{}, {"class": SHC}, {"list": [SHC(5)]}, [SHC(5)]])
 def test_values_that_are_not_methods_are_refused(methods):
-    with pytest.raises(ValueError, match="methods must map names to estimators"):
+    with pytest.raises(ValueError, match="methods must map names to clusterers"):
         compare(X, methods=methods)
+
+
+# Clusterers without a tree ------------------------------------------------------------------------
+
+
+CLUSTERERS = {
+    "k-means": KMeans(3, n_init=3, random_state=0),
+    "agglomerative": AgglomerativeClustering(3, linkage="average"),
+    "density": HDBSCAN(min_cluster_size=8, copy=True),
+}
+
+
+def test_clusterers_of_scikit_learn_are_scored_by_their_own_clusters():
+    methods = {"tree": HighVarianceHC(10), **CLUSTERERS}
+    result = compare(X, methods=methods, truth=DATA.labels, support=SUPPORT)
+    assert list(result.models) == list(result.scores.index) == list(methods)
+    for name in ("k-means", "agglomerative"):
+        row, labels = result.scores.loc[name], result.models[name].labels_
+        assert row["cer"] == classification_error_rate(DATA.labels, labels)
+        assert row["ari"] == adjusted_rand_score(DATA.labels, labels)
+        assert row["purity"] == purity(DATA.labels, labels)
+    without_tree = result.scores.loc[list(CLUSTERERS)]
+    assert without_tree[["n_features", "rank", "recall", "precision"]].isna().all(axis=None)
+    assert result.scores.loc["tree", ["n_features", "recall", "precision"]].notna().all()
+    assert not hasattr(CLUSTERERS["k-means"], "labels_"), "a copy is fitted"
+    assert convert_counts_to_integers(result.scores)["n_features"].tolist() == [10, *[pd.NA] * 3]
+
+
+def test_scores_need_no_method_with_a_tree():
+    result = compare(X, methods=CLUSTERERS, truth=DATA.labels)
+    assert convert_counts_to_integers(result.scores)["rank"].isna().all()
+    assert result.scores["ari"].notna().all()
+
+
+def test_every_sample_of_noise_is_a_cluster_of_its_own():
+    model = SimpleNamespace(labels_=np.array([0, -1, 0, 2, -1, -2]))
+    assert labels_to_score(model, 2).tolist() == [0, 2, 0, 1, 3, 4]
+    assert model.labels_.tolist() == [0, -1, 0, 2, -1, -2]
+    noise = SimpleNamespace(labels_=np.full(4, -1))
+    assert labels_to_score(noise, 2).tolist() == [0, 1, 2, 3]
+    result = compare(X, methods={"density": CLUSTERERS["density"]}, truth=DATA.labels)
+    labels = result.models["density"].labels_
+    assert (labels == -1).any()
+    apart = np.where(labels == -1, 1000 + np.arange(60), labels)
+    assert result.scores.loc["density", "ari"] == adjusted_rand_score(DATA.labels, apart)
+
+
+def test_a_clusterer_need_not_derive_from_scikit_learn():
+    class Halves:
+        def fit(self, X):
+            self.labels_ = np.arange(len(X)) % 2
+            return self
+
+    given = Halves()
+    result = compare(X, methods={"halves": given}, truth=np.arange(60) % 2)
+    assert result.scores.loc["halves", "ari"] == 1
+    assert not hasattr(given, "labels_")
+
+
+def test_a_function_may_return_a_clusterer_without_a_tree():
+    methods = {"first": KMeans(2, n_init=1), "second": lambda fitted: clone(fitted["first"])}
+    assert list(compare(X, methods=methods).models) == ["first", "second"]
+
+
+def test_estimators_without_clusters_fail():
+    methods = {"scaler": StandardScaler(), "good": SHC(5)}
+    with pytest.warns(MethodFailedWarning, match="labels_ after fit, but StandardScaler"):
+        result = compare(X, methods=methods)
+    assert list(result.models) == ["good"]
+
+
+def test_pipelines_are_refused():
+    with pytest.raises(ValueError, match="Transform X first in place of giving a pipeline"):
+        compare(X, methods={"it": make_pipeline(StandardScaler(), KMeans(3))})
+
+
+# Default methods ----------------------------------------------------------------------------------
+
+
+LABELS = ["HMV 500, Ward", "MrSHC", "MrSHC, evidence", "SHC", "HC", "HC-HMV"]
+
+
+def test_variants_have_their_fixed_parameters_and_share_the_others():
+    given = {"linkage": "average", "metric": "cityblock", "n_features_to_select": [4, 8]}
+    methods = default_methods(np.zeros((20, 600)), random_state=3, refine=True, **given)
+    assert list(methods) == LABELS
+    filtered = methods["HMV 500, Ward"].get_params()
+    assert filtered == HighVarianceHC(500, linkage="ward").get_params()
+    plain, evidence = (methods[name].get_params() for name in ("MrSHC", "MrSHC, evidence"))
+    assert (plain["selection"], evidence["selection"]) == ("silhouette", "evidence")
+    assert evidence == plain | {"selection": "evidence"}
+    assert evidence["refine"]
+    assert evidence["linkage"] == methods["HC"].linkage == "average"
+    fitted = {"MrSHC": SimpleNamespace(n_features_selected_=7)}
+    assert methods["HC-HMV"](fitted).n_features_to_select == 7
+
+
+def test_a_variance_filter_takes_all_features_if_there_are_few():
+    assert default_methods(X)["HMV 500, Ward"].n_features_to_select == 30
+
+
+@pytest.mark.parametrize(
+    ("given", "left_out"),
+    [
+        ({"selection": "evidence"}, "MrSHC, evidence"),
+        ({"linkage": "ward"}, "HMV 500, Ward"),
+    ],
+)
+def test_a_variant_that_equals_another_method_is_left_out(given, left_out):
+    """With 30 features and Ward's linkage, the variance filter is classical clustering."""
+    candidates = {"n_features_to_select": np.array([4, 8])}
+    assert list(default_methods(X, **given, **candidates)) == [n for n in LABELS if n != left_out]
+
+
+@pytest.mark.parametrize("key", ["hc", "mrshc-evidence"])
+def test_keys_of_methods_and_variants_are_unique(key):
+    method = replace(METHODS["shc"], key=key, label="other", fixed={"linkage": "ward"})
+    with pytest.raises(ValueError, match="must have a unique key and a unique label"):
+        register(method)
+
+
+def test_variants_are_not_methods_of_the_command_line():
+    assert list(METHODS) == ["mrshc", "shc", "hc", "hmv"]
+    assert all(variant.fixed for variant in VARIANTS.values())
 
 
 def test_data_that_are_not_a_table_are_refused():

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.cluster import KMeans
 
 from mrshc import HighVarianceHC, MrSHC, compare, methods
 from mrshc.app import fit, make_plan
@@ -17,7 +18,7 @@ from mrshc.core.selection.candidates import Candidate, evaluate_cuts
 from mrshc.core.selection.explanation import chosen_row, describe_choice, make_curve
 from mrshc.io import load_result
 from mrshc.io.result import write_result
-from mrshc.methods import METHODS, Method
+from mrshc.methods import METHODS, VARIANTS, Method
 from mrshc.plotting import result_pictures, search_curves
 from mrshc.plotting.result_pictures import PICTURES, Picture
 from mrshc.report import write_report
@@ -256,8 +257,46 @@ def test_a_rule_needs_a_name_and_columns_of_its_own():
 @pytest.mark.usefixtures("toy_method")
 def test_a_registered_method_is_compared(X):
     comparison = compare(X, truth=np.arange(20) < 10, random_state=0)
-    assert list(comparison.scores.index) == ["HC", "SHC", "MrSHC", "HC-HMV", "Toy"]
+    names = ["HMV 500, Ward", "MrSHC", "MrSHC, evidence", "SHC", "HC", "HC-HMV", "Toy"]
+    assert list(comparison.scores.index) == names
     assert comparison.scores.loc["Toy", "n_features"] == 2
+
+
+@pytest.fixture
+def method_without_a_tree():
+    entry = Method(
+        key="k-means",
+        label="k-means",
+        name="k-means clustering",
+        summary="two clusters by k-means",
+        load=lambda: KMeans,
+        fixed={"n_clusters": 2},
+    )
+    yield methods.register(entry)
+    del VARIANTS["k-means"]
+
+
+@pytest.mark.usefixtures("method_without_a_tree")
+def test_a_method_without_a_tree_has_scores_but_no_tree_in_a_comparison(main, table, tmp_path):
+    classes = pd.DataFrame({"sample": [f"s{i}" for i in range(20)], "class": [*"ab"] * 10})
+    classes.to_csv(tmp_path / "classes.csv", index=False)
+    known = ("--samples", tmp_path / "classes.csv", "--truth", "class")
+    code, said, error = main("compare", table, "-q", "2", *known, "--out", tmp_path / "out")
+    assert code == 0, error
+    assert "k-means: two clusters by k-means" in unwrapped(main("compare", "--help")[1])
+    assert "k-means" not in unwrapped(main("cluster", "--help")[1])
+    assert "k-means" in said
+    scores = pd.read_csv(tmp_path / "out" / "scores.csv", index_col="method")
+    assert scores.loc["k-means", ["n_features", "rank"]].isna().all()
+    assert scores.loc["k-means", ["cer", "ari", "purity"]].notna().all()
+    assert scores.loc["k-means", "cluster_sizes"] == "10, 10"
+    about = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert "k-means" not in about["methods"]
+    page = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    assert "Comparison of 7 methods" in page
+    assert "Methods without a tree are scored by their own clusters" in page
+    assert "Tree of 20 samples by k-means" not in page
+    assert "Tree of 20 samples by MrSHC" in page
 
 
 @pytest.mark.usefixtures("toy_method")

@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 from mrshc.metrics import (
+    SCORE_EXPLANATIONS,
+    adjusted_rand_index,
     classification_error_rate,
     feature_precision,
     feature_recall,
@@ -18,6 +21,20 @@ def test_error_rate_is_the_share_of_pairs_that_disagree():
 
 def test_error_rate_ignores_names_of_labels():
     assert classification_error_rate(["a", "b", "b"], [2, 0, 0]) == 0.0
+
+
+def test_the_adjusted_rand_index_is_that_of_scikit_learn():
+    """Two pairs are together in both partitions, of 4 in each; 4 * 4 / 10 is expected by chance."""
+    one, other = [0, 0, 0, 1, 1], [0, 0, 1, 1, 1]
+    assert adjusted_rand_index(one, other) == adjusted_rand_score(one, other)
+    assert adjusted_rand_index(one, other) == pytest.approx((2 - 1.6) / (4 - 1.6))
+
+
+def test_the_error_rate_is_explained_by_pairs_of_samples():
+    assert SCORE_EXPLANATIONS["cer"] == (
+        "classification error rate, the share of pairs of samples that one partition puts together "
+        "and the other apart; 0 is best"
+    )
 
 
 def test_purity_counts_majorities():

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import rand_score
 
 from mrshc import HighVarianceHC, MrSHC
+from mrshc.metrics import purity
 from mrshc.study.kinds.one_real_dataset import errors_in_dendrogram
 
 # The trees are looked at here, not the number of clusters that pruning leaves.
@@ -52,7 +54,9 @@ def test_the_few_missing_cells_of_van_t_veer_change_nothing():
     ours = MrSHC(random_state=0).fit(gappy)
     theirs = MrSHC(random_state=0).fit(complete)
     assert (ours.n_features_selected_, ours.rank_) == (theirs.n_features_selected_, theirs.rank_)
-    assert (ours.labels_ != theirs.labels_).sum() <= 1
+    n_moved = round(len(complete) * (1 - purity(theirs.labels_, ours.labels_)))
+    assert ours.n_clusters_ == theirs.n_clusters_
+    assert n_moved <= 1
 
 
 def test_a_failed_array_is_flagged_and_changes_nothing_for_the_others():
@@ -62,7 +66,7 @@ def test_a_failed_array_is_flagged_and_changes_nothing_for_the_others():
     without = MrSHC(random_state=0, robust=True, refine=True).fit(data["X"][~failed])
     assert data["sample_names"][with_it.outlier_samples_].tolist() == ["X54"]
     assert without.outlier_samples_.size == 0
-    np.testing.assert_array_equal(with_it.labels_[~failed], without.labels_)
+    assert rand_score(with_it.labels_[~failed], without.labels_) == 1
     np.testing.assert_array_equal(with_it.get_support(), without.get_support())
 
 

@@ -12,11 +12,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from mrshc.errors import format_error, invalid_parameter_error
 from mrshc.estimators.base import TreeClusterer
 from mrshc.methods import compared_methods
 from mrshc.metrics import (
+    adjusted_rand_index,
     classification_error_rate,
     feature_precision,
     feature_recall,
@@ -66,8 +68,9 @@ def compare(
     """Fit several clustering methods to one data set, and return the models and their scores.
 
     For the scores, all trees are cut into the same number of clusters, so that the scores are
-    comparable. The true classes (`truth`) and the mask of informative features (`support`) are used
-    only for the scores, not for the fits.
+    comparable. Clusterers without a tree, such as those of scikit-learn, are scored by their own
+    clusters (`labels_`). The true classes (`truth`) and the mask of informative features
+    (`support`) are used only for the scores, not for the fits.
 
     Parameters
     ----------
@@ -76,12 +79,16 @@ def compare(
     methods : mapping of str to estimator or callable, or None, default=None
         Estimators by name. In place of an estimator, a function can be given. The function is
         called with a dict of the models that have been fitted so far, by name, and must return an
-        estimator. Estimators must be tree estimators of this package, since the scores need their
-        method `cut`. Pipelines are not accepted; transform X first instead. None stands for the
-        methods of the paper [1]_ and any methods that were registered in addition. The methods of
-        the paper are hierarchical clustering on all features (HC), :class:`~mrshc.SHC`,
-        :class:`~mrshc.MrSHC`, and hierarchical clustering on the features of highest variance
-        (HC-HMV). HC-HMV uses as many features as MrSHC selects.
+        estimator. An estimator is a tree estimator of this package, or any clusterer that has the
+        attribute `labels_` after `fit`, such as :class:`sklearn.cluster.KMeans`. Samples with a
+        negative label are noise, as in :class:`sklearn.cluster.HDBSCAN`. For the scores, each of
+        them is a cluster of its own. Pipelines are not accepted; transform X first instead.
+
+        None stands for the following methods, and for any methods that were registered in addition:
+        Ward's clustering on the 500 features of highest variance ("HMV 500, Ward"),
+        :class:`~mrshc.MrSHC`, MrSHC with `selection="evidence"`, :class:`~mrshc.SHC`, hierarchical
+        clustering on all features (HC), and hierarchical clustering on the features of highest
+        variance (HC-HMV). As in the paper [1]_, HC-HMV uses as many features as MrSHC selects.
     truth : array-like of shape (n_samples,) or None, default=None
         True class of each sample. The index of a Series is matched to the index of X, and must
         contain every sample. To match by position, pass the values of the Series.
@@ -90,7 +97,8 @@ def compare(
         The index of a Series is matched to the columns of X.
     n_clusters : int or None, default=None
         Number of clusters into which the trees are cut for the scores. None stands for the number
-        of true classes. If `truth` is None, the trees are not cut.
+        of true classes. If `truth` is None, the trees are not cut. Clusterers without a tree keep
+        their own number of clusters.
     random_state : int, RandomState instance or None, default=None
         Seed of the default methods. The seed has no effect if `methods` is given.
     n_jobs : int or None, default=None
@@ -102,10 +110,13 @@ def compare(
     Comparison
         The fitted `models`, their `scores`, and the `errors` of methods that failed. The columns of
         `scores` are `n_features` (number of selected features) and `rank` (number of sparse
-        components, missing for methods without components). If `truth` is given, there are also the
-        columns `cer` (classification error rate) and `purity`. If `support` is given, there are
-        also the columns `recall` and `precision` of the selected features. If a method failed, the
-        column `error` contains the error message.
+        components). If `truth` is given, there are also the
+        columns `cer` (classification error rate: share of pairs of samples that one partition puts
+        together and the other apart), `ari` (adjusted Rand index) and `purity`. If `support` is
+        given, there are also the columns `recall` and `precision` of the selected features. A score
+        is missing for methods to which it does not apply: `rank` for methods without components,
+        and `n_features`, `recall` and `precision` for methods that do not select features. If a
+        method failed, the column `error` contains the error message.
 
     Raises
     ------
@@ -131,12 +142,19 @@ def compare(
 
     Examples
     --------
-    >>> from mrshc import compare
-    >>> from mrshc.datasets import make_section2_example
-    >>> data = make_section2_example(1)
-    >>> result = compare(data.X, truth=data.labels, random_state=0)
-    >>> list(result.scores.index)
-    ['HC', 'SHC', 'MrSHC', 'HC-HMV']
+    Compare sparse hierarchical clustering with classical clustering and with k-means, which has no
+    tree and is scored by its own clusters:
+
+    >>> from sklearn.cluster import KMeans
+    >>> from mrshc import SHC, HighVarianceHC, compare
+    >>> from mrshc.datasets import make_simulation_1
+    >>> data = make_simulation_1(random_state=1, mu=2.0)
+    >>> methods = {"SHC": SHC(50), "HC": HighVarianceHC(500), "k-means": KMeans(3, random_state=0)}
+    >>> result = compare(data.X, methods=methods, truth=data.labels)
+    >>> list(result.scores.columns)
+    ['n_features', 'rank', 'cer', 'ari', 'purity']
+    >>> float(result.scores.loc["SHC", "ari"])
+    1.0
     """
     # All arguments are checked before the first fit, since a fit may take a long time.
     if methods is None:
@@ -178,8 +196,10 @@ def _fit_and_score(
     for name, method in methods.items():
         try:
             # Fit a clone, so that the caller's estimators remain unfitted.
-            estimator = clone(method) if isinstance(method, TreeClusterer) else method(models)
+            # An estimator that does not derive from scikit-learn is copied instead (`safe=False`).
+            estimator = clone(method, safe=False) if hasattr(method, "fit") else method(models)
             model = estimator.fit(X)
+            _check_clusterer(model)
             rows[name] = scorer(model)
             models[name] = model
         # If one method fails, the results of the other methods must not be lost, since the fits may
@@ -194,6 +214,15 @@ def _fit_and_score(
             rows[name] = {"error": format_error(error)}
     scores = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
     return Comparison(models=models, scores=scores, errors=errors)
+
+
+def _check_clusterer(model: Any) -> None:
+    """Raise ValueError if a fitted model has neither a tree nor clusters."""
+    if not isinstance(model, TreeClusterer) and not hasattr(model, "labels_"):
+        raise ValueError(
+            f"Every method must have the attribute labels_ after fit, but {type(model).__name__} "
+            "does not have it. Give a clusterer."
+        )
 
 
 def convert_counts_to_integers(scores: pd.DataFrame) -> pd.DataFrame:
@@ -212,7 +241,7 @@ def convert_counts_to_integers(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _check_methods(methods: Any) -> None:
-    """Raise ParameterError if `methods` is not a mapping of names to estimators or functions.
+    """Raise ParameterError if `methods` is not a mapping of names to clusterers or functions.
 
     An empty mapping is also invalid.
     """
@@ -221,14 +250,20 @@ def _check_methods(methods: Any) -> None:
         raise invalid_parameter_error(
             "methods",
             methods,
-            allowed="map names to estimators of mrshc, or to functions that make one",
+            allowed="map names to clusterers, or to functions that make one",
             advice="Transform X first in place of giving a pipeline.",
         )
 
 
 def _is_method(method: Any) -> bool:
-    """Return whether a value is a tree estimator, or a callable that is not a class."""
-    return isinstance(method, TreeClusterer) or (callable(method) and not isinstance(method, type))
+    """Return whether a value is an estimator, or a function that returns an estimator.
+
+    Classes and pipelines are not accepted. A pipeline has no attribute `labels_`, and its features
+    are not those of X.
+    """
+    if isinstance(method, type | Pipeline):
+        return False
+    return hasattr(method, "fit") or callable(method)
 
 
 def _check_shape(X: Any) -> tuple[int, int]:
@@ -294,7 +329,9 @@ def default_methods(
     """Return the methods that are compared by default, with the given parameters.
 
     Each estimator receives only those parameters that it has. For example, only SHC and MrSHC have
-    the parameter `refine`, and only MrSHC has the parameters `selection` and `robust`.
+    the parameter `refine`, and only MrSHC has the parameters `selection` and `robust`. The fixed
+    parameters of a variant, such as MrSHC with selection by evidence, override the given ones. A
+    variant with the same parameters as another method is left out.
 
     Parameters
     ----------
@@ -303,9 +340,10 @@ def default_methods(
     n_features_to_select : int, sequence of int or "auto", default="auto"
         Number of features that SHC and MrSHC select, or several candidate numbers.
     linkage : str, default="complete"
-        Linkage of all trees.
+        Linkage of all trees, except those of variants with a fixed linkage.
     metric : str, default="sqeuclidean"
-        Metric of all trees. SHC does not have the metric "correlation".
+        Metric of all trees, except those of variants with a fixed metric. SHC does not have the
+        metric "correlation".
     random_state : int, RandomState instance or None, default=None
         Seed of the methods that draw random numbers.
     n_jobs : int or None, default=None
@@ -336,9 +374,44 @@ def default_methods(
     # For hierarchical clustering on all features, `n_features_to_select` must be the number of all
     # features.
     n_features = _check_shape(X)[1]
-    return {
-        method.label: method.make_for_comparison(parameters, n_features=n_features)
+    made = {
+        method: method.make_for_comparison(parameters, n_features=n_features)
         for method in compared_methods()
+    }
+    others = [estimator for method, estimator in made.items() if not method.fixed]
+    return {
+        method.label: estimator
+        for method, estimator in made.items()
+        if not (method.fixed and any(_are_equal(estimator, other) for other in others))
+    }
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Return whether two estimators have the same class and the same parameters."""
+    if type(one) is not type(other):
+        return False
+    theirs = other.get_params()
+    # Parameters that the methods share are the same object. They are not compared by their values,
+    # since the comparison of two arrays has no single truth value.
+    return all(
+        value is theirs[name] or value == theirs[name] for name, value in one.get_params().items()
+    )
+
+
+def agreement_scores(truth: Any, labels: Any) -> dict[str, float]:
+    """Return the scores of clusters against known classes, by the names of their columns.
+
+    Parameters
+    ----------
+    truth : array-like of shape (n_samples,)
+        True class of each sample.
+    labels : array-like of shape (n_samples,)
+        Cluster of each sample.
+    """
+    return {
+        "cer": classification_error_rate(truth, labels),
+        "ari": float(adjusted_rand_index(truth, labels)),
+        "purity": purity(truth, labels),
     }
 
 
@@ -347,16 +420,16 @@ def score_model(model: Any, *, truth: Any, support: Any, n_clusters: int | None)
 
     Parameters
     ----------
-    model : fitted tree estimator
+    model : fitted estimator
         The model to score.
     truth : array-like of shape (n_samples,) or None
-        True class of each sample. If `truth` is None, `cer` and `purity` are left out.
+        True class of each sample. If `truth` is None, `cer`, `ari` and `purity` are left out.
     support : array-like of bool of shape (n_features,) or None
         Mask of the informative features. If `support` is None, `recall` and `precision` are left
         out.
     n_clusters : int or None
-        Number of clusters into which the tree is cut. If `n_clusters` is None, `cer` and `purity`
-        are left out.
+        Number of clusters into which the tree is cut. If `n_clusters` is None, `cer`, `ari` and
+        `purity` are left out. A model without a tree keeps its own clusters.
 
     Returns
     -------
@@ -364,16 +437,40 @@ def score_model(model: Any, *, truth: Any, support: Any, n_clusters: int | None)
         Scores by name. The names are those of the columns described in :func:`compare`.
     """
     row: dict[str, Any] = {
-        "n_features": model.n_features_selected_,
+        "n_features": getattr(model, "n_features_selected_", None),
         "rank": getattr(model, "rank_", None),  # only MrSHC has a rank
     }
     # The tree is cut into `n_clusters` clusters even if the method has chosen another number.
     # Otherwise the scores would depend more on the chosen number than on the tree.
     if truth is not None and n_clusters is not None:
-        labels = model.cut(n_clusters)
-        row["cer"] = classification_error_rate(truth, labels)
-        row["purity"] = purity(truth, labels)
+        row |= agreement_scores(truth, labels_to_score(model, n_clusters))
     if support is not None:
-        row["recall"] = feature_recall(support, model.get_support())
-        row["precision"] = feature_precision(support, model.get_support())
+        selected = model.get_support() if hasattr(model, "get_support") else None
+        row["recall"] = None if selected is None else feature_recall(support, selected)
+        row["precision"] = None if selected is None else feature_precision(support, selected)
     return row
+
+
+def labels_to_score(model: Any, n_clusters: int) -> NDArray[np.intp]:
+    """Return the cluster of each sample, for the scores of a comparison.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        The model.
+    n_clusters : int
+        Number of clusters into which the tree of the model is cut.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,)
+        The cut of the tree or, for a model without a tree, its own clusters, numbered 0, 1, ... In
+        the latter case, each sample with a negative label (noise) is a cluster of its own.
+    """
+    if isinstance(model, TreeClusterer):
+        return model.cut(n_clusters)
+    labels = np.asarray(model.labels_).copy()
+    is_noise = labels < 0
+    # The new labels are larger than all others, so that no sample of noise joins a cluster.
+    labels[is_noise] = labels.max() + 1 + np.arange(is_noise.sum())
+    return np.unique(labels, return_inverse=True)[1].astype(np.intp)

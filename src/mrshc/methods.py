@@ -8,7 +8,7 @@ estimator is imported only when its method is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import signature
 from typing import Any, Literal
@@ -37,6 +37,10 @@ class Method:
     follows : str or None, default=None
         Key of another method. In a comparison, this method uses as many features as the other
         method selects.
+    fixed : mapping of str to object, default={}
+        Parameters with fixed values. In a comparison, they override the parameters that all methods
+        share. A method with fixed parameters is a variant of another method. It is used only in
+        comparisons: on the command line, the same values are given as options of the other method.
     comparison_position : int or None, default=100
         Number by which the methods of a comparison are sorted, in increasing order. With the
         default, a method comes after the built-in methods. If `comparison_position` is None, the
@@ -62,6 +66,7 @@ class Method:
     load: Callable[[], type]
     features: Literal["chosen", "all", "given"] = "chosen"
     follows: str | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict, hash=False)
     comparison_position: int | None = 100
     finds_number_of_clusters: bool = False
     needs_shared_features: bool = False
@@ -116,7 +121,8 @@ class Method:
         parameters : mapping of str to object
             Values of parameters by name, as in :meth:`make_estimator`.
         n_features : int
-            Number of features of the data.
+            Number of features of the data. If a fixed number of features is larger, all features
+            are used.
 
         Returns
         -------
@@ -124,6 +130,10 @@ class Method:
             The estimator. If `follows` is not None, a function is returned instead, which takes a
             mapping of labels to fitted models and returns the estimator.
         """
+        parameters = {**parameters, **self.fixed}
+        if "n_features_to_select" in self.fixed:
+            n_fixed = min(self.fixed["n_features_to_select"], n_features)
+            parameters = {**parameters, "n_features_to_select": n_fixed}
         if self.follows is not None:
             leader = METHODS[self.follows].label
             return lambda models: self.make_estimator(
@@ -136,10 +146,14 @@ class Method:
 
 # The registered methods by key, in the order in which help texts and error messages list them.
 METHODS: dict[str, Method] = {}
+# Methods with fixed parameters by key, which are used only in comparisons.
+VARIANTS: dict[str, Method] = {}
 
 
 def register(method: Method) -> Method:
     """Add a method to the registry, and return the method.
+
+    A method with fixed parameters is added to `VARIANTS`, and any other method to `METHODS`.
 
     Parameters
     ----------
@@ -171,14 +185,14 @@ def register(method: Method) -> Method:
     >>> del METHODS["demo"]  # remove the method of this example
     """
     # Labels must be unique, because they name the rows of a comparison.
-    for other in METHODS.values():
+    for other in (*METHODS.values(), *VARIANTS.values()):
         if method.key == other.key or method.label == other.label:
             raise ValueError(
                 f"The method {method.key!r} ({method.label}) must have a unique key and a unique "
                 f"label, but {other.key!r} ({other.label}) is already registered. Choose other "
                 "names."
             )
-    METHODS[method.key] = method
+    (VARIANTS if method.fixed else METHODS)[method.key] = method
     return method
 
 
@@ -187,7 +201,8 @@ def compared_methods() -> list[Method]:
 
     Methods whose `comparison_position` is None are left out.
     """
-    compared = [m for m in METHODS.values() if m.comparison_position is not None]
+    registered = (*METHODS.values(), *VARIANTS.values())
+    compared = [m for m in registered if m.comparison_position is not None]
     # The sort is stable, so methods with equal positions remain in the order of registration.
     return sorted(compared, key=lambda m: m.comparison_position or 0)
 
@@ -197,8 +212,11 @@ def _estimator_loader(name: str) -> Callable[[], type]:
     return lambda: getattr(import_module("mrshc.estimators"), name)
 
 
-# Help texts list the methods in the order of registration. The order by `comparison_position` is
-# that of the columns in the tables of the paper.
+# Help texts list the methods in the order of registration. The positions in a comparison begin with
+# the methods that are recommended for real data. Position 1 is left free for MrSHC with the
+# association rule, which is to be registered as a variant when the rule is available.
+_HMV_500, _MRSHC, _MRSHC_EVIDENCE, _SHC, _HC, _HMV = range(2, 8)
+
 register(
     Method(
         key="mrshc",
@@ -206,7 +224,7 @@ register(
         name="Multi-rank sparse hierarchical clustering (MrSHC)",
         summary="",  # the command-line help describes the default method in detail
         load=_estimator_loader("MrSHC"),
-        comparison_position=3,
+        comparison_position=_MRSHC,
         finds_number_of_clusters=True,
         loadings="rank",
     )
@@ -218,7 +236,7 @@ register(
         name="Sparse hierarchical clustering of Witten and Tibshirani (SHC)",
         summary="sparse clustering of Witten and Tibshirani",
         load=_estimator_loader("SHC"),
-        comparison_position=2,
+        comparison_position=_SHC,
         needs_shared_features=True,
         loadings="one",
     )
@@ -232,7 +250,7 @@ register(
         # With all features selected, HighVarianceHC is classical hierarchical clustering.
         load=_estimator_loader("HighVarianceHC"),
         features="all",
-        comparison_position=1,
+        comparison_position=_HC,
     )
 )
 register(
@@ -246,6 +264,33 @@ register(
         # As in the paper, HC-HMV uses as many features as MrSHC selects, so that the two methods
         # differ in the choice of the features, not in their number.
         follows="mrshc",
-        comparison_position=4,
+        comparison_position=_HMV,
+    )
+)
+register(
+    Method(
+        key="hmv-500-ward",
+        label="HMV 500, Ward",
+        name="Ward's hierarchical clustering on the 500 features of highest variance",
+        summary="variance filter: the 500 features of highest variance, Ward's linkage",
+        load=_estimator_loader("HighVarianceHC"),
+        features="given",
+        # A common default for gene expression. The metric is fixed too, because Ward's linkage is
+        # defined for squared Euclidean distances only.
+        fixed={"n_features_to_select": 500, "linkage": "ward", "metric": "sqeuclidean"},
+        comparison_position=_HMV_500,
+    )
+)
+register(
+    Method(
+        key="mrshc-evidence",
+        label="MrSHC, evidence",
+        name="Multi-rank sparse hierarchical clustering with selection by evidence",
+        summary="MrSHC with selection by evidence",
+        load=_estimator_loader("MrSHC"),
+        fixed={"selection": "evidence"},
+        comparison_position=_MRSHC_EVIDENCE,
+        finds_number_of_clusters=True,
+        loadings="rank",
     )
 )

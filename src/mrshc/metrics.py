@@ -4,8 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import rand_score
+from sklearn.metrics import adjusted_rand_score, rand_score
 from sklearn.metrics.cluster import contingency_matrix
+
+# The adjusted Rand index is that of scikit-learn. It has a name here so that all scores of a
+# comparison can be imported from one module.
+adjusted_rand_index = adjusted_rand_score
+
+# Definition of the classification error rate. It is shown at the first mention of the rate in every
+# output, because the term is also used for the error rate of a classifier.
+CER_DEFINITION = "share of pairs of samples that one partition puts together and the other apart"
+# Explanations of the scores of clusters against known classes, by the names of their columns.
+SCORE_EXPLANATIONS = {
+    "cer": f"classification error rate, the {CER_DEFINITION}; 0 is best",
+    "ari": "adjusted Rand index, the agreement of two partitions corrected for chance; 1 is best, "
+    "and random clusters have about 0",
+    "purity": "share of samples that belong to the most frequent class of their cluster; 1 is best",
+}
 
 
 def classification_error_rate(labels_true: ArrayLike, labels: ArrayLike) -> float:
@@ -31,7 +46,8 @@ def classification_error_rate(labels_true: ArrayLike, labels: ArrayLike) -> floa
     --------
     purity : Proportion of samples in the majority class of their cluster.
     sklearn.metrics.rand_score : Rand index.
-    sklearn.metrics.adjusted_rand_score : Rand index, adjusted for chance.
+    sklearn.metrics.adjusted_rand_score : Rand index, adjusted for chance; also available as
+        `mrshc.metrics.adjusted_rand_index`.
 
     Notes
     -----

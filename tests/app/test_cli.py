@@ -93,6 +93,20 @@ def test_cluster_reports_how_the_table_was_read_and_the_result(main, table, tmp_
     assert result.about["scores"]["cer"] < 0.1
 
 
+@pytest.mark.parametrize("options", [(), ("--refine",), ("--selection", "evidence")])
+def test_a_given_number_of_clusters_is_obtained_even_in_noise(main, tmp_path, options):
+    X = np.random.default_rng(0).normal(size=(30, 40))
+    frame = pd.DataFrame(X, [f"s{i}" for i in range(30)], [f"g{j}" for j in range(40)])
+    frame.to_csv(tmp_path / "noise.csv")
+    given = ("-q", "10", "-r", "1", "-k", "2", "-j", "1", *options, "--out", tmp_path / "out")
+    code, printed, _ = main("cluster", tmp_path / "noise.csv", *given)
+    assert code == 0
+    assert "K = 2 clusters" in printed
+    assert "no groups" not in printed
+    assert len([line for line in printed.splitlines() if line.startswith("Note: The")]) == 1
+    assert load_result(tmp_path / "out").n_clusters_ == 2
+
+
 def test_quiet_and_json(main, table, tmp_path):
     file, _ = table
     same = ("cluster", file, "-q", "20", "-r", "1", "--out", tmp_path / "out")
@@ -235,11 +249,14 @@ def test_compare_leaves_scores_and_trees(main, table, tmp_path):
         *("compare", file, "--samples", meta, "--truth", "class", "--out", out, "-q", "20")
     )
     assert code == 0
-    for name in ("HC", "SHC", "MrSHC", "HC-HMV"):
-        assert name in printed
+    for name in ("HMV 500, Ward", "MrSHC", "MrSHC, evidence", "SHC", "HC", "HC-HMV"):
+        assert f"│ {name} " in printed
     scores = pd.read_csv(out / "scores.csv", index_col="method")
-    assert list(scores.columns) == ["n_features", "rank", "cluster_sizes", "cer", "purity"]
+    assert list(scores.columns) == ["n_features", "rank", "cluster_sizes", "cer", "ari", "purity"]
     assert scores.loc["MrSHC", "cer"] < 0.1
+    assert scores.loc["MrSHC", "ari"] > 0.8
+    assert printed.count("\ncer: classification error rate, the share of pairs of samples") == 1
+    assert printed.count("\nari: adjusted Rand index") == 1
     files = {f.name for f in out.iterdir()}
     assert files == {
         *("scores.csv", "comparison.json", "report.html", "dendrograms.png", "dendrograms.svg")

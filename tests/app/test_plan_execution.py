@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
-from sklearn.metrics import silhouette_samples, silhouette_score
+from sklearn.metrics import adjusted_rand_score, silhouette_samples, silhouette_score
 
 from mrshc import SHC, HighVarianceHC, MrSHC
 from mrshc.app import (
@@ -23,6 +23,7 @@ from mrshc.io import Table, load_result
 from mrshc.io.result import outlier_message, write_result
 from mrshc.metrics import classification_error_rate
 from mrshc.preprocessing import chain
+from mrshc.report.sentences import answer_sentences, facts
 
 DATA = make_simulation_1(5, mu=2.0)
 X = DATA.X[:, :80]
@@ -63,6 +64,20 @@ def test_the_fit_is_that_of_the_estimator():
     np.testing.assert_allclose(loadings.to_numpy().T, model.components_, atol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["mrshc", "hc"])
+def test_clusters_are_numbered_from_1_in_the_order_of_the_leaves(method):
+    given = {"n_features_to_select": 30} if method == "mrshc" else {}
+    result = run(method, n_clusters=6, **given)
+    in_order = result.samples.sort_values("leaf")["cluster"]
+    assert in_order.is_monotonic_increasing
+    assert (in_order.iloc[0], in_order.iloc[-1]) == (1, 6)
+    assert result.about["cluster_sizes"] == in_order.value_counts(sort=False).tolist()
+    splits = result.markers.query("contrast == 'split'")
+    assert len(splits)
+    for inside, outside in zip(splits["inside"], splits["outside"], strict=True):
+        assert int(inside.split(", ")[-1]) < int(outside.split(", ")[0])
+
+
 def test_features_are_described_by_means_and_effects():
     result = run(n_features_to_select=30)
     in_order = result.features.sort_values("position")
@@ -85,6 +100,9 @@ def test_scores_use_known_classes_only_and_do_not_change_the_fit():
     np.testing.assert_array_equal(seen.labels_, blind.labels_)
     scores = seen.about["scores"]
     assert scores["cer"] == classification_error_rate(DATA.labels, seen.labels_)
+    assert scores["ari"] == adjusted_rand_score(DATA.labels, seen.labels_)
+    model = MrSHC(30, n_references=10, max_rank=2, random_state=1).fit(X)
+    assert scores["ari_at_n_classes"] == adjusted_rand_score(DATA.labels, model.cut(3))
     assert blind.about["scores"] is None
     gaps = classes.copy()
     gaps[:5] = None
@@ -93,6 +111,7 @@ def test_scores_use_known_classes_only_and_do_not_change_the_fit():
     ]
     assert partly["n_samples"] == 55
     assert partly["cer"] == classification_error_rate(DATA.labels[5:], seen.labels_[5:])
+    assert partly["ari"] == adjusted_rand_score(DATA.labels[5:], seen.labels_[5:])
 
 
 @pytest.mark.parametrize("method", ["hc", "hmv", "shc"])
@@ -309,19 +328,68 @@ def test_preprocessing_is_reported_with_its_counts():
 
 def test_the_summary_reports_the_choice():
     classes = np.array([f"c{label}" for label in DATA.labels], dtype=object)
-    sentences = "\n".join(
-        result_summary(run(n_features_to_select=30, truth="class", annotations={"class": classes}))
-    )
+    result = run(n_features_to_select=30, truth="class", annotations={"class": classes})
+    sentences = "\n".join(result_summary(result))
     assert "Chose q = 30 of 80 features" in sentences
     assert "Clusters (samples): 1 (" in sentences
-    assert "Against 'class': classification error rate" in sentences
+    scores = result.about["scores"]
+    definition = "share of pairs of samples that one partition puts together and the other apart"
+    assert f"Against 'class': classification error rate {scores['cer']:.3f} ({definition})" in (
+        sentences
+    )
+    assert f"adjusted Rand index {scores['ari']:.3f}, purity" in sentences
+    assert f"adjusted Rand index {scores['ari_at_n_classes']:.3f}." in sentences
+    report = " ".join(answer_sentences(result))
+    assert f"classification error rate is {scores['cer']:.3f}: the {definition}." in report
+    assert f"adjusted Rand index is {scores['ari']:.3f}" in report
+    numbers = dict(facts(result))
+    assert numbers["adjusted Rand index (class)"] == f"{scores['ari']:.3f}"
+    assert not any("error rate" in name for name in numbers), "it needs an explanation next to it"
 
 
 def test_warnings_are_reported_and_stored():
     noise = np.random.default_rng(0).normal(size=(20, 30))
     result = run(values=noise, n_features_to_select=10, n_clusters=6)
     assert any("The gap statistic finds" in warning for warning in result.about["warnings"])
-    assert any(sentence.startswith("Note: The gap") for sentence in result_summary(result))
+    summary = result_summary(result)
+    assert sum(sentence.startswith("Note: The gap") for sentence in summary) == 1
+    assert "K = 6 clusters" in summary[0]
+
+
+@pytest.mark.parametrize("method", ["mrshc", "shc"])
+@pytest.mark.parametrize("n_clusters", [2, 3])
+def test_a_given_number_of_clusters_is_obtained_without_support(method, n_clusters):
+    noise = np.random.default_rng(0).normal(size=(40, 60))
+    given = {"n_features_to_select": 20, "n_clusters": n_clusters, "refine": True}
+    result = run(method, values=noise, **given)
+    assert result.about["supported"] is False
+    assert result.n_clusters_ == result.samples["cluster"].nunique() == n_clusters
+    summary = " ".join(result_summary(result))
+    assert f"K = {n_clusters} clusters" in summary
+    assert "no groups" not in summary
+    assert "not supported by held-out features" in summary
+    assert "No groups" not in " ".join(answer_sentences(result))
+
+
+def test_one_cluster_that_was_asked_for_is_not_reported_as_a_finding():
+    result = run("hc", n_clusters=1)
+    assert result.n_clusters_given == result.n_clusters_ == 1
+    assert "one cluster, as asked for." in result_summary(result)[0]
+    assert "All samples are in one cluster, as asked for." in answer_sentences(result)
+    assert run("hc").n_clusters_given is None
+
+
+def test_the_report_compares_candidates_at_the_clusters_of_the_chosen_one():
+    """Six clusters are given, but no tree has six clusters by the gap statistic."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 20))
+    X[:15, :10] += 6.0
+    result = run(values=X, n_features_to_select=[4, 8], rank=1, n_clusters=6)
+    n_leaves = result.chosen_candidate["n_leaves"]
+    assert 1 < n_leaves < result.n_clusters_ == 6
+    sentences = " ".join(answer_sentences(result))
+    assert "6 clusters" not in sentences
+    assert f"{n_leaves} clusters" in sentences
 
 
 def test_one_cluster_separates_nothing():
@@ -379,13 +447,19 @@ def test_more_features_than_survive_the_filters():
         run(steps=chain(top_variance=40), n_features_to_select=50)
 
 
-def test_the_paper_s_methods_side_by_side():
+def test_the_default_methods_side_by_side():
     classes = [f"c{label}" for label in DATA.labels]
     parameters = {"random_state": 0, "n_features_to_select": 30, "linkage": "average"}
     plan = make_plan(table(**{"class": classes}), parameters=parameters, truth="class")
     scores = compare_methods(plan, n_clusters=None).scores
-    assert list(scores.index) == ["HC", "SHC", "MrSHC", "HC-HMV"]
-    assert list(scores["n_features"]) == [80, 30, 30, 30]
+    assert scores["n_features"].to_dict() == {
+        "HMV 500, Ward": 80,
+        "MrSHC": 30,
+        "MrSHC, evidence": 30,
+        "SHC": 30,
+        "HC": 80,
+        "HC-HMV": 30,
+    }
     expected = HighVarianceHC(80, linkage="average").fit(X).cut(3)
     assert scores.loc["HC", "cer"] == classification_error_rate(DATA.labels, expected)
 
@@ -402,5 +476,5 @@ def test_options_of_a_comparison_reach_the_methods_that_know_them():
     n_features = comparison.scores["n_features"]
     assert n_features["HC-HMV"] == n_features["MrSHC"]
     sentences = comparison_notes(comparison, plan)
-    assert [text.partition(": ")[0] for text in sentences] == ["SHC", "MrSHC", "MrSHC"]
-    assert "Sample s4 is outlying" in sentences[2]
+    assert [text.partition(": ")[0] for text in sentences] == ["MrSHC", "MrSHC", "SHC"]
+    assert "Sample s4 is outlying" in sentences[1]

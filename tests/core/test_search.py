@@ -40,7 +40,7 @@ def run(
     tolerance=0,
     memory=None,
     selection="silhouette",
-    refine=None,
+    refine=False,
     **gap,
 ):
     plan = SearchPlan(
@@ -177,10 +177,33 @@ def test_ranks_above_the_number_of_features_are_not_tried():
 def test_most_leaves_are_chosen_if_all_candidates_are_screened_out():
     rng = np.random.default_rng(0)
     result = run(rng.random((15, 6)), K=9)
-    assert result.n_leaves < result.n_clusters == 9
     assert all(c.screened_out for c in result.candidates)
     best = max(result.candidates, key=lambda c: (c.n_leaves, c.silhouette))
     assert result.chosen is best
+    assert result.n_supported == best.n_leaves < result.n_leaves == result.n_clusters == 9
+
+
+@pytest.mark.parametrize("selection", ["silhouette", "evidence", "association"])
+@pytest.mark.parametrize("refine", [False, True])
+@pytest.mark.parametrize("K", [2, 5, 15])
+def test_a_given_number_of_clusters_is_obtained(K, refine, selection):
+    """Noise, in which neither the gap statistic nor other features support that many clusters."""
+    X = np.random.default_rng(0).random((15, 12))
+    result = run(X, targets=(6,), K=K, refine=refine, selection=selection)
+    assert np.unique(result.labels).size == result.n_leaves == K
+    assert result.n_supported < K
+    kept = result.chosen.pruned.splits[: result.chosen.n_leaves - 1]
+    assert result.pruned.splits[: len(kept)] == kept
+
+
+def test_supported_clusters_have_no_further_splits():
+    X = three_groups()
+    result, free = run(X, targets=(10,), K=3), run(X, targets=(10,))
+    assert free.n_leaves == 3
+    assert result.n_supported is None
+    assert result.pruned.splits == result.chosen.pruned.splits
+    assert free.n_supported is None
+    np.testing.assert_array_equal(result.labels, free.labels)
 
 
 def test_progress_counts_every_step_once():
@@ -349,7 +372,10 @@ def test_the_evidence_rule_reports_the_clusters_found_but_at_least_two():
     noise = run(np.random.default_rng(0).normal(size=(30, 40)), **options)
     assert (noise.n_leaves, noise.n_clusters) == (1, 2)
     given = run(three_groups(), K=5, **options)
-    assert (given.n_leaves, given.n_clusters) == (5, 5)
+    assert (given.n_leaves, given.n_clusters, given.n_supported) == (5, 5, None)
+    forced = run(np.random.default_rng(0).normal(size=(30, 40)), K=3, **options)
+    assert (forced.n_leaves, forced.n_supported) == (3, 1)
+    np.testing.assert_array_equal(forced.labels, forced.pruned.tree.cut(3))
 
 
 # Refinement --------------------------------------------------------------------------------------
@@ -359,18 +385,21 @@ def refined(X, **options):
     return run(X, ranks=(1,), refine=True, **options)
 
 
-@pytest.mark.parametrize(("K", "n_leaves", "n_clusters"), [(None, 3, 3), (2, 2, 2), (9, 3, 9)])
-def test_the_tree_is_built_on_the_associated_features(K, n_leaves, n_clusters):
+@pytest.mark.parametrize(
+    ("K", "n_leaves", "n_supported"), [(None, 3, None), (2, 2, None), (9, 9, 3)]
+)
+def test_the_tree_is_built_on_the_associated_features(K, n_leaves, n_supported):
     result = refined(clustered(n=45, p=80), targets=(10,), K=K)
     assert result.refined.supported
     np.testing.assert_array_equal(result.features, result.refined.features)
     assert result.features.size > result.chosen.features.indices.size
-    assert (result.n_leaves, result.n_clusters) == (n_leaves, n_clusters)
+    assert result.n_leaves == result.n_clusters == n_leaves
+    assert result.n_supported == n_supported
     assert result.pruned.n_leaves == np.unique(result.labels).size == n_leaves
 
 
-@pytest.mark.parametrize(("K", "n_clusters"), [(None, 2), (3, 3)])
-def test_supported_clusters_are_at_least_two_if_the_gap_statistic_prefers_one(K, n_clusters):
+@pytest.mark.parametrize(("K", "n_supported"), [(None, None), (2, None), (3, 2)])
+def test_supported_clusters_are_at_least_two_if_the_gap_statistic_prefers_one(K, n_supported):
     """A gradient, along which the samples are spread evenly, shows in twelve features."""
     X = np.random.default_rng(0).normal(size=(30, 40))
     X[:, :12] += 4.0 * np.linspace(-1, 1, 30)[:, None]
@@ -378,9 +407,10 @@ def test_supported_clusters_are_at_least_two_if_the_gap_statistic_prefers_one(K,
     assert result.refined.supported
     root = result.pruned.tree.root
     assert result.pruned.tests[root].n_clusters == 1
-    assert result.pruned.splits == (root,)
-    assert (result.n_leaves, result.n_clusters) == (2, n_clusters)
-    np.testing.assert_array_equal(result.labels, result.pruned.tree.cut(2))
+    assert result.pruned.splits[0] == root
+    assert result.n_leaves == result.n_clusters == (K or 2)
+    assert result.n_supported == n_supported
+    np.testing.assert_array_equal(result.labels, result.pruned.tree.cut(K or 2))
 
 
 def test_clusters_that_few_features_support_become_one():
@@ -393,6 +423,9 @@ def test_clusters_that_few_features_support_become_one():
     assert (plain.n_leaves, result.n_leaves, result.n_clusters) == (2, 1, 2)
     np.testing.assert_array_equal(result.features, plain.features)
     np.testing.assert_array_equal(result.labels, 0)
+    given, plain = refined(X, targets=(20,), K=2), run(X, targets=(20,), ranks=(1,), K=2)
+    assert (given.n_leaves, given.n_supported, plain.n_supported) == (2, 1, None)
+    np.testing.assert_array_equal(given.labels, plain.labels)
 
 
 def test_a_set_too_small_to_be_refined_keeps_its_clusters():
@@ -409,7 +442,7 @@ def test_a_set_too_small_to_be_refined_keeps_its_clusters():
 # Steps -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("refine", [None, True])
+@pytest.mark.parametrize("refine", [False, True])
 def test_steps_of_a_resumed_search_are_counted_once(refine):
     plan = replace(PLAN, refine=refine)
     matrix, whole = matrix_at(small_problem(6)), {}

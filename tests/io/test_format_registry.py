@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import rand_score
 
 from mrshc.io import TableError, can_read_in_blocks, load_result, read_table
 from mrshc.io.formats import TableFormat, register, unregister
@@ -91,7 +92,7 @@ def test_a_registered_format_is_read_by_the_command_line(registered, tmp_path, v
     assert (code, "Known formats are" in message) == (2, True)
     registered(TOY)
     assert main("cluster", path, *options)[0] == 0
-    assert list(load_result(tmp_path / "out").labels_) == [0] * 6 + [1] * 6
+    assert rand_score(load_result(tmp_path / "out").labels_, [0] * 6 + [1] * 6) == 1
 
 
 def test_a_registered_format_is_listed_in_the_help_and_in_sentences(registered, tmp_path, main):

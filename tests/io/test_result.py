@@ -131,7 +131,7 @@ def test_result_json_is_valid_against_its_schema(result, tmp_path):
     [
         (
             {"format_version": 1},
-            "is written in version 1 of the format, this mrshc reads version 4",
+            "is written in version 1 of the format, this mrshc reads version 5",
         ),
         ({"format": "something"}, "does not describe a result of mrshc"),
         ({"splits": LOST}, "lacks 'splits'"),

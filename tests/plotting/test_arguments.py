@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from sklearn.cluster import KMeans
 
 from mrshc import HighVarianceHC
 from mrshc.plotting import (
@@ -83,6 +84,7 @@ REFUSED = {
     "dendrograms": [
         (dendrograms, "models", [5, [], {}, "x"], "models must map names to fitted estimators, at"),
         (dendrograms, "models", [{"a": HighVarianceHC(5)}], "model must be a fitted estimator or"),
+        (dendrograms, "models", [{"a": KMeans(2).fit(X)}], "got only models without a tree"),
         (
             partial(dendrograms, {"a": MODEL}),
             "titles",

@@ -11,6 +11,7 @@ from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
+from sklearn.cluster import KMeans
 
 from mrshc import SHC, HighVarianceHC
 from mrshc.datasets import make_section2_example
@@ -21,6 +22,7 @@ from mrshc.plotting import (
     cut_height,
     dendrogram,
     dendrogram_lines,
+    dendrograms,
     gap_tests,
     heatmap,
     loadings,
@@ -498,6 +500,15 @@ def test_tested_nodes_are_marked_on_the_tree_with_their_verdict():
     assert [text.get_text() for text in ax.texts] == ["+8.0", "+5.0", "+2.0", "-1.0", "-4.0"]
 
 
+def test_splits_that_are_made_without_support_are_told_apart():
+    model = model_with_tests()
+    model.split_tests_["split"] = np.arange(5) < 4
+    ax = gap_tests(model)
+    verdicts = [line.get_label() for line in ax.lines]
+    assert verdicts == ["made", "made", "made", "made, not supported", "not supported"]
+    assert any("made, but not supported" in text for text in words_of(ax.get_legend()))
+
+
 @pytest.mark.parametrize(("n", "n_tests"), [(30, 20), (500, 60)])
 def test_numbers_of_many_tests_do_not_overlap(n, n_tests):
     ax = gap_tests(model_with_tests(n, n_tests))
@@ -514,6 +525,15 @@ def test_legend_of_a_tree_without_tests():
 def test_a_model_without_tests_is_refused():
     with pytest.raises(ValueError, match="gap_tests needs a model with split_tests_"):
         gap_tests(MODEL)
+
+
+# Several trees.
+
+
+def test_models_without_a_tree_are_left_out_of_a_figure_of_several_trees():
+    models = {"tree": MODEL, "k-means": KMeans(2).fit(DATA.X), "again": MODEL}
+    figure = dendrograms(models, titles=["one", "two"])
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["one", "two"]
 
 
 # Bars.

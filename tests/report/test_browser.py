@@ -306,7 +306,7 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(view, name):
     tree = Tree(linkage_matrix=result.linkage_matrix_)
     for k in (2, 7, 1, 4):
         seen.slide(k)
-        labels = tree.cut(k)
+        labels = _cut(result, k)
         assert seen.js("page.state.labels") == labels.tolist()
         shown = [int(cell) - 1 for cell in seen.cells("samples", "cluster")]
         assert shown == labels.tolist()
@@ -323,6 +323,7 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(view, name):
         )
         leaf_labels = labels[tree.leaf_order]
         assert len(set(zip(bar, leaf_labels.tolist(), strict=True))) == k
+        assert np.all(np.diff(leaf_labels) >= 0), "clusters are numbered from left to right"
         assert seen.page.locator("#legend .legend").first.locator("span").count() == k
         means = [
             head for head in seen.js("page.featureColumns().map(c => c.title)") if "mean" in head
@@ -334,12 +335,18 @@ def test_the_slider_moves_tree_bar_legend_and_tables_together(view, name):
     assert "as in the result" in seen.page.locator("#cut-status").inner_text()
 
 
+def _cut(result, k):
+    """Labels of the cut into k clusters, numbered like those of an estimator."""
+    tree = Tree(linkage_matrix=result.linkage_matrix_)
+    return tree.number_by_leaves(tree.cut(k))
+
+
 def test_page_and_python_compute_the_same_statistics(view):
     from sklearn.metrics import silhouette_samples
 
     result, seen = view("simulated")
     seen.slide(5)
-    labels = Tree(linkage_matrix=result.linkage_matrix_).cut(5)
+    labels = _cut(result, 5)
     X = result.selected.to_numpy()
     widths = silhouette_samples(X, labels, metric="sqeuclidean")
     np.testing.assert_allclose(seen.js("page.silhouette"), widths, atol=1e-4)
@@ -362,7 +369,7 @@ def test_page_and_python_agree_with_missing_values_and_outliers(view):
         np.testing.assert_allclose(
             seen.js("page.silhouette"), result.silhouettes[f"cut_{k}"], atol=1e-6
         )
-    labels = Tree(linkage_matrix=result.linkage_matrix_).cut(6)
+    labels = _cut(result, 6)
     names = seen.js("page.data.features.names")
     X = result.selected[names]
     # As in features.csv: without outlying samples, other unusual cells as the fit sees them.
@@ -421,7 +428,7 @@ def test_values_of_any_centre_and_spread_reach_the_page(view):
     expected = standardised(X)[:, seen.js("page.rows")]
     np.testing.assert_allclose(np.array(z, dtype=float), expected, atol=1e-5)
     seen.slide(5)
-    labels = Tree(linkage_matrix=result.linkage_matrix_).cut(5)
+    labels = _cut(result, 5)
     means = np.array(seen.js("page.means"), dtype=float)
     _agree(means, result.selected[names].groupby(labels).mean().to_numpy(), spread=_spread(X))
 
@@ -539,7 +546,9 @@ def test_markers_of_a_cluster_or_a_split_can_be_chosen(visit):
     words = choice.locator("option").all_inner_texts()
     n_splits = result.n_clusters_ - 1
     assert len(words) == result.n_clusters_ + n_splits + 1
-    for at, kind in ((result.n_clusters_ - 1, "cluster"), (result.n_clusters_, "split")):
+    of_clusters = result.markers[result.markers["contrast"] == "cluster"]
+    marked = int(of_clusters["inside"].iloc[-1])  # the last cluster that has markers
+    for at, kind in ((marked - 1, "cluster"), (result.n_clusters_, "split")):
         choice.select_option(str(at))
         rows = seen.csv("markers")
         own = result.markers[result.markers["contrast"] == kind]
@@ -876,19 +885,24 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     seen = Visit(browser, path, tree="#tree-0")
     assert "<b>2</b>" in seen.page.locator("#legend").inner_text()
     headings = seen.page.locator("#look h3").all_inner_texts()
-    assert [text.partition(":")[0] for text in headings] == ["HC", "SHC", "MrSHC", "HC-HMV"]
+    names = ["HMV 500, Ward", "MrSHC", "MrSHC, evidence", "SHC", "HC", "HC-HMV"]
+    assert [text.partition(":")[0] for text in headings] == names
     cells = seen.page.locator("#scores tbody tr").first.locator("td").all_inner_texts()
-    assert cells[0] == "HC"
-    assert f"{comparison.scores.loc['HC', 'cer']:.3f}" in cells
+    assert cells[0] == names[0]
+    assert f"{comparison.scores.loc[names[0], 'cer']:.3f}" in cells
+    assert f"{comparison.scores.loc[names[0], 'ari']:.3f}" in cells
+    explained = seen.page.locator("#scores").inner_text()
+    assert "cer: classification error rate, the share of pairs of samples that one" in explained
+    assert "ari: adjusted Rand index" in explained
     assert "MrSHC: Sample s3 is outlying" in seen.page.locator("#scores").inner_text()
     bars = "page.data.methods.map(method => method.bars.map(bar => bar.name))"
-    assert seen.js(bars) == [[], [], ["outlying"], []]
+    assert seen.js(bars) == [[], ["outlying"], ["outlying"], [], [], []]
     for why in seen.page.locator("summary").all():
         why.click()
-    seen.wait_until("!!document.querySelector('#curve-2-0 .main-svg')")
+    seen.wait_until("!!document.querySelector('#curve-1-0 .main-svg')")
     seen.page.locator("#cut").fill("5")
     assert seen.page.locator("#cut-status").inner_text() == "5 clusters"
-    lines = "document.getElementById('tree-2').data.filter(t => t.mode === 'lines').length"
+    lines = "document.getElementById('tree-1').data.filter(t => t.mode === 'lines').length"
     sizes = np.bincount(comparison.models["MrSHC"].cut(5))
     assert seen.js(lines) == 1 + (sizes > 1).sum()  # what lies above, and clusters with a fork
     seen.page.locator("#tree-0").scroll_into_view_if_needed()

@@ -31,7 +31,7 @@ def refused(folder, about, sentence):
 def test_a_comparison_is_valid_against_its_schema_and_shown(comparison, tmp_path):
     jsonschema.validate(comparison, load_schema(COMPARISON_SCHEMA))
     (tmp_path / COMPARISON_FILE).write_text(json.dumps(comparison) + "\n")
-    assert "Comparison of 4 methods" in write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Comparison of 6 methods" in write_report(tmp_path).read_text(encoding="utf-8")
 
 
 def test_a_comparison_of_another_version_is_refused(comparison, tmp_path):
@@ -53,6 +53,7 @@ def test_a_comparison_of_another_version_is_refused(comparison, tmp_path):
         ({"n_clusters": 0}, "has 'n_clusters' out of range"),
         ({"scores": []}, "has too few entries in 'scores'"),
         ({"scores": [{"method": "HC", "n_features": 1}]}, "has a tree of a method without scores"),
+        ({"scores": [{"method": "HC", "n_features": 1, "ari": 2.0}]}, "has 'scores.ari' out of ra"),
         ({"format": "mrshc result"}, "has 'format' other than"),
         ({"versions": {}}, "lacks 'versions.mrshc'"),
     ],

@@ -8,6 +8,7 @@ from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison
 from mrshc.io.result import Result, outlier_message
 from mrshc.io.table import missing_values_message
+from mrshc.metrics import CER_DEFINITION
 from mrshc.preprocessing import ObservedFilter
 from mrshc.report.sentences import (
     caveats,
@@ -95,7 +96,10 @@ def result_summary(result: Result) -> list[str]:
     about, chosen, k = result.about, result.about["chosen"], result.n_clusters_
     searched = result.n_features_before_refinement
     rank = "" if chosen["rank"] is None else f", rank r = {chosen['rank']}"
-    clusters = "one cluster: no groups were found." if k == 1 else f"K = {k} clusters."
+    clusters = f"K = {k} clusters."
+    if k == 1:
+        is_given = result.n_clusters_given == 1
+        clusters = f"one cluster{', as asked for' if is_given else ': no groups were found'}."
     choice = f"Chose q = {searched:,} of {len(result.features):,} features{rank}"
     # The verdict is that of the report, so that both state the same about the clusters.
     details = [score_sentence(result), verdict_sentence(result), tree_features_sentence(result)]
@@ -113,9 +117,11 @@ def result_summary(result: Result) -> list[str]:
     sentences.append(top_features_sentence(result))
     if scores := about["scores"]:
         sentences.append(
-            f"Against {scores['truth']!r}: classification error rate {scores['cer']:.3f}, purity "
+            f"Against {scores['truth']!r}: classification error rate {scores['cer']:.3f} "
+            f"({CER_DEFINITION}), adjusted Rand index {scores['ari']:.3f}, purity "
             f"{scores['purity']:.3f}; cut into {scores['n_classes']} clusters, as many as there "
-            f"are classes, {scores['cer_at_n_classes']:.3f}."
+            f"are classes: classification error rate {scores['cer_at_n_classes']:.3f}, adjusted "
+            f"Rand index {scores['ari_at_n_classes']:.3f}."
         )
     sentences += [f"Note: {concern}" for concern in caveats(result)]
     return [text for text in sentences if text is not None]

@@ -417,7 +417,8 @@ def write_comparison(
     # sample names. Classes are matched to samples by position.
     if plan.truth is not None:
         classes = plan.table.sample_annotations[[plan.truth]].reset_index(drop=True)
-    figure = plotting.dendrograms(comparison.models, annotations=classes)
-    for suffix in (".svg", ".png"):
-        plotting.write_picture(figure, folder / f"dendrograms{suffix}")
+    if about["methods"]:  # the methods with a tree
+        figure = plotting.dendrograms(comparison.models, annotations=classes)
+        for suffix in (".svg", ".png"):
+            plotting.write_picture(figure, folder / f"dendrograms{suffix}")
     write_report(folder)

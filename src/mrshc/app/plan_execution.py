@@ -16,11 +16,16 @@ from mrshc.app.plan import (
     value_errors_as_user_errors,
 )
 from mrshc.app.result_building import build_result, known_classes
-from mrshc.comparison import Comparison, compare, default_methods
+from mrshc.comparison import (
+    Comparison,
+    agreement_scores,
+    compare,
+    default_methods,
+    labels_to_score,
+)
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
-from mrshc.metrics import classification_error_rate, purity
 from mrshc.validation.parameters import check_integer
 
 # Parameters that a comparison passes to the methods. Each method receives only the parameters that
@@ -155,18 +160,18 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
 def _score_cuts(plan: Plan, comparison: Comparison, k: int) -> None:
     """Cut the tree of each method into k clusters, and add scores to `comparison.scores`.
 
-    The cluster sizes are always added. The classification error rate and the purity are added if
-    classes are known.
+    A method without a tree keeps its own clusters.
+    The cluster sizes are always added. The classification error rate, the adjusted Rand index and
+    the purity are added if classes are known.
     """
     known, classes = known_classes(plan)
     for name, model in comparison.models.items():
-        labels = model.cut(k)
+        labels = labels_to_score(model, k)
         sizes = ", ".join(map(str, np.bincount(labels)))
         comparison.scores.loc[name, "cluster_sizes"] = sizes
         if known.any():
-            cer = classification_error_rate(classes, labels[known])
-            comparison.scores.loc[name, "cer"] = cer
-            comparison.scores.loc[name, "purity"] = purity(classes, labels[known])
+            for score, value in agreement_scores(classes, labels[known]).items():
+                comparison.scores.loc[name, score] = value
 
 
 def comparison_n_clusters(plan: Plan, n_clusters: int | None) -> int | None:

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from mrshc.app.messages import comparison_notes, out_of_core_notes
 from mrshc.app.plan import Plan
-from mrshc.comparison import Comparison, convert_counts_to_integers
+from mrshc.comparison import Comparison, agreement_scores, convert_counts_to_integers
 from mrshc.core.data.host_transfer import to_host
 from mrshc.core.trees.silhouette import average_silhouette, silhouette_widths
 from mrshc.core.trees.tree import Tree
 from mrshc.io.comparison_file_version import COMPARISON_FORMAT, COMPARISON_VERSION
 from mrshc.io.raw_table import clean_unique_names
 from mrshc.io.result import FORMAT, FORMAT_VERSION, MAX_CUTS, Result
-from mrshc.metrics import classification_error_rate, purity
 
 # Packages whose versions are stored with a result, since other versions may give other numbers or
 # pictures.
@@ -103,11 +102,11 @@ def _final_labels_and_search(
     tree.
     """
     search = _search_rows(model)
-    # If refinement showed that the clusters are not supported, all samples are put into one
-    # cluster.
-    if getattr(model, "supported_", None) is False:
-        return model.cut(1), search
     given = int(model.labels_.max()) + 1 if hasattr(model, "labels_") else None
+    # If refinement showed that the clusters are not supported, and the user did not give their
+    # number, all samples are put into one cluster.
+    if given is None and getattr(model, "supported_", None) is False:
+        return model.cut(1), search
     if given is not None and search:
         return model.labels_, search
     cuts = {*range(2, min(_MAX_CLUSTERS, len(model.linkage_matrix_)) + 1), given} - {None}
@@ -371,14 +370,14 @@ def _score_clusters(plan: Plan, model: Any, labels: NDArray[np.intp]) -> dict[st
     # The number of clusters may differ from the number of classes. Therefore the tree is also cut
     # into as many clusters as there are classes. The score of this cut shows whether errors are due
     # to the tree or to the number of clusters.
-    labels_at_n_classes = model.cut(min(n_classes, len(labels)))[known]
+    at_n_classes = agreement_scores(classes, model.cut(min(n_classes, len(labels)))[known])
     return {
         "truth": plan.truth,
         "n_samples": int(known.sum()),
         "n_classes": n_classes,
-        "cer": classification_error_rate(classes, labels[known]),
-        "purity": purity(classes, labels[known]),
-        "cer_at_n_classes": classification_error_rate(classes, labels_at_n_classes),
+        **agreement_scores(classes, labels[known]),
+        "cer_at_n_classes": at_n_classes["cer"],
+        "ari_at_n_classes": at_n_classes["ari"],
     }
 
 
@@ -421,6 +420,7 @@ def comparison_json_content(
                 "outliers": [int(i) for i in getattr(model, "outlier_samples_", ())],
             }
             for name, model in comparison.models.items()
+            if hasattr(model, "linkage_matrix_")  # clusterers of scikit-learn have no tree
         },
         "versions": package_versions(),
     }

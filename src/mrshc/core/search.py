@@ -46,7 +46,7 @@ from mrshc.core.sparse_pca.next_component import Component
 from mrshc.core.sparse_pca.solvers import AlternationLimits
 from mrshc.core.trees.cut_choice import MAX_CLUSTERS, best_cut
 from mrshc.core.trees.gap_statistic import GapSettings
-from mrshc.core.trees.pruning import PrunedTree
+from mrshc.core.trees.pruning import PrunedTree, split_further
 from mrshc.core.trees.tree import min_features
 
 # Maps names to the feature sets and evaluations that have been computed, so that an interrupted
@@ -162,7 +162,11 @@ class SearchResult:
     pruned : PrunedTree
         The final tree, and the nodes that are split to obtain clusters.
     n_leaves : int
-        Number of clusters found, which is less than K if the data do not support K clusters.
+        Number of clusters. If the user gave K, this number is K. Otherwise it is one if the data do
+        not support clusters, and K if they do.
+    n_supported : int or None
+        Number of clusters that the data support, if the user gave a larger number K; otherwise
+        None.
     """
 
     candidates: tuple[Candidate, ...]
@@ -172,6 +176,7 @@ class SearchResult:
     features: Index
     pruned: PrunedTree
     n_leaves: int
+    n_supported: int | None = None
 
     @property
     def chosen(self) -> Candidate:
@@ -215,13 +220,33 @@ def search(
         All candidates, the chosen one, and the final tree.
     """
     with limit_blas_to_one_thread():
-        return _run_search(
+        result = _run_search(
             matrix,
             plan,
             n_jobs=n_jobs,
             progress=progress,
             memory={} if memory is None else memory,
         )
+    return result if plan.n_clusters is None else _split_into_given_number(result, plan.n_clusters)
+
+
+def _split_into_given_number(result: SearchResult, n_clusters: int) -> SearchResult:
+    """Return the result of a search with exactly the number of clusters that the user gave.
+
+    The splits that the data support are kept, and further nodes are split until there are
+    `n_clusters` clusters. The choice among the candidates is finished before, and does not depend
+    on the further splits.
+    """
+    n_supported = result.n_leaves
+    # A refinement that reached a decision replaces the decision of the selection rule.
+    if result.refined is None or result.refined.supported is None:
+        n_supported = result.chosen.n_supported or n_supported
+    return replace(
+        result,
+        pruned=split_further(result.pruned, n_clusters),
+        n_leaves=n_clusters,
+        n_supported=n_supported if n_supported < n_clusters else None,
+    )
 
 
 def _run_search(

@@ -100,8 +100,8 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Cluster of each sample. Clusters are numbered 0, 1, ..., k - 1 in order of first
-            appearance.
+            Cluster of each sample. Clusters are numbered 0, 1, ..., k - 1 in the order of the
+            leaves of the tree, from left to right.
 
         Raises
         ------
@@ -110,7 +110,8 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         advice = "A tree has no more clusters than samples."
-        return self._tree.cut(check_integer("k", k, low=1, high=self.n_leaves_, advice=advice))
+        k = check_integer("k", k, low=1, high=self.n_leaves_, advice=advice)
+        return self._tree.number_by_leaves(self._tree.cut(k))
 
     def sample_distances(self, X: Any) -> Float:
         """Return the pairwise distances of the samples, from which the tree is built.

@@ -65,12 +65,27 @@ NO_SUPPORT = (
 )
 
 
-def no_support_warning(advice: str = "") -> UnsupportedClustersWarning:
-    """Return, without issuing it, the warning that too few features support the clusters."""
+def no_support_warning(
+    *, n_given: int | None, n_expected: int | None = None
+) -> UnsupportedClustersWarning:
+    """Return, without issuing it, the warning that too few features support the clusters.
+
+    Parameters
+    ----------
+    n_given : int or None
+        Number of clusters that the user gave; None if the user did not give a number.
+    n_expected : int or None, default=None
+        Number of clusters to cut the tree into, as advice if `n_given` is None; None for no advice.
+    """
+    advice = ""
+    if n_given is None and n_expected is not None:
+        # Without a given number, `labels_` assigns all samples to one cluster.
+        advice = f"labels_ holds one cluster. Use cut({n_expected}) to cut the tree all the same."
+    elif n_given is not None and n_given > 1:
+        advice = f"labels_ has all {n_given} clusters asked for."
     return UnsupportedClustersWarning(
         NO_SUPPORT,
-        # The data do not support the clusters, so `labels_` assigns all samples to one cluster.
-        advice=f"labels_ holds one cluster. {advice}".rstrip(),
+        advice=advice,
     )
 
 

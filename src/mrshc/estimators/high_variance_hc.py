@@ -43,8 +43,8 @@ class HighVarianceHC(TreeCutter):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
-        Defined only if `n_clusters` is not None.
+        Cluster of each sample. Clusters are numbered 0, 1, ... in the order of the leaves of the
+        tree, from left to right. Defined only if `n_clusters` is not None.
     n_features_selected_ : int
         Number of features on which the tree is built. The method `get_support` returns a mask of
         these features.

@@ -16,6 +16,7 @@ from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.robust.outliers import RobustData, attach_to_nearest_neighbours, detect_outliers
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.core.selection import RULES, candidate_table
+from mrshc.core.selection.rule_interface import gap_shortfall_message
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import Metric
 from mrshc.errors import Parameter, ParameterError, Setting
@@ -74,16 +75,20 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Largest rank that is tried if `rank="auto"`. Ranks that exceed q or the number of samples
         minus one are not tried.
     n_clusters : int or "auto", default="auto"
-        Reference number of clusters K. Trees are pruned to at most K clusters. A feature set whose
-        tree has fewer than K clusters is chosen only if no tree has K clusters. With "auto", the
-        trees for ranks 1 to 3 are first pruned without a limit. For each q, the largest number of
+        Number of clusters K. Trees are pruned to at most K clusters. A feature set whose tree has
+        fewer than K clusters is chosen only if no tree has K clusters. If K is given, `labels_` has
+        exactly K clusters: if the data support fewer, further nodes of the tree are split, in the
+        order of a cut (the last merges first), and `fit` issues a warning. With "auto", the trees
+        for ranks 1 to 3 are first pruned without a limit. For each q, the largest number of
         clusters among these trees is recorded. K is the second largest of these numbers (the only
-        one if there is a single q), but never less than 2.
+        one if there is a single q), but never less than 2. If the data then support no clusters,
+        `labels_` has a single cluster.
 
         With `selection="evidence"`, trees are not pruned but cut into K clusters. With "auto", the
         chosen tree is cut into 2 to 10 clusters, and K is the number of clusters of the cut with
         the largest evidence. If no cut has an evidence of at least 4, K is 2, and the result is a
-        single cluster.
+        single cluster. If K is given and the cut into K clusters has an evidence of less than 4,
+        `fit` issues a warning.
     linkage : str, default="complete"
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
@@ -137,7 +142,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         that are associated with the clusters. If there are more than 200, those with the smallest
         p-values are used. The tree is rebuilt on these features and pruned with the gap statistic.
         If pruning results in a single cluster, the tree is cut into two clusters instead. If
-        `n_clusters="auto"`, K is the number of clusters of the rebuilt tree.
+        `n_clusters="auto"`, K is the number of clusters of the rebuilt tree. If K is given and
+        pruning results in fewer clusters, further nodes are split; see `n_clusters`.
 
         Each feature is tested for association with clusters of trees that were built without it.
         This avoids the bias of testing a feature with clusters that it helped to form. In data
@@ -158,10 +164,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
+        Cluster of each sample. Clusters are numbered 0, 1, ... in the order of the leaves of the
+        tree, from left to right.
     n_clusters_ : int
-        Number of clusters in `labels_`. If the data support fewer than K clusters, `n_clusters_` is
-        smaller than K, and `fit` issues an :class:`UnsupportedClustersWarning`.
+        Number of clusters in `labels_`: the value of `n_clusters`, if it was given. If the data
+        support fewer clusters, or no clusters with `n_clusters="auto"`, `fit` issues an
+        :class:`UnsupportedClustersWarning`.
     n_features_selected_ : int
         Number of features on which the tree is built. The method `get_support` returns a mask of
         these features.
@@ -212,15 +220,16 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         - `standard_error` : standard deviation, over the reference data sets, of the log dispersion
           within two clusters, times :math:`\sqrt{1 + 1/B}`, where B is `n_references`;
         - `supported` : whether `drop` exceeds `expected_drop` by more than `standard_error`;
-        - `split` : whether the node was split; once there are K clusters, no node is split even if
-          the split is supported;
+        - `split` : whether the node was split. Once there are K clusters, no node is split even if
+          the split is supported. A node whose split is not supported is split only if `n_clusters`
+          was given and more clusters are needed, or if `refine=True` (see `refine`);
         - `reference_drops` : array with the decrease in each reference data set.
     supported_ : bool or None
         Defined only if `refine=True`. Whether at least 5 features are associated with clusters of
-        trees that were built without these features. If False, `labels_` contains a single cluster,
-        and the tree is the one that the search chose. However, if the search selected fewer than 5
-        features, which are too few to decide, `supported_` is None instead of False, and the result
-        of the search is not changed.
+        trees that were built without these features. If False, the tree is the one that the search
+        chose, and `labels_` contains a single cluster unless `n_clusters` was given. However, if
+        the search selected fewer than 5 features, which are too few to decide, `supported_` is None
+        instead of False, and the result of the search is not changed.
     associated_features_ : ndarray of shape (n_associated,)
         Defined only if `refine=True`. Indices of all features associated with the clusters at a
         false discovery rate of 0.05; empty if `supported_` is not True. The tree is built on these
@@ -412,7 +421,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Warns
         -----
         UnsupportedClustersWarning
-            If the data support fewer than K clusters.
+            If the data support fewer clusters than `n_clusters`, or no clusters.
         """
         gap = self._gap_settings()
         n_jobs = check_n_jobs(self.n_jobs)
@@ -573,7 +582,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         self._store_tree(result.pruned.tree, support)
         # These are the clusters of the pruned tree. Pruning may split a node and leave a higher
         # node unsplit, so the clusters may differ from those that `cut` returns.
-        self.labels_ = result.labels
+        self.labels_ = self._tree.number_by_leaves(result.labels)
         self.n_clusters_ = result.n_leaves
         self.rank_ = result.chosen.features.rank
         self.components_ = dense_loadings(result.components, n_features)
@@ -584,18 +593,29 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         else:
             delete_attributes(self, "outlier_samples_")  # may exist from an earlier fit
         store_refinement(self, result.refined)
-        if result.refined is not None and result.refined.supported is False:
-            advice = f"Use cut({result.n_clusters}) to cut the tree all the same."
-            warn_caller(no_support_warning(advice))
-        elif result.n_leaves < result.n_clusters:
-            warn_caller(self._shortfall_warning(result.n_leaves, result.n_clusters))
+        if (warning := self._support_warning(result)) is not None:
+            warn_caller(warning)
 
-    def _shortfall_warning(self, n_found: int, n_wanted: int) -> UnsupportedClustersWarning:
-        """Return, without issuing it, the warning for `n_found` instead of `n_wanted` clusters."""
-        n_requested = None if self.n_clusters == "auto" else n_wanted
-        finding, labels = RULES[self.selection].shortfall_message(n_found, n_requested)
-        advice = f"{labels}: use cut({n_wanted}) to cut the tree all the same."
-        return UnsupportedClustersWarning(finding, advice=advice)
+    def _support_warning(self, result: SearchResult) -> UnsupportedClustersWarning | None:
+        """Return, without issuing it, the warning that the data support fewer clusters.
+
+        Return None if the data support all clusters.
+        """
+        n_given = None if self.n_clusters == "auto" else result.n_leaves
+        if result.refined is not None and result.refined.supported is False:
+            return no_support_warning(n_given=n_given, n_expected=result.n_clusters)
+        if n_given is None and result.n_leaves < result.n_clusters:
+            finding, labels = RULES[self.selection].shortfall_message(result.n_leaves, None)
+            advice = f"{labels}: use cut({result.n_clusters}) to cut the tree all the same."
+            return UnsupportedClustersWarning(finding, advice=advice)
+        if result.n_supported is None:
+            return None
+        # After a refinement, the tree was built again and pruned with the gap statistic, whatever
+        # the selection rule.
+        is_rebuilt = result.refined is not None and result.refined.supported
+        message = gap_shortfall_message if is_rebuilt else RULES[self.selection].shortfall_message
+        finding, labels = message(result.n_supported, n_given)
+        return UnsupportedClustersWarning(finding, advice=f"{labels}.")
 
 
 def _attach_outliers(result: SearchResult, robust: RobustData, gap: GapSettings) -> SearchResult:

@@ -112,8 +112,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample. Clusters are numbered 0, 1, ... in order of first appearance.
-        Defined only if `n_clusters` is not None.
+        Cluster of each sample. Clusters are numbered 0, 1, ... in the order of the leaves of the
+        tree, from left to right. Defined only if `n_clusters` is not None.
     feature_weights_ : ndarray of shape (n_features_in_,)
         Weight of each feature. The weights are nonnegative, and most of them are zero. The
         Euclidean norm of the weights is 1, or less if several features are exactly tied.
@@ -153,9 +153,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Number of leaves of the tree, which equals the number of samples.
     supported_ : bool or None
         Defined only if `refine=True`. Whether at least 5 features are associated with the clusters.
-        If False, the tree is not replaced, and `labels_` (if defined) contains a single cluster. If
-        fewer than 5 features have a nonzero weight, `supported_` is None instead of False, and the
-        result is not changed.
+        If False, the tree is not replaced, and `fit` issues a warning; `labels_` (if defined) still
+        has `n_clusters` clusters. If fewer than 5 features have a nonzero weight, `supported_` is
+        None instead of False, and the result is not changed.
     associated_features_ : ndarray of shape (n_associated,)
         Defined only if `refine=True`. Indices of all features associated with the clusters at a
         false discovery rate of 0.05; empty if `supported_` is not True.
@@ -338,8 +338,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
     ) -> None:
         """Replace the tree on the weighted features by a tree on the refined features.
 
-        If `refined.supported` is False, keep the tree, assign all samples to one cluster, and issue
-        a warning. If it is None, change nothing. `columns` contains the refined features.
+        If `refined.supported` is False, keep the tree and issue a warning. If it is None, change
+        nothing. `columns` contains the refined features.
         """
         if refined.supported:
             support = np.zeros(self._support.size, dtype=bool)
@@ -349,9 +349,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
             self._store_tree(agglomerate(distances, settings.linkage), support)
             self._store_cut(self.n_clusters)
         elif refined.supported is False:
-            if hasattr(self, "labels_"):  # absent if `n_clusters` is None
-                self.labels_ = self.cut(1)
-            warn_caller(no_support_warning())
+            warn_caller(no_support_warning(n_given=self.n_clusters))
 
     @property
     def _has_weighted_tree(self) -> bool:

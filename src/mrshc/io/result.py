@@ -31,7 +31,7 @@ from mrshc.utils.text_cleaning import guard_formula
 FORMAT = "mrshc result"
 # This number must be increased when the meaning of a file changes. Results in other versions of the
 # format cannot be loaded.
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
 RESULT_FILE = "result.json"
 SCHEMA = Path(__file__).with_name("result.schema.json")
@@ -82,9 +82,9 @@ class Result:
         the choices of the method with their reasons.
     samples : DataFrame of shape (n_samples, n_columns)
         One row for each sample. The columns are the cluster and the position among the leaves of
-        the tree (both counted from 1), the silhouette width, and the annotations. For robust fits,
-        the column "outlying" states whether a sample is outlying. The index contains the names of
-        the samples.
+        the tree (both counted from 1), the silhouette width, and the annotations. Clusters are
+        numbered in the order of the leaves, from left to right. For robust fits, the column
+        "outlying" states whether a sample is outlying. The index contains the names of the samples.
     features : DataFrame of shape (n_features, n_columns)
         One row for each feature. The columns are the annotations, the position in the data, whether
         the feature is selected, the effect size, the loadings, and the means in the clusters. With
@@ -154,6 +154,12 @@ class Result:
     def n_clusters_(self) -> int:
         """Number of clusters."""
         return int(self.about["chosen"]["n_clusters"])
+
+    @property
+    def n_clusters_given(self) -> int | None:
+        """Number of clusters that the user gave; None if the user did not give a number."""
+        given = self.about["parameters"].get("n_clusters")
+        return given if isinstance(given, int) else None
 
     @property
     def n_features_selected_(self) -> int:

@@ -32,7 +32,8 @@ def dendrograms(
     Parameters
     ----------
     models : mapping of str to fitted estimator
-        Maps the name of each method to a fitted estimator.
+        Maps the name of each method to a fitted estimator. Clusterers without a tree, such as those
+        of scikit-learn, are left out.
     annotations : mapping, DataFrame or None, default=None
         Annotations of the samples, as in :func:`dendrogram`. One legend describes the bars of all
         trees.
@@ -50,8 +51,8 @@ def dendrograms(
     Raises
     ------
     ValueError
-        If `models` is empty or is not a mapping from names to fitted estimators, or if another
-        argument is not valid.
+        If `models` is not a mapping from names to fitted estimators, if none of them has a tree, or
+        if another argument is not valid.
     TypeError
         If `annotations` is neither a mapping nor a DataFrame.
 
@@ -68,7 +69,7 @@ def dendrograms(
     >>> [ax.get_title(loc="left") for ax in dendrograms(models).axes]
     ['one: 1 feature', 'both: 2 features']
     """
-    _check_models(models)
+    models = _models_with_tree(models)
     titles = _panel_titles(models, titles)
     check_names("names", names)
     # An iterator is converted to a list, since it would be exhausted after the first panel. A
@@ -94,16 +95,30 @@ def dendrograms(
     return figure
 
 
-def _check_models(models: Any) -> None:
-    """Raise ValueError if `models` is empty or not a mapping from names to fitted estimators."""
-    if not isinstance(models, Mapping) or not models:
-        got = "an empty mapping" if isinstance(models, Mapping) else f"a {type(models).__name__}"
+def _models_with_tree(models: Any) -> dict[str, Any]:
+    """Return the models that have a tree.
+
+    Raise ValueError if `models` is not a mapping from names to fitted estimators, or if none of
+    them has a tree.
+    """
+    # A model with labels but without a tree is a fitted clusterer of another kind. A model with
+    # neither is not fitted, which is a mistake.
+    drawn = {
+        name: model
+        for name, model in (models.items() if isinstance(models, Mapping) else ())
+        if hasattr(model, "linkage_matrix_") or not hasattr(model, "labels_")
+    }
+    if not drawn:
+        got = f"a {type(models).__name__}"
+        if isinstance(models, Mapping):
+            got = "only models without a tree" if models else "an empty mapping"
         raise ValueError(
             f"models must map names to fitted estimators, at least one, got {got}. Pass models of "
             "a comparison, or {'name': model}."
         )
-    for model in models.values():
+    for model in drawn.values():
         check_model(model, "linkage_matrix_")
+    return drawn
 
 
 def _panel_titles(models: Mapping[str, Any], titles: Any) -> Sequence[Any]:

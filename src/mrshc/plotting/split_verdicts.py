@@ -14,7 +14,7 @@ import numpy as np
 
 from mrshc.plotting.arguments import check_table
 
-Verdict = Literal["made", "not supported", "supported, not made"]
+Verdict = Literal["made", "made, not supported", "not supported", "supported, not made"]
 Table = Mapping[str, Any]
 
 _COLUMNS = ("node", "height", "drop", "expected_drop", "standard_error", "supported", "split")
@@ -28,9 +28,9 @@ class SplitMark:
     ----------
     node : int
         Number of the node as in scipy, where the first merge has the number n_samples.
-    verdict : {"made", "not supported", "supported, not made"}
-        "made" if the node was split. Otherwise, the verdict states whether the gap statistic
-        supports the split.
+    verdict : {"made", "made, not supported", "not supported", "supported, not made"}
+        Whether the node was split, and whether the gap statistic supports the split. "made" stands
+        for a split that is supported, and "not supported" for a split that was not made.
     excess : float
         Decrease in the log of the within-cluster dispersion due to the split, minus the decrease
         expected in data without clusters, in units of the standard error.
@@ -112,7 +112,7 @@ def split_marks(tests: Table) -> list[SplitMark]:
 
 def _split_verdict(*, supported: bool, split: bool) -> Verdict:
     if split:
-        return "made"
+        return "made" if supported else "made, not supported"
     return "supported, not made" if supported else "not supported"
 
 

@@ -67,6 +67,10 @@ _VERDICT_MARKERS: dict[Verdict, tuple[str, dict[str, Any]]] = {
         "split: test passed",
         {"marker": "o", "markerfacecolor": "#000000"},
     ),
+    "made, not supported": (
+        "split: made, but not supported\nby the gap statistic",
+        {"marker": "D", "markerfacecolor": "#000000"},
+    ),
     "not supported": (
         "no split: test not passed",
         {"marker": "o", "markerfacecolor": "#FFFFFF"},

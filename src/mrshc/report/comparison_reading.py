@@ -77,7 +77,7 @@ def _check_comparison(about: dict[str, Any]) -> None:
     counts = {row["method"]: row["n_features"] for row in scores}
     check_condition(len(counts) == len(scores), "has a method twice")
     # Each method with a tree must have a row of scores. A row of scores without a tree is valid and
-    # means that the method failed.
+    # means that the method failed or has no tree.
     for name, method in about["methods"].items():
         check_condition(counts.get(name) is not None, "has a tree of a method without scores")
         check_candidates(method["search"])

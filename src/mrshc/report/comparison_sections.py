@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mrshc.io.result import MAX_CUTS, columns_from_rows
+from mrshc.metrics import SCORE_EXPLANATIONS
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures, provenance
 
@@ -16,6 +17,8 @@ class Scores:
 
     truth: str | None  # name of the annotation with the known classes
     n_clusters: int | None  # number of clusters into which the trees were cut; None if not cut
+    has_models_without_tree: bool  # such models are scored by their own clusters
+    explanations: list[str]  # meaning of the columns with scores against the known classes
     table: Table
     notes: list[str]
 
@@ -62,7 +65,7 @@ def comparison_content(about: dict[str, Any]) -> dict[str, Any]:
     content : dict
         Title of the page, text below the title (`lead`), and sections.
     """
-    n_samples, n_methods = len(about["samples"]), len(about["methods"])
+    n_samples, n_methods = len(about["samples"]), len(_fitted_methods(about))
     return {
         "title": f"Comparison of {n_methods} methods on {n_samples:,} samples",
         "lead": about["data"]["source"],
@@ -72,6 +75,11 @@ def comparison_content(about: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _fitted_methods(about: dict[str, Any]) -> list[str]:
+    """Return the names of the methods that did not fail, with and without a tree."""
+    return [row["method"] for row in about["scores"] if row.get("error") is None]
+
+
 def _scores_section(about: dict[str, Any]) -> Scores:
     # `read_comparison` has checked that all rows have the same columns.
     names = list(about["scores"][0])
@@ -79,6 +87,8 @@ def _scores_section(about: dict[str, Any]) -> Scores:
     return Scores(
         truth=about["truth"],
         n_clusters=about["n_clusters"],
+        has_models_without_tree=len(_fitted_methods(about)) > len(about["methods"]),
+        explanations=[f"{n}: {text}." for n, text in SCORE_EXPLANATIONS.items() if n in names],
         table=Table(headings=names, rows=rows, caption="Scores"),
         notes=about["notes"],
     )

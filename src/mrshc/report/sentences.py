@@ -11,6 +11,7 @@ from mrshc.core.selection import SearchStory, SelectionRule
 from mrshc.estimators.feature_refinement import NO_SUPPORT
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
+from mrshc.metrics import CER_DEFINITION
 from mrshc.report.page_data import ContrastMarkers
 
 # Largest number of features that a sentence names. A longer list would be hard to read, and the
@@ -69,10 +70,11 @@ def _agreement_sentence(result: Result) -> str | None:
         return None
     return (
         f"Compared with the known classes ({scores['truth']}), the classification error rate is "
-        f"{scores['cer']:.3f}: the share of pairs of samples that are together in a cluster but "
-        "not in a class, or the reverse. A class that is divided into several clusters therefore "
-        f"counts as an error. {scores['purity']:.1%} of the samples belong to the most frequent "
-        "class of their cluster (purity)."
+        f"{scores['cer']:.3f}: the {CER_DEFINITION}. A class that is divided into several clusters "
+        f"therefore counts as an error. The adjusted Rand index is {scores['ari']:.3f}; it is 1 if "
+        "clusters and classes are equal, and about 0 for random clusters. "
+        f"{scores['purity']:.1%} of the samples belong to the most frequent class of their cluster "
+        "(purity)."
     )
 
 
@@ -200,6 +202,8 @@ def no_clusters_sentence(result: Result) -> str | None:
     """Return a sentence on why no groups were found; None if there are several clusters."""
     if result.n_clusters_ > 1:
         return None
+    if result.n_clusters_given == 1:
+        return "All samples are in one cluster, as asked for."
     # The verdict states the reason if the clusters of the search are not supported.
     if result.about["supported"] is False:
         return "No groups were found."
@@ -231,7 +235,9 @@ def _next_best_sentence(result: Result) -> str:
     # After refinement, the clusters are not those of any candidate.
     if result.n_clusters_ == 1 or rule is None or result.about["supported"]:
         return ""
-    return rule.runner_up_sentence(result.search_results_, result.n_clusters_)
+    # If the user gave a larger number of clusters than the data support, the result has more
+    # clusters than the chosen candidate.
+    return rule.runner_up_sentence(result.search_results_, result.chosen_candidate["n_leaves"])
 
 
 def classes_in_clusters(result: Result) -> pd.DataFrame | None:
@@ -331,8 +337,8 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("missing values", f"{missing / cells:.1%}" if missing else None),
     ]
     if scores := about["scores"]:
-        name = f"classification error rate ({scores['truth']})"
-        numbers.append((name, f"{scores['cer']:.3f}"))
+        # The classification error rate needs an explanation, so it is given in a sentence only.
+        numbers.append((f"adjusted Rand index ({scores['truth']})", f"{scores['ari']:.3f}"))
     # The value None marks numbers that do not apply to this result.
     return [(name, value) for name, value in numbers if value is not None]
 

@@ -5,8 +5,8 @@ import pytest
 
 from candidate_tables import make_table
 from mrshc.core.data.centred_array import centre_array
-from mrshc.core.selection.candidates import Evaluation
 from mrshc.core.inference.permutation_scores import permutation_z_scores
+from mrshc.core.selection.candidates import Evaluation
 from mrshc.core.selection.evidence_rule import EvidenceRule, rank_means
 from mrshc.core.selection.explanation import N_FEATURES_AXIS, RANK_AXIS
 from mrshc.core.selection.rule_interface import RuleSettings
@@ -167,7 +167,22 @@ def test_the_cut_with_the_largest_evidence_is_chosen(n_clusters):
 def test_an_evidence_below_four_gives_a_single_cluster(largest, n_clusters):
     scores = [1.0, largest, 2.0, -1.0]
     assert candidate_of(scores).n_leaves == n_clusters
+    assert candidate_of(scores).n_supported is None
     assert candidate_of(scores, n_clusters=4).n_leaves == 4
+
+
+@pytest.mark.parametrize(
+    ("scores", "n_supported"),
+    [
+        ([1.0, 2.0, 3.0, 9.0], 1),
+        ([5.0, 2.0, 3.0, 9.0], 2),
+        ([5.0, 4.0, 3.0, 9.0], 3),
+        ([1.0, 1.0, 4.0, 1.0], None),
+    ],
+)
+def test_the_largest_cut_with_an_evidence_of_four_is_supported(scores, n_supported):
+    """Cuts into 2, 3, 4 and 5 clusters; the user asks for four."""
+    assert candidate_of(scores, n_clusters=4).n_supported == n_supported
 
 
 def test_the_evidence_of_a_tree_is_the_mean_over_cuts_into_two_to_seven_clusters():
@@ -329,11 +344,16 @@ def test_the_runner_up_has_the_most_evidence_of_the_other_candidates():
     assert rule.runner_up_sentence(make_table([4], [1], evidence=[2.0]), 2) == ""
 
 
-@pytest.mark.parametrize("asked_for", [None, 4])
-def test_a_single_cluster_is_explained_by_the_features_that_were_not_selected(asked_for):
-    finding, labels = EvidenceRule().shortfall_message(1, asked_for)
-    assert finding == "The features that were not selected support no clusters."
-    assert labels == "labels_ holds a single cluster"
-    finding, labels = EvidenceRule().shortfall_message(2, asked_for)
-    assert "finds only 2 clusters" in finding
-    assert labels == "labels_ holds no more"
+@pytest.mark.parametrize(
+    ("found", "asked_for", "supported", "labels"),
+    [
+        (1, None, "no clusters", "labels_ holds a single cluster"),
+        (1, 4, "none of the 4 clusters asked for", "labels_ has all 4"),
+        (2, 4, "only 2 of the 4 clusters asked for", "labels_ has all 4"),
+    ],
+)
+def test_a_shortfall_is_explained_by_the_features_that_were_not_selected(
+    found, asked_for, supported, labels
+):
+    finding = f"The features that were not selected support {supported}."
+    assert EvidenceRule().shortfall_message(found, asked_for) == (finding, labels)

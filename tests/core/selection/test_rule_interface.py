@@ -44,17 +44,10 @@ def test_a_rule_has_no_sentences_about_scores_by_default():
     [
         (1, None, "The gap statistic finds a single cluster, whatever the features."),
         (2, None, "The gap statistic finds only 2 clusters, whatever the features."),
-        (
-            1,
-            3,
-            "The gap statistic finds a single cluster of the 3 asked for, whatever the features.",
-        ),
-        (
-            2,
-            5,
-            "The gap statistic finds only 2 clusters of the 5 asked for, whatever the features.",
-        ),
+        (1, 3, "The gap statistic finds a single cluster, not the 3 clusters asked for."),
+        (2, 5, "The gap statistic finds only 2 of the 5 clusters asked for."),
     ],
 )
 def test_a_shortfall_is_described_with_the_number_that_was_asked_for(found, asked_for, finding):
-    assert PlainRule().shortfall_message(found, asked_for) == (finding, "labels_ holds no more")
+    labels = "labels_ holds no more" if asked_for is None else f"labels_ has all {asked_for}"
+    assert PlainRule().shortfall_message(found, asked_for) == (finding, labels)

@@ -264,3 +264,4 @@ def test_the_runner_up_has_the_largest_silhouette_among_candidates_with_as_many_
         "No other candidate has 2 clusters."
     )
     assert rule.runner_up_sentence(make_table([4], [1]), 2) == ""
+    assert rule.runner_up_sentence(make_table([4, 8], [1, 1], n_leaves=[1, 1]), 1) == ""

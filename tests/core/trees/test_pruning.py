@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mrshc.core.trees.gap_statistic import GapSettings, gap_curve
-from mrshc.core.trees.pruning import cut_tree, prune
+from mrshc.core.trees.pruning import cut_tree, prune, split_further
 from mrshc.core.trees.tree import agglomerate, pairwise_distances
 
 
@@ -278,3 +280,28 @@ def test_early_stopping_decides_as_all_samples_do():
             drawn.append(len(curve.reference))
             np.testing.assert_array_equal(curve.reference, full.tests[node].reference[: drawn[-1]])
     assert 15 <= min(drawn) < 50
+
+
+# Further splits ----------------------------------------------------------------------------------
+
+
+def test_further_splits_keep_the_supported_ones_and_follow_the_order_of_the_cut():
+    """The highest node is not split by pruning, but it is the first of the further splits."""
+    tree = prune_samples(FOUR_CLUSTERS).tree
+    root = tree.root
+    low, high = sorted(tree.children(root))
+    pruned = replace(cut_tree(tree, 2), splits=(root, low))
+    for k in range(1, 4):
+        assert split_further(pruned, k).splits == (root, low)
+    assert split_further(pruned, 4).splits == (root, low, high)
+    for k in range(4, tree.n_samples + 1):
+        # From four clusters on, all nodes above the cut are split, so the clusters are those of it.
+        further = split_further(pruned, k)
+        assert further.n_leaves == k
+        np.testing.assert_array_equal(further.labels(k), tree.cut(k))
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 32])
+def test_an_unsplit_tree_is_split_like_a_cut(k):
+    pruned = cut_tree(prune_samples(FOUR_CLUSTERS).tree, 1)
+    assert split_further(pruned, k).splits == cut_tree(pruned.tree, k).splits

@@ -3,6 +3,7 @@ import pytest
 from scipy.cluster import hierarchy
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from scipy.spatial.distance import pdist
+from sklearn.metrics import rand_score
 
 import reference
 from mrshc.core.trees.tree import (
@@ -234,3 +235,26 @@ def test_messages_contain_the_name_of_the_matrix_and_its_shape():
         ValueError, match=r"^Z must have the shape \(1, 4\) for 2 samples, got \(1, 3\)"
     ):
         check_linkage([[0, 1, 1.0]], name="Z")
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 20])
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_are_numbered_from_the_left_of_the_dendrogram(k, seed):
+    X = np.random.default_rng(seed).normal(size=(20, 3))
+    tree = agglomerate(pairwise_distances(X, "sqeuclidean"), "average")
+    labels = tree.cut(k)
+    numbered = tree.number_by_leaves(labels)
+    assert rand_score(labels, numbered) == 1
+    drawn = numbered[hierarchy.dendrogram(tree.linkage_matrix, no_plot=True)["leaves"]]
+    assert drawn[0] == 0
+    assert set(np.diff(drawn)) <= {0, 1}
+    assert drawn[-1] == k - 1
+    np.testing.assert_array_equal(tree.number_by_leaves(numbered), numbered)
+
+
+def test_any_labels_are_numbered_in_the_order_of_the_leaves():
+    """The leaves, from left to right, are 1, 0 and 2."""
+    tree = Tree(linkage_matrix=np.array([[0, 2, 1.0, 2], [1, 3, 4.0, 3]]))
+    assert tree.leaf_order.tolist() == [1, 0, 2]
+    assert tree.number_by_leaves(np.array([7, 3, -1])).tolist() == [1, 0, 2]
+    assert tree.number_by_leaves(np.array([5, 2, 5])).tolist() == [1, 0, 1]

@@ -140,6 +140,7 @@ def compare(
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
     from mrshc.comparison import convert_counts_to_integers
+    from mrshc.metrics import SCORE_EXPLANATIONS
     from mrshc.report import COMPARISON_FILE
 
     outputs.refuse_existing(out, about_file=COMPARISON_FILE, overwrite=running.overwrite)
@@ -171,6 +172,9 @@ def compare(
     # cells.
     scores = convert_counts_to_integers(comparison.scores).reset_index().astype(object).fillna("")
     output.print_table(scores.columns, scores.map(_format_score).to_numpy())
+    for name, explanation in SCORE_EXPLANATIONS.items():
+        if name in scores:
+            output.print_sentence(f"{name}: {explanation}.")
     for sentence in analysis.comparison_notes(comparison, plan):
         output.print_sentence(sentence)
     _print_location(out, output)

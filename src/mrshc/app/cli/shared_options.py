@@ -363,7 +363,12 @@ class MethodOptions:
     ] = None
     n_clusters: Annotated[
         str | None,
-        _method_option("--n-clusters", "-k", help="Number of clusters, or auto (the default)."),
+        _method_option(
+            "--n-clusters",
+            "-k",
+            help="Number of clusters, or auto (the default). A given number is always obtained; a "
+            "note states how many clusters the data support if they are fewer.",
+        ),
     ] = None
     # Every method has the parameters linkage and metric, so their defaults, which are those of the
     # paper, can be given here.

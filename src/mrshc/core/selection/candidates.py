@@ -80,6 +80,9 @@ class Candidate:
         Whether the selection rule chose this candidate.
     refined : RefinementResult or None
         Refinement of the feature set; None if the feature sets were not refined.
+    n_supported : int or None
+        Number of clusters that the data support, if this number is smaller than `n_leaves`;
+        otherwise None.
     """
 
     target: int
@@ -93,6 +96,7 @@ class Candidate:
     removed: bool = False
     chosen: bool = False
     refined: RefinementResult | None = None
+    n_supported: int | None = None
 
 
 def candidate_table(candidates: Sequence[Candidate]) -> dict[str, NDArray[Any]]:

@@ -192,12 +192,17 @@ class EvidenceRule(SelectionRule):
         tree on this set. The candidate has `n_clusters` clusters. If `n_clusters` is None, the
         number of clusters is that of the cut with the largest evidence, among cuts into at most 10
         clusters. It is one if no such cut has an evidence of at least 4.
+
+        If the user gave `n_clusters`, the number of supported clusters is the largest number, up to
+        `n_clusters`, for which the cut has an evidence of at least 4.
         """
         # The first score is that of the cut into two clusters.
         scores = evaluation.scores["evidence"]
         best = best_cut(scores)
         is_supported = best > 1 and scores[best - 2] >= _MIN_EVIDENCE
         n_leaves = n_clusters or (best if is_supported else 1)
+        supported = np.flatnonzero(scores[: n_leaves - 1] >= _MIN_EVIDENCE)
+        n_supported = int(supported[-1]) + 2 if supported.size else 1
         return Candidate(
             target=target,
             features=features,
@@ -205,6 +210,7 @@ class EvidenceRule(SelectionRule):
             n_leaves=n_leaves,
             silhouette=float(evaluation.silhouettes[n_leaves - 1]),
             scores={"evidence": float(scores[: _MAX_CLUSTERS_SCORED - 1].mean())},
+            n_supported=n_supported if n_supported < n_leaves else None,
         )
 
     def choose(self, table: CandidateTable) -> Decision:
@@ -260,17 +266,20 @@ class EvidenceRule(SelectionRule):
         )
 
     def shortfall_message(self, found: int, asked_for: int | None) -> tuple[str, str]:
-        """Return the two parts of the warning that fewer clusters were found than expected.
+        """Return the two parts of the warning that the data support fewer clusters than expected.
 
-        `found` is the number of clusters that were found. `asked_for` is the number of clusters
-        that the user gave; it is None if the user did not give a number. The first part is a
-        sentence about the number of clusters. The second part is the beginning of a sentence about
-        the attribute `labels_`.
+        `found` is the number of clusters that the data support. `asked_for` is the number of
+        clusters that the user gave; it is None if the user did not give a number. The first part is
+        a sentence about the clusters that the data support. The second part is a clause about the
+        attribute `labels_`.
         """
-        if found > 1:
-            return super().shortfall_message(found, asked_for)
-        finding = "The features that were not selected support no clusters."
-        return finding, "labels_ holds a single cluster"
+        features = "The features that were not selected support"
+        # Without a given number, the rule finds a single cluster, or as many as are supported.
+        if asked_for is None:
+            return f"{features} no clusters.", "labels_ holds a single cluster"
+        supported = "none" if found == 1 else f"only {found}"
+        finding = f"{features} {supported} of the {asked_for} clusters asked for."
+        return finding, f"labels_ has all {asked_for}"
 
     def score_sentence(self, row: Mapping[str, Any]) -> str:
         """Return a sentence that gives the evidence of the chosen candidate.

@@ -280,12 +280,15 @@ class SelectionRule(ABC):
         """
 
     def shortfall_message(self, found: int, asked_for: int | None) -> tuple[str, str]:
-        """Return the two parts of the warning that fewer clusters were found than expected.
+        """Return the two parts of the warning that the data support fewer clusters than expected.
+
+        The rule is asked only about its own decision. If the features were refined and the tree was
+        built again, the function :func:`gap_shortfall_message` describes the new tree.
 
         Parameters
         ----------
         found : int
-            Number of clusters that were found.
+            Number of clusters that the data support.
         asked_for : int or None
             Number of clusters that the user gave; None if the user did not give a number.
 
@@ -295,13 +298,10 @@ class SelectionRule(ABC):
             A sentence that says how many clusters were found. It does not say that the data
             support these clusters: the gap statistic is computed in the selected features.
         labels : str
-            Beginning of a sentence about the attribute `labels_`. The caller completes the sentence
-            with advice on how to cut the tree.
+            A clause about the attribute `labels_`. It contains all clusters that the user asked
+            for, or only the supported ones if the user did not give a number.
         """
-        clusters = "a single cluster" if found == 1 else f"only {found} clusters"
-        wanted = "" if asked_for is None else f" of the {asked_for} asked for"
-        finding = f"The gap statistic finds {clusters}{wanted}, whatever the features."
-        return finding, "labels_ holds no more"
+        return gap_shortfall_message(found, asked_for)
 
     def score_sentence(self, row: Mapping[str, Any]) -> str | None:
         """Return a sentence about the scores of the chosen candidate, or None for no sentence.
@@ -320,6 +320,20 @@ class SelectionRule(ABC):
     def runner_up_sentence(self, table: CandidateTable, n_clusters: int) -> str:
         """Return a sentence about the best of the candidates that were not chosen.
 
-        The sentence may be empty. `n_clusters` is the number of clusters of the result.
+        The sentence may be empty. `n_clusters` is the number of clusters of the chosen candidate.
         """
         return ""
+
+
+def gap_shortfall_message(found: int, asked_for: int | None) -> tuple[str, str]:
+    """Return the two parts of the warning that the gap statistic supports fewer clusters.
+
+    The parameters and the returned values are those of :meth:`SelectionRule.shortfall_message`.
+    """
+    if asked_for is None:
+        supported = "a single cluster" if found == 1 else f"only {found} clusters"
+        finding = f"The gap statistic finds {supported}, whatever the features."
+        return finding, "labels_ holds no more"
+    supported = "a single cluster, not the" if found == 1 else f"only {found} of the"
+    finding = f"The gap statistic finds {supported} {asked_for} clusters asked for."
+    return finding, f"labels_ has all {asked_for}"

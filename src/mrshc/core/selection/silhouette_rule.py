@@ -222,8 +222,11 @@ class SilhouetteRule(SelectionRule):
 
         The best candidate is the one with the largest average silhouette among those with
         `n_clusters` clusters. If there is no such candidate, the sentence says so. If the table has
-        only one row, return an empty string.
+        only one row, or if `n_clusters` is one, return an empty string.
         """
+        # A single cluster has no silhouette, so there is nothing to compare.
+        if n_clusters == 1:
+            return ""
         others = np.flatnonzero(~table["chosen"] & (table["n_leaves"] == n_clusters))
         if not others.size:
             is_only_candidate = table["chosen"].size == 1

@@ -11,7 +11,7 @@ https://arxiv.org/abs/1409.0745
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -72,6 +72,23 @@ def cut_tree(tree: Tree, k: int) -> PrunedTree:
     """
     # Nodes are numbered in the order of the merges, and the last merge forms the root.
     return PrunedTree(tree=tree, splits=tuple(range(tree.root, tree.root - k + 1, -1)), tests={})
+
+
+def split_further(pruned: PrunedTree, k: int) -> PrunedTree:
+    """Return a pruned tree after further splits, so that it has at least k leaves.
+
+    All splits of the pruned tree are kept. Further leaves are split in the order of a cut: the leaf
+    that was formed by the last merge is split first. The gap statistic is not used. A pruned tree
+    that already has k leaves is not changed.
+    """
+    leaves, splits = pruned.leaf_nodes(pruned.n_leaves), list(pruned.splits)
+    while len(leaves) < k:
+        # Nodes are numbered in the order of the merges, so the last merge has the largest number.
+        last = max(leaves)
+        leaves.remove(last)
+        leaves.extend(pruned.tree.children(last))
+        splits.append(last)
+    return replace(pruned, splits=tuple(splits))
 
 
 def prune(

@@ -273,6 +273,27 @@ class Tree:
             low[node], high[node] = min(low[a], low[b]), max(high[a], high[b])
         return low, high
 
+    def number_by_leaves(self, labels: Labels) -> Labels:
+        """Return cluster labels, numbered 0, 1, ... in the order of the leaves.
+
+        The first cluster is the one that contains the first (leftmost) leaf of the dendrogram. The
+        next number is given to the first further cluster, from left to right. Estimators, files,
+        plots and the report number clusters in this order. Only the numbers change, not the
+        clusters.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each sample.
+        """
+        order = self.leaf_order
+        levels, first, positions = np.unique(labels[order], return_index=True, return_inverse=True)
+        numbers = np.empty(levels.size, dtype=np.intp)
+        numbers[np.argsort(first)] = np.arange(levels.size)
+        renumbered = np.empty(labels.size, dtype=np.intp)
+        renumbered[order] = numbers[positions]
+        return renumbered
+
     def most_similar_branch(self, samples: Index, *, at_least: float) -> Index:
         """Return the samples below the node that is most similar to a given set of samples.
 
@@ -326,7 +347,8 @@ class Tree:
         """Return the cluster label of each sample for a cut into k clusters.
 
         The labels are 0, ..., k - 1. Clusters are numbered in increasing order of the smallest
-        sample index in each cluster.
+        sample index in each cluster, as in the function `cutree` of R. Estimators number them by
+        the leaves of the tree instead (`number_by_leaves`).
         """
         return self.labels(self.cluster_nodes(k))
 

@@ -170,7 +170,9 @@ function drawSplits(id, splits) {
     // The dots are spread vertically in a fixed pattern, so that they do not cover each other.
     reference.y.push(rows[i] + (((j * 7) % 11) / 11 - 0.5) * 0.5);
   }));
-  const verdict = (s) => (s.split ? "split" : s.supported ? "test passed, but not split: the number of clusters is reached" : "not split");
+  const verdict = (s) => (s.split
+    ? (s.supported ? "split" : "split, although the test was not passed")
+    : s.supported ? "test passed, but not split: the number of clusters is reached" : "not split");
   Plotly.react(id, [
     { type: "scatter", mode: "markers", x: reference.x, y: reference.y, name: "without clusters", hoverinfo: "skip", marker: { size: 4, color: t.soft, opacity: 0.5 } },
     { type: "scatter", mode: "markers", x: splits.map((s) => s.expected_drop + s.standard_error), y: rows, hoverinfo: "skip", marker: { symbol: "line-ns-open", size: 22, color: t.ink, line: { width: 2 } } },

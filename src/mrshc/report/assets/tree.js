@@ -35,8 +35,8 @@ class Tree {
     return this.order.slice(from, to + 1);
   }
 
-  // Return the cluster labels after undoing the last k - 1 merges. Clusters are numbered by their
-  // first sample, as in Python.
+  // Return the cluster labels after undoing the last k - 1 merges. Clusters are numbered in the order
+  // of the leaves, as in Python.
   cut(k) {
     const nodes = [this.root];
     while (nodes.length < k) {
@@ -44,9 +44,8 @@ class Tree {
       nodes.splice(nodes.indexOf(last), 1, ...this.children(last));
     }
     const labels = new Array(this.n).fill(-1);
-    const groups = nodes.map((node) => this.members(node));
-    groups.sort((a, b) => Math.min(...a) - Math.min(...b));
-    groups.forEach((group, label) => group.forEach((sample) => { labels[sample] = label; }));
+    nodes.sort((a, b) => this.span[a][0] - this.span[b][0]);
+    nodes.forEach((node, label) => this.members(node).forEach((sample) => { labels[sample] = label; }));
     return labels;
   }
 
