@@ -47,18 +47,20 @@ def complete_procedure(
     if method != "mrshc":
         linkage = given.get("linkage", PAPER["linkage"])
         return dict(parameters) | {"linkage": linkage}, f"Method: {method}, {linkage} linkage."
-    settings = PAPER if paper else dict(RECOMMENDED)
+    settings: dict[str, Any] = dict(PAPER if paper else RECOMMENDED)
     # Ward's linkage is not defined for other metrics.
     if parameters.get("metric", "sqeuclidean") not in SQUARED_EUCLIDEAN_METRICS:
-        settings = {**settings, "linkage": PAPER["linkage"]}
-    settings = {**settings, **given}
-    names = f"selection by {settings['selection']}, {settings['linkage']} linkage"
+        settings["linkage"] = PAPER["linkage"]
+    settings.update(given)
+    linkage = "Ward's" if settings["linkage"] == "ward" else settings["linkage"]
+    names = f"selection by {settings['selection']}, {linkage} linkage"
     if paper:
         sentence = f"Procedure of the paper (--paper): {names}."
     elif settings == RECOMMENDED:
         sentence = (
-            f"Recommended procedure: {names}. It suits few and many informative features, and tests "
-            "whether features support the clusters. For the procedure of the paper, use --paper."
+            f"Recommended procedure: {names}. It suits data with few and with many informative "
+            "features, and tests whether held-out features support the clusters. For the "
+            "procedure of the paper, use --paper."
         )
     else:
         sentence = f"Procedure: {names}."

@@ -102,7 +102,7 @@ def _print_both_procedures(data: SimulatedData, seed: int, output: TerminalOutpu
     rows = []
     for name, settings in (("recommended", RECOMMENDED), ("paper", PAPER)):
         with output.show_status(f"Comparing with the procedure: {name}"):
-            model = MrSHC(**settings, random_state=seed, n_jobs=-1).fit(data.X)
+            model = MrSHC(random_state=seed, n_jobs=-1).set_params(**settings).fit(data.X)
         support = model.get_support()
         scores = (
             classification_error_rate(data.labels, model.labels_),
@@ -111,8 +111,11 @@ def _print_both_procedures(data: SimulatedData, seed: int, output: TerminalOutpu
             feature_recall(data.support, support),
         )
         rows.append([name, int(support.sum()), model.n_clusters_, *(f"{s:.3f}" for s in scores)])
-    output.print_sentence("Both procedures on the same data:")
-    headings = ("features", "clusters", "error rate", "adj. Rand", "precision", "recall")
+    output.print_sentence(
+        "Both procedures on the same data (CER: classification error rate; ARI: adjusted Rand "
+        "index):"
+    )
+    headings = ("features", "clusters", "CER", "ARI", "precision", "recall")
     output.print_table(["procedure", *headings], rows)
 
 
