@@ -369,7 +369,7 @@ def make_clusters_with_own_features(
             f"{n_clusters} clusters with {n_own} features each need {n_clusters * n_own} features, "
             f"got {n_features}. Raise n_features."
         )
-    means = np.kron(shift * np.eye(n_clusters), np.ones(n_own))
+    means = np.repeat(shift * np.eye(n_clusters), n_own, axis=1)
     sizes = [len(part) for part in np.array_split(np.arange(n_samples), n_clusters)]
     errors = _draw_noise(check_random_state(random_state), (n_samples, n_features))
     return _add_cluster_means(errors, means, sizes=sizes)

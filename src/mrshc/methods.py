@@ -289,12 +289,7 @@ register(
         summary="MrSHC with selection by association, Ward's linkage",
         load=_estimator_loader("MrSHC"),
         # As in the recommended procedure of the command line.
-        fixed={
-            "selection": "association",
-            "linkage": "ward",
-            "metric": "sqeuclidean",
-            "n_features_to_select": "auto",
-        },
+        fixed={"selection": "association", "linkage": "ward", "metric": "sqeuclidean"},
         comparison_position=_MRSHC_ASSOCIATION,
         finds_number_of_clusters=True,
         loadings="rank",

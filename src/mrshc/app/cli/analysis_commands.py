@@ -93,13 +93,13 @@ def cluster(
     )
     steps = preprocessing.make_steps()
     output = TerminalOutput(quiet=running.quiet or json)
-    output.print_sentence(procedure)
     options = {"dask": backend_options.dask, "device": backend_options.device}
     with analysis.open_backend(**options) as backend:
         # Data for a Dask cluster or a device need not be read into memory first, unless a
         # preprocessing step or --robust needs the data in memory.
         prefers_out_of_core = backend_options.is_given and not (steps or fitting.robust)
         table = reading.read(file, output, prefers_out_of_core=prefers_out_of_core)
+        output.print_sentence(procedure)
         plan = _make_plan(
             output,
             table,
