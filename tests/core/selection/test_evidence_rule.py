@@ -51,9 +51,7 @@ def candidate_of(scores, n_clusters=None):
         scores={"evidence": np.array(scores, dtype=float)},
     )
     features = FeatureSet(indices=np.arange(3), l1_bound=1.5, rank=1, reached=True)
-    return EvidenceRule().candidate(
-        3, features, evaluation, n_clusters=n_clusters, refined=None
-    )
+    return EvidenceRule().candidate(3, features, evaluation, n_clusters=n_clusters, refined=None)
 
 
 @pytest.mark.parametrize("n_clusters", range(2, 9))
