@@ -6,6 +6,9 @@ from itertools import zip_longest
 import joblib
 import numpy as np
 import pytest
+from scipy.cluster.hierarchy import fcluster
+from scipy.cluster.hierarchy import linkage as scipy_linkage
+from scipy.spatial.distance import pdist
 
 import plain_twin
 from mrshc.core.data.centred_array import centre_array
@@ -385,32 +388,45 @@ def refined(X, **options):
     return run(X, ranks=(1,), refine=True, **options)
 
 
-@pytest.mark.parametrize(
-    ("K", "n_leaves", "n_supported"), [(None, 3, None), (2, 2, None), (9, 9, 3)]
-)
-def test_the_tree_is_built_on_the_associated_features(K, n_leaves, n_supported):
+@pytest.mark.parametrize(("K", "n_leaves"), [(None, 3), (2, 2), (9, 9), (14, 14)])
+def test_the_tree_is_built_on_the_associated_features_and_cut(K, n_leaves):
+    """The tests of association support clusters, not a number of clusters."""
     result = refined(clustered(n=45, p=80), targets=(10,), K=K)
     assert result.refined.supported
     np.testing.assert_array_equal(result.features, result.refined.features)
     assert result.features.size > result.chosen.features.indices.size
     assert result.n_leaves == result.n_clusters == n_leaves
-    assert result.n_supported == n_supported
-    assert result.pruned.n_leaves == np.unique(result.labels).size == n_leaves
+    assert result.n_supported is None
+    assert result.pruned.tests == {}
+    np.testing.assert_array_equal(result.labels, result.pruned.tree.cut(n_leaves))
 
 
-@pytest.mark.parametrize(("K", "n_supported"), [(None, None), (2, None), (3, 2)])
-def test_supported_clusters_are_at_least_two_if_the_gap_statistic_prefers_one(K, n_supported):
+@pytest.mark.parametrize("K", [None, 2, 3])
+def test_supported_clusters_are_at_least_two_if_the_gap_statistic_prefers_one(K):
     """A gradient, along which the samples are spread evenly, shows in twelve features."""
     X = np.random.default_rng(0).normal(size=(30, 40))
     X[:, :12] += 4.0 * np.linspace(-1, 1, 30)[:, None]
+    assert run(X[:, :12], targets=(12,), ranks=(1,)).n_leaves == 1
     result = refined(X, targets=(8,), K=K)
     assert result.refined.supported
-    root = result.pruned.tree.root
-    assert result.pruned.tests[root].n_clusters == 1
-    assert result.pruned.splits[0] == root
     assert result.n_leaves == result.n_clusters == (K or 2)
-    assert result.n_supported == n_supported
+    assert result.n_supported is None
     np.testing.assert_array_equal(result.labels, result.pruned.tree.cut(K or 2))
+
+
+def test_a_refined_tree_is_cut_where_the_dispersion_has_its_largest_drop_ratio():
+    for seed in range(3):
+        X = clustered(n=45, p=80, seed=seed)
+        result = refined(X, targets=(10,), linkage="average")
+        columns = X[:, result.features]
+        tree = scipy_linkage(pdist(columns, "sqeuclidean"), "average")
+        cuts = [fcluster(tree, k, "maxclust") for k in range(1, 12)]
+        within = [
+            sum(np.sum((c - c.mean(axis=0)) ** 2) for c in (columns[cut == g] for g in set(cut)))
+            for cut in cuts
+        ]
+        drops = -np.diff(within)
+        assert result.n_leaves == 2 + np.argmax(drops[:-1] / drops[1:])
 
 
 def test_clusters_that_few_features_support_become_one():
