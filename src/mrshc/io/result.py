@@ -89,9 +89,9 @@ class Result:
         One row for each feature. The columns are the annotations, the position in the data, whether
         the feature is selected, the effect size, the loadings, and the means in the clusters. With
         refinement or `selection="association"`, there are also q-values and a column that states
-        whether the feature is associated with the clusters. The index contains the names of the features. The selected
-        features come first. Within the selected features and within the other features, rows are
-        sorted by decreasing effect size.
+        whether the feature is associated with the clusters. The index contains the names of the
+        features. The selected features come first. Within the selected features and within the
+        other features, rows are sorted by decreasing effect size.
     selected : DataFrame of shape (n_samples, n_features_selected)
         Values of the selected features, with NaN for missing values.
     silhouettes : DataFrame of shape (n_samples, n_cuts)
