@@ -102,6 +102,16 @@ def test_noise_has_a_single_cluster_and_no_support():
     np.testing.assert_array_equal(model.get_support(), start)
 
 
+def test_correlated_noise_is_claimed_as_structure():
+    # The limit that the documentation states: the tests compare features with independent noise.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 300))
+    X[:, :60] += np.repeat(rng.normal(size=(60, 3)), 20, axis=1)  # three factors, no clusters
+    model = association().fit(X)
+    assert model.supported_
+    assert (model.associated_features_ < 60).mean() > 0.8
+
+
 def test_four_features_are_too_few_to_test():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
