@@ -55,11 +55,11 @@ class AssociationRule(SelectionRule):
     Start sets of different sizes are selected by one, three and five sparse components. Each start
     set is refined: every feature is tested for association with the clusters of trees that were
     built without this feature, and the associated features replace the set, until it hardly
-    changes. The set with the largest sum of squares between clusters is chosen. The tree is built
-    on these features or, if there are more than 500, on the 500 features with the largest sum of
-    squares between clusters. If the user does not give the number of clusters, the rule chooses the
-    cut of the tree, into 2 to 10 clusters, whose last split exceeds the next split by the largest
-    ratio.
+    changes. The start set that leads to the largest sum of squares between clusters over the
+    associated features is used. The tree is built on these features or, if there are more than 500,
+    on the 500 features with the largest sum of squares between clusters. If the user does not give
+    the number of clusters, the rule chooses the cut of the tree, into 2 to 10 clusters, whose last
+    split exceeds the next split by the largest ratio.
 
     Notes
     -----
