@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 N, P = 60, 120
 SAMPLES, FEATURES = [f"s{i}" for i in range(N)], [f"g{j}" for j in range(P)]
-QUICK = ("-q", "10,20", "--max-rank", "2", "--n-references", "10", "--quiet")
+QUICK = ("--paper", "-q", "10,20", "--max-rank", "2", "--n-references", "10", "--quiet")
 
 
 def numbers():

@@ -85,10 +85,11 @@ def compare(
         them is a cluster of its own. Pipelines are not accepted; transform X first instead.
 
         None stands for the following methods, and for any methods that were registered in addition:
-        Ward's clustering on the 500 features of highest variance ("HMV 500, Ward"),
-        :class:`~mrshc.MrSHC`, MrSHC with `selection="evidence"`, :class:`~mrshc.SHC`, hierarchical
-        clustering on all features (HC), and hierarchical clustering on the features of highest
-        variance (HC-HMV). As in the paper [1]_, HC-HMV uses as many features as MrSHC selects.
+        :class:`~mrshc.MrSHC` with `selection="association"` and Ward's linkage, Ward's clustering
+        on the 500 features of highest variance ("HMV 500, Ward"), MrSHC, MrSHC with
+        `selection="evidence"`, :class:`~mrshc.SHC`, hierarchical clustering on all features (HC),
+        and hierarchical clustering on the features of highest variance (HC-HMV). As in the paper
+        [1]_, HC-HMV uses as many features as MrSHC selects.
     truth : array-like of shape (n_samples,) or None, default=None
         True class of each sample. The index of a Series is matched to the index of X, and must
         contain every sample. To match by position, pass the values of the Series.

@@ -265,6 +265,7 @@ def make_noise(
     n_samples: int = 60,
     n_features: int = 500,
     noise: Noise = "normal",
+    noise_correlation: float = 0.0,
 ) -> SimulatedData:
     """Return simulated data without clusters.
 
@@ -280,6 +281,9 @@ def make_noise(
         Number of features.
     noise : {"normal", "t3", "t5"}, default="normal"
         Distribution of the features, as in :func:`make_simulation_1`.
+    noise_correlation : float in [0, 1), default=0.0
+        Correlation between features in the same block of ten features, as in
+        :func:`make_simulation_1`.
 
     Returns
     -------
@@ -289,7 +293,7 @@ def make_noise(
     Raises
     ------
     ValueError
-        If `noise` is not one of the allowed values.
+        If `noise` is not one of the allowed values, or if `noise_correlation` is not in [0, 1).
 
     See Also
     --------
@@ -301,8 +305,74 @@ def make_noise(
     >>> make_noise(0, n_samples=10, n_features=4).X.shape
     (10, 4)
     """
-    errors = _draw_noise(check_random_state(random_state), (n_samples, n_features), noise=noise)
+    errors = _draw_noise(
+        check_random_state(random_state),
+        (n_samples, n_features),
+        noise=noise,
+        correlation=noise_correlation,
+    )
     return _add_cluster_means(errors, np.empty((1, 0)), sizes=[n_samples])
+
+
+def make_clusters_with_own_features(
+    random_state: Any = None,
+    *,
+    n_samples: int = 100,
+    n_features: int = 20_000,
+    n_clusters: int = 5,
+    n_own: int = 40,
+    shift: float = 1.5,
+) -> SimulatedData:
+    """Return simulated data in which each cluster differs from the others in features of its own.
+
+    In the own features of a cluster, its samples have the mean `shift`, and all other samples have
+    the mean 0. All features are normally distributed with standard deviation 1.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random number generator.
+    n_samples : int, default=100
+        Number of samples. The cluster sizes differ by at most one.
+    n_features : int, default=20000
+        Number of features.
+    n_clusters : int, default=5
+        Number of clusters.
+    n_own : int, default=40
+        Number of features of each cluster. The own features of the first cluster come first.
+    shift : float, default=1.5
+        Mean of the own features of a cluster.
+
+    Returns
+    -------
+    SimulatedData
+        The data.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer features than the clusters need.
+
+    See Also
+    --------
+    make_simulation_1, make_simulation_2 : Designs of the paper, with fewer features.
+
+    Examples
+    --------
+    >>> from mrshc.datasets import make_clusters_with_own_features
+    >>> data = make_clusters_with_own_features(0, n_samples=10, n_features=300, n_clusters=2)
+    >>> data.X.shape, int(data.support.sum())
+    ((10, 300), 80)
+    """
+    if n_clusters * n_own > n_features:
+        raise ValueError(
+            f"{n_clusters} clusters with {n_own} features each need {n_clusters * n_own} features, "
+            f"got {n_features}. Raise n_features."
+        )
+    means = np.repeat(shift * np.eye(n_clusters), n_own, axis=1)
+    sizes = [len(part) for part in np.array_split(np.arange(n_samples), n_clusters)]
+    errors = _draw_noise(check_random_state(random_state), (n_samples, n_features))
+    return _add_cluster_means(errors, means, sizes=sizes)
 
 
 def with_missing_cells(

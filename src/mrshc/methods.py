@@ -213,8 +213,8 @@ def _estimator_loader(name: str) -> Callable[[], type]:
 
 
 # Help texts list the methods in the order of registration. The positions in a comparison begin with
-# the methods that are recommended for real data. Position 1 is left free for MrSHC with the
-# association rule, which is to be registered as a variant when the rule is available.
+# the methods that are recommended for real data.
+_MRSHC_ASSOCIATION = 1
 _HMV_500, _MRSHC, _MRSHC_EVIDENCE, _SHC, _HC, _HMV = range(2, 8)
 
 register(
@@ -279,6 +279,20 @@ register(
         # defined for squared Euclidean distances only.
         fixed={"n_features_to_select": 500, "linkage": "ward", "metric": "sqeuclidean"},
         comparison_position=_HMV_500,
+    )
+)
+register(
+    Method(
+        key="mrshc-association",
+        label="MrSHC, association",
+        name="Multi-rank sparse hierarchical clustering with selection by association",
+        summary="MrSHC with selection by association, Ward's linkage",
+        load=_estimator_loader("MrSHC"),
+        # As in the recommended procedure of the command line.
+        fixed={"selection": "association", "linkage": "ward", "metric": "sqeuclidean"},
+        comparison_position=_MRSHC_ASSOCIATION,
+        finds_number_of_clusters=True,
+        loadings="rank",
     )
 )
 register(

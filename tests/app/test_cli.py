@@ -58,7 +58,9 @@ def test_demo_reports_the_result_and_its_folder(demo):
     folder, done = demo
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", "no progress bar where there is no terminal"
-    assert re.search(r"Chose q = \d+ of 500 features, rank r = \d, K = 3 clusters", done.stdout)
+    assert "Recommended procedure: selection by association, Ward's linkage." in done.stdout
+    procedures = re.findall(r"│ (recommended|paper) +│ +(\d+) +│ +3 +│", done.stdout)
+    assert [name for name, _ in procedures] == ["recommended", "paper"]
     assert re.search(r"Against 'true class': classification error rate [01]\.\d+", done.stdout)
     last = done.stdout.strip().splitlines()[-1]
     assert last == "Results written to mrshc-demo; open mrshc-demo/report.html"
@@ -80,6 +82,7 @@ def test_cluster_reports_how_the_table_was_read_and_the_result(main, table, tmp_
     code, printed, progress = main(
         *("cluster", file, "--samples", meta, "--truth", "class", "--out", out),
         *("--top-variance", "80", "--n-features", "10,20,40", "--max-rank", "2", "-j", "1"),
+        "--paper",
     )
     assert (code, progress) == (0, "")
     lines = printed.splitlines()
@@ -93,7 +96,9 @@ def test_cluster_reports_how_the_table_was_read_and_the_result(main, table, tmp_
     assert result.about["scores"]["cer"] < 0.1
 
 
-@pytest.mark.parametrize("options", [(), ("--refine",), ("--selection", "evidence")])
+@pytest.mark.parametrize(
+    "options", [(), ("--paper",), ("--paper", "--refine"), ("--selection", "evidence")]
+)
 def test_a_given_number_of_clusters_is_obtained_even_in_noise(main, tmp_path, options):
     X = np.random.default_rng(0).normal(size=(30, 40))
     frame = pd.DataFrame(X, [f"s{i}" for i in range(30)], [f"g{j}" for j in range(40)])
@@ -103,7 +108,8 @@ def test_a_given_number_of_clusters_is_obtained_even_in_noise(main, tmp_path, op
     assert code == 0
     assert "K = 2 clusters" in printed
     assert "no groups" not in printed
-    assert len([line for line in printed.splitlines() if line.startswith("Note: The")]) == 1
+    starts = ("Note: The", "The clusters are not supported by held-out features")
+    assert len([line for line in printed.splitlines() if line.startswith(starts)]) == 1
     assert load_result(tmp_path / "out").n_clusters_ == 2
 
 
@@ -116,6 +122,39 @@ def test_quiet_and_json(main, table, tmp_path):
     about = json.loads(printed)
     assert set(about.pop("files")) == set(CHECKED_TABLES)
     assert about == load_result(tmp_path / "out").about
+
+
+def test_the_recommended_procedure_is_the_default(main, table, tmp_path):
+    procedures = {
+        (): ("association", "ward", "Recommended procedure: selection by association, Ward's"),
+        ("--paper",): ("silhouette", "complete", "Procedure of the paper (--paper): selection by"),
+        ("--linkage", "average"): ("association", "average", "Procedure: selection by association"),
+        ("--metric", "cityblock"): ("association", "complete", "Procedure: selection by assoc"),
+    }
+    for i, (options, (selection, linkage, sentence)) in enumerate(procedures.items()):
+        out = tmp_path / str(i)
+        code, printed, _ = main("cluster", table[0], "-q", "20", "-r", "1", *options, "--out", out)
+        assert code == 0
+        assert any(line.startswith(sentence) for line in printed.splitlines())
+        parameters = load_result(out).about["parameters"]
+        assert (parameters["selection"], parameters["linkage"]) == (selection, linkage)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--method", "hc"), "--paper is the procedure of the method mrshc, but --method hc"),
+        (("--selection", "evidence"), "--paper has the selection 'silhouette', but --selection"),
+        (("--linkage", "ward"), "--paper has the linkage 'complete', but --linkage ward"),
+    ],
+)
+def test_the_procedure_of_the_paper_takes_no_other_settings(
+    main, table, tmp_path, options, sentence
+):
+    code, _, printed = main("cluster", table[0], "--paper", *options, "--out", tmp_path / "out")
+    assert code == 2
+    assert sentence in " ".join(printed.split())
+    assert not (tmp_path / "out").exists()
 
 
 def test_every_parameter_of_mrshc_can_be_given(main, table, tmp_path):
@@ -194,7 +233,7 @@ def test_compare_takes_the_options_of_the_methods(main, spoilt, table, tmp_path)
     assert re.search(verdict, printed, re.MULTILINE)
     assert re.search(r"^MrSHC: Samples s3, s44 are outlying", printed, re.MULTILINE)
     scores = pd.read_csv(out / "scores.csv", index_col="method")
-    assert scores["cer"].idxmin() == "MrSHC"
+    assert scores["cer"].idxmin() in ("MrSHC", "MrSHC, association")
     about = json.loads((out / "comparison.json").read_text())
     assert about["methods"]["MrSHC"]["outliers"] == [3, 44]
     assert " ".join(OPTIONS) in about["command"]
@@ -550,7 +589,8 @@ def long_run(tmp_path_factory):
     X = rng.normal(size=(60, 200))
     X[:30, :30] += 1.5
     np.save(folder / "table.npy", X)
-    command = ["cluster", folder / "table.npy", "--features", "columns", "--n-references", "20"]
+    given = ["--paper", "--features", "columns", "--n-references", "20"]
+    command = ["cluster", folder / "table.npy", *given]
     command += ["--all-references", "--quiet", "--jobs", "1"]
     done = mrshc(*command, "--out", "out", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -467,8 +467,12 @@ def test_the_default_methods_side_by_side():
     classes = [f"c{label}" for label in DATA.labels]
     parameters = {"random_state": 0, "n_features_to_select": 30, "linkage": "average"}
     plan = make_plan(table(**{"class": classes}), parameters=parameters, truth="class")
-    scores = compare_methods(plan, n_clusters=None).scores
+    comparison = compare_methods(plan, n_clusters=None)
+    scores = comparison.scores
+    association = comparison.models["MrSHC, association"]
+    assert (association.selection, association.linkage) == ("association", "ward")
     assert scores["n_features"].to_dict() == {
+        "MrSHC, association": association.get_support().sum(),
         "HMV 500, Ward": 80,
         "MrSHC": 30,
         "MrSHC, evidence": 30,
@@ -492,5 +496,8 @@ def test_options_of_a_comparison_reach_the_methods_that_know_them():
     n_features = comparison.scores["n_features"]
     assert n_features["HC-HMV"] == n_features["MrSHC"]
     sentences = comparison_notes(comparison, plan)
-    assert [text.partition(": ")[0] for text in sentences] == ["MrSHC", "MrSHC", "SHC"]
+    assert [text.partition(": ")[0] for text in sentences] == [
+        *("MrSHC, association", "MrSHC, association", "MrSHC", "MrSHC", "SHC")
+    ]
     assert "Sample s4 is outlying" in sentences[1]
+    assert "Sample s4 is outlying" in sentences[3]

@@ -359,6 +359,7 @@ def _search_feature_sets(
             tolerance=plan.tolerance,
             n_jobs=n_jobs,
             min_features=min_features(plan.gap.metric),
+            relative_tolerance=plan.rule.relative_tolerance,
         )
         for key, features in results:
             memory[names[key]] = features

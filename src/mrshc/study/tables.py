@@ -11,6 +11,8 @@ from mrshc.study.config import Study, StudyError
 # 100 draws justifies about this many decimals.
 QUANTITIES = {
     "cer": ("CER", 3),
+    "ari": ("ARI", 3),
+    "cer_found": ("CER of its clusters", 3),
     "recall": ("recall", 3),
     "precision": ("precision", 3),
     "n_features": ("q", 1),

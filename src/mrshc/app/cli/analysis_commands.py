@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,9 +67,9 @@ def cluster(
 
     Example: mrshc cluster raw.csv.gz --preset dudoit2002 --samples clinic.csv --truth subtype
 
-    Example: mrshc cluster expression.tsv --selection evidence --refine --robust
+    Example: mrshc cluster expression.tsv --n-clusters 4 --metric correlation --robust
 
-    Example: mrshc cluster expression.tsv --impute features --n-features 50,100,200 --linkage ward
+    Example: mrshc cluster expression.tsv --paper --n-features 50,100,200 --refine
 
     Example: mrshc cluster expression.tsv --method hmv --n-features 100 --n-clusters 4
 
@@ -83,10 +84,13 @@ def cluster(
     use_temporary_folder_of(out)
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
+    from mrshc.app.procedures import complete_procedure
 
     # The output folder is checked before the table is read, since reading may take minutes.
     outputs.refuse_existing(out, overwrite=running.overwrite or resume)
-    parameters = fitting.to_parameters() | running.to_parameters()
+    parameters, procedure = complete_procedure(
+        fitting.method, fitting.to_parameters() | running.to_parameters(), paper=fitting.paper
+    )
     steps = preprocessing.make_steps()
     output = TerminalOutput(quiet=running.quiet or json)
     options = {"dask": backend_options.dask, "device": backend_options.device}
@@ -95,6 +99,7 @@ def cluster(
         # preprocessing step or --robust needs the data in memory.
         prefers_out_of_core = backend_options.is_given and not (steps or fitting.robust)
         table = reading.read(file, output, prefers_out_of_core=prefers_out_of_core)
+        output.print_sentence(procedure)
         plan = _make_plan(
             output,
             table,
@@ -241,6 +246,7 @@ def run_plan(
     resume: bool = False,
     overwrite: bool = False,
     resumable: bool = True,
+    epilogue: Callable[[], None] = lambda: None,
 ) -> None:
     """Fit the method of a plan, write the output folder, and print a summary.
 
@@ -259,6 +265,8 @@ def run_plan(
         Whether an earlier result in `out` may be replaced.
     resumable : bool, default=True
         Whether finished steps of the search are stored, so that an interrupted run can be resumed.
+    epilogue : callable
+        Function that prints more after the summary. By default, nothing more is printed.
     """
     from mrshc import app as analysis
     from mrshc.app import output_folder as outputs
@@ -290,6 +298,7 @@ def run_plan(
             output.print_warning(f"Finished steps are kept. Continue with {resume_options}.")
         raise
     _print_result(result, output)
+    epilogue()
     _print_location(out, output)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from mrshc.app.cli.analysis_commands import run_plan
 from mrshc.app.cli.shared_options import OutOption
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.app.cli.terminal_output import TerminalOutput
+
+if TYPE_CHECKING:
+    from mrshc.datasets import SimulatedData
 
 
 def demo(
@@ -22,8 +25,8 @@ def demo(
     """Simulate data with three known clusters, cluster the data, and write all results.
 
     The data are those of Simulation I of the paper: 60 samples and 500 features, of which 50
-    separate the clusters. The method chooses the number of features, the rank and the number of
-    clusters.
+    separate the clusters. The demo uses the recommended procedure. It then compares the result with
+    that of the procedure of the paper.
 
     Example: mrshc demo
 
@@ -35,6 +38,7 @@ def demo(
 
     from mrshc.app import make_plan
     from mrshc.app import output_folder as outputs
+    from mrshc.app.procedures import complete_procedure
     from mrshc.datasets import make_simulation_1
     from mrshc.io import Table
 
@@ -60,10 +64,12 @@ def demo(
     output.print_sentence(
         f"Simulated {n} samples, {p} features, {data.support.sum()} of them useful."
     )
+    run = {"random_state": seed, "n_jobs": -1}
+    parameters, procedure = complete_procedure("mrshc", run, paper=False)
+    output.print_sentence(procedure)
     plan = make_plan(
         table,
-        # All other parameters keep their defaults, which give the procedure of the paper.
-        parameters={"random_state": seed, "n_jobs": -1},
+        parameters=parameters,
         truth="true class",
         command=f"mrshc demo --seed {seed}",
     )
@@ -72,7 +78,45 @@ def demo(
     is_earlier_demo = command.startswith("mrshc demo")
     _refuse_other_results(out, is_earlier_demo=is_earlier_demo)
     # The search takes only seconds, so it need not be resumable.
-    run_plan(plan, out, output, overwrite=is_earlier_demo, resumable=False)
+    run_plan(
+        plan,
+        out,
+        output,
+        overwrite=is_earlier_demo,
+        resumable=False,
+        epilogue=lambda: _print_both_procedures(data, seed, output),
+    )
+
+
+def _print_both_procedures(data: SimulatedData, seed: int, output: TerminalOutput) -> None:
+    """Print a table that compares the recommended procedure with that of the paper."""
+    from mrshc import MrSHC
+    from mrshc.app.procedures import PAPER, RECOMMENDED
+    from mrshc.metrics import (
+        adjusted_rand_index,
+        classification_error_rate,
+        feature_precision,
+        feature_recall,
+    )
+
+    rows = []
+    for name, settings in (("recommended", RECOMMENDED), ("paper", PAPER)):
+        with output.show_status(f"Comparing with the procedure: {name}"):
+            model = MrSHC(random_state=seed, n_jobs=-1).set_params(**settings).fit(data.X)
+        support = model.get_support()
+        scores = (
+            classification_error_rate(data.labels, model.labels_),
+            adjusted_rand_index(data.labels, model.labels_),
+            feature_precision(data.support, support),
+            feature_recall(data.support, support),
+        )
+        rows.append([name, int(support.sum()), model.n_clusters_, *(f"{s:.3f}" for s in scores)])
+    output.print_sentence(
+        "Both procedures on the same data (CER: classification error rate; ARI: adjusted Rand "
+        "index):"
+    )
+    headings = ("features", "clusters", "CER", "ARI", "precision", "recall")
+    output.print_table(["procedure", *headings], rows)
 
 
 def _refuse_other_results(out: Path, *, is_earlier_demo: bool) -> None:

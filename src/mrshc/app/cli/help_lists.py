@@ -64,11 +64,12 @@ def _list_block_formats(conjunction: str) -> str:
 def _list_selection_rules() -> str:
     """Return a text with the names of the selection rules, each with its summary.
 
-    The first rule is marked as the default.
+    The rule of the recommended procedure is marked as the default.
     """
+    from mrshc.app.procedures import RECOMMENDED
     from mrshc.core.selection import RULES
 
-    default = next(iter(RULES))
+    default = RECOMMENDED["selection"]
     return " ".join(
         f"{name}{' (the default)' * (name == default)}: "
         f"{reword(rule.summary, option_for_parameter)}"

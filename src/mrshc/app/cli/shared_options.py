@@ -97,6 +97,15 @@ LinkageOption = Annotated[
     _method_option("--linkage", help="Distance between clusters, by which they are merged."),
     ChoiceFrom("mrshc.core.trees.tree", "LINKAGES"),
 ]
+OptionalLinkageOption = Annotated[
+    str | None,
+    _method_option(
+        "--linkage",
+        help="Distance between clusters, by which they are merged (default ward for mrshc; "
+        "complete with --paper, with --metric cityblock, and for other methods).",
+    ),
+    ChoiceFrom("mrshc.core.trees.tree", "LINKAGES"),
+]
 MetricOption = Annotated[
     str,
     _method_option(
@@ -370,9 +379,17 @@ class MethodOptions:
             "note states how many clusters the data support if they are fewer.",
         ),
     ] = None
-    # Every method has the parameters linkage and metric, so their defaults, which are those of the
-    # paper, can be given here.
-    linkage: LinkageOption = "complete"
+    paper: Annotated[
+        bool,
+        _method_option(
+            "--paper",
+            help="mrshc: use the procedure of Zhang and Zamar (2014), which is selection by "
+            "silhouette with complete linkage. The default is selection by association with Ward's "
+            "linkage, which is recommended for real data.",
+        ),
+    ] = False
+    linkage: OptionalLinkageOption = None
+    # Every method has the parameter metric, so its default can be given here.
     metric: MetricOption = "sqeuclidean"
     n_references: Annotated[
         int | None,

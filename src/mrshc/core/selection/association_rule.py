@@ -90,6 +90,9 @@ class AssociationRule(SelectionRule):
     )
     columns = ("n_associated", "strength")
     cut_scores = ("drop_ratio",)
+    # The start sets are replaced, so their exact size does not matter, and the search for the L1
+    # bound needs fewer steps.
+    relative_tolerance = 0.1
     refines_candidates = True
     # The first round shows which start sets are promising. Three sets leave room for a wrong order.
     n_continued = 3

@@ -67,6 +67,8 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
     # `n_clusters` is the number of clusters that the method chose, whereas the scores are those of
     # the tree cut into the true number of clusters.
     row |= {"n_clusters": getattr(model, "n_clusters_", None)}
+    if has_truth and hasattr(model, "labels_"):
+        row |= {"cer_found": classification_error_rate(data.labels, model.labels_)}
     if data.outlying:
         row |= _score_other_samples(data, model)
     if hasattr(model, "outlier_samples_"):

@@ -1,0 +1,82 @@
+"""The recommended procedure and the procedure of the paper, as settings of `mrshc cluster`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mrshc.core.trees.tree import SQUARED_EUCLIDEAN_METRICS
+from mrshc.errors import UserError
+
+# Settings of MrSHC that are recommended for real data; see the page docs/beyond.md.
+RECOMMENDED = {"selection": "association", "linkage": "ward"}
+# The defaults of MrSHC, which are those of Zhang and Zamar (2014).
+PAPER = {"selection": "silhouette", "linkage": "complete"}
+
+
+def complete_procedure(
+    method: str, parameters: Mapping[str, Any], *, paper: bool
+) -> tuple[dict[str, Any], str]:
+    """Return the parameters with selection rule and linkage, and a sentence on the procedure.
+
+    Parameters
+    ----------
+    method : str
+        Key of the method.
+    parameters : mapping of str to object
+        Parameters by name. The value None stands for a parameter that the user did not give.
+    paper : bool
+        Whether the user asked for the procedure of the paper.
+
+    Returns
+    -------
+    parameters : dict of str to object
+        The parameters. Those that the user did not give have the values of the recommended
+        procedure, or of the paper if `paper` is True or the method is not MrSHC.
+    sentence : str
+        A sentence that says which procedure is used and why.
+
+    Raises
+    ------
+    UserError
+        If the user asked for the procedure of the paper and for another method, rule or linkage.
+    """
+    given = {name: parameters.get(name) for name in RECOMMENDED if parameters.get(name) is not None}
+    if paper:
+        _refuse_other_settings(method, given)
+    if method != "mrshc":
+        linkage = given.get("linkage", PAPER["linkage"])
+        return dict(parameters) | {"linkage": linkage}, f"Method: {method}, {linkage} linkage."
+    settings: dict[str, Any] = dict(PAPER if paper else RECOMMENDED)
+    # Ward's linkage is not defined for other metrics.
+    if parameters.get("metric", "sqeuclidean") not in SQUARED_EUCLIDEAN_METRICS:
+        settings["linkage"] = PAPER["linkage"]
+    settings.update(given)
+    linkage = "Ward's" if settings["linkage"] == "ward" else settings["linkage"]
+    names = f"selection by {settings['selection']}, {linkage} linkage"
+    if paper:
+        sentence = f"Procedure of the paper (--paper): {names}."
+    elif settings == RECOMMENDED:
+        sentence = (
+            f"Recommended procedure: {names}. It suits data with few and with many informative "
+            "features, and tests whether held-out features support the clusters. For the "
+            "procedure of the paper, use --paper."
+        )
+    else:
+        sentence = f"Procedure: {names}."
+    return dict(parameters) | settings, sentence
+
+
+def _refuse_other_settings(method: str, given: Mapping[str, Any]) -> None:
+    """Raise UserError if the user gave a method, rule or linkage other than that of the paper."""
+    if method != "mrshc":
+        raise UserError(
+            f"--paper is the procedure of the method mrshc, but --method {method} was given. Leave "
+            "one of the two out."
+        )
+    for name, value in given.items():
+        if value != PAPER[name]:
+            raise UserError(
+                f"--paper has the {name} {PAPER[name]!r}, but --{name} {value} was given. Leave "
+                "one of the two out."
+            )
