@@ -286,8 +286,8 @@ class SelectionRule(ABC):
     def shortfall_message(self, found: int, asked_for: int | None) -> tuple[str, str]:
         """Return the two parts of the warning that the data support fewer clusters than expected.
 
-        The rule is asked only about its own decision. If the features were refined and the tree was
-        built again, the function :func:`gap_shortfall_message` describes the new tree.
+        The rule is asked only about its own decision. A tree on refined features is cut into the
+        number of clusters that the user gave, and the number is not tested.
 
         Parameters
         ----------
