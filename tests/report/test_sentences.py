@@ -91,7 +91,7 @@ def strings_in(value):
 
 UNTESTED = (
     "The clusters were not tested with held-out features: nothing in this result tests them "
-    "against chance. To test them, use --refine (in Python, refine=True)."
+    "against chance. To test them, use the option refine."
 )
 
 
@@ -216,7 +216,7 @@ def test_supported_clusters_are_not_called_proved():
 def test_only_the_evidence_compares_with_chance_if_features_are_not_refined():
     result = result_of(CLUSTERS, n_features_to_select=20, selection="evidence")
     sentences = result_summary(result)
-    assert "only the evidence compares them with chance. To test them, use --refine" in (
+    assert "only the evidence compares them with chance. To test them, use the option refine" in (
         verdict_sentence(result)
     )
     assert verdict_sentence(result) in sentences
@@ -327,7 +327,7 @@ def test_pictures_of_association_are_not_of_a_search_before_a_refinement():
 def test_methods_without_refinement_name_one_with_it():
     result = result_of(CLUSTERS, "hc", n_clusters=3)
     assert verdict_sentence(result).endswith(
-        "use --method mrshc --refine (in Python, MrSHC with refine=True)."
+        "use the method mrshc with the option refine."
     )
     assert any(
         "The clusters were found in the same features" in text for text in result_summary(result)

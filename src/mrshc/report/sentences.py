@@ -162,9 +162,9 @@ def _untested_verdict(result: Result) -> str:
     # false for it.
     if result.evidence is not None:
         tests = "only the evidence compares them with chance"
-    advice = "--refine (in Python, refine=True)"
+    advice = "the option refine"
     if "refine" not in METHODS[result.about["method"]].parameters:
-        advice = "--method mrshc --refine (in Python, MrSHC with refine=True)"
+        advice = "the method mrshc with the option refine"
     return (
         f"The clusters were not tested with held-out features: {tests}. To test them, use {advice}."
     )
