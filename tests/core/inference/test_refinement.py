@@ -485,6 +485,21 @@ def test_the_sets_with_the_largest_strength_in_the_first_round_are_continued(
         assert_identical(result, whole[i] if i in order[:n_continued] else first[i])
 
 
+def test_a_continued_set_is_refined_to_its_end_even_if_its_strength_decreases():
+    """In noise, the strengths change from round to round without a trend."""
+    settings, n_weaker = RefinementSettings(alpha=1.0, max_features=6), 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        matrix = matrix_at(noise_of_equal_variance(rng, (20, 60)))
+        starts = [rng.choice(60, 6, replace=False) for _ in range(4)]
+        found = refine_feature_sets(matrix, starts, settings, n_continued=1)
+        first = int(np.argmax([result.n_rounds for result in found]))
+        assert_identical(found[first], refine_feature_set(matrix, starts[first], settings))
+        assert [result.n_rounds for i, result in enumerate(found) if i != first] == [1, 1, 1]
+        n_weaker += found[first].strength < max(result.strength for result in found)
+    assert n_weaker > 0
+
+
 def test_one_round_of_all_sets_is_one_pass_over_the_data(tmp_path):
     X = make_simulation_1(3, mu=0.9).X[:, :120]
     matrix, starts = matrix_at(mapped(X, tmp_path)), several_starts(X)
