@@ -164,7 +164,8 @@ def _untested_verdict(result: Result) -> str:
         tests = "only the evidence compares them with chance"
     advice = "--refine (in Python, refine=True)"
     if "refine" not in METHODS[result.about["method"]].parameters:
-        advice = "--method mrshc --refine (in Python, MrSHC with refine=True)"
+        # The default procedure of the command line tests the clusters.
+        advice = '--method mrshc (in Python, MrSHC with selection="association")'
     return (
         f"The clusters were not tested with held-out features: {tests}. To test them, use {advice}."
     )
