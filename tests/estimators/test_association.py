@@ -72,7 +72,8 @@ def test_the_table_of_candidates_has_one_row_for_each_start_set():
 def test_components_are_those_of_the_start_set():
     model = association(n_features_to_select=20, rank=1).fit(DATA.X)
     start = np.flatnonzero(np.any(model.components_ != 0, axis=0))
-    assert start.size == 20 < model.n_features_selected_
+    assert 18 <= start.size <= 22  # a difference of 10 % is accepted
+    assert model.n_features_selected_ > 22
     refined = refine_features(DATA.X, start, linkage="ward")
     np.testing.assert_array_equal(refined.associated, model.associated_features_)
     np.testing.assert_array_equal(refined.q_values, model.feature_qvalues_)

@@ -127,8 +127,9 @@ def test_the_start_set_has_the_features_with_loadings():
     result = fit(make_plan(table(), parameters=parameters))
     assert result.starts_from_several_sets
     in_start_set = (result.loadings != 0).any(axis=1)
-    assert result.n_features_before_refinement == in_start_set.sum() == 15
-    assert result.chosen_candidate["n_features"] == result.n_features_selected_ > 15
+    assert result.n_features_before_refinement == in_start_set.sum()
+    assert 14 <= in_start_set.sum() <= 16  # a difference of 10 % is accepted
+    assert result.chosen_candidate["n_features"] == result.n_features_selected_ > 16
     searched = fit(make_plan(table(), parameters={**METHODS["mrshc"], "random_state": 3}))
     assert not searched.starts_from_several_sets
 

@@ -100,7 +100,7 @@ UNTESTED = (
     [
         (
             CLUSTERS,
-            ("-q", "20", "--refine"),
+            ("--paper", "-q", "20", "--refine"),
             True,
             "yes",
             r"The clusters are supported by held-out features: \d+ features are associated with "
@@ -109,22 +109,39 @@ UNTESTED = (
         ),
         (
             NOISE,
-            ("-q", "20", "--refine"),
+            ("--paper", "-q", "20", "--refine"),
             False,
             "no",
             r"The clusters are not supported by held-out features: fewer than 5 features are "
             r"associated with clusters of trees that were built without them\.",
         ),
-        (CLUSTERS, ("-q", "20"), None, "not tested", re.escape(UNTESTED)),
+        (CLUSTERS, ("--paper", "-q", "20"), None, "not tested", re.escape(UNTESTED)),
+        (
+            CLUSTERS,
+            (),
+            True,
+            "yes",
+            r"The clusters are supported by held-out features: \d+ features are associated .*",
+        ),
         (
             NOISE,
-            ("-q", "3", "--refine"),
+            ("-k", "3"),
+            False,
+            "no",
+            r"The clusters are not supported by held-out features: fewer than 5 features .*",
+        ),
+        (
+            NOISE,
+            ("-q", "3"),
             None,
             "undecided",
             r"The test of the clusters is undecided: fewer than 5 features were selected, .*",
         ),
     ],
-    ids=["supported", "not supported", "not tested", "undecided"],
+    ids=[
+        *("refined, supported", "refined, not supported", "not tested"),
+        *("association, supported", "association, not supported", "association, undecided"),
+    ],
 )
 def test_command_line_and_report_state_the_same_verdict_once(
     main, tmp_path, X, options, supported, fact, verdict
@@ -273,13 +290,13 @@ def test_the_summary_of_association_states_the_features_once():
 
 
 def test_a_start_set_is_kept_if_association_finds_no_features():
-    sentences = result_summary(result_of(NOISE, **ASSOCIATION))
-    assert sentences[0] == (
-        "Kept a start set, 20 of 60 features (rank 1), one cluster: no groups were found."
-    )
+    result = result_of(NOISE, **ASSOCIATION)
+    kept = f"Kept a start set, {result.n_features_before_refinement} of 60 features (rank 1)"
+    sentences = result_summary(result)
+    assert sentences[0] == f"{kept}, one cluster: no groups were found."
     assert sentences[1].startswith("The clusters are not supported by held-out features")
     (first, *_) = result_summary(result_of(NOISE, **ASSOCIATION, n_clusters=3))
-    assert first == "Kept a start set, 20 of 60 features (rank 1), K = 3 clusters."
+    assert first == f"{kept}, K = 3 clusters."
 
 
 @pytest.mark.parametrize(
@@ -327,7 +344,7 @@ def test_pictures_of_association_are_not_of_a_search_before_a_refinement():
 def test_methods_without_refinement_name_one_with_it():
     result = result_of(CLUSTERS, "hc", n_clusters=3)
     assert verdict_sentence(result).endswith(
-        "use the method mrshc with the option refine."
+        "use the method mrshc with selection by association."
     )
     assert any(
         "The clusters were found in the same features" in text for text in result_summary(result)

@@ -117,6 +117,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         unlikely to change the decision. If False, all `n_references` data sets are simulated.
     feature_tolerance : int, default=0
         A feature set is accepted if its number of features differs from q by at most this number.
+        With `selection="association"`, a start set is also accepted if it differs from q by at most
+        10 % of q.
     center : {True, "grand", False}, default=True
         Offset subtracted from the data before the components are computed: the mean of each feature
         (True), the mean of all values ("grand"), or no offset (False). Distances between samples
@@ -216,8 +218,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         - `n_features`, `l1_bound` : number of features in the selected feature set, and the bound
           on the L1 norm of the loadings that yields this set; with `selection="association"`,
           `n_features` is the number after the refinement, and `l1_bound` yields the start set;
-        - `reached` : whether the number of features that the bound yields differs from q by at most
-          `feature_tolerance`;
+        - `reached` : whether the number of features that the bound yields differs from q by no more
+          than the accepted difference (see `feature_tolerance`);
         - `n_leaves` : number of clusters of the tree after pruning to at most K clusters; with
           `selection="evidence"`, the value of `n_clusters` or, if it is "auto", the number of
           clusters of the cut with the largest evidence (1 if this evidence is less than 4); with

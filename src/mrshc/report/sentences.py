@@ -164,7 +164,7 @@ def _untested_verdict(result: Result) -> str:
         tests = "only the evidence compares them with chance"
     advice = "the option refine"
     if "refine" not in METHODS[result.about["method"]].parameters:
-        advice = "the method mrshc with the option refine"
+        advice = "the method mrshc with selection by association"
     return (
         f"The clusters were not tested with held-out features: {tests}. To test them, use {advice}."
     )
