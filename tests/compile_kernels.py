@@ -20,7 +20,8 @@ def main():
         MrSHC([5, 10], max_rank=2, n_references=5, random_state=0).fit(data)
         SHC(5).fit(data)
     missing = np.where(X > 4, np.nan, X)
-    for options in ({"refine": True}, {"robust": True}, {"selection": "evidence"}):
+    rules = ({"selection": "evidence"}, {"selection": "association"})
+    for options in ({"refine": True}, {"robust": True}, *rules):
         MrSHC(5, n_references=5, random_state=0, **options).fit(X)
     MrSHC(5, n_references=5, random_state=0).fit(missing)
     MrSHC(5, n_references=5, random_state=0, metric="cityblock", linkage="average").fit(X)

@@ -117,14 +117,16 @@ def test_refining_finds_the_features_and_the_clusters(make, rank):
     assert model.search_results_["n_features"].tolist() == [20]
 
 
-@pytest.mark.filterwarnings("ignore:The gap statistic finds only 3 of the 4 clusters asked for")
-@pytest.mark.parametrize("k", [2, 3, 4])
-def test_refining_keeps_to_the_number_of_clusters_that_is_given(k):
-    model = quick(20, rank=1, refine=True, n_clusters=k).fit(EASY.X)
-    assert model.n_clusters_ == len(np.unique(model.labels_)) == k
-
-
+# A warning is an error in these tests: the number of clusters of a refined tree is not tested.
 @pytest.mark.parametrize("selection", ["silhouette", "evidence"])
+@pytest.mark.parametrize("k", [2, 3, 4, 12])
+def test_a_refined_tree_is_cut_into_the_number_of_clusters_that_is_given(selection, k):
+    model = quick(20, rank=1, refine=True, n_clusters=k, selection=selection).fit(EASY.X)
+    assert model.n_clusters_ == len(np.unique(model.labels_)) == k
+    np.testing.assert_array_equal(model.labels_, model.cut(k))
+
+
+@pytest.mark.parametrize("selection", ["silhouette", "evidence", "association"])
 @pytest.mark.parametrize("refine", [False, True])
 @pytest.mark.parametrize("robust", [False, True])
 def test_a_given_number_of_clusters_is_obtained(selection, refine, robust):
@@ -141,11 +143,26 @@ def test_a_given_number_of_clusters_is_obtained(selection, refine, robust):
         assert np.bincount(model.labels_)[model.labels_[0]] > 1
 
 
-def test_the_warning_after_a_refinement_names_the_gap_statistic_with_every_rule():
-    model = quick(20, rank=1, n_clusters=4, selection="evidence", refine=True)
-    message = r"The gap statistic finds only 3 of the 4 clusters asked for\. labels_ has all 4\."
-    with pytest.warns(UnsupportedClustersWarning, match=message):
-        model.fit(EASY.X)
+def test_a_refined_tree_is_not_pruned_but_cut_at_its_largest_drop_ratio():
+    model = quick(20, rank=1, linkage="ward", refine=True).fit(EASY.X)
+    assert model.n_clusters_ == 3
+    np.testing.assert_array_equal(model.labels_, model.cut(3))
+    assert all(len(column) == 0 for column in model.split_tests_.values())
+    # In squared Euclidean distances, a split of Ward's tree at height h reduces the sum of squares
+    # within clusters by h^2 / 2.
+    drops = model.distances_[::-1] ** 2
+    assert (drops[:9] / drops[1:10]).argmax() + 2 == 3
+
+
+def test_a_refined_set_has_the_features_with_the_largest_differences():
+    rng = np.random.default_rng(0)
+    scales = rng.uniform(0.5, 2.0, size=700)
+    X = (rng.normal(size=(60, 700)) + 5.0 * (np.arange(60) < 30)[:, None]) * scales
+    model = quick(20, rank=1, refine=True).fit(X)
+    assert (model.n_features_selected_, model.associated_features_.size) == (500, 700)
+    # All features differ between the clusters, and those with large scales differ most.
+    assert scales[model.get_support()].min() > np.quantile(scales, 0.1)
+    assert scales[model.get_support()].mean() > scales[~model.get_support()].mean()
 
 
 def test_refining_tells_noise_from_structure():
@@ -279,14 +296,14 @@ def test_evidence_in_float32_is_that_in_float64():
 
 
 def test_fewer_clusters_than_asked_for_are_counted_right_in_the_warning():
-    data = make_simulation_1(0)
-    model = evidence((10, 20), refine=True, n_clusters=6)
+    data = make_simulation_1(0, mu=2.0)
+    model = quick((10, 20), n_clusters=6)
     with pytest.warns(UnsupportedClustersWarning) as caught:
         model.fit(data.X)
     tests = model.split_tests_
     n_supported = int(np.sum(tests["split"] & tests["supported"])) + 1
     assert 1 < n_supported < model.n_clusters_ == 6
-    assert f"supports only {n_supported} of the 6 clusters" in str(caught[0].message)
+    assert f"finds only {n_supported} of the 6 clusters" in str(caught[0].message)
 
 
 def test_a_search_by_evidence_goes_on_from_its_file(tmp_path):
@@ -415,7 +432,10 @@ def test_new_parameters_are_parameters():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"selection": "gap"}, "selection must be one of 'silhouette', 'evidence', got 'gap'"),
+        (
+            {"selection": "gap"},
+            "selection must be one of 'silhouette', 'association', 'evidence', got",
+        ),
         ({"refine": 1}, "refine must be one of False, True, got 1"),
         ({"refine": "yes"}, "refine must be one of"),
         ({"robust": None}, "robust must be one of False, True, got None"),

@@ -53,7 +53,7 @@ class ToyRule(SelectionRule):
             scored[key] = replace(evaluation, scores={**evaluation.scores, **counts})
         return scored
 
-    def candidate(self, target, features, evaluation, n_clusters):
+    def candidate(self, target, features, evaluation, *, n_clusters, refined):
         return Candidate(
             target=target,
             features=features,
@@ -224,7 +224,7 @@ def test_a_saved_score_that_is_no_number_is_refused(tmp_path):
 def test_the_command_line_takes_a_registered_rule(main, table, tmp_path):
     code, said, _ = main("cluster", "--help")
     assert code == 0
-    assert "silhouette|evidence|toy" in said
+    assert "silhouette|association|evidence|toy" in said
     assert "two clusters separate" in unwrapped(said)
     given = ("-q", "2,4", "--max-rank", "1", "--jobs", "1", "--out", tmp_path / "out")
     code, said, error = main("cluster", table, "--selection", "toy", *given)
@@ -237,7 +237,8 @@ def test_the_command_line_takes_a_registered_rule(main, table, tmp_path):
 
 @pytest.mark.usefixtures("toy_rule")
 def test_refusals_list_registered_rules(X):
-    with pytest.raises(ValueError, match="one of 'silhouette', 'evidence', 'toy', got 'gap'"):
+    names = "'silhouette', 'association', 'evidence', 'toy'"
+    with pytest.raises(ValueError, match=f"one of {names}, got 'gap'"):
         MrSHC(selection="gap").fit(X)
 
 
@@ -248,7 +249,7 @@ def test_a_rule_needs_a_name_and_columns_of_its_own():
         selection.register(type("Copy", (ToyRule,), {"name": "evidence"}))
     with pytest.raises(ValueError, match=r"must not add the same columns .* as 'silhouette'"):
         selection.register(type("Copy", (ToyRule,), {"columns": ()}))
-    assert list(selection.RULES) == ["silhouette", "evidence"]
+    assert list(selection.RULES) == ["silhouette", "association", "evidence"]
 
 
 # Methods ------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import rand_score
 
 from mrshc import HighVarianceHC, MrSHC
-from mrshc.metrics import purity
+from mrshc.metrics import adjusted_rand_index, purity
 from mrshc.study.kinds.one_real_dataset import errors_in_dendrogram
 
 # The trees are looked at here, not the number of clusters that pruning leaves.
@@ -68,6 +68,24 @@ def test_a_failed_array_is_flagged_and_changes_nothing_for_the_others():
     assert without.outlier_samples_.size == 0
     assert rand_score(with_it.labels_[~failed], without.labels_) == 1
     np.testing.assert_array_equal(with_it.get_support(), without.get_support())
+
+
+def test_association_uses_the_500_strongest_of_thousands_of_genes():
+    data = load("lymphoma")
+    model = MrSHC(selection="association", linkage="ward").fit(data["X"])
+    assert model.supported_
+    assert model.associated_features_.size > 2000
+    assert model.n_features_selected_ == 500
+    assert adjusted_rand_index(data["y"], model.cut(3)) > 0.9
+
+
+def test_a_failed_array_does_not_change_the_features_of_association():
+    data = load("vantveer")
+    failed = data["sample_names"] == "X54"
+    model = MrSHC(selection="association", linkage="ward", robust=True)
+    with_it = model.fit(data["X"]).get_support()
+    assert data["sample_names"][model.outlier_samples_].tolist() == ["X54"]
+    np.testing.assert_array_equal(model.fit(data["X"][~failed]).get_support(), with_it)
 
 
 def pairs_of_siblings(model, tumours):

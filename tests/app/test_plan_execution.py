@@ -237,6 +237,22 @@ def test_refined_features_are_those_of_the_estimator(method):
     assert "Found K = 3 clusters." in sentences
 
 
+def test_associated_features_are_those_of_the_estimator():
+    parameters = {"selection": "association", "linkage": "ward", "n_features_to_select": "auto"}
+    result = run("mrshc", rank="auto", **parameters)
+    model = MrSHC(max_rank=2, **parameters).fit(X)
+    in_order = result.features.sort_values("position")
+    np.testing.assert_array_equal(in_order["q_value"], model.feature_qvalues_)
+    assert np.flatnonzero(in_order["associated"]).tolist() == model.associated_features_.tolist()
+    np.testing.assert_array_equal(in_order["selected"], model.get_support())
+    np.testing.assert_array_equal(result.labels_, model.labels_)
+    about = result.about
+    assert (about["supported"], about["n_associated"]) == (True, model.associated_features_.size)
+    assert about["splits"] == []
+    for name, column in model.search_results_.items():
+        np.testing.assert_allclose(result.search_results_[name], column)
+
+
 @pytest.mark.parametrize("method", ["mrshc", "shc"])
 def test_structure_without_support_is_reported_as_one_cluster(method):
     noise = np.random.default_rng(0).normal(size=(40, 60))

@@ -6,13 +6,18 @@ from itertools import zip_longest
 import joblib
 import numpy as np
 import pytest
+from scipy.cluster.hierarchy import fcluster
+from scipy.cluster.hierarchy import linkage as scipy_linkage
+from scipy.spatial.distance import pdist
 
 import plain_twin
 from mrshc.core.data.centred_array import centre_array
+from mrshc.core.inference.refinement import RefinementSettings, refine_feature_sets
 from mrshc.core.search import SearchPlan, search
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import LINKAGES
-from storage_backends import clustered, matrix_at
+from mrshc.datasets import make_simulation_1
+from storage_backends import clustered, matrix_at, path_on
 
 
 def check_progress(done, total):
@@ -276,7 +281,7 @@ def assert_same(one, other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("selection", ["silhouette", "evidence"])
+@pytest.mark.parametrize("selection", ["silhouette", "evidence", "association"])
 @pytest.mark.parametrize("case", CASES)
 def test_result_is_the_same_for_every_storage_backend(implementation, case, selection):
     A = clustered()
@@ -317,12 +322,16 @@ def test_the_smallest_rank_is_tried_with_every_number_of_features():
     assert plan.grid == [(1, 2), (2, 2), (3, 2), (3, 3)]
     assert plan.n_steps == 8
     assert replace(plan, refine=True).n_steps == 9
+    # The association rule refines all feature sets in one step, whatever `refine` is.
+    assert replace(plan, selection="association").n_steps == 9
+    assert replace(plan, selection="association", refine=True).n_steps == 9
 
 
 def test_trees_are_cut_only_for_rules_that_cut_trees():
     assert PLAN.n_cuts(50) is None
     assert replace(PLAN, selection="evidence").n_cuts(50) == 10
     assert replace(PLAN, selection="evidence", n_clusters=12).n_cuts(50) == 12
+    assert replace(PLAN, selection="association").n_cuts(50) == 10
 
 
 def test_components_have_twenty_iterations_unless_they_converge_before():
@@ -385,32 +394,45 @@ def refined(X, **options):
     return run(X, ranks=(1,), refine=True, **options)
 
 
-@pytest.mark.parametrize(
-    ("K", "n_leaves", "n_supported"), [(None, 3, None), (2, 2, None), (9, 9, 3)]
-)
-def test_the_tree_is_built_on_the_associated_features(K, n_leaves, n_supported):
+@pytest.mark.parametrize(("K", "n_leaves"), [(None, 3), (2, 2), (9, 9), (14, 14)])
+def test_the_tree_is_built_on_the_associated_features_and_cut(K, n_leaves):
+    """The tests of association support clusters, not a number of clusters."""
     result = refined(clustered(n=45, p=80), targets=(10,), K=K)
     assert result.refined.supported
     np.testing.assert_array_equal(result.features, result.refined.features)
     assert result.features.size > result.chosen.features.indices.size
     assert result.n_leaves == result.n_clusters == n_leaves
-    assert result.n_supported == n_supported
-    assert result.pruned.n_leaves == np.unique(result.labels).size == n_leaves
+    assert result.n_supported is None
+    assert result.pruned.tests == {}
+    np.testing.assert_array_equal(result.labels, result.pruned.tree.cut(n_leaves))
 
 
-@pytest.mark.parametrize(("K", "n_supported"), [(None, None), (2, None), (3, 2)])
-def test_supported_clusters_are_at_least_two_if_the_gap_statistic_prefers_one(K, n_supported):
+@pytest.mark.parametrize("K", [None, 2, 3])
+def test_supported_clusters_are_at_least_two_if_the_gap_statistic_prefers_one(K):
     """A gradient, along which the samples are spread evenly, shows in twelve features."""
     X = np.random.default_rng(0).normal(size=(30, 40))
     X[:, :12] += 4.0 * np.linspace(-1, 1, 30)[:, None]
+    assert run(X[:, :12], targets=(12,), ranks=(1,)).n_leaves == 1
     result = refined(X, targets=(8,), K=K)
     assert result.refined.supported
-    root = result.pruned.tree.root
-    assert result.pruned.tests[root].n_clusters == 1
-    assert result.pruned.splits[0] == root
     assert result.n_leaves == result.n_clusters == (K or 2)
-    assert result.n_supported == n_supported
+    assert result.n_supported is None
     np.testing.assert_array_equal(result.labels, result.pruned.tree.cut(K or 2))
+
+
+def test_a_refined_tree_is_cut_where_the_dispersion_has_its_largest_drop_ratio():
+    for seed in range(3):
+        X = clustered(n=45, p=80, seed=seed)
+        result = refined(X, targets=(10,), linkage="average")
+        columns = X[:, result.features]
+        tree = scipy_linkage(pdist(columns, "sqeuclidean"), "average")
+        cuts = [fcluster(tree, k, "maxclust") for k in range(1, 12)]
+        within = [
+            sum(np.sum((c - c.mean(axis=0)) ** 2) for c in (columns[cut == g] for g in set(cut)))
+            for cut in cuts
+        ]
+        drops = -np.diff(within)
+        assert result.n_leaves == 2 + np.argmax(drops[:-1] / drops[1:])
 
 
 def test_clusters_that_few_features_support_become_one():
@@ -439,12 +461,135 @@ def test_a_set_too_small_to_be_refined_keeps_its_clusters():
     np.testing.assert_array_equal(result.labels, plain.labels)
 
 
+# The association rule -----------------------------------------------------------------------------
+
+STARTS = {"targets": (10, 20, 40), "ranks": (1, 3), "selection": "association"}
+
+
+def with_missing_cells(A):
+    return np.where(np.random.default_rng(1).random(A.shape) < 0.1, np.nan, A)
+
+
+@pytest.fixture(scope="module", name="associated")
+def result_of_the_association_rule():
+    return run(clustered(n=45), **STARTS)
+
+
+def assert_same_association(one, other):
+    assert_same(one, other)
+    for mine, theirs in zip(one.candidates, other.candidates, strict=True):
+        np.testing.assert_array_equal(mine.refined.associated, theirs.refined.associated)
+        assert mine.refined.strength == pytest.approx(theirs.refined.strength, rel=1e-8)
+        assert mine.refined.n_rounds == theirs.refined.n_rounds
+
+
+def test_candidates_of_the_association_rule_have_refined_feature_sets(associated):
+    for candidate in associated.candidates:
+        assert candidate.refined.supported
+        np.testing.assert_array_equal(candidate.features.indices, candidate.refined.features)
+        assert candidate.scores["n_associated"] == candidate.refined.associated.size
+        assert candidate.scores["strength"] == candidate.refined.strength
+    assert associated.refined is associated.chosen.refined
+    assert associated.refined.strength == max(c.refined.strength for c in associated.candidates)
+    np.testing.assert_array_equal(associated.features, associated.chosen.features.indices)
+    assert np.isin(np.arange(40), associated.features).sum() >= 38
+    assert associated.n_leaves == associated.n_clusters == 3
+    np.testing.assert_array_equal(associated.labels, associated.pruned.tree.cut(3))
+
+
+def test_three_start_sets_are_refined_for_several_rounds():
+    X = make_simulation_1(0).X
+    result = run(X, **STARTS)
+    matrix = matrix_at(X)
+    path = path_on(matrix, n_components=3, most=40)
+    starts = [path.search(q=q, rank=r, tolerance=0).indices for q in (10, 20, 40) for r in (1, 3)]
+    expected = refine_feature_sets(matrix, starts, RefinementSettings(), n_continued=3)
+    for candidate, refinement in zip(result.candidates, expected, strict=True):
+        np.testing.assert_array_equal(candidate.refined.features, refinement.features)
+        assert candidate.refined.n_rounds == refinement.n_rounds
+    assert sum(c.refined.n_rounds > 1 for c in result.candidates) == 3
+
+
+def test_the_association_rule_does_not_refine_twice(associated):
+    assert_same_association(run(clustered(n=45), refine=True, **STARTS), associated)
+
+
+@pytest.mark.parametrize("prepare", [np.asarray, with_missing_cells], ids=["complete", "missing"])
+def test_associated_features_are_the_same_for_every_storage_backend(implementation, prepare):
+    A = prepare(clustered(n=45))
+    in_memory = run(implementation.in_memory(A), **STARTS)
+    assert in_memory.refined.supported
+    assert_same_association(in_memory, run(implementation(A), **STARTS))
+
+
+def test_associated_features_are_the_same_for_any_number_of_workers(associated):
+    for backend in ("threading", "loky"):
+        with joblib.parallel_config(backend=backend, n_jobs=2):
+            assert_same_association(run(clustered(n=45), **STARTS), associated)
+    assert_same_association(run(clustered(n=45), n_jobs=2, **STARTS), associated)
+
+
+def test_associated_features_do_not_depend_on_the_order_of_columns(associated):
+    order = np.random.default_rng(0).permutation(400)
+    shuffled = run(clustered(n=45)[:, order], **STARTS)
+    np.testing.assert_array_equal(shuffled.labels, associated.labels)
+    np.testing.assert_array_equal(np.sort(order[shuffled.features]), associated.features)
+    np.testing.assert_array_equal(
+        np.sort(order[shuffled.refined.associated]), associated.refined.associated
+    )
+    assert shuffled.refined.strength == pytest.approx(associated.refined.strength, rel=1e-8)
+
+
+def test_an_interrupted_search_by_the_association_rule_is_resumed(associated):
+    X, whole = clustered(n=45), {}
+    run(X, memory=whole, **STARTS)
+    n_sets = len(associated.candidates)
+    assert [name.split()[0] for name in whole][:n_sets] == ["features"] * n_sets
+    assert n_sets < len(whole) <= 2 * n_sets
+    for n_kept in (1, n_sets, n_sets + 1, len(whole)):
+        memory = dict(list(whole.items())[:n_kept])
+        assert_same_association(run(X, memory=memory, **STARTS), associated)
+        assert set(memory) == set(whole)
+        assert all(memory[name] is whole[name] for name in list(whole)[:n_kept])
+
+
+def test_the_association_rule_reports_a_single_cluster_in_noise():
+    X = np.random.default_rng(0).normal(size=(30, 80))
+    result = run(X, **STARTS)
+    assert all(c.refined.supported is False for c in result.candidates)
+    assert (result.n_leaves, result.n_clusters, result.n_supported) == (1, 2, None)
+    np.testing.assert_array_equal(result.labels, 0)
+    given = run(X, K=4, **STARTS)
+    assert (given.n_leaves, given.n_clusters, given.n_supported) == (4, 4, 1)
+    np.testing.assert_array_equal(given.labels, given.pruned.tree.cut(4))
+
+
+def test_a_given_number_of_associated_clusters_is_supported(associated):
+    given = run(clustered(n=45), K=12, **STARTS)
+    assert (given.n_leaves, given.n_clusters, given.n_supported) == (12, 12, None)
+    np.testing.assert_array_equal(given.features, associated.features)
+    np.testing.assert_array_equal(given.labels, associated.pruned.tree.cut(12))
+
+
+def test_a_start_set_of_few_features_without_associations_keeps_its_clusters():
+    X = np.random.default_rng(0).normal(size=(30, 40))
+    X[:15, :2] += 6.0
+    result = run(X, **{**STARTS, "targets": (2,), "ranks": (1,)})
+    assert result.refined.supported is None
+    np.testing.assert_array_equal(result.features, [0, 1])
+    assert result.n_leaves == np.unique(result.labels).size >= 2
+    np.testing.assert_array_equal(run(X, K=2, **{**STARTS, "targets": (2,)}).labels[:15], 0)
+
+
 # Steps -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("refine", [False, True])
-def test_steps_of_a_resumed_search_are_counted_once(refine):
-    plan = replace(PLAN, refine=refine)
+@pytest.mark.parametrize(
+    ("refine", "selection"),
+    [(False, "silhouette"), (True, "silhouette"), (False, "association"), (True, "association")],
+)
+def test_steps_of_a_resumed_search_are_counted_once(refine, selection):
+    plan = replace(PLAN, refine=refine, selection=selection)
     matrix, whole = matrix_at(small_problem(6)), {}
     search(matrix, plan, n_jobs=None, progress=check_progress, memory=whole)
     n_sets = len(plan.grid)

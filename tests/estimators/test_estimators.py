@@ -58,6 +58,7 @@ EXPECTED_FAILURES = {
 @parametrize_with_checks(
     [
         MrSHC(n_references=5, max_rank=2),
+        MrSHC(selection="association"),
         SHC(n_permutations=2, n_clusters=2),
         HighVarianceHC(1, n_clusters=2),
     ],
@@ -213,7 +214,7 @@ def test_the_warning_points_at_the_caller():
 def test_a_given_number_of_clusters_is_obtained_and_a_warning_says_how_many_are_supported():
     X = np.random.default_rng(0).random((20, 10))
     model = quick(3, n_clusters=8)
-    message = r"gap statistic supports .* 8 clusters asked for\. labels_ has all 8\.$"
+    message = r"gap statistic finds .* 8 clusters asked for\. labels_ has all 8\.$"
     with pytest.warns(UnsupportedClustersWarning, match=message):
         model.fit(X)
     assert model.n_clusters_ == len(np.unique(model.labels_)) == 8

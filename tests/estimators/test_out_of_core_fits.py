@@ -53,6 +53,7 @@ MODELS = {
     "MrSHC": (quick(), A),
     "MrSHC, auto": (quick("auto", max_rank=3), HOLES),
     "MrSHC, evidence": (quick([10, 20, 40], selection="evidence"), HOLES),
+    "MrSHC, association": (MrSHC(selection="association", linkage="ward"), HOLES),
     "MrSHC, refine": (quick([10, 20], refine=True), HOLES),
     "MrSHC, n_clusters": (quick([10, 20], n_clusters=3, center="grand"), A),
     "MrSHC, ward": (quick(linkage="ward", center=False), HOLES),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -24,6 +25,7 @@ METHODS = {
         "refine": True,
         "robust": True,
     },
+    "association": {"selection": "association", "linkage": "ward"},
     "shc": {"n_features_to_select": [10, 20], "n_permutations": 3},
     "hc": {},
     "hmv": {"n_features_to_select": 15, "n_clusters": 4},
@@ -67,6 +69,8 @@ def result(request):
     parameters = {**METHODS[request.param], "random_state": 3}
     given = table()
     method = request.param
+    if method == "association":
+        method = "mrshc"
     if method == "everything":
         method = "mrshc"
         rng = np.random.default_rng(0)
@@ -91,9 +95,11 @@ def test_a_written_result_can_be_loaded(result, tmp_path):
 
 
 def test_results_of_optional_steps_are_stored(result):
-    asked = result.about["parameters"].get("robust", False)
+    parameters = result.about["parameters"]
+    asked = parameters.get("robust", False)
+    tested = parameters.get("refine", False) or parameters.get("selection") == "association"
     assert ("outlying" in result.samples) == asked
-    assert ({"q_value", "associated"} <= set(result.features)) == asked
+    assert ({"q_value", "associated"} <= set(result.features)) == tested
     assert result.about["outliers"] == (["s9"] if asked else [])
     assert (result.n_missing > 0) == asked
 
@@ -108,11 +114,29 @@ def test_attributes_are_those_of_the_estimator(result, tmp_path):
         len(column) == len(result.about["search"]) for column in loaded.search_results_.values()
     )
     tests = loaded.split_tests_
-    if result.about["method"] == "mrshc":  # of the refined tree, if it was refined
+    # A tree on associated features is cut, not pruned with the gap statistic.
+    if result.about["method"] == "mrshc" and not result.about["supported"]:
         assert tests["split"].sum() == loaded.n_clusters_ - 1
         assert all(drops.ndim == 1 for drops in tests["reference_drops"])
     else:
         assert tests == {}
+
+
+def test_the_start_set_has_the_features_with_loadings():
+    parameters = {**METHODS["association"], "n_features_to_select": 15, "rank": 2}
+    result = fit(make_plan(table(), parameters=parameters))
+    assert result.starts_from_several_sets
+    in_start_set = (result.loadings != 0).any(axis=1)
+    assert result.n_features_before_refinement == in_start_set.sum() == 15
+    assert result.chosen_candidate["n_features"] == result.n_features_selected_ > 15
+    searched = fit(make_plan(table(), parameters={**METHODS["mrshc"], "random_state": 3}))
+    assert not searched.starts_from_several_sets
+
+
+def test_a_start_set_of_another_size_is_no_concern():
+    result = fit(make_plan(table(), parameters=METHODS["association"]))
+    search = [row | {"reached": False} for row in result.about["search"]]
+    assert replace(result, about=result.about | {"search": search}).caveats == []
 
 
 def test_result_json_is_valid_against_its_schema(result, tmp_path):

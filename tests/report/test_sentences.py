@@ -226,6 +226,104 @@ def test_only_the_evidence_compares_with_chance_if_features_are_not_refined():
     assert score in answer_sentences(result)
 
 
+ASSOCIATION = {"selection": "association", "linkage": "ward", "max_rank": 5}
+# All of 700 features differ between two clusters; the tree is built on 500 of them.
+SHIFTED = np.random.default_rng(0).normal(size=(30, 700)) + 4.0 * (np.arange(30) < 15)[:, None]
+WITH_GAPS = np.where(np.random.default_rng(1).random(CLUSTERS.shape) < 0.1, np.nan, CLUSTERS)
+WITH_GAPS[3] = 9.0 * np.random.default_rng(2).normal(size=CLUSTERS.shape[1])
+# Sentences about a search that precedes the refinement, or about p-values, would be wrong.
+WRONG_FOR_ASSOCIATION = re.compile(
+    r"q = |r = |refined|refinement|p-value|gap (statistic|test)|single candidate"
+)
+
+
+@pytest.mark.parametrize(
+    ("X", "options"),
+    [(CLUSTERS, {}), (NOISE, {}), (NOISE, {"n_clusters": 3}), (WITH_GAPS, {"robust": True})],
+    ids=["clusters", "noise", "noise, three clusters", "robust with missing values"],
+)
+def test_association_is_not_described_as_a_search_and_a_refinement(X, options):
+    result = result_of(X, **ASSOCIATION, **options)
+    for sentence in [*result_summary(result), *answer_sentences(result)]:
+        assert not WRONG_FOR_ASSOCIATION.search(sentence), sentence
+    page = PageText(result_report(result)).text
+    text = page.partition("Data and provenance Reading")[0]
+    assert not WRONG_FOR_ASSOCIATION.search(text)
+    names = [name for name, _ in facts(result)]
+    assert len(set(names)) == len(names)
+    assert "start set" in names
+    assert not {"rank (r)", "selected features (q)"} & set(names)
+
+
+def test_the_summary_of_association_states_the_features_once():
+    result = result_of(SHIFTED, **ASSOCIATION)
+    assert (result.n_features_selected_, result.about["n_associated"]) == (500, 700)
+    start, verdict, tree, clusters, *_ = result_summary(result)
+    assert re.fullmatch(
+        r"Chose 500 of 700 features \(start set: \d+ features, rank [135]\)\.", start
+    )
+    assert verdict.startswith("The clusters are supported by held-out features: 700 features are")
+    assert tree == (
+        "The tree is built on the 500 associated features with the largest differences between "
+        "clusters (sums of squares)."
+    )
+    assert clusters == "Found K = 2 clusters."
+    assert sum("700 features" in sentence for sentence in answer_sentences(result)) == 1
+    assert ("associated features", "700") in facts(result)
+
+
+def test_a_start_set_is_kept_if_association_finds_no_features():
+    sentences = result_summary(result_of(NOISE, **ASSOCIATION))
+    assert sentences[0] == (
+        "Kept a start set, 20 of 60 features (rank 1), one cluster: no groups were found."
+    )
+    assert sentences[1].startswith("The clusters are not supported by held-out features")
+    (first, *_) = result_summary(result_of(NOISE, **ASSOCIATION, n_clusters=3))
+    assert first == "Kept a start set, 20 of 60 features (rank 1), K = 3 clusters."
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_stated"),
+    [
+        (ASSOCIATION, True),
+        ({"n_features_to_select": 20, "refine": True}, True),
+        ({**ASSOCIATION, "n_clusters": 3}, False),
+        ({"n_features_to_select": 20}, False),
+    ],
+    ids=["association", "refine", "given number", "paper"],
+)
+def test_the_report_states_how_the_tree_was_cut(parameters, is_stated):
+    result = result_of(CLUSTERS, **parameters)
+    page = PageText(result_report(result)).text
+    sentence = (
+        f"The tree is cut into {result.n_clusters_} clusters: of the cuts into at most 10 "
+        "clusters, this is the one whose last split exceeds the next split by the largest ratio."
+    )
+    assert (sentence in page) is is_stated
+    assert ("This is a heuristic, not a test." in page) is is_stated
+
+
+def test_only_a_refinement_follows_a_search():
+    refined = PageText(result_report(result_of(CLUSTERS, n_features_to_select=20, refine=True)))
+    assert "Then the features were refined" in refined.text
+    associated = PageText(result_report(result_of(CLUSTERS, **ASSOCIATION)))
+    assert "A feature without a value was not in the start set" in associated.text
+    # Both pages explain the q-values of their tables.
+    for page in (refined, associated):
+        assert "q_value: smallest false discovery rate" in page.text
+
+
+def test_pictures_of_association_are_not_of_a_search_before_a_refinement():
+    result = result_of(CLUSTERS, **ASSOCIATION)
+    texts = {
+        name: " ".join(text.get_text() for text in PICTURES[name].draw(result).findobj(Text))
+        for name in ("search", "loadings")
+    }
+    assert "Which start set?" in texts["search"]
+    assert "Sparse components of the start set" in texts["loadings"]
+    assert not any("refinement" in text for text in texts.values())
+
+
 def test_methods_without_refinement_name_one_with_it():
     result = result_of(CLUSTERS, "hc", n_clusters=3)
     assert verdict_sentence(result).endswith(

@@ -11,10 +11,11 @@ from mrshc.io.table import missing_values_message
 from mrshc.metrics import CER_DEFINITION
 from mrshc.preprocessing import ObservedFilter
 from mrshc.report.sentences import (
+    associated_tree_sentence,
     caveats,
-    refined_tree_sentence,
     score_sentence,
     silhouette_sentence,
+    start_set_text,
     support_verdict,
     top_features_sentence,
     tree_features_sentence,
@@ -83,7 +84,7 @@ def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
             n_associated, n_used = len(features), model.n_features_selected_
             texts = [support_verdict(model.supported_, n_associated=n_associated)]
             if n_associated:
-                texts.append(refined_tree_sentence(n_associated, n_used=n_used))
+                texts.append(associated_tree_sentence(n_associated, n_used=n_used))
             sentences.append(f"{name}: {' '.join(texts)}")
         if len(outliers := getattr(model, "outlier_samples_", ())):
             sentence = outlier_message([str(plan.table.sample_names[i]) for i in outliers])
@@ -93,18 +94,16 @@ def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
 
 def result_summary(result: Result) -> list[str]:
     """Return sentences on the selected features, the clusters, their support and any caveats."""
-    about, chosen, k = result.about, result.about["chosen"], result.n_clusters_
-    searched = result.n_features_before_refinement
-    rank = "" if chosen["rank"] is None else f", rank r = {chosen['rank']}"
+    about, k = result.about, result.n_clusters_
     clusters = f"K = {k} clusters."
     if k == 1:
         is_given = result.n_clusters_given == 1
         clusters = f"one cluster{', as asked for' if is_given else ': no groups were found'}."
-    choice = f"Chose q = {searched:,} of {len(result.features):,} features{rank}"
+    choice = _choice_clause(result)
     # The verdict is that of the report, so that both state the same about the clusters.
     details = [score_sentence(result), verdict_sentence(result), tree_features_sentence(result)]
-    # If the features were refined and the clusters are supported, the final tree is built on the
-    # refined features. The sentence on the clusters then follows the sentence on the refinement.
+    # If the clusters are supported, the final tree is built on the associated features. The
+    # sentence on the clusters then follows the sentence on these features.
     if about["supported"]:
         sentences = [f"{choice}.", *details, f"Found {clusters}"]
     else:
@@ -125,3 +124,16 @@ def result_summary(result: Result) -> list[str]:
         )
     sentences += [f"Note: {concern}" for concern in caveats(result)]
     return [text for text in sentences if text is not None]
+
+
+def _choice_clause(result: Result) -> str:
+    """Return a clause on the features that were chosen, without a full stop."""
+    n_features, rank = f"{len(result.features):,} features", result.about["chosen"]["rank"]
+    if result.starts_from_several_sets:
+        # The rank belongs to the start set. The tests determine the number of features.
+        number = f"{result.n_features_selected_:,} of {n_features}"
+        if not result.about["supported"]:
+            return f"Kept a start set, {number} (rank {rank})"
+        return f"Chose {number} (start set: {start_set_text(result)})"
+    r = "" if rank is None else f", rank r = {rank}"
+    return f"Chose q = {result.n_features_before_refinement:,} of {n_features}{r}"

@@ -137,8 +137,8 @@ def _search_rows(model: Any) -> list[dict[str, Any]]:
 def _feature_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
     """Return a table with one row for each feature of the fit, in the order of the data.
 
-    The columns include annotations, effect sizes, q-values (with refinement), loadings, and cluster
-    means.
+    The columns include annotations, effect sizes, q-values (if features were tested for
+    association), loadings, and cluster means.
     """
     p = plan.kept_features.size
     annotations = plan.table.feature_annotations.iloc[plan.kept_features]

@@ -238,8 +238,10 @@ def _split_into_given_number(result: SearchResult, n_clusters: int) -> SearchRes
     on the further splits.
     """
     n_supported = result.n_leaves
-    # A refinement that reached a decision replaces the decision of the selection rule.
-    if result.refined is None or result.refined.supported is None:
+    # A refinement of the chosen set that reached a decision replaces the decision of the selection
+    # rule. A rule that refines all candidates has already taken the refinement into account.
+    later = None if result.refined is result.chosen.refined else result.refined
+    if later is None or later.supported is None:
         n_supported = result.chosen.n_supported or n_supported
     return replace(
         result,
@@ -359,6 +361,7 @@ def _search_feature_sets(
             tolerance=plan.tolerance,
             n_jobs=n_jobs,
             min_features=min_features(plan.gap.metric),
+            relative_tolerance=plan.rule.relative_tolerance,
         )
         for key, features in results:
             memory[names[key]] = features

@@ -16,7 +16,6 @@ from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.robust.outliers import RobustData, attach_to_nearest_neighbours, detect_outliers
 from mrshc.core.search import SearchPlan, SearchResult, search
 from mrshc.core.selection import RULES, candidate_table
-from mrshc.core.selection.rule_interface import gap_shortfall_message
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import Metric
 from mrshc.errors import Parameter, ParameterError, Setting
@@ -56,7 +55,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
     given.
 
     With its default parameters, the estimator follows the procedure of the paper [1]_. The
-    parameters `selection`, `refine` and `robust` provide extensions that are not in the paper.
+    parameters `selection`, `refine` and `robust` provide extensions that are not in the paper. For
+    real data, `selection="association"` is recommended.
 
     Parameters
     ----------
@@ -68,9 +68,15 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         8, 10, 15, 20, 30, 40 that do not exceed half the number of non-constant features, rounded
         up (but at least 2). With `metric="correlation"`, at least 3 features are needed: smaller
         numbers are not allowed and are not used by "auto".
+
+        With `selection="association"`, these are the numbers of features of the start sets, and
+        "auto" uses 20, 60 and a tenth of the number of non-constant features (at least 20 and at
+        most 500). The number of features of the result follows from the tests of association.
     rank : int or "auto", default="auto"
         Number r of sparse components from which the features are selected. With "auto", the
-        selection rule chooses one of 1, 2, ..., `max_rank`.
+        selection rule chooses one of 1, 2, ..., `max_rank`. With `selection="association"`, this is
+        the rank of the start sets, and "auto" uses those of 1, 3 and 5 that do not exceed
+        `max_rank`.
     max_rank : int, default=5
         Largest rank that is tried if `rank="auto"`. Ranks that exceed q or the number of samples
         minus one are not tried.
@@ -89,6 +95,11 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         the largest evidence. If no cut has an evidence of at least 4, K is 2, and the result is a
         single cluster. If K is given and the cut into K clusters has an evidence of less than 4,
         `fit` issues a warning.
+
+        With `selection="association"`, and after `refine=True`, the tree is cut as well. With
+        "auto", K is the number of clusters, from 2 to 10, whose last split exceeds the next split
+        by the largest ratio (see Notes), and the result is a single cluster if `supported_` is
+        False.
     linkage : str, default="complete"
         Linkage criterion of the tree: "single", "complete", "average", "weighted", "ward",
         "centroid" or "median", as in :func:`scipy.cluster.hierarchy.linkage`.
@@ -116,20 +127,27 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         affect the result.
     random_state : int, RandomState instance or None, default=None
         Seed of the random numbers with which reference data sets are simulated. Pass an int for
-        reproducible results.
+        reproducible results. It has no effect with `selection="evidence"` or "association", which
+        use no random numbers.
     verbose : bool, default=False
         Whether to show a progress bar on stderr. The bar is shown only if stderr is a terminal.
     checkpoint : str, path-like or None, default=None
         File to which the finished steps of the search are written. After an interruption, a fit
         with the same file, data, parameters and seed continues from these steps. The file is not
         removed after the fit. A checkpoint requires an integer `random_state`.
-    selection : {"silhouette", "evidence"}, default="silhouette"
+    selection : {"silhouette", "association", "evidence"}, default="silhouette"
         Rule by which the rank and the number of features are chosen.
 
         - "silhouette" is the rule of the paper. It compares the feature sets whose trees have K
           clusters according to the gap statistic. The score of a feature set is the mean silhouette
           width of these clusters, computed from the selected features. The choice is described in
           the Notes.
+        - "association" is recommended for real data. It starts from several small feature sets and
+          repeatedly replaces each set by all features that are associated with clusters of trees
+          that were built without them; see `refine`. The result is the set with the largest sum of
+          squares between clusters. The tree is built on the associated features or, if there are
+          more than 500, on the 500 with the largest sums of squares between clusters. The rule does
+          not use the gap statistic. It is described in the Notes.
         - "evidence" compares trees by the variation that their clusters explain in the features
           that were not selected. The evidence for a cut of a tree is the sum of squares between the
           clusters in these features, standardised by its mean and standard deviation over
@@ -138,12 +156,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
           expression. If only a few features are informative, all of them may be selected. The other
           features then provide no evidence, so `refine=True` is recommended for such data.
     refine : bool, default=False
-        Whether to refine the selected features after the search. They are replaced by the features
-        that are associated with the clusters. If there are more than 200, those with the smallest
-        p-values are used. The tree is rebuilt on these features and pruned with the gap statistic.
-        If pruning results in a single cluster, the tree is cut into two clusters instead. If
-        `n_clusters="auto"`, K is the number of clusters of the rebuilt tree. If K is given and
-        pruning results in fewer clusters, further nodes are split; see `n_clusters`.
+        Whether to refine the selected features after the search. This is the procedure of
+        `selection="association"` with a single start set, the one that the search chose. The
+        features are repeatedly replaced by the features that are associated with the clusters. If
+        there are more than 500, those with the largest sums of squares between clusters are used.
+        The tree is rebuilt on these features and cut into K clusters; see `n_clusters`. With
+        `selection="association"`, `refine` has no effect.
 
         Each feature is tested for association with clusters of trees that were built without it.
         This avoids the bias of testing a feature with clusters that it helped to form. In data
@@ -174,10 +192,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Number of features on which the tree is built. The method `get_support` returns a mask of
         these features.
     rank_ : int
-        Chosen number of sparse components.
+        Chosen number of sparse components. With `selection="association"`, this is the rank of the
+        start set that led to the result.
     components_ : ndarray of shape (rank_, n_features_in_)
         Loadings of the sparse components from which the search selected the features, one component
-        in each row.
+        in each row. With `selection="association"`, the features with nonzero loadings are those of
+        the start set, which differ from the features of the result.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         Tree in the format of :func:`scipy.cluster.hierarchy.linkage`.
     children_ : ndarray of shape (n_samples - 1, 2)
@@ -189,27 +209,38 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Number of leaves of the tree, which equals the number of samples.
     search_results_ : dict of ndarray of shape (n_candidates,)
         Table of the candidates of the search. A candidate is a pair (q, r) of a target number of
-        features and a rank. The columns are:
+        features and a rank. With `selection="association"`, q and r describe its start set. The
+        columns are:
 
         - `n_features_target`, `rank` : q and r;
         - `n_features`, `l1_bound` : number of features in the selected feature set, and the bound
-          on the L1 norm of the loadings that yields this set;
-        - `reached` : whether `n_features` differs from q by at most `feature_tolerance`;
+          on the L1 norm of the loadings that yields this set; with `selection="association"`,
+          `n_features` is the number after the refinement, and `l1_bound` yields the start set;
+        - `reached` : whether the number of features that the bound yields differs from q by at most
+          `feature_tolerance`;
         - `n_leaves` : number of clusters of the tree after pruning to at most K clusters; with
           `selection="evidence"`, the value of `n_clusters` or, if it is "auto", the number of
-          clusters of the cut with the largest evidence (1 if this evidence is less than 4);
+          clusters of the cut with the largest evidence (1 if this evidence is less than 4); with
+          `selection="association"`, the value of `n_clusters` or, if it is "auto", the number of
+          clusters of the cut with the largest drop ratio (1 if too few features are associated);
         - `silhouette` : mean silhouette width of these clusters; 0 for a single cluster;
         - `evidence` : mean evidence for the cuts of the tree into 2 to 7 clusters; only with
           `selection="evidence"`;
+        - `n_associated`, `strength` : number of associated features, and sum of squares between
+          clusters over these features (both 0 if fewer than 5 are associated); only with
+          `selection="association"`;
         - `screened_out` : whether the candidate was excluded because its tree has fewer than K
           clusters;
         - `best_rank` : whether the rank is the one chosen for this q; with `selection="evidence"`,
-          the same rank is chosen for all q;
+          the same rank is chosen for all q, and with `selection="association"`, it is the rank
+          with the largest strength;
         - `removed` : whether Algorithm 3 or 4 removed the candidate as a local minimum (see Notes);
         - `chosen` : whether the candidate was chosen.
     split_tests_ : dict of ndarray of shape (n_tests,)
         Table of the gap statistics, with one entry for each node of the tree that was tested. The
-        table is empty if no gap statistic was computed. The columns are:
+        table is empty if the tree was not pruned with the gap statistic: with
+        `selection="evidence"` or "association", or if it was rebuilt on associated features
+        (`refine=True`). The columns are:
 
         - `node` : number of the node in scipy's format;
         - `n_samples`, `height` : number of samples of the node, without outlying samples, and
@@ -222,21 +253,24 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         - `supported` : whether `drop` exceeds `expected_drop` by more than `standard_error`;
         - `split` : whether the node was split. Once there are K clusters, no node is split even if
           the split is supported. A node whose split is not supported is split only if `n_clusters`
-          was given and more clusters are needed, or if `refine=True` (see `refine`);
+          was given and more clusters are needed;
         - `reference_drops` : array with the decrease in each reference data set.
     supported_ : bool or None
-        Defined only if `refine=True`. Whether at least 5 features are associated with clusters of
-        trees that were built without these features. If False, the tree is the one that the search
-        chose, and `labels_` contains a single cluster unless `n_clusters` was given. However, if
-        the search selected fewer than 5 features, which are too few to decide, `supported_` is None
-        instead of False, and the result of the search is not changed.
+        Defined only with `refine=True` or `selection="association"`. Whether at least 5 features
+        are associated with clusters of trees that were built without these features. If False, the
+        tree is the one that the search chose (with "association", the tree on a start set), and
+        `labels_` contains a single cluster unless `n_clusters` was given. However, if the search or
+        the start set has fewer than 5 features, which are too few to decide, `supported_` is None
+        instead of False, and the features and the tree are not changed.
     associated_features_ : ndarray of shape (n_associated,)
-        Defined only if `refine=True`. Indices of all features associated with the clusters at a
-        false discovery rate of 0.05; empty if `supported_` is not True. The tree is built on these
-        features or, if there are more than 200, on those with the smallest p-values.
+        Defined only with `refine=True` or `selection="association"`. Indices of all features
+        associated with the clusters at a false discovery rate of 0.05; empty if `supported_` is not
+        True. The tree is built on these features or, if there are more than 500, on the 500 with
+        the largest sums of squares between clusters.
     feature_qvalues_ : ndarray of shape (n_features_in_,)
-        Defined only if `refine=True`. The q-value of each feature: the smallest false discovery
-        rate at which the feature counts as associated with the clusters.
+        Defined only with `refine=True` or `selection="association"`. The q-value of each feature:
+        the smallest false discovery rate at which the feature counts as associated with the
+        clusters.
     outlier_samples_ : ndarray of shape (n_outliers,)
         Defined only if `robust=True`. Indices of the outlying samples. Let d be the logarithm of
         the distance between a sample and its third nearest neighbour, computed from all features
@@ -291,6 +325,25 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
        decreasing, its first member is chosen; if it is increasing, the member just after the
        largest increase is chosen.
 
+    With `selection="association"`, Algorithm 1 selects start sets, and Algorithms 2 to 4 are not
+    used. In one round, each start set is replaced by the features that are associated with its
+    clusters; see :func:`refine_features` for the tests [6]_, [7]_. The three sets with the largest
+    strength are refined further, and the set with the largest strength is the result. The strength
+    is the sum, over the associated features, of the sum of squares between clusters, averaged over
+    cuts of the tree into 2 to 7 clusters. The tests compare the features with independent noise.
+    Features that are correlated for another reason, such as a batch effect, are associated too.
+
+    A tree on associated features is cut by its drop ratios. Let :math:`W_k` be the dispersion
+    within k clusters: the sum, over clusters, of the distances between all pairs of samples in a
+    cluster, divided by the number of its samples. The chosen number of clusters is the k, from 2 to
+    10, with the largest ratio
+
+    .. math::
+
+        \frac{W_{k-1} - W_k}{W_k - W_{k+1}}.
+
+    This is a heuristic: the number of clusters is not tested.
+
     Constant features are never selected. If two features are identical, either both or neither is
     selected.
 
@@ -333,6 +386,12 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
        https://doi.org/10.1016/0377-0427(87)90125-7
     .. [5] Josse, J. and Husson, F. (2012). Handling missing values in exploratory multivariate data
        analysis methods. Journal de la Société Française de Statistique 153(2), 79-99.
+    .. [6] Liu, Y. and Xie, J. (2020). Cauchy combination test: a powerful test with analytic
+       p-value calculation under arbitrary dependency structures. Journal of the American
+       Statistical Association 115(529), 393-402. https://doi.org/10.1080/01621459.2018.1554485
+    .. [7] Benjamini, Y. and Hochberg, Y. (1995). Controlling the false discovery rate: a practical
+       and powerful approach to multiple testing. Journal of the Royal Statistical Society B 57(1),
+       289-300. https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
 
     Examples
     --------
@@ -351,6 +410,14 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
 
     >>> len(set(model.cut(2)))
     2
+
+    The association rule needs no number of features, and tests all features:
+
+    >>> model = MrSHC(selection="association", linkage="ward").fit(data.X)
+    >>> model.supported_, model.n_clusters_
+    (True, 3)
+    >>> int(data.support[model.associated_features_].sum())
+    50
     """
 
     def __init__(
@@ -421,7 +488,8 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         Warns
         -----
         UnsupportedClustersWarning
-            If the data support fewer clusters than `n_clusters`, or no clusters.
+            If the data support fewer clusters than `n_clusters`, or no clusters. If the tree is
+            built on associated features, the number of clusters is not tested.
         """
         gap = self._gap_settings()
         n_jobs = check_n_jobs(self.n_jobs)
@@ -522,7 +590,7 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
                 "auto",
                 low=2,
                 high=n,
-                advice="Give 'auto' to let the gap statistic find it.",
+                advice="Give 'auto' to let the selection rule choose it.",
             ),
             tolerance=check_integer(
                 "feature_tolerance",
@@ -610,11 +678,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
             return UnsupportedClustersWarning(finding, advice=advice)
         if result.n_supported is None:
             return None
-        # After a refinement, the tree was built again and pruned with the gap statistic, whatever
-        # the selection rule.
-        is_rebuilt = result.refined is not None and result.refined.supported
-        message = gap_shortfall_message if is_rebuilt else RULES[self.selection].shortfall_message
-        finding, labels = message(result.n_supported, n_given)
+        # A tree on associated features is cut into the given number of clusters, and the number is
+        # not tested. The warning is therefore always about the decision of the selection rule.
+        finding, labels = RULES[self.selection].shortfall_message(result.n_supported, n_given)
         return UnsupportedClustersWarning(finding, advice=f"{labels}.")
 
 

@@ -106,7 +106,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
         Whether to show a progress bar on stderr. The bar is shown only if stderr is a terminal.
     refine : bool, default=False
         Whether to replace the tree by a tree that is built, without weights, on the features that
-        are associated with the clusters; see :func:`refine_features`. `feature_weights_` is not
+        are associated with the clusters or, if there are more than 500, on the 500 with the largest
+        sums of squares between clusters; see :func:`refine_features`. `feature_weights_` is not
         changed.
 
     Attributes

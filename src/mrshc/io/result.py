@@ -88,10 +88,10 @@ class Result:
     features : DataFrame of shape (n_features, n_columns)
         One row for each feature. The columns are the annotations, the position in the data, whether
         the feature is selected, the effect size, the loadings, and the means in the clusters. With
-        refinement, there are also q-values and a column that states whether the feature is
-        associated with the clusters. The index contains the names of the features. The selected
-        features come first. Within the selected features and within the other features, rows are
-        sorted by decreasing effect size.
+        refinement or `selection="association"`, there are also q-values and a column that states
+        whether the feature is associated with the clusters. The index contains the names of the
+        features. The selected features come first. Within the selected features and within the
+        other features, rows are sorted by decreasing effect size.
     selected : DataFrame of shape (n_samples, n_features_selected)
         Values of the selected features, with NaN for missing values.
     silhouettes : DataFrame of shape (n_samples, n_cuts)
@@ -198,8 +198,24 @@ class Result:
         return next((row for row in self.about["search"] if row["chosen"]), {})
 
     @property
+    def starts_from_several_sets(self) -> bool:
+        """Whether the selection rule refined several start sets, as "association" does.
+
+        The rank and the loadings are then those of the start set that led to the result.
+        """
+        return self.selection_rule is not None and self.selection_rule.refines_candidates
+
+    @property
     def n_features_before_refinement(self) -> int:
-        """Number of features that the search selected, before any refinement."""
+        """Number of features that sparse components selected, before any refinement.
+
+        With `selection="association"`, this is the number of features of the start set that led to
+        the result.
+        """
+        if self.starts_from_several_sets:
+            # The table of candidates has the numbers of features after the refinement. A feature
+            # is in the start set if one of its loadings is not zero.
+            return int((self.loadings != 0).any(axis=1).sum())
         return int(self.chosen_candidate.get("n_features", self.n_features_selected_))
 
     @property
@@ -228,7 +244,8 @@ class Result:
         """Warnings about properties of the result that limit the interpretation of the clusters."""
         sentences = list(self.about["warnings"])
         chosen = self.chosen_candidate
-        if chosen.get("reached") is False:
+        # With several start sets, the result does not depend on the exact size of one of them.
+        if chosen.get("reached") is False and not self.starts_from_several_sets:
             sentences.append(
                 f"No bound gives exactly {chosen['n_features_target']:,} features: the closest "
                 f"number, {chosen['n_features']:,}, was taken."

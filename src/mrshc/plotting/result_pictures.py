@@ -137,10 +137,19 @@ def _before_refinement_title(result: Any) -> str | None:
     """Return a title for plots of the search, or None if the selected features were not refined.
 
     Refinement replaces the features that the search selected. If there was a refinement, the title
-    states that the plot shows the search before the refinement.
+    states that the plot shows the search before the refinement. A selection rule that refines all
+    candidates has no search before the refinement.
     """
-    title = "Search for features, before their refinement"
-    return title if result.about["supported"] else None
+    if not result.about["supported"] or result.starts_from_several_sets:
+        return None
+    return "Search for features, before their refinement"
+
+
+def _loadings_title(result: Any) -> str | None:
+    """Return a title for the plot of loadings, or None if they are those of all features chosen."""
+    if result.about["supported"] and result.starts_from_several_sets:
+        return "Sparse components of the start set"
+    return _before_refinement_title(result)
 
 
 # Silhouette widths and markers compare clusters, so they are defined only if there are several.
@@ -183,7 +192,7 @@ def _draw_loadings(result: Any) -> Any:
     return loadings(
         result.loadings.to_numpy().T,
         list(result.features.index),
-        title=_before_refinement_title(result),
+        title=_loadings_title(result),
     )
 
 

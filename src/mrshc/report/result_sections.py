@@ -49,7 +49,9 @@ class Search:
     verdict: str
     curves: list[Figure]  # empty if there was only one candidate
     legend: str
+    has_single_candidate: bool
     cut_by_silhouette: bool  # whether the average silhouette determined the number of clusters
+    cut_sentence: str | None  # how the number of clusters was chosen, if by the drop ratios
     n_split_tests: int  # number of nodes that the gap statistic tested
     n_splits: int  # number of nodes that were split
     n_components: int  # number of columns of loadings or weights
@@ -104,7 +106,10 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
     return {
         "title": sentences.page_title(result),
         "lead": f"{METHODS[about['method']].name} of {about['data']['source']}",
-        "refined": bool(about["supported"]),
+        # Whether the tree is built on associated features, and whether these replaced the result
+        # of a finished search.
+        "associated": bool(about["supported"]),
+        "refined": bool(about["supported"]) and not result.starts_from_several_sets,
         "robust": bool(about["parameters"].get("robust")),
         "has_outliers": bool(about["outliers"]),
         "silhouette_caveat": METHODS[about["method"]].silhouette_caveat,
@@ -165,7 +170,9 @@ def _search_section(result: Result) -> Search:
         verdict=story.verdict,
         curves=curve_figures(story.curves, prefix="curve-"),
         legend=sentences.curve_legend(story),
+        has_single_candidate=len(about["search"]) < 2,
         cut_by_silhouette=not finds_clusters and about["parameters"]["n_clusters"] is None,
+        cut_sentence=sentences.cut_sentence(result),
         n_split_tests=len(about["splits"]),
         n_splits=sum(split["split"] for split in about["splits"]),
         n_components=result.loadings.shape[1],

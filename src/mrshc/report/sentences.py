@@ -8,6 +8,7 @@ import pandas as pd
 
 from mrshc.core.inference.refinement import RefinementSettings
 from mrshc.core.selection import SearchStory, SelectionRule
+from mrshc.core.trees.cut_choice import MAX_CLUSTERS
 from mrshc.estimators.feature_refinement import NO_SUPPORT
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
@@ -183,6 +184,29 @@ def caveats(result: Result) -> list[str]:
     return [text for text in result.caveats if text != verdict]
 
 
+def start_set_text(result: Result) -> str:
+    """Return the number of features and the rank of the start set that led to the result."""
+    n_features = _format_count(result.n_features_before_refinement, "feature")
+    return f"{n_features}, rank {result.about['chosen']['rank']}"
+
+
+def cut_sentence(result: Result) -> str | None:
+    """Return a sentence on how the number of clusters was chosen.
+
+    Return None unless it was chosen by the drop ratios of the final tree. This is the case if the
+    features were tested for association and the user did not give a number.
+    """
+    is_cut = result.about["supported"] or result.starts_from_several_sets
+    has_chosen_number = result.n_clusters_given is None and result.n_clusters_ > 1
+    if result.selection_rule is None or not is_cut or not has_chosen_number:
+        return None
+    return (
+        f"The tree is cut into {result.n_clusters_} clusters: of the cuts into at most "
+        f"{MAX_CLUSTERS} clusters, this is the one whose last split exceeds the next split by the "
+        "largest ratio. This is a heuristic, not a test."
+    )
+
+
 def silhouette_sentence(result: Result) -> str | None:
     """Return a text on the average silhouette; None if there is only one cluster.
 
@@ -229,7 +253,7 @@ def _next_best_sentence(result: Result) -> str:
     """Return a sentence on the second-best candidate of the search.
 
     The sentence is empty if there is only one cluster, if the method has no selection rule, or if
-    the clusters were computed from refined features.
+    the tree is built on the associated features.
     """
     rule = result.selection_rule
     # After refinement, the clusters are not those of any candidate.
@@ -255,16 +279,16 @@ def classes_in_clusters(result: Result) -> pd.DataFrame | None:
 def tree_features_sentence(result: Result) -> str | None:
     """Return a sentence on which of the associated features the tree is built on.
 
-    Return None if the features were not refined, or if no features are associated with the
-    clusters.
+    Return None if the features were not tested for association, or if too few features are
+    associated with the clusters.
     """
     n_associated = result.about["n_associated"]
     if not n_associated:
         return None
-    return refined_tree_sentence(n_associated, n_used=result.n_features_selected_)
+    return associated_tree_sentence(n_associated, n_used=result.n_features_selected_)
 
 
-def refined_tree_sentence(n_associated: int, *, n_used: int) -> str:
+def associated_tree_sentence(n_associated: int, *, n_used: int) -> str:
     """Return a sentence on how many of the associated features the tree is built on.
 
     Parameters
@@ -276,16 +300,24 @@ def refined_tree_sentence(n_associated: int, *, n_used: int) -> str:
     """
     if n_associated == n_used:
         return "The tree is built on the associated features."
-    return f"The tree is built on the {n_used:,} associated features with the smallest p-values."
+    return (
+        f"The tree is built on the {n_used:,} associated features with the largest differences "
+        "between clusters (sums of squares)."
+    )
 
 
 def score_sentence(result: Result) -> str | None:
     """Return the sentence of the selection rule on the score of the chosen candidate.
 
-    Return None if the method has no selection rule, or if the rule has no such sentence.
+    Return None if the method has no selection rule, if the rule has no such sentence, or if the
+    verdict on the clusters states the same.
     """
     rule = result.selection_rule
-    return None if rule is None else rule.score_sentence(result.chosen_candidate)
+    # A rule that tests all features is scored by the number of associated features, which the
+    # verdict states.
+    if rule is None or rule.refines_candidates:
+        return None
+    return rule.score_sentence(result.chosen_candidate)
 
 
 def python_code(result: Result) -> str:
@@ -323,15 +355,23 @@ def facts(result: Result) -> list[tuple[str, Any]]:
     n_associated, missing = about["n_associated"], about["data"]["n_missing"]
     cells = about["data"]["n_samples"] * about["data"]["n_features"]
     rule = result.selection_rule
+    rule_facts = [] if rule is None else rule.facts(result.chosen_candidate)
+    choice = [("selected features (q)", f"{chosen['n_features']:,}"), ("rank (r)", chosen["rank"])]
+    if result.starts_from_several_sets:
+        # Here q and r are properties of the start set, not of the selected features.
+        choice = [
+            ("selected features", f"{chosen['n_features']:,}"),
+            ("start set", start_set_text(result)),
+        ]
+        rule_facts = []  # the number of associated features is in the list below
     numbers = [
         ("samples", f"{about['data']['n_samples']:,}"),
         ("features", f"{about['data']['n_features']:,}"),
-        ("selected features (q)", f"{chosen['n_features']:,}"),
-        ("rank (r)", chosen["rank"]),
+        *choice,
         ("clusters (K)", chosen["n_clusters"]),
         ("supported by held-out features", _support_fact(result)),
         ("average silhouette", f"{chosen['silhouette']:.2f}" if chosen["n_clusters"] > 1 else None),
-        *([] if rule is None else rule.facts(result.chosen_candidate)),
+        *rule_facts,
         ("associated features", None if n_associated is None else f"{n_associated:,}"),
         ("outlying samples", len(about["outliers"]) or None),
         ("missing values", f"{missing / cells:.1%}" if missing else None),

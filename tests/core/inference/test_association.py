@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.spatial.distance import cdist
 
-from mrshc.core.inference.association import benjamini_hochberg, cauchy_combination, rank_p_values
-from mrshc.core.kernels.k_means import run_lloyd_iterations
-from mrshc.core.trees.tree import pairwise_distances
+from mrshc.core.inference.association import (
+    association_tests,
+    benjamini_hochberg,
+    cauchy_combination,
+    column_tests,
+    rank_p_values,
+)
 from storage_backends import matrix_at, tables
 
 
@@ -124,6 +127,94 @@ def test_p_values_do_not_depend_on_the_storage(implementation):
         )
 
 
+# Rank tests and sums of squares together --------------------------------------------------------
+
+
+def plain_between(x, labels):
+    """Sum of squares between clusters over the observed values, scaled to all samples."""
+    used = ~np.isnan(x)
+    if not used.any():
+        return 0.0
+    x, labels, n = x[used], labels[used], x.size
+    clusters = [x[labels == k] for k in np.unique(labels)]
+    return sum(c.size * (c.mean() - x.mean()) ** 2 for c in clusters) * n / x.size
+
+
+def random_partitions(rng, n, cluster_counts=(2, 3, 5, 7)):
+    """Return partitions, one in each row, that need not contain all of their clusters."""
+    return np.stack([rng.integers(k, size=n) for k in cluster_counts])
+
+
+@pytest.mark.parametrize("kind", ["continuous", "ties", "missing values", "ties, missing values"])
+def test_tests_of_columns_are_rank_tests_and_sums_of_squares(kind):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(40, 30)) * 10.0 ** rng.integers(-3, 4, size=30)
+    X[:20, :5] += 1.5
+    if "ties" in kind:
+        X = rng.integers(0, 4, size=X.shape).astype(float)
+        X[:, 7] = 3.0
+    if "missing" in kind:
+        X[rng.random(X.shape) < 0.3] = np.nan
+        X[:, 8] = np.nan
+        X[1:, 9] = np.nan
+    partitions = random_partitions(rng, 40)
+    found = column_tests(X, partitions)
+    np.testing.assert_allclose(found.p_values, p_values_of(X, *partitions), rtol=1e-9)
+    expected = [[plain_between(x, labels) for labels in partitions] for x in X.T]
+    np.testing.assert_allclose(found.between, expected, rtol=1e-9, atol=1e-18)
+
+
+def test_sums_of_squares_keep_their_digits_if_the_mean_is_large():
+    rng = np.random.default_rng(9)
+    # Multiples of 2 ** -10 are stored exactly even after a shift by 2 ** 20.
+    X = np.round(1024 * rng.normal(size=(30, 6))) / 1024
+    partitions = random_partitions(rng, 30)
+    expected = column_tests(X, partitions)
+    found = column_tests(X + 2.0**20, partitions)
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+    np.testing.assert_allclose(found.between, expected.between, rtol=1e-6, atol=1e-9)
+
+
+def test_features_without_comparable_groups_have_no_association():
+    X = np.random.default_rng(3).normal(size=(6, 3))
+    X[:, 0] = 5.0
+    X[:, 1] = np.nan
+    partitions = np.stack([np.repeat([0, 1], 3), np.zeros(6, np.intp), np.arange(6)])
+    found = column_tests(X, partitions)
+    np.testing.assert_array_equal(found.p_values[:2], 1.0)
+    np.testing.assert_array_equal(found.between[:2], 0.0)
+    np.testing.assert_array_equal(found.p_values[2, 1:], 1.0)
+    # With one sample in each cluster, the sum of squares is that of the centred values.
+    assert found.between[2, 1] == pytest.approx(0.0, abs=1e-12)
+    assert found.between[2, 2] == pytest.approx(6 * X[:, 2].var())
+
+
+def test_each_feature_and_each_partition_is_tested_on_its_own():
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(300, 4000))  # more than one block
+    matrix, partitions = matrix_at(X), random_partitions(rng, 300)
+    every = association_tests(matrix, partitions, indices=np.arange(4000))
+    some = np.array([3999, 17, 0, 2500])
+    found = association_tests(matrix, partitions[2:3], indices=some)
+    np.testing.assert_array_equal(found.p_values, every.p_values[some, 2:3])
+    np.testing.assert_array_equal(found.between, every.between[some, 2:3])
+    assert association_tests(matrix, partitions, indices=some[:0]).between.shape == (0, 4)
+
+
+def test_association_does_not_depend_on_the_storage(implementation):
+    partitions = random_partitions(np.random.default_rng(11), 24)
+    for A in tables(implementation):
+        expected = association_tests(
+            matrix_at(implementation.in_memory(A)), partitions, indices=np.arange(400)
+        )
+        found = association_tests(matrix_at(implementation(A)), partitions, indices=np.arange(400))
+        np.testing.assert_array_equal(found.p_values, expected.p_values)
+        np.testing.assert_allclose(found.between, expected.between, rtol=1e-8)
+
+
+# Combination and correction ---------------------------------------------------------------------
+
+
 def test_the_combination_follows_the_formula_of_the_paper():
     p_values = np.random.default_rng(6).random((200, 5)) ** [1, 2, 3, 4, 5]
     expected = stats.cauchy.sf(np.mean(np.tan((0.5 - p_values) * np.pi), axis=1))
@@ -172,36 +263,3 @@ def test_q_values_are_those_of_scipy():
         np.testing.assert_allclose(
             benjamini_hochberg(p_values), stats.false_discovery_control(p_values)
         )
-
-
-def lloyd(X, labels, max_iter):
-    """K-means with centres, from given clusters; empty ones are dropped."""
-    for _ in range(max_iter):
-        clusters = np.unique(labels)
-        centres = np.array([X[labels == c].mean(axis=0) for c in clusters])
-        nearest = clusters[cdist(X, centres).argmin(axis=1)]
-        if np.array_equal(nearest, labels):
-            break
-        labels = nearest
-    return labels
-
-
-@pytest.mark.parametrize("k", [2, 3, 6])
-def test_consolidation_is_plain_k_means_without_centres(k):
-    rng = np.random.default_rng(k)
-    for _ in range(10):
-        X = rng.normal(size=(30, 4)) + 3 * rng.normal(size=(30, 1)).round()
-        start = rng.permutation(np.arange(30) % k)
-        distances = pairwise_distances(X, "sqeuclidean")
-        for max_iter in (1, 20):
-            found = run_lloyd_iterations(distances, start, max_iter)
-            np.testing.assert_array_equal(found, lloyd(X, start, max_iter))
-        assert not np.array_equal(found, start)
-
-
-def test_a_cluster_that_loses_all_its_samples_is_dropped():
-    X = np.array([[-10.0], [-10.1], [10.0], [10.1], [-10.2], [10.2]])
-    start = np.array([0, 0, 1, 1, 2, 2])
-    found = run_lloyd_iterations(pairwise_distances(X, "sqeuclidean"), start, 20)
-    np.testing.assert_array_equal(found, [0, 0, 1, 1, 0, 1])
-    np.testing.assert_array_equal(start, [0, 0, 1, 1, 2, 2])

@@ -1,14 +1,16 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as scipy_linkage
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import pdist
 
 from mrshc.core.inference.refinement import (
     RefinementSettings,
-    association_p_values,
+    association_scores,
     refine_feature_set,
+    refine_feature_sets,
     split_into_folds,
 )
 from mrshc.core.trees.tree import LINKAGES
@@ -18,7 +20,7 @@ from mrshc.datasets import (
     make_simulation_1,
     make_simulation_2,
 )
-from storage_backends import matrix_at, path_on, tables
+from storage_backends import mapped, matrix_at, path_on, tables
 
 
 def run_refinement(X, start, **settings):
@@ -36,28 +38,31 @@ def refined_after_search(X, *, q=20, rank=1, **settings):
 # Comparison with a simple implementation -------------------------------------------------------
 
 
-def plain_labels(X, k, linkage):
-    """The cut of scipy's tree, then k-means with centres."""
-    euclidean = linkage == "ward"
-    tree = scipy_linkage(pdist(X, "euclidean" if euclidean else "sqeuclidean"), linkage)
-    labels = fcluster(tree, k, "maxclust")
-    for _ in range(20):
-        clusters = np.unique(labels)
-        centres = np.array([X[labels == c].mean(axis=0) for c in clusters])
-        labels = clusters[cdist(X, centres).argmin(axis=1)]
-    return labels
+def plain_cuts(X, linkage):
+    """The clusters of scipy's tree for each cut, as lists of samples."""
+    tree = scipy_linkage(pdist(X, "euclidean" if linkage == "ward" else "sqeuclidean"), linkage)
+    n = len(X)
+    merged = {i: [i] for i in range(n)}
+    cuts = {}
+    for i, (a, b) in enumerate(tree[:, :2].astype(int)):
+        merged[n + i] = merged.pop(a) + merged.pop(b)
+        cuts[n - 1 - i] = [list(samples) for samples in merged.values()]
+    return [cuts[k] for k in (2, 3, 4, 5, 6, 7) if k < n]
 
 
-def plain_p_value(x, X, linkage):
-    p_values = []
-    for k in (2, 3, 4, 5, 6):
-        labels = plain_labels(X, k, linkage)
+def plain_scores(x, X, linkage):
+    """P-value and strength of one feature, from trees on the columns of X."""
+    p_values, between = [], []
+    for clusters in plain_cuts(X, linkage):
         ranks = stats.rankdata(x)
-        groups = [ranks[labels == c] for c in np.unique(labels)]
-        p_values.append(stats.f_oneway(*groups).pvalue)
-    if max(p_values) > 0.99:  # how these are kept from outvoting all others is not plain
-        return np.nan
-    return stats.cauchy.sf(np.mean(stats.cauchy.isf(p_values)))
+        p_values.append(stats.f_oneway(*(ranks[samples] for samples in clusters)).pvalue)
+        means = [x[samples].mean() for samples in clusters]
+        sizes = [len(samples) for samples in clusters]
+        between.append(np.dot(sizes, (np.array(means) - x.mean()) ** 2))
+    # A p-value of 1 is ignored, and others are limited to 0.999.
+    used = np.array(p_values)[np.array(p_values) < 1 - 1e-12]
+    quantiles = stats.cauchy.isf(np.minimum(used, 0.999))
+    return stats.cauchy.sf(np.mean(quantiles)) if used.size else 1.0, np.mean(between)
 
 
 def standardised_samples(X):
@@ -66,7 +71,8 @@ def standardised_samples(X):
     return centred / (np.sqrt(2) * np.linalg.norm(centred, axis=1, keepdims=True))
 
 
-def plain_association(X, present, linkage, prepare=np.asarray):
+def plain_association(X, present, linkage="complete", prepare=np.asarray):
+    """P-values and strengths of all features, each from trees that were built without it."""
     by_variance = sorted(present, key=lambda j: -X[:, j].var())
     out = []
     for j in range(X.shape[1]):
@@ -74,60 +80,138 @@ def plain_association(X, present, linkage, prepare=np.asarray):
         if j in present:
             fold = by_variance.index(j) % 10
             others = [i for place, i in enumerate(by_variance) if place % 10 != fold]
-        out.append(plain_p_value(X[:, j], prepare(X[:, sorted(others)]), linkage))
-    return np.array(out)
+        out.append(plain_scores(X[:, j], prepare(X[:, sorted(others)]), linkage))
+    p_values, strengths = np.array(out).T
+    return p_values, strengths
+
+
+def plain_refinement(X, start, *, alpha=0.05, max_features=500, score=plain_association):
+    """All sets of a refinement, from the start set on, and the last scores."""
+    sets = [sorted(start)]
+    for _ in range(8):
+        p_values, strengths = score(X, sets[-1])
+        associated = np.flatnonzero(stats.false_discovery_control(p_values) <= alpha)
+        if associated.size < 5:
+            break
+        strongest = associated[np.argsort(-strengths[associated], kind="stable")]
+        sets.append(sorted(strongest[:max_features].tolist()))
+        old, new = set(sets[-2]), set(sets[-1])
+        if len(old & new) >= 0.95 * max(len(old), len(new)) or sets[-1] in sets[:-1]:
+            break
+    return SimpleNamespace(
+        sets=sets, associated=associated, strength=strengths[associated].sum(), p_values=p_values
+    )
+
+
+def scores_of(X, present, **settings):
+    (found,) = association_scores(matrix_at(X), [present], RefinementSettings(**settings))
+    return found
+
+
+def assert_plain_scores(found, expected):
+    p_values, strengths = expected
+    np.testing.assert_allclose(found.p_values, p_values, rtol=1e-6)
+    np.testing.assert_allclose(found.strengths, strengths, rtol=1e-8)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("linkage", ["complete", "average", "ward"])
 @pytest.mark.parametrize("size", [2, 7, 25])
-def test_p_values_equal_those_of_a_simple_implementation(linkage, size):
+def test_scores_equal_those_of_a_simple_implementation(linkage, size):
     X = make_simulation_1(size, mu=1.2, sizes=(10, 9, 8)).X[:, 35:75]
     present = np.sort(np.random.default_rng(size).choice(40, size, replace=False))
-    found = association_p_values(
-        matrix_at(X), present, settings=RefinementSettings(linkage=linkage)
-    )
-    expected = plain_association(X, present, linkage)
-    plain = np.isfinite(expected)
-    assert plain.sum() > 25
-    np.testing.assert_allclose(found[plain], expected[plain], rtol=1e-6)
+    found = scores_of(X, present, linkage=linkage)
+    assert_plain_scores(found, plain_association(X, present, linkage))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("linkage", ["average", "ward"])
-def test_p_values_of_correlations_equal_those_of_standardised_samples(linkage):
+def test_scores_of_correlations_equal_those_of_standardised_samples(linkage):
     X = make_simulation_1(3, mu=1.2, sizes=(10, 9, 8)).X[:, 35:75]
     X = X + np.random.default_rng(0).normal(size=40)
     present = np.sort(np.random.default_rng(3).choice(40, 25, replace=False))
-    settings = RefinementSettings(linkage=linkage, metric="correlation")
-    found = association_p_values(matrix_at(X), present, settings=settings)
-    expected = plain_association(X, present, linkage, prepare=standardised_samples)
-    plain = np.isfinite(expected)
-    assert plain.sum() > 20
-    np.testing.assert_allclose(found[plain], expected[plain], rtol=1e-6)
+    found = scores_of(X, present, linkage=linkage, metric="correlation")
+    assert_plain_scores(found, plain_association(X, present, linkage, standardised_samples))
+
+
+@pytest.mark.parametrize("n", [4, 5, 7, 8])
+def test_trees_are_cut_into_at_most_seven_clusters_and_fewer_than_samples(n):
+    X = np.random.default_rng(n).normal(size=(n, 12))
+    assert_plain_scores(scores_of(X, np.arange(6)), plain_association(X, range(6)))
+
+
+def test_several_sets_are_scored_as_each_set_alone():
+    X = make_simulation_1(0, sizes=(10, 9, 8)).X[:, 20:80]
+    sets = [np.arange(20), np.arange(10, 50, 2), np.array([3]), np.arange(20)]
+    together = association_scores(matrix_at(X), sets, RefinementSettings())
+    for present, found in zip(sets, together, strict=True):
+        alone = scores_of(X, present)
+        np.testing.assert_array_equal(found.p_values, alone.p_values)
+        np.testing.assert_array_equal(found.strengths, alone.strengths)
+
+
+def test_a_single_feature_is_not_tested_with_a_tree_of_itself():
+    X = np.random.default_rng(0).normal(size=(20, 6))
+    found = scores_of(X, np.array([2]))
+    assert (found.p_values[2], found.strengths[2]) == (1.0, 0.0)
+    assert np.all(np.delete(found.p_values, 2) < 1)
+    assert np.all(np.delete(found.strengths, 2) > 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mu", "options"),
+    [
+        (1.2, {}),
+        (1.2, {"max_features": 12}),
+        (0.8, {}),
+        (0.0, {}),
+        (0.0, {"alpha": 0.6, "max_features": 9}),
+    ],
+    ids=["clusters", "capped", "weak clusters", "noise", "noise, large alpha"],
+)
+def test_rounds_equal_those_of_a_simple_implementation(mu, options):
+    n_rounds = []
+    for seed in range(3):
+        X = make_simulation_1(seed, mu=mu, sizes=(10, 9, 8)).X[:, 30:90]
+        start = np.random.default_rng(seed).choice(60, 15, replace=False)
+        expected = plain_refinement(X, start, **options)
+        found = run_refinement(X, start, **options)
+        supported = expected.associated.size >= 5
+        assert found.supported is supported
+        np.testing.assert_array_equal(
+            found.features, expected.sets[-1] if supported else expected.sets[0]
+        )
+        np.testing.assert_array_equal(found.associated, expected.associated if supported else [])
+        assert found.strength == pytest.approx(expected.strength if supported else 0.0)
+        q_values = stats.false_discovery_control(expected.p_values)
+        np.testing.assert_allclose(found.q_values, q_values, rtol=1e-6)
+        n_rounds.append((found.n_rounds, len(expected.sets) - supported))
+    assert all(found == expected for found, expected in n_rounds)
 
 
 @pytest.mark.parametrize(("size", "is_tested"), [(3, False), (4, True)])
 def test_trees_of_correlations_have_at_least_three_features(size, is_tested):
     """Without one of three features, only two are left."""
     X = make_simulation_1(0, mu=3.0).X[:, :100]
-    settings = RefinementSettings(metric="correlation")
-    found = association_p_values(matrix_at(X), np.arange(size), settings=settings)
-    assert np.all(found[:size] < 1) == is_tested
-    assert np.all(found[:size] == 1) != is_tested
-    assert np.all(found[size:] < 1)
+    found = scores_of(X, np.arange(size), metric="correlation")
+    assert np.all(found.p_values[:size] < 1) == is_tested
+    assert np.all(found.p_values[:size] == 1) != is_tested
+    assert np.all(found.strengths[:size] > 0) == is_tested
+    assert np.all(found.p_values[size:] < 1)
 
 
 def test_a_feature_never_helps_to_make_the_trees_it_is_tested_against():
     X = np.random.default_rng(0).normal(size=(30, 40))
     present = np.arange(25)
     X[:, 3] *= 10  # first of all folds, and stays so
-    before = association_p_values(matrix_at(X), present, settings=RefinementSettings())
+    before = scores_of(X, present)
     changed = X.copy()
     changed[:, 3] = np.sign(X[:, 3]) * X[:, 3] ** 2
-    after = association_p_values(matrix_at(changed), present, settings=RefinementSettings())
-    assert after[3] == before[3]
-    assert np.mean(after != before) > 0.5, "it does help to make those of the others"
+    after = scores_of(changed, present)
+    assert after.p_values[3] == before.p_values[3]
+    assert np.mean(after.p_values != before.p_values) > 0.5, "it does help with the others"
+    assert np.mean(after.strengths != before.strengths) > 0.5
 
 
 def test_folds_deal_every_feature_once_by_decreasing_variance():
@@ -151,7 +235,7 @@ def test_nearly_all_features_of_the_simulations_are_found_and_few_others(make, r
     assert found.supported
     assert hits >= 45
     assert hits >= 0.85 * found.associated.size
-    assert found.n_rounds <= 10
+    assert found.n_rounds <= 8
     np.testing.assert_array_equal(found.features, found.associated)
     np.testing.assert_array_equal(found.associated, np.flatnonzero(found.q_values <= 0.05))
 
@@ -204,17 +288,23 @@ def test_a_feature_is_not_lost_because_it_is_missing_in_one_odd_sample():
     assert np.isin(np.arange(25), found.associated).sum() >= 22
 
 
-def test_only_the_strongest_features_make_the_tree():
+def test_a_tree_is_built_from_the_features_with_the_largest_strength():
+    """The strongest features have a larger scale, and not the smallest p-values."""
     data = make_simulation_1(1)
-    every = run_refinement(data.X, np.arange(20))
-    capped = run_refinement(data.X, np.arange(20), max_features=15)
-    assert capped.features.size == 15
+    X = data.X.copy()
+    strong = np.arange(5, 50, 3)  # 15 features
+    noise = np.random.default_rng(0).normal(size=(60, 15))
+    X[:, strong] = 10.0 * (X[:, strong] + 0.2 * noise)
+    every = run_refinement(X, strong)
+    capped = run_refinement(X, strong, max_features=15)
     assert capped.associated.size > 40
-    assert np.isin(capped.features, capped.associated).all()
-    assert capped.q_values[capped.features].max() <= capped.q_values[capped.associated].max()
+    np.testing.assert_array_equal(capped.features, strong)
     left_out = np.setdiff1d(capped.associated, capped.features)
-    assert capped.q_values[capped.features].max() <= capped.q_values[left_out].min()
+    assert np.median(capped.q_values[left_out]) < np.median(capped.q_values[strong])
     assert every.features.size > 40
+    # The strength is the sum over all associated features, with and without the limit.
+    expected = scores_of(X, capped.features).strengths[capped.associated].sum()
+    assert capped.strength == pytest.approx(expected, rel=1e-6)
 
 
 def test_noise_features_of_the_start_set_are_removed():
@@ -234,7 +324,7 @@ def test_fewer_than_the_fewest_features_support_nothing():
 
 @pytest.mark.parametrize(("n_associated", "is_supported"), [(4, False), (5, True), (6, True)])
 def test_clusters_are_supported_by_at_least_five_features(n_associated, is_supported):
-    X = np.random.default_rng(0).normal(size=(40, 20))
+    X = np.random.default_rng(1).normal(size=(40, 20))
     X[:20, :n_associated] += 8.0
     found = run_refinement(X, np.arange(6))
     assert found.supported is is_supported
@@ -251,12 +341,12 @@ def test_a_start_set_of_fewer_than_five_features_is_not_refuted(size, supported)
     np.testing.assert_array_equal(found.features, np.arange(size))
 
 
-def test_a_tree_is_built_from_at_most_two_hundred_features():
-    X = np.random.default_rng(2).normal(size=(20, 230))
-    X[:10, :210] += 8.0
-    found = run_refinement(X, np.arange(190))
-    assert np.isin(np.arange(210), found.associated).all()
-    assert found.features.size == 200
+def test_a_tree_is_built_from_at_most_five_hundred_features():
+    X = np.random.default_rng(2).normal(size=(20, 530))
+    X[:10, :510] += 8.0
+    found = run_refinement(X, np.arange(490))
+    assert np.isin(np.arange(510), found.associated).all()
+    assert found.features.size == 500
 
 
 def test_a_feature_is_associated_if_its_q_value_is_alpha_or_less():
@@ -295,35 +385,116 @@ def test_rounds_end_when_95_percent_of_the_features_stay_the_same(n_associated, 
     assert found.n_rounds == n_rounds
 
 
-def test_refinement_ends_after_ten_rounds():
-    """In noise, the six features with the smallest p-values are different in each round."""
-    X = np.random.default_rng(0).normal(size=(20, 60))
+def next_set(matrix, present, settings):
+    """Return the features with the largest strengths, if all features are associated."""
+    (scores,) = association_scores(matrix, [np.array(present)], settings)
+    strongest = np.argsort(-scores.strengths, kind="stable")[: settings.max_features]
+    return tuple(np.sort(strongest).tolist())
+
+
+def noise_of_equal_variance(rng, shape):
+    """Return noise in which the strengths depend on the clusters rather than on the variances."""
+    X = rng.normal(size=shape)
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def test_refinement_ends_after_eight_rounds():
+    """In noise, the six features with the largest strengths are different in each round."""
     settings = RefinementSettings(alpha=1.0, max_features=6)
-    sets = [np.arange(6)]
-    for _ in range(10):
-        p_values = association_p_values(matrix_at(X), sets[-1], settings=settings)
-        sets.append(np.sort(np.argsort(p_values, kind="stable")[:6]))
-    # The rounds would neither converge nor repeat before the tenth round.
-    assert len({tuple(features) for features in sets}) == 11
-    found = refine_feature_set(matrix_at(X), sets[0], settings)
-    assert found.n_rounds == 10
-    np.testing.assert_array_equal(found.features, sets[10])
+    for seed in range(20):
+        matrix = matrix_at(noise_of_equal_variance(np.random.default_rng(seed), (20, 200)))
+        sets = [tuple(range(6))]
+        for _ in range(9):
+            sets.append(next_set(matrix, sets[-1], settings))
+        # The rounds would neither converge nor repeat before the ninth round.
+        if len(set(sets)) == 10:
+            break
+    else:
+        pytest.fail("no data set needs nine rounds")
+    found = refine_feature_set(matrix, np.array(sets[0]), settings)
+    assert found.n_rounds == 8
+    np.testing.assert_array_equal(found.features, sets[8])
 
 
 def test_rounds_end_when_a_set_occurs_again():
-    """In few features of noise, the three with the smallest p-values soon repeat."""
+    """In few features of noise, the three with the largest strengths soon repeat."""
     settings, n_longer = RefinementSettings(alpha=1.0, max_features=3), 0
-    for seed in range(6):
-        matrix = matrix_at(np.random.default_rng(seed).normal(size=(15, 7)))
+    for seed in range(12):
+        matrix = matrix_at(noise_of_equal_variance(np.random.default_rng(seed), (15, 7)))
         sets = [(0, 1, 2)]
         while sets[-1] not in sets[:-1]:
-            p_values = association_p_values(matrix, np.array(sets[-1]), settings=settings)
-            sets.append(tuple(np.sort(np.argsort(p_values, kind="stable")[:3]).tolist()))
+            sets.append(next_set(matrix, sets[-1], settings))
+        if len(sets) > 9:
+            continue
         n_longer += sets[-1] != sets[-2]
         found = refine_feature_set(matrix, np.array(sets[0]), settings)
         assert found.n_rounds == len(sets) - 1
         assert tuple(found.features.tolist()) == sets[-1]
     assert n_longer > 1, "some cycles must have more than one set"
+
+
+# Several sets ------------------------------------------------------------------------------------
+
+
+def assert_identical(one, other):
+    assert (one.supported, one.n_rounds, one.strength) == (
+        other.supported,
+        other.n_rounds,
+        other.strength,
+    )
+    for name in ("features", "associated", "q_values"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def several_starts(X):
+    """Start sets that need different numbers of rounds, one of them twice, one in noise."""
+    rng = np.random.default_rng(0)
+    return [
+        np.arange(20),
+        rng.choice(X.shape[1], 30, replace=False),
+        np.arange(60, 70),
+        np.arange(20)[::-1],
+        np.arange(25, 50),
+        np.array([1, 70]),
+    ]
+
+
+def test_sets_are_refined_independently_of_each_other():
+    X = make_simulation_1(3, mu=0.9).X[:, :120]
+    starts = several_starts(X)
+    together = refine_feature_sets(matrix_at(X), starts, RefinementSettings())
+    assert len({found.n_rounds for found in together}) > 1
+    for start, found in zip(starts, together, strict=True):
+        assert_identical(found, run_refinement(X, start))
+
+
+@pytest.mark.parametrize("n_continued", [0, 1, 2, 3, 6, 9])
+def test_the_sets_with_the_largest_strength_in_the_first_round_are_continued(
+    n_continued, monkeypatch
+):
+    X = make_simulation_1(3, mu=0.9).X[:, :120]
+    starts = several_starts(X)
+    whole = [run_refinement(X, start) for start in starts]
+    with monkeypatch.context() as patch:
+        patch.setattr("mrshc.core.inference.refinement._MAX_ROUNDS", 1)
+        first = [run_refinement(X, start) for start in starts]
+    # Equal starts have equal strengths; the first of them is continued first.
+    order = sorted(range(len(starts)), key=lambda i: (-first[i].strength, i))
+    found = refine_feature_sets(matrix_at(X), starts, RefinementSettings(), n_continued=n_continued)
+    for i, result in enumerate(found):
+        assert_identical(result, whole[i] if i in order[:n_continued] else first[i])
+
+
+def test_one_round_of_all_sets_is_one_pass_over_the_data(tmp_path):
+    X = make_simulation_1(3, mu=0.9).X[:, :120]
+    matrix, starts = matrix_at(mapped(X, tmp_path)), several_starts(X)
+    n_before = matrix.n_passes
+    found = refine_feature_sets(matrix, starts, RefinementSettings())
+    assert matrix.n_passes - n_before == max(result.n_rounds for result in found)
+
+
+def test_no_sets_have_no_results():
+    assert refine_feature_sets(matrix_at(np.eye(5)), [], RefinementSettings()) == []
 
 
 # Invariance ------------------------------------------------------------------------------------

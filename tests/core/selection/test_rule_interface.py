@@ -12,7 +12,7 @@ class PlainRule(SelectionRule):
     def task(self, matrix, features, settings):
         raise NotImplementedError
 
-    def candidate(self, target, features, evaluation, n_clusters):
+    def candidate(self, target, features, evaluation, *, n_clusters, refined):
         raise NotImplementedError
 
     def choose(self, table):
@@ -30,6 +30,14 @@ def test_a_rule_needs_no_reference_number_cuts_or_scores_by_default():
     evaluations = {(2, 1): object()}
     assert rule.score_together(object(), {}, evaluations) is evaluations
     assert rule.columns == rule.cut_scores == ()
+
+
+def test_a_rule_tries_the_numbers_of_the_paper_and_does_not_refine_by_default():
+    rule = PlainRule()
+    assert rule.default_targets(500) is None
+    assert rule.default_ranks(4) == (1, 2, 3, 4)
+    assert not rule.refines_candidates
+    assert rule.n_continued is None
 
 
 def test_a_rule_has_no_sentences_about_scores_by_default():

@@ -83,7 +83,9 @@ def test_the_reference_number_is_derived_from_the_largest_trees_of_each_number_o
 def test_candidates_with_fewer_clusters_than_wanted_are_screened_out(
     n_leaves, n_clusters, expected, screened_out
 ):
-    candidate = SilhouetteRule().candidate(4, FEATURES, evaluation_with(n_leaves), n_clusters)
+    candidate = SilhouetteRule().candidate(
+        4, FEATURES, evaluation_with(n_leaves), n_clusters=n_clusters, refined=None
+    )
     assert candidate.target == 4
     assert candidate.n_leaves == expected
     assert candidate.silhouette == expected / 10

@@ -55,10 +55,11 @@ class AssociationRule(SelectionRule):
     Start sets of different sizes are selected by one, three and five sparse components. Each start
     set is refined: every feature is tested for association with the clusters of trees that were
     built without this feature, and the associated features replace the set, until it hardly
-    @@ The tree is built on these features or, if there are more than 500, on the 500 features
-    with the largest sum of squares between clusters. If the user does not give the number of
-    clusters, the rule chooses the cut of the tree, into 2 to 10 clusters, whose last split exceeds
-    the next split by the largest ratio.
+    changes. The start set that leads to the largest sum of squares between clusters over the
+    associated features is used. The tree is built on these features or, if there are more than 500,
+    on the 500 features with the largest sum of squares between clusters. If the user does not give
+    the number of clusters, the rule chooses the cut of the tree, into 2 to 10 clusters, whose last
+    split exceeds the next split by the largest ratio.
 
     Notes
     -----
@@ -89,6 +90,9 @@ class AssociationRule(SelectionRule):
     )
     columns = ("n_associated", "strength")
     cut_scores = ("drop_ratio",)
+    # The start sets are replaced, so their exact size does not matter, and the search for the L1
+    # bound needs fewer steps.
+    relative_tolerance = 0.1
     refines_candidates = True
     # The first round shows which start sets are promising. Three sets leave room for a wrong order.
     n_continued = 3
@@ -144,14 +148,14 @@ class AssociationRule(SelectionRule):
 
         `features` is the refined feature set, and `evaluation` is the evaluation of the tree on
         this set. The candidate has `n_clusters` clusters. If `n_clusters` is None, the number of
-        clusters is that of the cut with the largest score. It is one if fewer than five features
-        are associated.
+        clusters is that of the cut with the largest score, or one if fewer than five features are
+        associated.
         """
         assert refined is not None  # the rule asks for refinement
         # `supported` is None if there are too few features to decide, which is no evidence against
         # clusters.
-        found = 1 if refined.supported is False else best_cut(evaluation.scores["drop_ratio"])
-        n_leaves = n_clusters or found
+        is_refuted = refined.supported is False
+        n_leaves = n_clusters or (1 if is_refuted else best_cut(evaluation.scores["drop_ratio"]))
         return Candidate(
             target=target,
             features=features,
@@ -160,6 +164,7 @@ class AssociationRule(SelectionRule):
             silhouette=float(evaluation.silhouettes[n_leaves - 1]),
             scores={"n_associated": refined.associated.size, "strength": refined.strength},
             refined=refined,
+            n_supported=1 if is_refuted and n_leaves > 1 else None,
         )
 
     def choose(self, table: CandidateTable) -> Decision:
