@@ -3,7 +3,7 @@
     python examples/tutorial.py FOLDER
 
 FOLDER holds lymphoma.npz (62 samples of three lymphomas, 4,026 genes; Alizadeh and others 2000),
-which is not part of the project. The text between the marks of each command and the pictures in
+which is not part of the project. The text between the marks of each section and the pictures in
 docs/images are replaced.
 """
 
@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -31,27 +33,45 @@ IMAGES = ROOT / "docs" / "images"
 MRSHC = Path(sys.executable).with_name("mrshc")
 
 CLUSTER = "mrshc cluster lymphoma.tsv --samples classes.csv --truth class"
-# Commands by the section that shows their output. 140 features and rank 2 are the paper's choice.
+# Procedures of the table that compares them: name and options, by the folder of the result. 140
+# features and rank 2 are the choice of Zhang and Zamar (2014) for these data.
+PROCEDURES = {
+    "lymphoma": ("recommended", ""),
+    "paper": ("paper", "--paper"),
+    "paper140": ("paper, with its q and rank", "--paper --n-features 140 --rank 2"),
+    "refined": ("paper, refinement", "--paper --refine"),
+    "evidence": ("selection by evidence", "--selection evidence"),
+}
+# README shows only the procedures that can be used without further options.
+BRIEF_PROCEDURES = ("lymphoma", "paper")
+
+
+def procedure_command(folder: str) -> str:
+    """Return the command whose result is written to one of the folders of `PROCEDURES`."""
+    _, options = PROCEDURES[folder]
+    return " ".join(filter(None, [CLUSTER, options, f"--out {folder}"]))
+
+
+# Commands by the section that shows their output.
 COMMANDS = {
-    "first run": f"{CLUSTER} --out lymphoma",
-    "second run": f"{CLUSTER} --n-features 140 --rank 2 --out lymphoma140",
-    "evidence": f"{CLUSTER} --selection evidence --refine --out refined",
+    "first run": procedure_command("lymphoma"),
+    "paper": procedure_command("paper"),
+    "noise": "mrshc cluster noise.tsv --out noise",
     "robust": (
         "mrshc cluster spoilt.tsv --samples classes.csv --truth class --robust --out spoilt"
     ),
     "comparison": (
-        "mrshc compare lymphoma.tsv --samples classes.csv --truth class --n-features 140 "
-        "--out comparison"
+        "mrshc compare lymphoma.tsv --samples classes.csv --truth class --out comparison"
     ),
 }
 # Pictures of the pages, and the outputs that they are copies of.
 PICTURES = {
     "tutorial-search.png": "lymphoma/search.png",
-    "tutorial-dendrogram.png": "lymphoma140/dendrogram.png",
-    "tutorial-heatmap.png": "lymphoma140/heatmap.png",
-    "tutorial-splits.png": "lymphoma140/splits.png",
-    "tutorial-evidence.png": "refined/search.png",
-    "tutorial-markers.png": "lymphoma140/markers.png",
+    "tutorial-dendrogram.png": "lymphoma/dendrogram.png",
+    "tutorial-heatmap.png": "lymphoma/heatmap.png",
+    "tutorial-markers.png": "lymphoma/markers.png",
+    "tutorial-paper-search.png": "paper/search.png",
+    "tutorial-splits.png": "paper/splits.png",
     "tutorial-spoilt.png": "spoilt/heatmap.png",
     "tutorial-comparison.png": "comparison/dendrograms.png",
 }
@@ -60,9 +80,9 @@ SNIPPET = """\
 import pandas as pd
 from mrshc.io import load_result
 
-result = load_result("lymphoma140")
+result = load_result("lymphoma")
 print(pd.crosstab(result.samples["class"], result.samples["cluster"]))
-print(result.features[["effect_size", "loading_1", "loading_2"]].head(4).round(2))
+print(result.features[["selected", "associated", "effect_size"]].head(4).round(2))
 print(result.markers[["contrast", "inside", "outside", "feature", "effect_size"]].head(4).round(2))
 """
 
@@ -78,6 +98,15 @@ def write_tables(data: Path, folder: Path) -> None:
     contaminate(table).to_csv(folder / "spoilt.tsv", sep="\t", float_format="%.4g")
     classes = pd.DataFrame({"sample": samples, "class": y})
     classes.to_csv(folder / "classes.csv", index=False)
+    simulate_noise().to_csv(folder / "noise.tsv", sep="\t", float_format="%.4g")
+
+
+def simulate_noise() -> pd.DataFrame:
+    """Return independent normal values of 1,000 genes in 62 samples, without any clusters."""
+    # A fixed seed, so that the pages change only with the code.
+    values = np.random.default_rng(0).standard_normal((1000, 62))
+    genes = pd.Index([f"gene{j + 1}" for j in range(values.shape[0])], name="gene")
+    return pd.DataFrame(values, genes, [f"sample{i + 1}" for i in range(values.shape[1])])
 
 
 def contaminate(table: pd.DataFrame) -> pd.DataFrame:
@@ -92,21 +121,55 @@ def contaminate(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def run_commands(folder: Path) -> dict[str, str]:
-    """Run all commands in a folder; return each with its output, by the name of the section."""
-    blocks = {}
-    for name, command in COMMANDS.items():
-        words = [str(MRSHC), *shlex.split(command)[1:]]
-        # The width of the pages' code blocks, whatever the terminal.
-        environment = {**os.environ, "COLUMNS": "100"}
-        done = subprocess.run(
-            words, cwd=folder, env=environment, capture_output=True, text=True, check=True
-        )
-        blocks[name] = f"```\n$ {command}\n{done.stdout}```\n"
+    """Run all commands in a folder; return the text of each section, by its name."""
+    outputs: dict[str, str] = {}
+    for command in [*COMMANDS.values(), *map(procedure_command, PROCEDURES)]:
+        # Two of the procedures are also sections.
+        if command not in outputs:
+            outputs[command] = run_command(command, folder)
+    blocks = {
+        name: f"```\n$ {command}\n{outputs[command]}```\n" for name, command in COMMANDS.items()
+    }
+    blocks["procedures"] = render_procedures(folder, list(PROCEDURES))
+    blocks["procedures in brief"] = render_procedures(folder, BRIEF_PROCEDURES)
     printed = io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
         exec(SNIPPET, {})
     blocks["in python"] = f"```python\n{SNIPPET}```\n\n```\n{printed.getvalue()}```\n"
     return blocks
+
+
+def run_command(command: str, folder: Path) -> str:
+    """Run a command of mrshc in a folder; return its output."""
+    words = [str(MRSHC), *shlex.split(command)[1:]]
+    # The width of the pages' code blocks, whatever the terminal.
+    environment = {**os.environ, "COLUMNS": "100"}
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def render_procedures(folder: Path, names: Iterable[str]) -> str:
+    """Return a table of the results of some procedures, in Markdown.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder in which the commands were run.
+    names : iterable of str
+        Keys of `PROCEDURES`.
+    """
+    headings = ["procedure", "options", "features", "clusters"]
+    headings += ["ARI of these clusters", "ARI at the number of classes"]
+    rows = [headings, ["---"] * len(headings)]
+    for name in names:
+        title, options = PROCEDURES[name]
+        result = json.loads((folder / name / "result.json").read_text(encoding="utf-8"))
+        chosen, scores = result["chosen"], result["scores"]
+        cells = [title, f"`{options}`" if options else "none", f"{chosen['n_features']:,}"]
+        cells += [str(chosen["n_clusters"])]
+        rows.append([*cells, f"{scores['ari']:.3f}", f"{scores['ari_at_n_classes']:.3f}"])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def take_screenshot(report: Path, picture: Path) -> None:
@@ -139,7 +202,7 @@ def main() -> None:
             page.write_text(text, encoding="utf-8")
         for picture, source in PICTURES.items():
             shutil.copy(folder / source, IMAGES / picture)
-        take_screenshot(folder / "lymphoma140" / "report.html", IMAGES / "report.png")
+        take_screenshot(folder / "lymphoma" / "report.html", IMAGES / "report.png")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What the tutorial and README show is what the commands say."""
 
 import importlib.util
+import json
 import os
 from pathlib import Path
 
@@ -28,9 +29,43 @@ def test_pages_show_what_the_commands_say(tutorial, tmp_path):
     tutorial.write_tables(DATA, tmp_path)
     blocks = tutorial.run_commands(tmp_path)
     page = (ROOT / "docs" / "tutorial.md").read_text()
+    brief = blocks.pop("procedures in brief")
     for block in blocks.values():
         assert block in page
-    assert blocks["second run"] in (ROOT / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text()
+    assert blocks["first run"] in readme
+    assert brief in readme
+
+
+def test_pages_show_the_commands_of_the_script(tutorial):
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    for section, command in tutorial.COMMANDS.items():
+        assert f"<!-- {section} -->\n\n```\n$ {command}\n" in page
+
+
+def test_pages_have_the_table_of_procedures(tutorial):
+    page, readme = (ROOT / "docs" / "tutorial.md").read_text(), (ROOT / "README.md").read_text()
+    for name, (title, options) in tutorial.PROCEDURES.items():
+        row = f"| {title} | {f'`{options}`' if options else 'none'} | "
+        assert row in page
+        assert (row in readme) == (name in tutorial.BRIEF_PROCEDURES)
+
+
+def test_the_recommended_procedure_is_first(tutorial):
+    assert tutorial.procedure_command("lymphoma") == f"{tutorial.CLUSTER} --out lymphoma"
+    assert next(iter(tutorial.COMMANDS.values())) == tutorial.procedure_command("lymphoma")
+    assert next(iter(tutorial.PROCEDURES)) == "lymphoma"
+
+
+def test_table_of_procedures_is_read_from_the_results(tutorial, tmp_path):
+    (tmp_path / "paper").mkdir()
+    result = {
+        "chosen": {"n_features": 1234, "n_clusters": 4},
+        "scores": {"ari": 0.25, "ari_at_n_classes": 0.5},
+    }
+    (tmp_path / "paper" / "result.json").write_text(json.dumps(result))
+    table = tutorial.render_procedures(tmp_path, ["paper"])
+    assert table.splitlines()[-1] == "| paper | `--paper` | 1,234 | 4 | 0.250 | 0.500 |"
 
 
 def test_pages_have_the_pictures_that_are_made(tutorial):
