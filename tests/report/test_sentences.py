@@ -343,9 +343,7 @@ def test_pictures_of_association_are_not_of_a_search_before_a_refinement():
 
 def test_methods_without_refinement_name_one_with_it():
     result = result_of(CLUSTERS, "hc", n_clusters=3)
-    assert verdict_sentence(result).endswith(
-        "use the method mrshc with selection by association."
-    )
+    assert verdict_sentence(result).endswith("use the method mrshc with selection by association.")
     assert any(
         "The clusters were found in the same features" in text for text in result_summary(result)
     )

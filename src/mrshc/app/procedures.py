@@ -58,9 +58,9 @@ def complete_procedure(
         sentence = f"Procedure of the paper (--paper): {names}."
     elif settings == RECOMMENDED:
         sentence = (
-            f"Recommended procedure: {names}. It suits data with few and with many informative "
-            "features, and tests whether held-out features support the clusters. For the "
-            "procedure of the paper, use --paper."
+            f"Recommended procedure: {names}. It determines the number of features from the data, "
+            "and tests whether held-out features support the clusters. For the procedure of the "
+            "paper, use --paper."
         )
     else:
         sentence = f"Procedure: {names}."
