@@ -475,8 +475,9 @@ def test_a_killed_run_goes_on_out_of_core(folder):
     values = rng.normal(size=(100, 300))
     values[:50, :30] += 1.5
     file = in_npy(folder / "x.npy", values)
-    given = ["--out-of-core", "-q", "10,20,40", "--n-references", "50", "--all-references"]
-    command = [*WITHOUT_PICTURES, "cluster", file, *given, "--jobs", "1", "--quiet"]
+    given = ["--paper", "--out-of-core", "-q", "10,20,40", "--n-references", "50"]
+    given += ["--all-references", "--jobs", "1", "--quiet"]
+    command = [*WITHOUT_PICTURES, "cluster", file, *given]
     (folder / "whole").mkdir()
     subprocess.run([*command, "--out", "out"], cwd="whole", check=True)
     journal = folder / "out.partial" / "search.jsonl"

@@ -426,7 +426,10 @@ def test_studies_of_the_package_run_in_any_folder(tmp_path, monkeypatch):
         (CONFIG.replace("replicates = 3", 'replicates = "3"'), "must be a number above 0, got '3'"),
         (CONFIG.replace("replicates = 3", "replicates = 0"), "must be a number above 0, got 0"),
         (CONFIG.replace("seed = 10", 'seed = "x"'), "must have a whole number as seed, got 'x'"),
-        (CONFIG.replace("make_noise", "make_nose"), "make must be one of make_noise, .* got 'make"),
+        (
+            CONFIG.replace("make_noise", "make_nose"),
+            "make must be one of .*make_noise, .* got 'make",
+        ),
         (CONFIG.replace("mu =", "nu ="), "design 'easy': .*unexpected keyword argument 'nu'"),
         (CONFIG.replace('"HighVarianceHC"', '"KMeans"'), "estimator must be one of .*'KMeans'"),
         (CONFIG.replace("n_features_to", "n_feature_to"), "method 'HC': .*'n_feature_to_select'"),

@@ -885,7 +885,8 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     seen = Visit(browser, path, tree="#tree-0")
     assert "<b>2</b>" in seen.page.locator("#legend").inner_text()
     headings = seen.page.locator("#look h3").all_inner_texts()
-    names = ["HMV 500, Ward", "MrSHC", "MrSHC, evidence", "SHC", "HC", "HC-HMV"]
+    others = ["HMV 500, Ward", "MrSHC", "MrSHC, evidence", "SHC", "HC", "HC-HMV"]
+    names = ["MrSHC, association", *others]
     assert [text.partition(":")[0] for text in headings] == names
     cells = seen.page.locator("#scores tbody tr").first.locator("td").all_inner_texts()
     assert cells[0] == names[0]
@@ -896,13 +897,13 @@ def test_the_comparison_shows_all_trees_and_scores(browser, tmp_path):
     assert "ari: adjusted Rand index" in explained
     assert "MrSHC: Sample s3 is outlying" in seen.page.locator("#scores").inner_text()
     bars = "page.data.methods.map(method => method.bars.map(bar => bar.name))"
-    assert seen.js(bars) == [[], ["outlying"], ["outlying"], [], [], []]
+    assert seen.js(bars) == [["outlying"], [], ["outlying"], ["outlying"], [], [], []]
     for why in seen.page.locator("summary").all():
         why.click()
-    seen.wait_until("!!document.querySelector('#curve-1-0 .main-svg')")
+    seen.wait_until("!!document.querySelector('#curve-2-0 .main-svg')")
     seen.page.locator("#cut").fill("5")
     assert seen.page.locator("#cut-status").inner_text() == "5 clusters"
-    lines = "document.getElementById('tree-1').data.filter(t => t.mode === 'lines').length"
+    lines = "document.getElementById('tree-2').data.filter(t => t.mode === 'lines').length"
     sizes = np.bincount(comparison.models["MrSHC"].cut(5))
     assert seen.js(lines) == 1 + (sizes > 1).sum()  # what lies above, and clusters with a fork
     seen.page.locator("#tree-0").scroll_into_view_if_needed()

@@ -31,7 +31,7 @@ def refused(folder, about, sentence):
 def test_a_comparison_is_valid_against_its_schema_and_shown(comparison, tmp_path):
     jsonschema.validate(comparison, load_schema(COMPARISON_SCHEMA))
     (tmp_path / COMPARISON_FILE).write_text(json.dumps(comparison) + "\n")
-    assert "Comparison of 6 methods" in write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Comparison of 7 methods" in write_report(tmp_path).read_text(encoding="utf-8")
 
 
 def test_a_comparison_of_another_version_is_refused(comparison, tmp_path):

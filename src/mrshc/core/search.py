@@ -356,16 +356,18 @@ def _search_feature_sets(
     steps.advance(len(plan.grid) - len(order))
 
     if order:
-        results = path.search_grid(
+        searched = path.search_grid(
             order,
             tolerance=plan.tolerance,
             n_jobs=n_jobs,
             min_features=min_features(plan.gap.metric),
             relative_tolerance=plan.rule.relative_tolerance,
         )
-        for key, features in results:
-            memory[names[key]] = features
-            steps.advance(1)
+        # After an error, the traceback would keep the iterator, and its workers would go on.
+        with closing(searched) as results:
+            for key, features in results:
+                memory[names[key]] = features
+                steps.advance(1)
     return {key: cast(FeatureSet, memory[name]) for key, name in names.items()}
 
 

@@ -7,7 +7,7 @@ r sparse components under this bound, where r is the rank.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -251,7 +251,7 @@ class ComponentPath:
         n_jobs: int | None,
         min_features: int = 1,
         relative_tolerance: float = 0.0,
-    ) -> Iterator[tuple[tuple[int, int], FeatureSet]]:
+    ) -> Generator[tuple[tuple[int, int], FeatureSet]]:
         """Yield each pair (q, rank) of a grid with its feature set.
 
         The feature sets depend only on certified components. The largest accepted difference
