@@ -161,8 +161,18 @@ def test_false_alarms_are_rare(noise):
     assert mean("outliers", design, "MrSHC, q known, robust", "false_alarms") <= 0.002
 
 
-def test_evidence_finds_the_classes_of_real_samples_better():
+def test_association_agrees_with_classes_better_than_the_rule_of_the_paper():
     results = pd.read_csv(STUDIES / "realworld.csv")
     ari = results.pivot(index="set", columns="method", values="ari")
-    assert len(ari) == 27
-    assert (ari["MrSHC, evidence"] - ari["MrSHC"]).mean() >= 0.05
+    assert len(ari) == 42
+    assert (ari["MrSHC, ward linkage, association"] - ari["MrSHC"]).mean() >= 0.10
+
+
+def test_association_is_right_in_the_simulations_of_the_paper_and_claims_nothing_in_noise():
+    method = "MrSHC, ward linkage, association"
+    for design, largest_error in (("Simulation I", 0.012), ("Simulation II, sd 1", 0.030)):
+        assert mean("association", design, method, "cer") <= largest_error
+        assert mean("association", design, method, "precision") >= 0.94
+        assert mean("association", design, method, "recall") >= 0.98
+    for noise in ("normal", "t3"):
+        assert mean("association", f"no clusters, {noise} noise", method, "n_clusters") == 1
