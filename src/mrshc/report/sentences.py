@@ -309,15 +309,10 @@ def associated_tree_sentence(n_associated: int, *, n_used: int) -> str:
 def score_sentence(result: Result) -> str | None:
     """Return the sentence of the selection rule on the score of the chosen candidate.
 
-    Return None if the method has no selection rule, if the rule has no such sentence, or if the
-    verdict on the clusters states the same.
+    Return None if the method has no selection rule, or if the rule has no such sentence.
     """
     rule = result.selection_rule
-    # A rule that tests all features is scored by the number of associated features, which the
-    # verdict states.
-    if rule is None or rule.refines_candidates:
-        return None
-    return rule.score_sentence(result.chosen_candidate)
+    return None if rule is None else rule.score_sentence(result.chosen_candidate)
 
 
 def python_code(result: Result) -> str:
@@ -363,7 +358,6 @@ def facts(result: Result) -> list[tuple[str, Any]]:
             ("selected features", f"{chosen['n_features']:,}"),
             ("start set", start_set_text(result)),
         ]
-        rule_facts = []  # the number of associated features is in the list below
     numbers = [
         ("samples", f"{about['data']['n_samples']:,}"),
         ("features", f"{about['data']['n_features']:,}"),

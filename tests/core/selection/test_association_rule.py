@@ -241,10 +241,8 @@ def test_there_is_no_curve_without_a_choice(strength):
     assert story.rule == ""
 
 
-def test_sentences_give_the_number_of_associated_features():
-    rule = AssociationRule()
-    assert rule.score_sentence({"n_associated": 1234.0}) == (
-        "1,234 features are associated with clusters of trees built without them."
-    )
-    assert rule.facts({"n_associated": 1234}) == [("associated features", "1,234")]
+def test_the_rule_repeats_nothing_that_the_verdict_states():
+    rule, row = AssociationRule(), {"n_associated": 1234.0}
+    assert rule.score_sentence(row) is None
+    assert rule.facts(row) == []
     assert rule.runner_up_sentence(make_table([20, 60], [1, 1]), 2) == ""

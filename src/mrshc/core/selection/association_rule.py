@@ -8,9 +8,8 @@ only these differ between the clusters, and hundreds if thousands do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -94,7 +93,8 @@ class AssociationRule(SelectionRule):
     # bound needs fewer steps.
     relative_tolerance = 0.1
     refines_candidates = True
-    # The first round shows which start sets are promising. Three sets leave room for a wrong order.
+    # The order of the start sets after the first round may differ from the final order, so more
+    # than one set is refined further.
     n_continued = 3
     no_clusters_reason = (
         "fewer than five features are associated with clusters of trees built without them"
@@ -214,20 +214,3 @@ class AssociationRule(SelectionRule):
             curves=curves,
             screened_out="",
         )
-
-    def score_sentence(self, row: Mapping[str, Any]) -> str:
-        """Return a sentence that gives the number of associated features.
-
-        `row` is the row of the chosen candidate in the table of candidates.
-        """
-        return (
-            f"{int(row['n_associated']):,} features are associated with clusters of trees built "
-            "without them."
-        )
-
-    def facts(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return a list with one pair: the label and the number of associated features.
-
-        `row` is the row of the chosen candidate in the table of candidates.
-        """
-        return [("associated features", f"{int(row['n_associated']):,}")]
