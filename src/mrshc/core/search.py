@@ -361,7 +361,6 @@ def _search_feature_sets(
             tolerance=plan.tolerance,
             n_jobs=n_jobs,
             min_features=min_features(plan.gap.metric),
-            relative_tolerance=plan.rule.relative_tolerance,
         )
         # After an error, the traceback would keep the iterator, and its workers would go on.
         with closing(searched) as results:

@@ -182,7 +182,7 @@ def refine_features(
     The iteration stops when a round hardly changes the set: the number of features
     that the old and the new set have in common is then at least 95 % of the size of the larger set.
     It also stops when a set occurs for the second time, when fewer than 5 features are associated,
-    and after eight rounds. The false discovery rate is not proved to be at most `alpha`.
+    and after six rounds. The false discovery rate is not proved to be at most `alpha`.
 
     References
     ----------

@@ -88,7 +88,7 @@ def plain_association(X, present, linkage="complete", prepare=np.asarray):
 def plain_refinement(X, start, *, alpha=0.05, max_features=500, score=plain_association):
     """All sets of a refinement, from the start set on, and the last scores."""
     sets = [sorted(start)]
-    for _ in range(8):
+    for _ in range(6):
         p_values, strengths = score(X, sets[-1])
         associated = np.flatnonzero(stats.false_discovery_control(p_values) <= alpha)
         if associated.size < 5:
@@ -398,22 +398,22 @@ def noise_of_equal_variance(rng, shape):
     return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
-def test_refinement_ends_after_eight_rounds():
+def test_refinement_ends_after_six_rounds():
     """In noise, the six features with the largest strengths are different in each round."""
     settings = RefinementSettings(alpha=1.0, max_features=6)
     for seed in range(20):
         matrix = matrix_at(noise_of_equal_variance(np.random.default_rng(seed), (20, 200)))
         sets = [tuple(range(6))]
-        for _ in range(9):
+        for _ in range(7):
             sets.append(next_set(matrix, sets[-1], settings))
-        # The rounds would neither converge nor repeat before the ninth round.
-        if len(set(sets)) == 10:
+        # The rounds would neither converge nor repeat before the seventh round.
+        if len(set(sets)) == 8:
             break
     else:
-        pytest.fail("no data set needs nine rounds")
+        pytest.fail("no data set needs seven rounds")
     found = refine_feature_set(matrix, np.array(sets[0]), settings)
-    assert found.n_rounds == 8
-    np.testing.assert_array_equal(found.features, sets[8])
+    assert found.n_rounds == 6
+    np.testing.assert_array_equal(found.features, sets[6])
 
 
 def test_rounds_end_when_a_set_occurs_again():
@@ -424,7 +424,7 @@ def test_rounds_end_when_a_set_occurs_again():
         sets = [(0, 1, 2)]
         while sets[-1] not in sets[:-1]:
             sets.append(next_set(matrix, sets[-1], settings))
-        if len(sets) > 9:
+        if len(sets) > 7:
             continue
         n_longer += sets[-1] != sets[-2]
         found = refine_feature_set(matrix, np.array(sets[0]), settings)

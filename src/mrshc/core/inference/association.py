@@ -25,6 +25,10 @@ from mrshc.core.kernels.association import write_association, write_explained_ra
 # 0.001.
 _LARGEST_COMBINED = 0.999
 
+# Largest number of degrees of freedom between clusters for which the F distribution is computed as
+# a finite sum. The sum then has at most four terms and is faster than the incomplete beta function.
+_MAX_FREEDOM_OF_SUM = 8
+
 
 def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indices: Index) -> Float:
     """Return p-values for the association of features with each partition of the samples.
@@ -136,10 +140,41 @@ def _p_values(shares: Float, freedom: NDArray[np.intp]) -> Float:
     # Degrees of freedom below one are replaced by one, because the incomplete beta function is not
     # defined for them. The explained share is zero in these cases, so the p-value is 1.
     between, within = np.maximum(freedom[..., 0], 1), np.maximum(freedom[..., 1], 1)
-    # The p-value is the upper tail probability of the F distribution, written as an incomplete beta
-    # function of the share of explained variance.
-    p_values: Float = betainc(within / 2, between / 2, 1.0 - shares)
-    return p_values
+    return f_tail_probabilities(shares, between=between, within=within)
+
+
+def f_tail_probabilities(
+    shares: Float, *, between: NDArray[np.intp], within: NDArray[np.intp]
+) -> Float:
+    r"""Return upper tail probabilities of F distributions, given shares of explained variance.
+
+    Parameters
+    ----------
+    shares : ndarray
+        Sums of squares between clusters, divided by the total sums of squares.
+    between, within : ndarray of int
+        Degrees of freedom between and within clusters, at least one, with the shape of `shares`.
+
+    Notes
+    -----
+    For the share s and the degrees of freedom a between and b within clusters, the probability is
+    the incomplete beta function :math:`I_{1 - s}(b / 2, a / 2)`. If a is even, this is the finite
+    sum :math:`(1 - s)^{b / 2} \sum_{i < a / 2} (b / 2)_i s^i / i!`, where :math:`(x)_i` is the
+    rising factorial. The sum needs much less time.
+    """
+    is_sum = (between % 2 == 0) & (between <= _MAX_FREEDOM_OF_SUM)
+    probabilities = np.empty_like(shares)
+    odd = ~is_sum
+    probabilities[odd] = betainc(within[odd] / 2, between[odd] / 2, 1.0 - shares[odd])
+    s, half = shares[is_sum], within[is_sum] / 2
+    n_terms = between[is_sum] // 2
+    term, total = np.ones_like(s), np.zeros_like(s)
+    for i in range(n_terms.max(initial=0)):
+        total += np.where(i < n_terms, term, 0.0)
+        term = term * s * ((half + i) / (i + 1))
+    # All terms are positive, so there is no cancellation. Rounding may exceed 1 slightly.
+    probabilities[is_sum] = np.minimum((1.0 - s) ** half * total, 1.0)
+    return probabilities
 
 
 def _explained_shares(columns: Float, groups: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:

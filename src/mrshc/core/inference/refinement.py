@@ -43,8 +43,9 @@ _N_CLUSTERS = (2, 3, 4, 5, 6, 7)
 # good as the tree that is built from the whole set.
 _N_FOLDS = 10
 
-# Largest number of rounds, for the case that the feature sets neither converge nor repeat.
-_MAX_ROUNDS = 8
+# Largest number of rounds, for the case that the feature sets neither converge nor repeat. Each
+# round is one pass over the data. With six rounds, a fit out of core needs at most about 15 passes.
+_MAX_ROUNDS = 6
 
 # Rounds end when at least this share of the features of the larger of the old and the new feature
 # set is in both sets, since the few other features have little effect on the tree.
@@ -149,7 +150,7 @@ def refine_feature_sets(
     features form the next set. If there are more than `max_features` of them, those with the
     largest sum of squares between clusters are used. Rounds end when 95 % of the features stay the
     same, when the set is equal to an earlier set, when fewer than `min_features` features are
-    associated, or after eight rounds.
+    associated, or after six rounds.
 
     The sets are refined independently of each other. One round of all sets needs one pass over the
     data.

@@ -89,9 +89,6 @@ class AssociationRule(SelectionRule):
     )
     columns = ("n_associated", "strength")
     cut_scores = ("drop_ratio",)
-    # The start sets are replaced, so their exact size does not matter, and the search for the L1
-    # bound needs fewer steps.
-    relative_tolerance = 0.1
     refines_candidates = True
     # The order of the start sets after the first round may differ from the final order, so more
     # than one set is refined further.

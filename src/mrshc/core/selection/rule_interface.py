@@ -100,9 +100,6 @@ class SelectionRule(ABC):
         Names of the scores that the function returned by `task` computes for each cut of a tree.
         These names are the keys of `Evaluation.scores` in the evaluation that this function
         returns. Checkpoints store these scores.
-    relative_tolerance : float
-        Largest accepted difference between the number of selected features and q, as a share of q.
-        The user may accept larger differences.
     refines_candidates : bool
         Whether the feature set of every candidate is refined before it is evaluated. The set is
         then replaced by the features that are associated with its clusters.
@@ -128,7 +125,6 @@ class SelectionRule(ABC):
     description: ClassVar[str]
     columns: ClassVar[tuple[str, ...]] = ()
     cut_scores: ClassVar[tuple[str, ...]] = ()
-    relative_tolerance: ClassVar[float] = 0.0
     refines_candidates: ClassVar[bool] = False
     n_continued: ClassVar[int | None] = None
     no_clusters_reason: ClassVar[str] = "no split of the tree passed the gap test"

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import cast
 
@@ -250,20 +250,14 @@ class ComponentPath:
         tolerance: int,
         n_jobs: int | None,
         min_features: int = 1,
-        relative_tolerance: float = 0.0,
     ) -> Generator[tuple[tuple[int, int], FeatureSet]]:
         """Yield each pair (q, rank) of a grid with its feature set.
 
-        The feature sets depend only on certified components. The largest accepted difference
-        between the number of features and q is `tolerance` or, if this is larger,
-        `relative_tolerance` times q. `n_jobs` is the number of threads. `min_features` is the
-        smallest number of features that is accepted, at most the smallest q.
+        The feature sets depend only on certified components. `tolerance` is the largest accepted
+        difference between the number of features and q. `n_jobs` is the number of threads.
+        `min_features` is the smallest number of features that is accepted, at most the smallest q.
         """
-
-        def search(q: int, *, rank: int) -> FeatureSet:
-            largest = max(tolerance, int(relative_tolerance * q))
-            return self.search(q, rank=rank, tolerance=largest, min_features=min_features)
-
+        search = partial(self.search, tolerance=tolerance, min_features=min_features)
         if not self._certifier.is_deferred:
             yield from self._search_all(grid, search, n_jobs)
             return
