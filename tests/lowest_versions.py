@@ -1,7 +1,8 @@
 """Print the oldest versions of the dependencies that pyproject.toml admits, as pip constraints.
 
-`make lowest` runs the tests with them. Tools for tests are not included. The version of torch is
-that of constraints.txt: its old releases bring several gigabytes of libraries for graphics cards.
+`make lowest` runs the tests with them. Tools for tests are not included, but Polars is, since
+scikit-learn converts its data frames. The version of torch is that of constraints.txt: its old
+releases bring several gigabytes of libraries for graphics cards.
 """
 
 import re
@@ -16,6 +17,7 @@ def lowest_versions(project):
     """Return a constraint for each dependency of a project table, and of extras that store X."""
     optional = project["optional-dependencies"]
     requirements = project["dependencies"] + [line for extra in _EXTRAS for line in optional[extra]]
+    requirements += [line for line in optional["test"] if line.startswith("polars")]
     return [re.sub(r"\[.*\]", "", requirement).replace(">=", "==") for requirement in requirements]
 
 

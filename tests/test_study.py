@@ -200,6 +200,7 @@ def test_a_study_leaves_results_metadata_and_tables(folder):
 
 def test_a_failed_draw_is_a_row_with_its_error(folder):
     results = pd.read_csv(run_study("small", folder=folder)).set_index(["design", "method"])
+    results = results.sort_index()
     failed = results.loc[("noise", "too many"), "error"]
     assert failed.str.startswith("ValueError: n_features_to_select must be").all()
     assert results.loc[("easy", "HC"), "error"].isna().all()

@@ -19,11 +19,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Columns of the table, which are needed for a table without rows.
-_TABLE_COLUMNS = [
-    *("contrast", "node", "inside", "outside", "n_inside", "n_outside", "feature", "name"),
-    *("selected", "mean_inside", "mean_outside", "effect_size", "p_value", "q_value"),
-]
+# Columns of the table and their types, which are needed for a table without rows.
+_TABLE_COLUMNS = {
+    "contrast": str,
+    "node": np.int64,
+    "inside": str,
+    "outside": str,
+    "n_inside": np.int64,
+    "n_outside": np.int64,
+    "feature": np.int64,
+    "name": str,
+    "selected": np.bool_,
+    "mean_inside": np.float64,
+    "mean_outside": np.float64,
+    "effect_size": np.float64,
+    "p_value": np.float64,
+    "q_value": np.float64,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,7 +94,7 @@ def marker_table(
     kept = np.setdiff1d(np.arange(data.shape[0]), outlying, assume_unique=True)
     labelled = _contrasts(tree, labels, kept)
     if not labelled:  # with one cluster, there are no groups to compare
-        return pd.DataFrame(columns=_TABLE_COLUMNS)
+        return pd.DataFrame({name: pd.Series(dtype=t) for name, t in _TABLE_COLUMNS.items()})
     matrix = centre(data.select_samples(kept), center="columns", drop_constant=True)
     with limit_blas_to_one_thread():
         results = marker_statistics(

@@ -330,7 +330,11 @@ def _annotation_series(name: str, values: Any, *, n: int) -> pd.Series:
     # Keep the categorical data type, which contains the order of the categories.
     if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
         return pd.Series(listed, dtype=values.dtype)
-    return pd.Series([clean_text(v) if isinstance(v, str) else v for v in listed])
+    cleaned = [clean_text(v) if isinstance(v, str) else v for v in listed]
+    try:
+        return pd.Series(cleaned)
+    except OverflowError:  # by pandas 2, for whole numbers that are larger than any float
+        return pd.Series(cleaned, dtype=object)
 
 
 def _is_scalar(value: Any) -> bool:

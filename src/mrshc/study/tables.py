@@ -140,7 +140,9 @@ def _format_cell(mean: float, error: float, quantity: str) -> str:
     digits = QUANTITIES[quantity][1]
     if np.isnan(mean):
         return ""
-    shown = f"{mean:.{digits}f}"
+    # A mean in the middle between two shown values may differ in its last bit with the version of
+    # pandas.
+    shown = f"{round(mean, 12):.{digits}f}"
     # If a quantity is the same in every draw, rounding may make its computed error slightly larger
     # than zero.
     return shown if np.isnan(error) or error < 1e-12 else f"{shown} ({error:.{digits}f})"

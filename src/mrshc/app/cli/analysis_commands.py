@@ -175,7 +175,8 @@ def compare(
             outputs.write_comparison(plan, comparison, work / "result", n_clusters=k)
     # The scores are converted to the dtype object, so that missing scores can be shown as empty
     # cells.
-    scores = convert_counts_to_integers(comparison.scores).reset_index().astype(object).fillna("")
+    scores = convert_counts_to_integers(comparison.scores).reset_index().astype(object)
+    scores = scores.where(scores.notna(), "")
     output.print_table(scores.columns, scores.map(_format_score).to_numpy())
     for name, explanation in SCORE_EXPLANATIONS.items():
         if name in scores:

@@ -92,10 +92,7 @@ class _FolderCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
-            source_stamp=(
-                self._impl.locator.get_source_stamp(),
-                _source_hash(Path(getfile(function)).parent),
-            ),
+            source_stamp=_source_hash(Path(getfile(function)).parent),
         )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
