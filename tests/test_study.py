@@ -11,7 +11,7 @@ import pytest
 from mrshc import HighVarianceHC
 from mrshc.study import StudyError, render_study, run_study
 from mrshc.study.config import CONFIGS, load_study
-from mrshc.study.kinds import one_real_dataset, simulated_designs
+from mrshc.study.kinds import many_real_datasets, one_real_dataset, simulated_designs
 from mrshc.study.kinds.one_real_dataset import errors_in_dendrogram
 from mrshc.study.study_journal import open_journal
 from mrshc.utils.folder_lock import create_and_lock_folder
@@ -274,6 +274,26 @@ def test_methods_are_compared_over_real_data_sets(folder, tmp_path):
     difference = results["ari"].unstack()
     difference = difference["all"] - difference["MrSHC"]
     assert f"{difference.mean():+.3f} ({difference.sem():.3f})" in table
+
+
+def test_the_method_is_chosen_without_the_study_on_which_it_is_evaluated(folder):
+    """ "all" is best on two of three studies, so it is chosen only where both of them remain."""
+    (folder / "small.toml").write_text(REALWORLD)
+    sets, studies = ["x", "y", "raw", "last"], ["s", "s", "raw", "last"]
+    scores = {"all": [0.9, 0.7, 0.6, 0.0], "MrSHC": [0.1, 0.3, 0.5, 0.8]}
+    results = pd.DataFrame(
+        [
+            {"set": name, "study": study, "method": method, "ari": values[i], "ari_found": 0.5}
+            | {"n_features": 5, "n_clusters": 2}
+            for method, values in scores.items()
+            for i, (name, study) in enumerate(zip(sets, studies, strict=True))
+        ]
+    )
+    table = many_real_datasets.render(load_study(folder, "small"), results, pd.DataFrame())
+    # Without s, the means are 0.3 and 0.65, without raw 0.533 and 0.4, without last 0.733 and 0.3.
+    reached = pd.Series([0.1, 0.3, 0.6, 0.0])
+    shown = f"{reached.mean():.3f} ({reached.sem():.3f}) | all (2), MrSHC (1) |"
+    assert f"| ARI at the number of classes | {shown}" in table
 
 
 def test_a_study_that_fails_everywhere_leaves_nothing(folder):

@@ -165,8 +165,43 @@ def render(study: Study, results: pd.DataFrame, _references: pd.DataFrame) -> st
             ]
         )
     intro = f"**{len(ari)} data sets of {len(by_study)} studies**\n\n"
-    means = intro + markdown_table(headings, rows)
-    return means + "\n" + _table_by_dataset(study, ari) + failure_note(results)
+    parts = [
+        intro + markdown_table(headings, rows),
+        _leave_one_study_out(ari, ari_found, study_of),
+        _table_by_dataset(study, ari) + failure_note(results),
+    ]
+    return "\n".join(parts)
+
+
+def _leave_one_study_out(ari: pd.DataFrame, ari_found: pd.DataFrame, study_of: pd.Series) -> str:
+    """Return a Markdown table of the agreement if the method is chosen on other studies.
+
+    For the data sets of each study, the method is used that has the largest mean index over the
+    data sets of all other studies. The parameters have a row for each data set; `ari` and
+    `ari_found` have a column for each method.
+    """
+    rows = []
+    for quantity, values in (
+        ("ARI at the number of classes", ari),
+        ("ARI of its clusters", ari_found),
+    ):
+        complete = values.dropna()
+        groups = study_of[complete.index]
+        chosen = {
+            name: complete[groups != name].mean().idxmax()
+            for name in groups.unique()
+            if (groups != name).any()
+        }
+        if not chosen:  # a single study
+            continue
+        reached = pd.Series(
+            {name: complete.loc[name, chosen[groups[name]]] for name in complete.index}
+        )
+        counts = pd.Series(chosen).value_counts()
+        methods = ", ".join(f"{method} ({count})" for method, count in counts.items())
+        rows.append([quantity, _format_mean(reached), methods])
+    headings = ["method chosen by", "on the study left out", "methods (number of studies)"]
+    return markdown_table(headings, rows) if rows else ""
 
 
 def _table_by_dataset(study: Study, ari: pd.DataFrame) -> str:
