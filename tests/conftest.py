@@ -2,7 +2,12 @@ import sys
 
 import pytest
 
-from storage_backends import STORAGE_BACKENDS, StorageBackend, use_small_blocks
+from storage_backends import (
+    IMPLEMENTATIONS,
+    STORAGE_BACKENDS,
+    StorageBackend,
+    use_small_blocks,
+)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -20,9 +25,7 @@ def backend(request, tmp_path, monkeypatch):
     return StorageBackend(request.param, tmp_path)
 
 
-# One storage for each implementation of DataMatrix: that the others of the same implementation hold
-# the same numbers is tested with the data and with the estimators.
-@pytest.fixture(params=["float32", "map", "HDF5", "CSC", "dask", "array API"])
+@pytest.fixture(params=IMPLEMENTATIONS)
 def implementation(request, tmp_path, monkeypatch):
     """A place where X may be stored, one for each class that reads it; small blocks."""
     use_small_blocks(monkeypatch, 3000)

@@ -17,7 +17,7 @@ from mrshc.core.search import SearchPlan, search
 from mrshc.core.trees.gap_statistic import GapSettings
 from mrshc.core.trees.tree import LINKAGES
 from mrshc.datasets import make_simulation_1
-from storage_backends import clustered, matrix_at, path_on
+from storage_backends import clustered, latin_square, matrix_at, path_on
 
 
 def check_progress(done, total):
@@ -281,8 +281,11 @@ def assert_same(one, other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("selection", ["silhouette", "evidence", "association"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("implementation", "case", "selection"),
+    latin_square(CASES, ["silhouette", "evidence", "association"]),
+    indirect=["implementation"],
+)
 def test_result_is_the_same_for_every_storage_backend(implementation, case, selection):
     A = clustered()
     with_missing = np.where(np.random.default_rng(1).random(A.shape) < 0.1, np.nan, A)
