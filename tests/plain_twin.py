@@ -1,12 +1,10 @@
 """The whole method in its plainest form: the specification that the fast code must agree with.
 
-Matrices are formed, and other people's well tested code is used where there is some. Only the
-streams of random numbers are the package's own, so that both see the same reference samples.
-Feature sets and tests of splits are stored, because they do not depend on the linkage or on the
-limit of the number of clusters: computing them again would take most of the time of the tests.
+Everything is recomputed when it is needed, matrices are formed, and other people's well tested code
+is used where there is some. Only the streams of random numbers are the package's own, so that
+both see the same reference samples.
 """
 
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -56,13 +54,7 @@ def features(X, bound, rank):
 
 
 def hit(X, q, rank):
-    return _hit(X.tobytes(), X.shape, q, rank)
-
-
-@lru_cache(maxsize=None)
-def _hit(content, shape, q, rank):
     """Algorithm 1: bisection between the ends; the closest set, the smaller of two."""
-    X = np.frombuffer(content).reshape(shape)
     low, high = 1.0, np.sqrt(X.shape[1])
     tried = [features(X, low, rank)]
     if tried[0].size >= q:
@@ -89,16 +81,13 @@ def members(Z, node):
     return sorted(members(Z, int(Z[node - n, 0])) + members(Z, int(Z[node - n, 1])))
 
 
-def log_dispersions(X, partitions, metric):
+def log_dispersion(X, groups, metric):
     distances = squareform(pdist(X, metric))
     if metric != "cityblock":  # the others are squares, up to rounding errors
         distances = np.sqrt(np.maximum(distances, 0.0))
     whole = distances.sum() / 2 / (2 * len(X))
-    within = [
-        sum(distances[np.ix_(g, g)].sum() / 2 / (2 * len(g)) for g in groups)
-        for groups in partitions
-    ]
-    return np.log(np.maximum(within, 1e-16 * whole))
+    within = sum(distances[np.ix_(g, g)].sum() / 2 / (2 * len(g)) for g in groups)
+    return np.log(max(within, 1e-16 * whole))
 
 
 def top_two(Z):
@@ -117,18 +106,15 @@ def prefers_split(X, halves, rng, *, linkage, metric, n_references):
     for _ in range(n_references):
         sample = middle + (rng.random((len(X), len(axes))) - 0.5) * (high - low) @ axes
         found = top_two(build(sample, linkage, metric))
-        reference.append(log_dispersions(sample, (whole, found), metric))
-    observed = log_dispersions(X, (whole, halves), metric)
+        reference.append([log_dispersion(sample, g, metric) for g in (whole, found)])
+    observed = np.array([log_dispersion(X, g, metric) for g in (whole, halves)])
     gap = np.mean(reference, axis=0) - observed
     error = np.std(reference, axis=0, ddof=1) * np.sqrt(1 + 1 / n_references)
     return gap[0] < gap[1] - error[1]
 
 
-def prune(X, Z, K, entropy, *, tests, **options):
-    """Algorithm 2: split the highest active node if the gap statistic prefers it; the leaves.
-
-    Results of the gap statistic are stored in `tests`, by node.
-    """
+def prune(X, Z, K, entropy, **options):
+    """Algorithm 2: split the highest active node if the gap statistic prefers it; the leaves."""
     n = len(X)
     active, done = [2 * n - 2], []
     while active and len(active) + len(done) < K:
@@ -137,13 +123,10 @@ def prune(X, Z, K, entropy, *, tests, **options):
         inside = members(Z, node)
         split = False
         if len(inside) >= 3 and pdist(X[inside]).max() > 0:
+            seed = np.random.SeedSequence(entropy, spawn_key=(X.shape[1], node))
             children = [int(c) for c in Z[node - n, :2]]
-            if node not in tests:
-                seed = np.random.SeedSequence(entropy, spawn_key=(X.shape[1], node))
-                halves = [[inside.index(i) for i in members(Z, c)] for c in children]
-                rng = np.random.default_rng(seed)
-                tests[node] = prefers_split(X[inside], halves, rng, **options)
-            split = tests[node]
+            halves = [[inside.index(i) for i in members(Z, c)] for c in children]
+            split = prefers_split(X[inside], halves, np.random.default_rng(seed), **options)
         if split:
             active += children
         else:
@@ -197,20 +180,15 @@ def mrshc(X, targets, ranks, K=None, *, linkage="complete", metric="sqeuclidean"
     centred = X - X.mean(axis=0)
     sets = {(q, r): hit(centred, q, r) for q in targets for r in ranks if r <= q or r == ranks[0]}
     trees = {key: build(X[:, s], linkage, metric) for key, s in sets.items()}
-    tests = {key: {} for key in sets}
-
-    def leaves_of(key, K):
-        X_key = X[:, sets[key]]
-        return prune(X_key, trees[key], K, entropy, tests=tests[key], **options)
-
     is_given = K is not None
     if not is_given:
         found = dict.fromkeys(targets, 1)
-        for q, r in sets:
+        for (q, r), s in sets.items():
             if r in ranks[:3]:
-                found[q] = max(found[q], len(leaves_of((q, r), np.inf)))
+                leaves = prune(X[:, s], trees[q, r], np.inf, entropy, **options)
+                found[q] = max(found[q], len(leaves))
         K = max(2, sorted(found.values())[-2 if len(found) > 1 else -1])
-    leaves = {key: leaves_of(key, K) for key in sets}
+    leaves = {key: prune(X[:, s], trees[key], K, entropy, **options) for key, s in sets.items()}
     labels = {key: labels_of(trees[key], nodes) for key, nodes in leaves.items()}
     score = {key: average_silhouette(X[:, s], labels[key], metric) for key, s in sets.items()}
     rows = []
