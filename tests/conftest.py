@@ -2,6 +2,7 @@ import sys
 
 import pytest
 
+from command_line import without_pictures
 from storage_backends import (
     IMPLEMENTATIONS,
     STORAGE_BACKENDS,
@@ -37,11 +38,8 @@ def drawn():
     """Registered pictures of results; none, until a test adds some: they take long to draw."""
     from mrshc.plotting.result_pictures import PICTURES
 
-    registered = dict(PICTURES)
-    PICTURES.clear()
-    yield lambda name: PICTURES.update({name: registered[name]})
-    PICTURES.clear()
-    PICTURES.update(registered)
+    with without_pictures() as registered:
+        yield lambda name: PICTURES.update({name: registered[name]})
 
 
 @pytest.fixture
