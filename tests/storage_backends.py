@@ -225,3 +225,13 @@ def tables(backend):
     if not backend.is_single:
         yield A * 1e120
         yield A * 1e-120
+
+
+def tables_in_turn(backend, levels):
+    """Yield tables, each with one of the levels of a factor, which differs between implementations.
+
+    Every implementation has all tables and all levels, and every table has all levels.
+    """
+    start = IMPLEMENTATIONS.index(backend.name)
+    for i, table in enumerate(tables(backend)):
+        yield table, levels[(start + i) % len(levels)]

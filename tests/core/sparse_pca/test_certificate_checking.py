@@ -143,7 +143,8 @@ def test_features_and_bounds_are_those_of_the_array(make, backend, monkeypatch):
 @every_data_set
 @pytest.mark.usefixtures("small_working_sets")
 def test_small_working_sets_change_the_number_of_passes_only(make):
-    X = make(np.random.default_rng(2))
+    # Fewer columns, since the small working sets need many passes over them.
+    X = make(np.random.default_rng(2))[:, ::3]
     in_memory, path, matrix = both_paths(X, n_components=3, most=20)
     expected = searched(in_memory, (1, 8, 20), (1, 2, 3))
     assert_same_features(expected, searched(path, (1, 8, 20), (1, 2, 3)))
