@@ -1,12 +1,18 @@
-"""The command line in a process of its own.
+"""The command line in a process of its own, or in this process on a terminal.
 
 Pictures take most of the time of a run on a small table: they are drawn only where a test asks for
 them.
 """
 
+import os
+import resource
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
+
+import pytest
 
 INSTALLED = [str(Path(sys.executable).with_name("mrshc"))]
 WITHOUT_PICTURES = [
@@ -23,3 +29,61 @@ def mrshc(*arguments, pictures=False, **options):
     return subprocess.run(
         [*command, *map(str, arguments)], capture_output=True, text=True, check=False, **options
     )
+
+
+@contextmanager
+def without_pictures():
+    """Take the registered pictures away, which take long to draw; yield them by name."""
+    from mrshc.plotting.result_pictures import PICTURES
+
+    registered = dict(PICTURES)
+    PICTURES.clear()
+    try:
+        yield registered
+    finally:
+        PICTURES.clear()
+        PICTURES.update(registered)
+
+
+def run_on_terminal(main, *arguments):
+    """Run a command in this process, with a terminal as standard error.
+
+    `main` is the fixture of that name. Returns the exit code, standard output, and the bytes that
+    were written to the terminal.
+    """
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    chunks = []
+
+    def collect():
+        while True:
+            try:
+                chunks.append(os.read(ours, 4096))
+            except OSError:  # how Linux reports that the other end is closed
+                return
+
+    # The terminal holds few bytes: they must be read while the command runs.
+    reader = Thread(target=collect)
+    reader.start()
+    with (
+        os.fdopen(theirs, "w", encoding="utf-8") as terminal,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("TERM", "xterm")
+        patch.setenv("COLUMNS", "120")
+        patch.setattr(sys, "stderr", terminal)
+        code, printed, _ = main(*arguments)
+    reader.join()
+    os.close(ours)
+    return code, printed, b"".join(chunks)
+
+
+@contextmanager
+def files_limited_to(n_bytes):
+    """Let no file of this process grow beyond a size, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

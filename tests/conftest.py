@@ -2,7 +2,13 @@ import sys
 
 import pytest
 
-from storage_backends import STORAGE_BACKENDS, StorageBackend, use_small_blocks
+from command_line import without_pictures
+from storage_backends import (
+    IMPLEMENTATIONS,
+    STORAGE_BACKENDS,
+    StorageBackend,
+    use_small_blocks,
+)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -20,9 +26,7 @@ def backend(request, tmp_path, monkeypatch):
     return StorageBackend(request.param, tmp_path)
 
 
-# One storage for each implementation of DataMatrix: that the others of the same implementation hold
-# the same numbers is tested with the data and with the estimators.
-@pytest.fixture(params=["float32", "map", "HDF5", "CSC", "dask", "array API"])
+@pytest.fixture(params=IMPLEMENTATIONS)
 def implementation(request, tmp_path, monkeypatch):
     """A place where X may be stored, one for each class that reads it; small blocks."""
     use_small_blocks(monkeypatch, 3000)
@@ -34,11 +38,8 @@ def drawn():
     """Registered pictures of results; none, until a test adds some: they take long to draw."""
     from mrshc.plotting.result_pictures import PICTURES
 
-    registered = dict(PICTURES)
-    PICTURES.clear()
-    yield lambda name: PICTURES.update({name: registered[name]})
-    PICTURES.clear()
-    PICTURES.update(registered)
+    with without_pictures() as registered:
+        yield lambda name: PICTURES.update({name: registered[name]})
 
 
 @pytest.fixture

@@ -120,6 +120,24 @@ STORAGE_BACKENDS = {
     "torch, float32": lambda A, _: in_torch(A.astype(np.float32)),
 }
 
+# One storage for each implementation of DataMatrix: that the others of the same implementation hold
+# the same numbers is tested with the data and with the estimators.
+IMPLEMENTATIONS = ("float32", "map", "HDF5", "CSC", "dask", "array API")
+
+
+def latin_square(first, second):
+    """Return triples of an implementation and levels of two factors with as many levels each.
+
+    Every implementation has all levels of both factors, and every pair of their levels is combined
+    with some of the implementations.
+    """
+    first, second = list(first), list(second)
+    return [
+        (name, level, second[(i + j) % len(second)])
+        for i, name in enumerate(IMPLEMENTATIONS)
+        for j, level in enumerate(first)
+    ]
+
 
 class StorageBackend:
     """A kind of storage, with a folder of its own for each matrix."""
@@ -207,3 +225,13 @@ def tables(backend):
     if not backend.is_single:
         yield A * 1e120
         yield A * 1e-120
+
+
+def tables_in_turn(backend, levels):
+    """Yield tables, each with one of the levels of a factor, which differs between implementations.
+
+    Every implementation has all tables and all levels, and every table has all levels.
+    """
+    start = IMPLEMENTATIONS.index(backend.name)
+    for i, table in enumerate(tables(backend)):
+        yield table, levels[(start + i) % len(levels)]

@@ -193,7 +193,8 @@ def test_a_registered_rule_is_accepted_and_its_scores_are_in_the_table(X, tmp_pa
 
 
 @pytest.mark.usefixtures("toy_rule")
-def test_plots_and_report_show_what_a_registered_rule_says(X, tmp_path):
+def test_plots_and_report_show_what_a_registered_rule_says(X, drawn, tmp_path):
+    drawn("search")
     model = MrSHC([2, 4], max_rank=1, selection="toy", random_state=0).fit(X)
     (ax,) = search_curves(model).axes
     assert ax.get_title(loc="left") == "Which toy?"
@@ -208,6 +209,7 @@ def test_plots_and_report_show_what_a_registered_rule_says(X, tmp_path):
     assert "Which toy?" in page
     assert "How it is chosen: by counting." in page
     assert "n_separated" in (tmp_path / "search.csv").read_text(encoding="utf-8")
+    assert (tmp_path / "search.png").exists()
 
 
 @pytest.mark.usefixtures("toy_rule")
@@ -348,10 +350,11 @@ def test_a_registered_picture_is_in_the_folder_of_a_result(main, table, tmp_path
         assert (tmp_path / "out" / "sizes.svg").stat().st_size > 0
 
 
-@pytest.mark.usefixtures("toy_picture")
-def test_a_picture_that_does_not_apply_is_left_out(tmp_path):
+@pytest.mark.usefixtures("drawn", "toy_picture")
+def test_a_picture_that_does_not_apply_is_left_out(drawn, tmp_path):
     from tiny import tiny_table
 
+    drawn("dendrogram")
     write_outputs(fit(make_plan(tiny_table(), method="hc", parameters={"n_clusters": 1})), tmp_path)
     assert not (tmp_path / "sizes.png").exists()
     assert (tmp_path / "dendrogram.svg").exists()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.metrics import rand_score
 
 from mrshc import HighVarianceHC, MrSHC
@@ -16,6 +17,9 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning"),
 ]
+
+# Claims about missing values and outlying samples do not depend on the number of candidates.
+FEW_CANDIDATES = {"n_features_to_select": [20, 50, 100, 200], "max_rank": 3, "random_state": 0}
 
 DATA = Path(os.environ.get("MRSHC_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -51,8 +55,8 @@ def test_van_t_veer_trees_are_those_of_the_paper():
 def test_the_few_missing_cells_of_van_t_veer_change_nothing():
     complete, gappy = load("vantveer")["X"], load("vantveer_na")["X"]
     assert np.isnan(gappy).sum() == 135
-    ours = MrSHC(random_state=0).fit(gappy)
-    theirs = MrSHC(random_state=0).fit(complete)
+    ours = MrSHC(**FEW_CANDIDATES).fit(gappy)
+    theirs = MrSHC(**FEW_CANDIDATES).fit(complete)
     assert (ours.n_features_selected_, ours.rank_) == (theirs.n_features_selected_, theirs.rank_)
     n_moved = round(len(complete) * (1 - purity(theirs.labels_, ours.labels_)))
     assert ours.n_clusters_ == theirs.n_clusters_
@@ -62,8 +66,8 @@ def test_the_few_missing_cells_of_van_t_veer_change_nothing():
 def test_a_failed_array_is_flagged_and_changes_nothing_for_the_others():
     data = load("vantveer")
     failed = data["sample_names"] == "X54"
-    with_it = MrSHC(random_state=0, robust=True, refine=True).fit(data["X"])
-    without = MrSHC(random_state=0, robust=True, refine=True).fit(data["X"][~failed])
+    model = MrSHC(**FEW_CANDIDATES, robust=True, refine=True)
+    with_it, without = clone(model).fit(data["X"]), model.fit(data["X"][~failed])
     assert data["sample_names"][with_it.outlier_samples_].tolist() == ["X54"]
     assert without.outlier_samples_.size == 0
     assert rand_score(with_it.labels_[~failed], without.labels_) == 1
@@ -82,7 +86,7 @@ def test_association_uses_the_500_strongest_of_thousands_of_genes():
 def test_a_failed_array_does_not_change_the_features_of_association():
     data = load("vantveer")
     failed = data["sample_names"] == "X54"
-    model = MrSHC(selection="association", linkage="ward", robust=True)
+    model = MrSHC(**FEW_CANDIDATES, selection="association", linkage="ward", robust=True)
     with_it = model.fit(data["X"]).get_support()
     assert data["sample_names"][model.outlier_samples_].tolist() == ["X54"]
     np.testing.assert_array_equal(model.fit(data["X"][~failed]).get_support(), with_it)
@@ -99,5 +103,5 @@ def pairs_of_siblings(model, tumours):
 def test_samples_of_one_tumour_are_siblings_in_spite_of_missing_values(linkage):
     data = load("perou47")
     assert np.isnan(data["X"]).sum() == 4247
-    model = MrSHC(random_state=0, linkage=linkage, refine=True).fit(data["X"])
+    model = MrSHC(**FEW_CANDIDATES, linkage=linkage, refine=True).fit(data["X"])
     assert pairs_of_siblings(model, data["tumor"]) >= 15  # of 20

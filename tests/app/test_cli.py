@@ -4,10 +4,10 @@ import errno
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -19,7 +19,7 @@ import pytest
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from sklearn.metrics import silhouette_samples
 
-from command_line import WITHOUT_PICTURES, mrshc
+from command_line import WITHOUT_PICTURES, files_limited_to, mrshc, run_on_terminal
 from mrshc import HighVarianceHC
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
@@ -27,6 +27,7 @@ from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.io import load_result
 from mrshc.io.result import CHECKED_TABLES, write_result
+from mrshc.utils.step_journal import StepJournal
 from tiny import tiny_result
 
 pytestmark = pytest.mark.slow
@@ -70,10 +71,13 @@ def test_demo_reports_the_result_and_its_folder(demo):
     assert kinds["useful"] > kinds["noise"]
 
 
-def test_demo_runs_twice(demo):
+def test_demo_runs_twice(main, demo, tmp_path, monkeypatch):
+    """The second run draws no pictures: that they are replaced is tested with output folders."""
     folder, first = demo
-    again = mrshc("demo", cwd=folder, pictures=True)
-    assert (again.returncode, again.stdout) == (0, first.stdout)
+    pictures = shutil.ignore_patterns("*.png", "*.svg")
+    shutil.copytree(folder / "mrshc-demo", tmp_path / "mrshc-demo", ignore=pictures)
+    monkeypatch.chdir(tmp_path)
+    assert main("demo") == (0, first.stdout, "")
 
 
 def test_cluster_reports_how_the_table_was_read_and_the_result(main, table, tmp_path):
@@ -467,19 +471,24 @@ def test_the_demo_does_not_remove_unfinished_work(main, tmp_path):
     assert steps.exists()
 
 
-@pytest.mark.parametrize("lost", ["linkage.csv", "report.html", "heatmap.png"])
-def test_a_result_with_missing_files_is_not_taken_for_complete(main, drawn, table, tmp_path, lost):
+def test_a_result_with_missing_files_is_not_taken_for_complete(main, drawn, table, tmp_path):
     drawn("heatmap")
-    same = ("cluster", table[0], "--method", "hmv", "-q", "9", "-k", "3", "--out", tmp_path / "out")
+    out = tmp_path / "out"
+    same = ("cluster", table[0], "--method", "hmv", "-q", "9", "-k", "3", "--out", out)
     assert main(*same, "--quiet")[0] == 0
     assert "holds the complete result already" in main(*same, "--resume")[1]
-    (tmp_path / "out" / lost).unlink()
-    code, _, printed = main(*same, "--resume")
-    assert code == 2
-    assert "is not a complete result: " in printed
-    assert "Make it again. Use --overwrite in place of --resume." in printed
+    for lost in ("linkage.csv", "report.html", "heatmap.png"):
+        (out / lost).rename(tmp_path / lost)
+        code, _, printed = main(*same, "--resume")
+        assert code == 2, lost
+        assert "is not a complete result: " in printed
+        assert "Make it again. Use --overwrite in place of --resume." in printed
+        (tmp_path / lost).rename(out / lost)
+    (out / "linkage.csv").unlink()
+    (out / "heatmap.png").unlink()
     assert main(*same, "--resume", "--overwrite", "--quiet")[0] == 0
-    assert (tmp_path / "out" / lost).exists()
+    assert (out / "linkage.csv").exists()
+    assert (out / "heatmap.png").exists()
 
 
 def test_resume_does_not_replace_another_result(main, table, tmp_path):
@@ -530,18 +539,17 @@ def test_the_report_can_be_made_again(main, table, tmp_path):
 def test_a_full_disk_leaves_no_folder_and_the_search_can_continue(
     main, table, tmp_path, monkeypatch
 ):
-    command = ("cluster", table[0], "-q", "20", "-r", "1", "--out", "out", "--quiet")
-
-    def full():  # no file may grow beyond this
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
-
-    done = mrshc(*command, cwd=tmp_path, preexec_fn=full)
-    assert done.returncode == 2
-    assert "cannot read or write" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "out").exists()
     monkeypatch.chdir(tmp_path)
-    assert main(*command, "--overwrite")[0] == 0
+    command = ("cluster", table[0], "-q", "20", "-r", "1", "--quiet")
+    # Compiled code is stored before files are limited.
+    assert main(*command, "--out", "unlimited")[0] == 0
+    with files_limited_to(20_000):
+        code, _, printed = main(*command, "--out", "out")
+    assert code == 2
+    assert "cannot read or write" in printed
+    assert "Traceback" not in printed
+    assert not (tmp_path / "out").exists()
+    assert main(*command, "--out", "out", "--overwrite")[0] == 0
 
 
 def test_help_teaches_by_example(main):
@@ -555,30 +563,15 @@ def test_help_teaches_by_example(main):
     assert "mrshc demo" in printed
 
 
-def test_progress_is_shown_on_a_terminal_only(table, tmp_path):
-    pty = pytest.importorskip("pty")
-    arguments = ("cluster", table[0], "-q", "10,20", "--max-rank", "2", "--out", tmp_path / "out")
-    command = [*WITHOUT_PICTURES, *map(str, arguments)]
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as run:
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                chunk = os.read(ours, 4096)
-            except OSError:  # how Linux says that the other end is closed
-                break
-            if not chunk:
-                break
-            seen += chunk
-        assert b"Chose " in run.stdout.read()
-    os.close(ours)
-    assert run.returncode == 0
+def test_progress_is_shown_on_a_terminal_only(main, table, tmp_path):
+    given = ("cluster", table[0], "-q", "10,20", "--max-rank", "2", "--out", tmp_path / "out")
+    code, printed, seen = run_on_terminal(main, *given)
+    assert code == 0
+    assert "Chose " in printed
     for step in (b"Reading", b"MrSHC", b"Writing"):
         assert step in seen
-    piped = mrshc(*arguments, "--overwrite")
-    assert (piped.returncode, piped.stderr) == (0, "")
+    code, _, progress = main(*given, "--overwrite")
+    assert (code, progress) == (0, "")
 
 
 @pytest.fixture(scope="module")
@@ -617,20 +610,31 @@ def _lines(journal):
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
-def test_a_killed_run_continues_with_evidence_refinement_and_outliers(
+def test_a_stopped_run_continues_with_evidence_refinement_and_outliers(
     main, long_run, tmp_path, monkeypatch
 ):
     command = [*(word for word in long_run[0] if word != "--paper"), *OPTIONS]
-    folder = _make_folder(tmp_path / "undisturbed")
-    monkeypatch.chdir(folder)
+    command += ["-q", "5,10,20,40,80", "--max-rank", "4"]
+    monkeypatch.chdir(_make_folder(tmp_path / "undisturbed"))
     assert main(*command, "--out", "out")[0] == 0
-    # Some of the trees are known: what other features say of them must be, too.
-    code, _ = _interrupted(command, tmp_path, when=40, by=signal.SIGKILL)
-    assert code == -signal.SIGKILL
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(_make_folder(tmp_path / "stopped"))
+    append, n_steps = StepJournal.append, 0
+
+    def append_until_full(journal, entry):
+        nonlocal n_steps
+        n_steps += 1
+        # Some of the trees are stored: so must be what other features say of them.
+        if n_steps > 30:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append(journal, entry)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StepJournal, "append", append_until_full)
+        assert main(*command, "--out", "out")[0] == 2
+    assert _lines(Path("out.partial", "search.jsonl")) >= 30
     assert main(*command, "--out", "out", "--resume")[0] == 0
-    for file in (folder / "out").iterdir():
-        assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes(), file.name
+    for file in (tmp_path / "undisturbed" / "out").iterdir():
+        assert Path("out", file.name).read_bytes() == file.read_bytes(), file.name
 
 
 def test_a_killed_run_is_resumed_and_ends_as_an_undisturbed_one(
@@ -652,11 +656,10 @@ def test_a_killed_run_is_resumed_and_ends_as_an_undisturbed_one(
     assert again == 0, "what is complete stays as it is"
 
 
-@pytest.mark.parametrize(("by", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_run_tells_how_to_continue(main, long_run, tmp_path, monkeypatch, by, expected):
+def test_a_stopped_run_tells_how_to_continue(main, long_run, tmp_path, monkeypatch):
     command, _ = long_run
-    code, printed = _interrupted(command, tmp_path, when=20, by=by)
-    assert code == expected
+    code, printed = _interrupted(command, tmp_path, when=20, by=signal.SIGINT)
+    assert code == 130
     assert printed == "mrshc: Finished steps are kept. Continue with --resume.\n"
     assert not (tmp_path / "out").exists()
     monkeypatch.chdir(tmp_path)
@@ -670,7 +673,8 @@ def test_a_stopped_run_that_replaces_a_result_tells_how_to_continue(
 ):
     command, undisturbed = long_run
     write_result(tiny_result(), _make_folder(tmp_path / "out"))
-    _, printed = _interrupted([*command, "--overwrite"], tmp_path, when=20, by=signal.SIGTERM)
+    code, printed = _interrupted([*command, "--overwrite"], tmp_path, when=20, by=signal.SIGTERM)
+    assert code == 143
     assert printed == "mrshc: Finished steps are kept. Continue with --resume --overwrite.\n"
     monkeypatch.chdir(tmp_path)
     assert main(*command, "--out", "out", "--resume", "--overwrite")[0] == 0
@@ -701,11 +705,12 @@ def test_an_impossible_seed_is_the_users_mistake(main):
     assert "Traceback" not in printed
 
 
-def test_studies_are_rendered_from_the_command_line(tmp_path):
-    shutil.copytree(ROOT / "studies", tmp_path / "copied")
-    done = mrshc("study", "table3", "--render", "--out", "copied", cwd=tmp_path)
-    assert done.returncode == 0
-    assert done.stdout == (ROOT / "studies" / "table3.md").read_text()
+def test_studies_are_rendered_from_the_command_line(main, tmp_path):
+    for file in (ROOT / "studies").glob("table3.*"):
+        shutil.copy(file, tmp_path)
+    code, printed, _ = main("study", "table3", "--render", "--out", tmp_path)
+    assert code == 0
+    assert printed == (ROOT / "studies" / "table3.md").read_text()
 
 
 def test_unknown_studies_and_missing_data_are_the_users_mistake(main, tmp_path):
@@ -725,38 +730,74 @@ def test_unknown_studies_and_missing_data_are_the_users_mistake(main, tmp_path):
 BARE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PATH": os.environ["PATH"]}
 
 
-def test_names_beyond_ascii_in_a_locale_without_an_encoding(table, tmp_path):
-    frame = pd.read_csv(table[0], sep="\t", index_col=0)
-    frame.index = [f"β-catenin \N{DNA DOUBLE HELIX} {name}" for name in frame.index]
-    frame.columns = [f"Müller {name}" for name in frame.columns]
-    frame.to_csv(tmp_path / "genes.tsv", sep="\t")
-    command = ["cluster", "genes.tsv", "--method", "hmv", "-q", "20", "--out", "out"]
-    done = mrshc(*command, cwd=tmp_path, env=BARE, pictures=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    result = load_result(tmp_path / "out")
+# Runs commands that are separated by a semicolon and prints their exit codes. The first one draws
+# pictures with the names of samples and of features.
+SEVERAL_COMMANDS = """if True:
+    import sys
+
+    from mrshc.app import cli
+    from mrshc.plotting.result_pictures import PICTURES
+
+    for name in set(PICTURES) - {"dendrogram", "heatmap"}:
+        del PICTURES[name]
+    words = iter(sys.argv[1:])
+    while arguments := list(iter(lambda: next(words, ";"), ";")):
+        sys.argv = ["mrshc", *arguments]
+        try:
+            cli.main()
+        except SystemExit as ended:
+            print("exit", ended.code, flush=True)
+        PICTURES.clear()
+"""
+
+
+@pytest.fixture(scope="module")
+def bare_locale(tmp_path_factory):
+    """Cluster names beyond ASCII in a locale without an encoding.
+
+    One process runs all commands, since the start takes most of its time. Returns the folder, the
+    table, and the standard output of each command.
+    """
+    folder = tmp_path_factory.mktemp("bare")
+    X = make_simulation_1(6, mu=2.0, sizes=(6, 5, 4)).X[:, 40:60]
+    genes = [f"β-catenin \N{DNA DOUBLE HELIX} {j}" for j in range(20)]
+    frame = pd.DataFrame(X.T, genes, [f"Müller s{i}" for i in range(15)])
+    frame.to_csv(folder / "genes.tsv", sep="\t")
+    same = ("cluster", "genes.tsv", "--method", "hmv", "-q", "8")
+    arguments = [*same, "--out", "out", ";", "report", "out", ";"]
+    arguments += [*same, "--json", "--out", "Größe"]
+    command = [sys.executable, "-c", SEVERAL_COMMANDS, *arguments]
+    done = subprocess.run(command, capture_output=True, check=True, cwd=folder, env=BARE)
+    assert done.stderr == b""
+    *printed, rest = done.stdout.split(b"exit 0\n")
+    assert (len(printed), rest) == (3, b"")
+    return folder, frame, printed
+
+
+def test_names_beyond_ascii_in_a_locale_without_an_encoding(bare_locale):
+    folder, frame, _ = bare_locale
+    result = load_result(folder / "out")
     assert result.samples.index[0] == "Müller s0"
     assert set(result.features.index) == set(frame.index)
-    assert "β-catenin" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    again = mrshc("report", "out", cwd=tmp_path, env=BARE)
-    assert (again.returncode, again.stderr) == (0, "")
+    assert "β-catenin" in (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert (folder / "out" / "heatmap.png").exists()
+    assert "Müller s0" in (folder / "out" / "dendrogram.svg").read_text(encoding="utf-8")
 
 
-def test_json_is_utf_8_in_any_locale(table, tmp_path):
-    given = ("cluster", str(table[0]), "--method", "hmv", "-q", "20", "--json")
-    command = [*WITHOUT_PICTURES, *given]
-    odd = tmp_path / "Größe"
-    done = subprocess.run([*command, "--out", str(odd)], capture_output=True, check=True, env=BARE)
-    assert json.loads(done.stdout.decode("utf-8")) == json.loads(
-        (odd / "result.json").read_text(encoding="utf-8")
+def test_json_is_utf_8_in_any_locale(bare_locale):
+    folder, _, (*_, printed) = bare_locale
+    assert json.loads(printed.decode("utf-8")) == json.loads(
+        (folder / "Größe" / "result.json").read_text(encoding="utf-8")
     )
 
 
-def test_a_file_name_that_is_not_text(table, tmp_path):
+def test_a_file_name_that_is_not_text(main, table, tmp_path, monkeypatch):
     odd = os.fsdecode(b"gr\xf6\xdfe.tsv")
     shutil.copy(table[0], tmp_path / odd)
-    done = mrshc("cluster", odd, "--method", "hmv", "-q", "20", "--out", "out", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert r"gr\xf6\xdfe.tsv" in done.stdout
+    monkeypatch.chdir(tmp_path)
+    code, printed, wrong = main("cluster", odd, "--method", "hmv", "-q", "20", "--out", "out")
+    assert (code, wrong) == (0, "")
+    assert r"gr\xf6\xdfe.tsv" in printed
     assert load_result(tmp_path / "out").about["data"]["source"] == r"gr\xf6\xdfe.tsv"
 
 

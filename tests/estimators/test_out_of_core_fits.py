@@ -51,9 +51,9 @@ def quick(n_features_to_select=20, **options):
 # Each with the table that it is fitted to.
 MODELS = {
     "MrSHC": (quick(), A),
-    "MrSHC, auto": (quick("auto", max_rank=3), HOLES),
+    "MrSHC, auto": (quick("auto"), HOLES),
     "MrSHC, evidence": (quick([10, 20, 40], selection="evidence"), HOLES),
-    "MrSHC, association": (MrSHC(selection="association", linkage="ward"), HOLES),
+    "MrSHC, association": (quick("auto", selection="association", linkage="ward"), HOLES),
     "MrSHC, refine": (quick([10, 20], refine=True), HOLES),
     "MrSHC, n_clusters": (quick([10, 20], n_clusters=3, center="grand"), A),
     "MrSHC, ward": (quick(linkage="ward", center=False), HOLES),

@@ -64,7 +64,7 @@ def table(n_features=60):
     )
 
 
-@pytest.fixture(params=METHODS)
+@pytest.fixture(scope="module", params=METHODS)
 def result(request):
     parameters = {**METHODS[request.param], "random_state": 3}
     given = table()
@@ -151,39 +151,36 @@ def test_result_json_is_valid_against_its_schema(result, tmp_path):
         jsonschema.validate(content, schema)
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            {"format_version": 1},
-            "is written in version 1 of the format, this mrshc reads version 5",
-        ),
-        ({"format": "something"}, "does not describe a result of mrshc"),
-        ({"splits": LOST}, "lacks 'splits'"),
-    ],
-)
-def test_other_formats_are_refused_with_a_reason(result, tmp_path, change, sentence):
+OTHER_FORMATS = {
+    "is written in version 1 of the format, this mrshc reads version 5": {"format_version": 1},
+    "does not describe a result of mrshc": {"format": "something"},
+    "lacks 'splits'": {"splits": LOST},
+}
+
+
+def test_other_formats_are_refused_with_a_reason(result, tmp_path):
     write_result(result, tmp_path)
     path = tmp_path / "result.json"
-    about = json.loads(path.read_text()) | change
-    path.write_text(json.dumps({name: v for name, v in about.items() if v is not LOST}) + "\n")
-    with pytest.raises(UserError, match=sentence):
-        load_result(tmp_path)
+    written = json.loads(path.read_text())
+    for sentence, change in OTHER_FORMATS.items():
+        about = {name: v for name, v in (written | change).items() if v is not LOST}
+        path.write_text(json.dumps(about) + "\n")
+        with pytest.raises(UserError, match=sentence):
+            load_result(tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "lost",
-    [
-        *("clusters.csv", "features.csv", "linkage.csv", "selected.gct"),
-        *("silhouettes.csv", "markers.csv"),
-    ],
-)
-def test_an_incomplete_folder_is_refused(result, tmp_path, lost):
-    write_result(result, tmp_path)
-    (tmp_path / lost).unlink()
-    with pytest.raises(UserError, match="is not a complete result"):
-        load_result(tmp_path)
+def test_an_incomplete_folder_is_refused(result, tmp_path):
+    folder = tmp_path / "result"
+    folder.mkdir()
+    write_result(result, folder)
+    tables = ("clusters.csv", "features.csv", "linkage.csv", "selected.gct")
+    for lost in (*tables, "silhouettes.csv", "markers.csv"):
+        (folder / lost).rename(tmp_path / lost)
+        with pytest.raises(UserError, match="is not a complete result"):
+            load_result(folder)
+        (tmp_path / lost).rename(folder / lost)
+    load_result(folder)
 
 
 def test_folders_without_a_result(tmp_path):
@@ -202,6 +199,7 @@ def test_folders_without_a_result(tmp_path):
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "'=1+1", "-", "+", "-1.5"]
 
 
+@pytest.mark.usefixtures("drawn")  # without pictures
 def test_names_that_look_like_formulas_are_guarded_in_tables_and_come_back(tmp_path):
     rng = np.random.default_rng(0)
     n, p = len(FORMULAS), 30

@@ -178,6 +178,10 @@ def made(tmp_path_factory):
     return of
 
 
+# Range of the samples that the tree shows; a comparison has several trees.
+RANGE = "document.getElementById('tree')?._fullLayout.xaxis.range.map(Number)"
+
+
 class Visit:
     """An open page with the errors, dialogs and requests that it caused."""
 
@@ -196,6 +200,7 @@ class Visit:
         self.page.goto(path.as_uri())
         self.wait_until(f"!!(window.page && document.querySelector('{tree} .main-svg'))")
         self.settle()
+        self.range = self.js(RANGE)
 
     def _request(self, request):
         if not request.url.startswith(("file:", "data:", "blob:")):
@@ -221,9 +226,14 @@ class Visit:
         self.settle()
 
     def reset(self):
-        """Show the clusters of the result again, without search, pointer and order of features."""
+        """Show the clusters of the result again, without search, zoom and order of features."""
         self.page.mouse.move(0, 0)
+        if self.js(RANGE) != self.range:
+            self.page.locator("#zoom-all").click()
+            self.wait_until(f"range => String({RANGE}) === String(range)", self.range)
         self.page.locator("#find").fill("")
+        for each in self.page.locator("#samples-filter, #features-filter").all():
+            each.fill("")
         if self.page.locator("#order").count():
             self.page.locator("#order").select_option(index=0)
         if self.page.locator("#restore-result").is_enabled():
@@ -258,11 +268,13 @@ def view(browser, made, open_pages):
     """Return a page that tests share if `Visit.reset` undoes their changes: opening takes long."""
     used = []
 
-    def of(name):
+    def of(name, *, sorted_tables=False):
+        """Open a page; tests that sort tables share another one, since a reset does not sort."""
         result, path = made(name)
-        if name not in open_pages:
-            open_pages[name] = Visit(browser, path)
-        used.append(open_pages[name])
+        key = name, sorted_tables
+        if key not in open_pages:
+            open_pages[key] = Visit(browser, path)
+        used.append(open_pages[key])
         return result, used[-1]
 
     yield of
@@ -594,8 +606,8 @@ def test_search_finds_samples_and_features(view):
     assert seen.page.locator("#search-status").inner_text().startswith("No name of a sample")
 
 
-def test_tables_sort_and_filter(visit):
-    _, seen = visit("simulated")
+def test_tables_sort_and_filter(view):
+    _, seen = view("simulated", sorted_tables=True)
     heads = seen.page.locator("#samples thead button")
     heads.nth(2).click()
     widths = [float(text) for text in seen.cells("samples", "silhouette")]
@@ -733,8 +745,8 @@ def test_tooltip_of_a_cell_shows_sample_feature_value_and_cluster(view):
     assert cluster == f"cluster {result.labels_[sample] + 1}"
 
 
-def test_zoom_and_pan_move_both_figures(visit):
-    _, seen = visit("simulated")
+def test_zoom_and_pan_move_both_figures(view):
+    _, seen = view("simulated")
     both = "['tree', 'heat'].map(id => document.getElementById(id)._fullLayout.xaxis.range)"
     seen.page.locator("#zoom-in").click()
     seen.wait_until(f"(r => r[0][1] - r[0][0] < 31)({both})")
@@ -755,8 +767,8 @@ def test_zoom_and_pan_move_both_figures(visit):
     assert tree == pytest.approx(heat)
 
 
-def test_double_click_resets_the_zoom(visit):
-    _, seen = visit("simulated")
+def test_double_click_resets_the_zoom(view):
+    _, seen = view("simulated")
     width = "(r => r[1] - r[0])(document.getElementById('tree')._fullLayout.xaxis.range)"
     for plot in ("heat", "tree"):
         seen.page.locator("#zoom-in").click()
@@ -773,8 +785,8 @@ def test_double_click_resets_the_zoom(visit):
         assert seen.js(f"{width} === 60")
 
 
-def test_sorting_is_kept_when_columns_change(visit):
-    _, seen = visit("simulated")
+def test_sorting_is_kept_when_columns_change(view):
+    _, seen = view("simulated", sorted_tables=True)
     seen.slide(8)
     seen.page.locator("#features thead button").last.click()
     seen.slide(2)
@@ -834,19 +846,20 @@ def test_the_keyboard_reaches_every_control(visit):
 
 
 @pytest.mark.parametrize(("name", "scheme"), [("everything", "dark"), ("simulated", "light")])
-def test_no_serious_accessibility_violations(visit, name, scheme):
+def test_no_serious_accessibility_violations(view, visit, name, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    _, seen = visit(name, color_scheme=scheme)
+    # Pages that tests share are light.
+    _, seen = view(name) if scheme == "light" else visit(name, color_scheme=scheme)
     found = axe.Axe().run(seen.page).response["violations"]
     serious = [v for v in found if v["impact"] in ("serious", "critical")]
     assert [(v["id"], [node["target"] for node in v["nodes"]]) for v in serious] == []
 
 
 @pytest.mark.parametrize("name", ["everything", "lymphoma"])
-def test_page_has_no_horizontal_scroll_bar(visit, name):
-    _, seen = visit(name)
-    for width in (768, 400):
-        seen.page.set_viewport_size({"width": width, "height": 800})
+def test_page_has_no_horizontal_scroll_bar(view, name):
+    _, seen = view(name)
+    for width in (768, 400, 1440):  # the last one is the width for other tests
+        seen.page.set_viewport_size({"width": width, "height": 900})
         # Figures are drawn anew for the new width: on a busy machine that takes its time.
         fits = "width => document.documentElement.scrollWidth <= width"
         seen.wait_until(fits, width)

@@ -329,7 +329,7 @@ def n_tasks(dask_scheduler):
 
 
 def test_a_worker_lost_while_building_trees_does_not_change_the_result(client_to_be_harmed):
-    options = {"n_references": 200, "stop_early": False}
+    options = {"n_references": 50, "stop_early": False}
     expected = make_search(**options).fit(TABLE)
     with (
         one_worker_killed(

@@ -50,19 +50,21 @@ def plain_cuts(X, linkage):
     return [cuts[k] for k in (2, 3, 4, 5, 6, 7) if k < n]
 
 
-def plain_scores(x, X, linkage):
-    """P-value and strength of one feature, from trees on the columns of X."""
+def plain_scores(tested, X, linkage):
+    """P-values and strengths of the columns of `tested`, from trees on the columns of X."""
     p_values, between = [], []
+    ranks = stats.rankdata(tested, axis=0)
     for clusters in plain_cuts(X, linkage):
-        ranks = stats.rankdata(x)
         p_values.append(stats.f_oneway(*(ranks[samples] for samples in clusters)).pvalue)
-        means = [x[samples].mean() for samples in clusters]
+        means = np.array([tested[samples].mean(axis=0) for samples in clusters])
         sizes = [len(samples) for samples in clusters]
-        between.append(np.dot(sizes, (np.array(means) - x.mean()) ** 2))
+        between.append(np.dot(sizes, (means - tested.mean(axis=0)) ** 2))
     # A p-value of 1 is ignored, and others are limited to 0.999.
-    used = np.array(p_values)[np.array(p_values) < 1 - 1e-12]
-    quantiles = stats.cauchy.isf(np.minimum(used, 0.999))
-    return stats.cauchy.sf(np.mean(quantiles)) if used.size else 1.0, np.mean(between)
+    is_used = np.array(p_values) < 1 - 1e-12
+    quantiles = stats.cauchy.isf(np.minimum(p_values, 0.999))
+    means = np.where(is_used, quantiles, 0.0).sum(axis=0) / np.maximum(is_used.sum(axis=0), 1)
+    combined = np.where(is_used.any(axis=0), stats.cauchy.sf(means), 1.0)
+    return combined, np.mean(between, axis=0)
 
 
 def standardised_samples(X):
@@ -74,14 +76,14 @@ def standardised_samples(X):
 def plain_association(X, present, linkage="complete", prepare=np.asarray):
     """P-values and strengths of all features, each from trees that were built without it."""
     by_variance = sorted(present, key=lambda j: -X[:, j].var())
-    out = []
-    for j in range(X.shape[1]):
-        others = list(present)
-        if j in present:
-            fold = by_variance.index(j) % 10
-            others = [i for place, i in enumerate(by_variance) if place % 10 != fold]
-        out.append(plain_scores(X[:, j], prepare(X[:, sorted(others)]), linkage))
-    p_values, strengths = np.array(out).T
+    p_values, strengths = np.empty(X.shape[1]), np.empty(X.shape[1])
+    groups = [(np.setdiff1d(np.arange(X.shape[1]), present), by_variance)]
+    for fold in range(min(10, len(by_variance))):
+        others = [j for place, j in enumerate(by_variance) if place % 10 != fold]
+        groups.append((by_variance[fold::10], others))
+    for tested, others in groups:
+        scores = plain_scores(X[:, tested], prepare(X[:, sorted(others)]), linkage)
+        p_values[tested], strengths[tested] = scores
     return p_values, strengths
 
 
