@@ -4,9 +4,9 @@ The package implements multi-rank sparse hierarchical clustering (MrSHC; Zhang a
 https://arxiv.org/abs/1409.0745) and the methods that the paper compares with MrSHC.
 
 Estimators: :class:`MrSHC`, :class:`SHC`, :class:`HighVarianceHC`. Functions: :func:`compare`,
-:func:`sparse_components`, :func:`refine_features`. Modules: :mod:`mrshc.datasets`,
-:mod:`mrshc.exports`, :mod:`mrshc.io`, :mod:`mrshc.metrics`, :mod:`mrshc.plotting`,
-:mod:`mrshc.preprocessing`.
+:func:`sparse_components`, :func:`refine_features`, :func:`stability`. Modules:
+:mod:`mrshc.datasets`, :mod:`mrshc.exports`, :mod:`mrshc.io`, :mod:`mrshc.metrics`,
+:mod:`mrshc.plotting`, :mod:`mrshc.preprocessing`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         MrSHC,
         UnsupportedClustersWarning,
         refine_features,
+        stability,
     )
     from mrshc.estimators.sparse_components import SparseComponents, sparse_components
 
@@ -37,6 +38,7 @@ __all__ = [
     "compare",
     "refine_features",
     "sparse_components",
+    "stability",
 ]
 
 # Public names, grouped by the module from which they are imported. A module is imported when one of
@@ -47,7 +49,7 @@ _NAMES_BY_MODULE = {
     "estimators.sparse_components": ("SparseComponents", "sparse_components"),
     "estimators": (
         *("SHC", "HighVarianceHC", "MrSHC"),
-        *("UnsupportedClustersWarning", "refine_features"),
+        *("UnsupportedClustersWarning", "refine_features", "stability"),
     ),
 }
 # Public modules. After `import mrshc`, they are available as attributes, such as `mrshc.io`.

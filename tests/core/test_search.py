@@ -534,10 +534,7 @@ def test_three_start_sets_are_refined_for_several_rounds():
     result = run(X, **STARTS)
     matrix = matrix_at(X)
     path = path_on(matrix, n_components=3, most=40)
-    # The size of a start set may differ from q by a tenth.
-    starts = [
-        path.search(q=q, rank=r, tolerance=q // 10).indices for q in (10, 20, 40) for r in (1, 3)
-    ]
+    starts = [path.search(q=q, rank=r).indices for q in (10, 20, 40) for r in (1, 3)]
     expected = refine_feature_sets(matrix, starts, RefinementSettings(), n_continued=3)
     for candidate, refinement in zip(result.candidates, expected, strict=True):
         np.testing.assert_array_equal(candidate.refined.features, refinement.features)

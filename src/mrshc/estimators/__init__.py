@@ -1,12 +1,20 @@
-"""Estimators with the interface of scikit-learn, and the function `refine_features`.
+"""Estimators with the interface of scikit-learn, and functions for fitted estimators.
 
 The method `fit` of an estimator validates the data and the parameters, calls functions of
 `mrshc.core` for the computations, and stores the results as attributes.
 """
 
+from mrshc.estimators.cluster_stability import stability
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning, refine_features
 from mrshc.estimators.high_variance_hc import HighVarianceHC
 from mrshc.estimators.mrshc import MrSHC
 from mrshc.estimators.shc import SHC
 
-__all__ = ["SHC", "HighVarianceHC", "MrSHC", "UnsupportedClustersWarning", "refine_features"]
+__all__ = [
+    "SHC",
+    "HighVarianceHC",
+    "MrSHC",
+    "UnsupportedClustersWarning",
+    "refine_features",
+    "stability",
+]

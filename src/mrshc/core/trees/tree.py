@@ -233,10 +233,10 @@ class Tree:
 
         The array has the shape (n_samples,).
         """
-        return self._leaf_spans[0]
+        return self.leaf_spans[0]
 
     @cached_property
-    def _leaf_spans(self) -> tuple[Index, Index, Index]:
+    def leaf_spans(self) -> tuple[Index, Index, Index]:
         """Three arrays: the leaf order, and the start and end positions of each node in this order.
 
         For n samples, the leaf order has the shape (n,), and the two arrays of positions have the
@@ -256,7 +256,7 @@ class Tree:
 
     def members(self, node: int) -> Index:
         """Return the indices of the samples below `node`, in increasing order."""
-        order, starts, ends = self._leaf_spans
+        order, starts, ends = self.leaf_spans
         return np.sort(order[starts[node] : ends[node]])
 
     def label_ranges(self, labels: Labels) -> tuple[Index, Index]:
@@ -312,7 +312,7 @@ class Tree:
             Indices of the samples below the most similar node, in increasing order. The array is
             empty if the similarity of every node is below `at_least`.
         """
-        order, starts, ends = self._leaf_spans
+        order, starts, ends = self.leaf_spans
         # The number of samples of the set that are below a node is the difference of two cumulative
         # counts along the leaf order.
         counts = np.zeros(self.n_samples + 1)
