@@ -117,6 +117,15 @@ def test_a_given_number_of_clusters_is_obtained_even_in_noise(main, tmp_path, op
     assert load_result(tmp_path / "out").n_clusters_ == 2
 
 
+def test_quiet_runs_still_warn_of_clusters_that_are_not_supported(main, tmp_path):
+    file = tmp_path / "noise.csv"
+    pd.DataFrame(np.random.default_rng(0).normal(size=(30, 100))).to_csv(file)
+    given = ("-k", 3, "--features", "columns", "--quiet", "--out", tmp_path / "out")
+    code, printed, warned = main("cluster", file, *given)
+    assert (code, printed, warned.count("\n")) == (0, "", 1)
+    assert warned.startswith("mrshc: The clusters are not supported by held-out features")
+
+
 def test_quiet_and_json(main, table, tmp_path):
     file, _ = table
     same = ("cluster", file, "-q", "20", "-r", "1", "--out", tmp_path / "out")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csc_array
+from sklearn.cluster import KMeans
 
 from mrshc import SHC, HighVarianceHC, MrSHC, stability
 from mrshc.datasets import make_noise, make_simulation_1
@@ -84,7 +85,7 @@ def test_a_data_frame_gives_the_same_result_as_its_values():
 
 def test_data_out_of_memory_are_refused():
     model = HighVarianceHC(10, n_clusters=2).fit(CLEAR)
-    with pytest.raises(ValueError, match="Load X into memory first"):
+    with pytest.raises(ValueError, match="stability needs X in memory"):
         stability(model, csc_array(CLEAR))
 
 
@@ -136,3 +137,41 @@ def test_models_without_clusters_and_other_data_are_refused():
         stability(HighVarianceHC(10).fit(CLEAR), CLEAR)
     with pytest.raises(ValueError, match="must be the data of the fit, with 30 samples, got 29"):
         stability(HighVarianceHC(10, n_clusters=2).fit(CLEAR), CLEAR[1:])
+    with pytest.raises(ParameterError, match="fitted MrSHC, SHC or HighVarianceHC, got KMeans"):
+        stability(KMeans(2).fit(CLEAR), CLEAR)
+
+
+@pytest.mark.parametrize("model", [MrSHC(**RECOMMENDED), HighVarianceHC(10, n_clusters=2)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X: X[::-1],
+        lambda X: X[:, ::-1],
+        lambda X: X + np.random.default_rng(0).normal(size=X.shape),
+    ],
+    ids=["samples", "features", "values"],
+)
+def test_other_data_of_the_same_shape_are_refused(model, change):
+    model.fit(CLEAR)
+    with pytest.raises(ValueError, match="must be the data of the fit, but its samples have other"):
+        stability(model, change(CLEAR), n_resamples=2)
+
+
+def test_a_single_cluster_has_no_stability():
+    model = HighVarianceHC(10, n_clusters=1).fit(CLEAR)
+    found = stability(model, CLEAR, n_resamples=2)
+    np.testing.assert_array_equal(found.cluster_jaccard, [np.nan])
+
+
+def test_features_without_values_in_a_subsample():
+    X = CLEAR.copy()
+    X[1:, 7] = np.nan  # a single value
+    model = HighVarianceHC(50, n_clusters=3).fit(X)
+    found = stability(model, X, n_resamples=10, random_state=0)
+    assert found.feature_frequency.shape == (CLEAR.shape[1],)
+
+
+def test_too_few_samples_for_the_clusters_are_refused():
+    model = HighVarianceHC(10, n_clusters=30).fit(CLEAR)
+    with pytest.raises(ParameterError, match="at least 30 samples, for a tree with 30 clusters"):
+        stability(model, CLEAR)

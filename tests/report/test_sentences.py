@@ -135,7 +135,7 @@ UNTESTED = (
             ("-q", "3"),
             None,
             "undecided",
-            r"The test of the clusters is undecided: fewer than 5 features were selected, .*",
+            r"The test of the clusters is undecided: fewer than 5 features are associated .*",
         ),
     ],
     ids=[
@@ -221,6 +221,17 @@ def test_the_wording_does_not_depend_on_the_silhouette(clusters_in_noise, width)
     (sentence,) = (text for text in result_summary(other) if text.startswith(new))
     assert sentence in expected
     assert sentence.endswith("so this says nothing about whether the clusters exist.")
+
+
+def test_there_is_advice_if_the_clusters_are_not_supported():
+    one = result_of(NOISE, selection="association", linkage="ward")
+    given = result_of(NOISE, selection="association", linkage="ward", n_clusters=3)
+    for result in (one, given):
+        (advice,) = (text for text in result_summary(result) if "try a logarithm" in text)
+        assert advice in answer_sentences(result)
+        assert ("give the number of clusters" in advice) == (result is one)
+    supported = result_of(CLUSTERS, n_features_to_select=20, refine=True)
+    assert not any("try a logarithm" in text for text in result_summary(supported))
 
 
 def test_supported_clusters_are_not_called_proved():

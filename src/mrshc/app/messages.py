@@ -11,6 +11,7 @@ from mrshc.io.table import missing_values_message
 from mrshc.metrics import CER_DEFINITION
 from mrshc.preprocessing import ObservedFilter
 from mrshc.report.sentences import (
+    advice_sentence,
     associated_tree_sentence,
     caveats,
     score_sentence,
@@ -101,7 +102,12 @@ def result_summary(result: Result) -> list[str]:
         clusters = f"one cluster{', as asked for' if is_given else ': no groups were found'}."
     choice = _choice_clause(result)
     # The verdict is that of the report, so that both state the same about the clusters.
-    details = [score_sentence(result), verdict_sentence(result), tree_features_sentence(result)]
+    details = [
+        score_sentence(result),
+        verdict_sentence(result),
+        advice_sentence(result),
+        tree_features_sentence(result),
+    ]
     # If the clusters are supported, the final tree is built on the associated features. The
     # sentence on the clusters then follows the sentence on these features.
     if about["supported"]:

@@ -8,17 +8,18 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mrshc.core.array_types import Index
-from mrshc.core.data.data_matrix import DataMatrix
 from mrshc.core.inference.stability import (
     Refit,
     StabilityResult,
     draw_subsample,
     summarise_refits,
 )
-from mrshc.core.parallel import run_in_parallel
+from mrshc.core.parallel import limit_blas_to_one_thread, run_in_parallel
+from mrshc.core.trees.tree import agglomerate
 from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import TreeClusterer
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning
@@ -49,7 +50,7 @@ def stability(
     model : MrSHC, SHC or HighVarianceHC
         Fitted estimator with clusters (`labels_`).
     X : array-like of shape (n_samples, n_features)
-        The data that were passed to `fit`.
+        The data that were passed to `fit`, in memory.
     n_resamples : int, default=50
         Number of subsamples.
     fraction : float, default=0.8
@@ -67,14 +68,14 @@ def stability(
     Returns
     -------
     StabilityResult
-        Its attributes are `cluster_jaccard` (for each cluster), `feature_frequency` (for each
-        feature), `branch_support` (for each row of `linkage_matrix_`) and `consensus` (for each
-        pair of samples).
+        Its attributes are `cluster_jaccard` (for each cluster; NaN if there is only one),
+        `feature_frequency` (for each feature), `branch_support` (for each row of
+        `linkage_matrix_`) and `consensus` (for each pair of samples).
 
     Raises
     ------
     ValueError
-        If X is invalid or is not the data of the fit.
+        If X is invalid, is not in memory or is not the data of the fit.
     ParameterError
         If the model has no clusters, or if a parameter is invalid.
 
@@ -106,6 +107,11 @@ def stability(
     >>> bool((result.cluster_jaccard > 0.8).all())
     True
     """
+    if not isinstance(model, TreeClusterer):
+        raise ParameterError(
+            "stability needs a fitted MrSHC, SHC or HighVarianceHC, got {got}.",
+            got=type(model).__name__,
+        )
     # Not the data that a robust fit has winsorised: each fit winsorises its own subsample.
     data = TreeClusterer.data_of_fit(model, X)
     if not hasattr(model, "labels_"):
@@ -116,22 +122,20 @@ def stability(
         )
     advice = "50 are enough for clusters, 200 for the frequencies of single features."
     n_resamples = check_integer("n_resamples", n_resamples, low=2, high=None, advice=advice)
-    n = data.shape[0]
-    n_clusters = int(model.labels_.max()) + 1
-    smallest = max(_MIN_SUBSAMPLE, n_clusters) / n
-    fraction = check_number(
-        "fraction",
-        fraction,
-        low=smallest,
-        high=1.0 - 0.5 / n,  # at least one sample is left out
-        advice="The default is 0.8.",
-    )
     n_jobs = check_n_jobs(n_jobs)
+    if not data.in_memory:
+        raise ValueError(
+            "stability needs X in memory, as an array or a table, but X is stored in another form, "
+            "such as a file or a sparse matrix. Load it, or select fewer features first."
+        )
+    _refuse_other_data(model, X)
+    n, n_clusters = data.shape[0], int(model.labels_.max()) + 1
+    fraction = _check_fraction(fraction, n_samples=n, n_clusters=n_clusters)
     seeds = check_seed(random_state).randint(np.iinfo(np.int32).max, size=(n_resamples, 2))
     arguments = (
         {
             "model": _clone_for_refit(model, int(fit_seed)),
-            "data": data,
+            "X": data.values,
             "rows": draw_subsample(n, fraction=fraction, seed=int(seed)),
             "n_clusters": n_clusters,
         }
@@ -169,12 +173,55 @@ def _clone_for_refit(model: Any, seed: int) -> Any:
     return clone(model).set_params(**{k: v for k, v in settings.items() if k in known})
 
 
-def _refit(model: Any, data: DataMatrix, rows: Index, n_clusters: int) -> Refit:
+def _refit(model: Any, X: NDArray[Any], rows: Index, n_clusters: int) -> Refit:
     """Fit a model to some samples, and return its tree, features and clusters."""
-    model.fit(data.select_samples(rows))
-    return Refit(
-        rows=rows,
-        tree=model._tree,
-        labels=model.cut(n_clusters),
-        support=model.get_support(),
-    )
+    drawn = X[rows]
+    # Values of a feature may be missing in all samples of the subsample.
+    is_observed = ~np.isnan(drawn).all(axis=0)
+    model.fit(drawn if is_observed.all() else drawn[:, is_observed])
+    support = np.zeros(X.shape[1], dtype=bool)
+    support[is_observed] = model.get_support()
+    return Refit(rows=rows, tree=model._tree, labels=model.cut(n_clusters), support=support)
+
+
+def _check_fraction(fraction: Any, *, n_samples: int, n_clusters: int) -> float:
+    """Return the share of the samples in a subsample if it is valid; raise ParameterError if not.
+
+    A subsample must have at least three samples, and as many as there are clusters, and must leave
+    out at least one sample.
+    """
+    smallest = max(_MIN_SUBSAMPLE, n_clusters)
+    if smallest >= n_samples:
+        raise ParameterError(
+            "stability needs subsamples with at least {smallest} samples, for a tree with {k} "
+            "clusters, but there are only {n} samples. Fit with fewer clusters, or use more "
+            "samples.",
+            smallest=smallest,
+            k=n_clusters,
+            n=n_samples,
+        )
+    advice = f"Each subsample needs at least {smallest} of the {n_samples} samples, but not all."
+    low, high = (smallest - 0.5) / n_samples, 1.0 - 0.5 / n_samples
+    return check_number("fraction", fraction, low=low, high=high, advice=advice)
+
+
+def _refuse_other_data(model: Any, X: Any) -> None:
+    """Raise ValueError if the tree that is built from X differs from the tree of the model.
+
+    The values of the fit are not stored, so permuted samples, for example, would not be noticed
+    otherwise. They are not noticed for SHC, whose distances are those of the fit.
+    """
+    if len(model._outlier_rows):  # they are attached to a tree that was built without them
+        return
+    with limit_blas_to_one_thread():
+        tree = agglomerate(model.sample_distances(X), model.linkage)
+    built, stored = tree.linkage_matrix, model.linkage_matrix_
+    # Rounding may depend on the version of BLAS if the model was fitted on another computer.
+    if (
+        not np.allclose(built[:, 2], stored[:, 2], rtol=1e-6, atol=1e-9 * stored[-1, 2])
+        or (model.cut(2) != model._tree.number_by_leaves(tree.cut(2))).any()
+    ):
+        raise ValueError(
+            "X must be the data of the fit, but its samples have other distances. Pass the data "
+            "that were passed to fit, with samples and features in the same order."
+        )

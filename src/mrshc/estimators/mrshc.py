@@ -262,8 +262,9 @@ class MrSHC(CallbackSupportMixin, TreeClusterer):
         are associated with clusters of trees that were built without these features. If False, the
         tree is the one that the search chose (with "association", the tree on a start set), and
         `labels_` contains a single cluster unless `n_clusters` was given. However, if the search or
-        the start set has fewer than 5 features, which are too few to decide, `supported_` is None
-        instead of False, and the features and the tree are not changed.
+        the start set has fewer than 5 features, or if there are fewer than 7 samples, which are too
+        few to decide, `supported_` is None instead of False, and the features and the tree are not
+        changed.
     associated_features_ : ndarray of shape (n_associated,)
         Defined only with `refine=True` or `selection="association"`. Indices of all features
         associated with the clusters at a false discovery rate of 0.05; empty if `supported_` is not

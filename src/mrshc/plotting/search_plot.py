@@ -84,7 +84,7 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
     heading = story.verdict if title is None else f"{title}\n{story.verdict}"
     figure_parts.set_figure_heading(figure, heading)
     if not story.curves:
-        _write_single_candidate(figure)
+        _write_reason(figure, story.rule)
         return figure
     panels = figure.subplots(
         1, len(widths), squeeze=False, sharey=True, gridspec_kw={"width_ratios": widths}
@@ -97,11 +97,11 @@ def search_curves(model: Any, *, title: str | None = None) -> Figure:
     return figure
 
 
-def _write_single_candidate(figure: Figure) -> None:
-    """Write a sentence into the figure: there was only one candidate, so none were compared."""
+def _write_reason(figure: Figure, reason: str) -> None:
+    """Write into the figure why no candidates were compared; by default, there was only one."""
     ax = figure.subplots()
     ax.set_axis_off()
-    message = "There was a single candidate, so no comparison was made."
+    message = reason or "There was a single candidate, so no comparison was made."
     ax.text(0.5, 0.5, message, ha="center", va="center", transform=ax.transAxes)
 
 

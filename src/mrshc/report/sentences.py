@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from mrshc.core.inference.refinement import RefinementSettings
+from mrshc.core.inference.refinement import MIN_TESTED_SAMPLES, RefinementSettings
 from mrshc.core.selection import SearchStory, SelectionRule
 from mrshc.core.trees.cut_choice import MAX_CLUSTERS
 from mrshc.estimators.feature_refinement import NO_SUPPORT
@@ -41,6 +41,7 @@ def answer_sentences(result: Result) -> list[str]:
     sentences = [
         score_sentence(result),
         verdict_sentence(result),
+        advice_sentence(result),
         tree_features_sentence(result),
         no_clusters_sentence(result),
         silhouette_sentence(result),
@@ -135,12 +136,13 @@ def support_verdict(supported: bool | None, *, n_associated: int | None, unteste
         )
     if supported is False:
         return NO_SUPPORT
-    # Features were tested, but too few features were selected for a decision.
+    # Features were tested, but there are too few samples or selected features for a decision.
     if n_associated is not None:
         return (
-            f"The test of the clusters is undecided: fewer than {_MIN_FEATURES} features were "
-            f"selected, and fewer than {_MIN_FEATURES} features are associated with clusters of "
-            "trees that were built without them."
+            f"The test of the clusters is undecided: fewer than {_MIN_FEATURES} features are "
+            "associated with clusters of trees that were built without them, but there are too few "
+            f"samples (fewer than {MIN_TESTED_SAMPLES}) or selected features (fewer than "
+            f"{_MIN_FEATURES}) to expect more."
         )
     return untested
 
@@ -150,6 +152,20 @@ def verdict_sentence(result: Result) -> str:
     about = result.about
     return support_verdict(
         about["supported"], n_associated=about["n_associated"], untested=_untested_verdict(result)
+    )
+
+
+def advice_sentence(result: Result) -> str | None:
+    """Return what to try if held-out features do not support the clusters; None otherwise."""
+    if result.about["supported"] is not False:
+        return None
+    cut = ""
+    if result.n_clusters_ == 1:
+        cut = " To cut the tree all the same, give the number of clusters."
+    return (
+        "There may be no clusters. Before you conclude this, try a logarithm for counts or "
+        "intensities, a filter for features that hardly vary, and the option robust against "
+        f"outliers.{cut}"
     )
 
 

@@ -610,3 +610,19 @@ def test_samples_that_are_all_the_same_support_nothing():
     X = np.zeros((12, 20))
     X[:, 10:] = np.random.default_rng(0).normal(size=(12, 10))
     assert not run_refinement(X, np.arange(10)).supported
+
+
+@pytest.mark.parametrize(("n", "supported"), [(6, None), (7, True), (8, True)])
+def test_clusters_of_few_samples_are_not_refuted(n, supported):
+    """With six samples, even features that separate the clusters perfectly have large p-values."""
+    X = np.random.default_rng(0).normal(size=(n, 60))
+    X[: n // 2] += 50.0
+    settings = RefinementSettings(linkage="ward")
+    found = refine_feature_set(matrix_at(X), np.arange(20), settings)
+    assert found.supported is supported
+
+
+def test_noise_of_seven_samples_is_not_supported():
+    X = np.random.default_rng(0).normal(size=(7, 60))
+    settings = RefinementSettings(linkage="ward")
+    assert refine_feature_set(matrix_at(X), np.arange(20), settings).supported is False

@@ -232,13 +232,17 @@ def test_the_curve_shows_the_strengths_as_shares_of_the_largest_one():
     assert curve.chosen == 2
 
 
-@pytest.mark.parametrize("strength", [[3.0], [0.0], [0.0, 0.0]])
-def test_there_is_no_curve_without_a_choice(strength):
+@pytest.mark.parametrize(
+    ("strength", "rule"),
+    [([3.0], ""), ([0.0], ""), ([0.0, 0.0], "No start set led to five associated features")],
+)
+def test_there_is_no_curve_without_a_choice(strength, rule):
     n = len(strength)
     table = make_table([20, 60][:n], [1] * n, strength=strength, n_associated=[0] * n)
     story = AssociationRule().explain(table)
     assert story.curves == ()
-    assert story.rule == ""
+    assert story.rule.startswith(rule)
+    assert bool(story.rule) == bool(rule)
 
 
 def test_the_rule_repeats_nothing_that_the_verdict_states():

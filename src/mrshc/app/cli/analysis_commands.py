@@ -299,6 +299,10 @@ def run_plan(
             output.print_warning(f"Finished steps are kept. Continue with {resume_options}.")
         raise
     _print_result(result, output)
+    if output.is_quiet:
+        # Without --quiet, the summary contains these findings.
+        for finding in fitted.warnings:
+            output.print_warning(finding)
     epilogue()
     _print_location(out, output)
 

@@ -88,7 +88,8 @@ NFeaturesOption = Annotated[
         "--n-features-to-select",
         "-q",
         help="Number of features to select; several candidates, such as 10,20,40, of which the "
-        "method chooses; or auto, for candidates by default.",
+        "method chooses; or auto, for candidates by default. With selection by association: number "
+        "of features of the start sets, while the tests determine how many are selected.",
     ),
     SetsParameter("n_features_to_select"),
 ]
@@ -375,8 +376,9 @@ class MethodOptions:
         _method_option(
             "--n-clusters",
             "-k",
-            help="Number of clusters, or auto (the default). A given number is always obtained; a "
-            "note states how many clusters the data support if they are fewer.",
+            help="Number of clusters, or auto (the default). A given number is always obtained. "
+            "With --paper, a note states how many clusters the gap statistic supports if they are "
+            "fewer; with the recommended procedure, the number is not tested.",
         ),
     ] = None
     paper: Annotated[

@@ -21,18 +21,18 @@ class TerminalOutput:
         # texts.
         from rich.console import Console
 
-        self._quiet = quiet
+        self.is_quiet = quiet
         self._out = Console(highlight=False)
         self._err = Console(stderr=True)
 
     @property
     def shows_progress(self) -> bool:
         """Whether progress is shown: only if stderr is a terminal and `quiet` is False."""
-        return self._err.is_terminal and not self._quiet
+        return self._err.is_terminal and not self.is_quiet
 
     def print_sentence(self, sentence: str) -> None:
         """Print a sentence on stdout, unless `quiet` is True."""
-        if not self._quiet:
+        if not self.is_quiet:
             # Markup is disabled, since names of files and features may contain square brackets. A
             # sentence is printed on one line, since programs may search the output.
             self._out.print(sentence, markup=False, soft_wrap=True)
@@ -43,7 +43,7 @@ class TerminalOutput:
 
     def print_table(self, headings: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
         """Print a table on stdout, unless `quiet` is True."""
-        if self._quiet:
+        if self.is_quiet:
             return
         from rich.markup import escape
         from rich.table import Table

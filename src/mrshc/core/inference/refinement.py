@@ -52,6 +52,11 @@ _MAX_ROUNDS = 6
 _SETTLED_SHARE = 0.95
 
 
+# With fewer samples, not even features that separate two clusters perfectly have p-values that are
+# small enough, so the absence of associated features is no evidence against clusters.
+MIN_TESTED_SAMPLES = 7
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefinementSettings:
     """Settings of the refinement of a feature set.
@@ -87,8 +92,8 @@ class RefinementResult:
     ----------
     supported : bool or None
         Whether at least `min_features` features are associated with the clusters. If fewer features
-        are associated, and the start set itself has fewer than `min_features` features, the value
-        is None rather than False.
+        are associated, and the start set itself has fewer than `min_features` features or there
+        are fewer than seven samples, the value is None rather than False.
     features : ndarray of int
         Indices of the features from which the final tree is built, in increasing order. These are
         the features of the start set unless `supported` is True.
@@ -172,7 +177,8 @@ def refine_feature_sets(
     list of RefinementResult
         For each start set, the new feature set, the associated features, and their q-values.
     """
-    refinements = [_Refinement(start, settings) for start in starts]
+    n_samples = matrix.shape[0]
+    refinements = [_Refinement(start, settings, n_samples=n_samples) for start in starts]
     while active := [refinement for refinement in refinements if refinement.result is None]:
         # Different starts often lead to the same set, which is tested only once.
         sets = {refinement.present.tobytes(): refinement.present for refinement in active}
@@ -204,7 +210,7 @@ class _Refinement:
         The result; None until the refinement has ended.
     """
 
-    def __init__(self, start: Index, settings: RefinementSettings) -> None:
+    def __init__(self, start: Index, settings: RefinementSettings, *, n_samples: int) -> None:
         self.present: Index = np.sort(start)
         self.associated: Index = np.empty(0, np.intp)
         self.result: RefinementResult | None = None
@@ -214,6 +220,7 @@ class _Refinement:
         self._settings = settings
         self._previous = set[bytes]()
         self._n_rounds = 0
+        self._can_decide = start.size >= settings.min_features and n_samples >= MIN_TESTED_SAMPLES
 
     def advance(self, scores: FeatureScores) -> None:
         """Replace the current set by the associated features, given the scores for this set."""
@@ -247,8 +254,8 @@ class _Refinement:
         """Set the result; this has no effect if the refinement has already ended."""
         if self.result is not None:
             return
-        settings, has_enough = self._settings, self.associated.size >= self._settings.min_features
-        unsupported = False if self._start.size >= settings.min_features else None
+        has_enough = self.associated.size >= self._settings.min_features
+        unsupported = False if self._can_decide else None
         self.result = RefinementResult(
             supported=True if has_enough else unsupported,
             features=self.present if has_enough else self._start,

@@ -49,7 +49,8 @@ class StabilityResult:
     Attributes
     ----------
     cluster_jaccard : ndarray of shape (n_clusters,)
-        For each cluster, the mean Jaccard index with the most similar cluster of a subsample.
+        For each cluster, the mean Jaccard index with the most similar cluster of a subsample; NaN
+        if there is only one cluster.
     feature_frequency : ndarray of shape (n_features,)
         Share of the subsamples in which each feature was selected.
     branch_support : ndarray of shape (n_samples - 1,)
@@ -106,7 +107,8 @@ def summarise_refits(
     with np.errstate(invalid="ignore"):  # 0 / 0 is NaN for pairs that were never drawn
         consensus = together / drawn
     return StabilityResult(
-        cluster_jaccard=jaccard.mean(),
+        # A single cluster recurs in every subsample, whatever the data.
+        cluster_jaccard=jaccard.mean() if n_clusters > 1 else np.full(1, np.nan),
         feature_frequency=selected / n_resamples,
         branch_support=support.mean(),
         consensus=consensus,

@@ -189,8 +189,11 @@ class AssociationRule(SelectionRule):
         """
         chosen = chosen_row(table)
         strengths = np.asarray(table["strength"], dtype=np.float64)
-        curves = tuple[Curve, ...]()
-        if strengths.size > 1 and strengths[chosen] > 0:
+        curves, rule = tuple[Curve, ...](), ""
+        if strengths.size > 1 and strengths[chosen] == 0:
+            rule = "No start set led to five associated features, so start sets were not compared."
+        elif strengths.size > 1:
+            rule = _RULE_TEXT
             starts = zip(table["n_features_target"], table["rank"], strict=True)
             curves = (
                 make_curve(
@@ -207,7 +210,7 @@ class AssociationRule(SelectionRule):
         associated = f"{table['n_associated'][chosen]:,} features are associated"
         return SearchStory(
             verdict=f"Chosen: {features} ({associated}, {clusters})",
-            rule=_RULE_TEXT if curves else "",
+            rule=rule,
             curves=curves,
             screened_out="",
         )
