@@ -43,7 +43,7 @@ def test_the_true_clusters_are_stable_and_one_more_is_not():
     assert one_more.cluster_jaccard.min() < 0.6
 
 
-def test_clusters_and_features_of_noise_are_not_stable():
+def test_clusters_of_noise_are_not_stable():
     X = make_noise(0, n_samples=40, n_features=200).X
     model = HighVarianceHC(20, n_clusters=4, linkage="ward").fit(X)
     found = stability(model, X, n_resamples=20, random_state=0)
@@ -166,9 +166,19 @@ def test_a_single_cluster_has_no_stability():
 def test_features_without_values_in_a_subsample():
     X = CLEAR.copy()
     X[1:, 7] = np.nan  # a single value
-    model = HighVarianceHC(50, n_clusters=3).fit(X)
+    model = HighVarianceHC(X.shape[1], n_clusters=3).fit(X)
     found = stability(model, X, n_resamples=10, random_state=0)
-    assert found.feature_frequency.shape == (CLEAR.shape[1],)
+    np.testing.assert_array_equal(np.delete(found.feature_frequency, 7), 1.0)
+    assert found.feature_frequency[7] < 1.0
+
+
+def test_clusters_of_pruned_trees_are_compared_with_clusters_of_pruned_trees():
+    """The tree of every subsample is pruned as that of the model, not cut at one height."""
+    model = MrSHC(50, rank=2, n_references=10, random_state=0).fit(CLEAR)
+    assert model.n_clusters_ == 3
+    np.testing.assert_array_equal(
+        stability(model, CLEAR, n_resamples=5, random_state=0).cluster_jaccard, 1.0
+    )
 
 
 def test_too_few_samples_for_the_clusters_are_refused():

@@ -42,8 +42,8 @@ def stability(
     """Return how stable clusters, branches and selected features are if samples are left out.
 
     The fit is repeated on random subsamples of the samples, with the parameters of the model. The
-    selection of the features is therefore repeated, too. Each tree is cut into as many clusters as
-    the model has.
+    selection of the features is therefore repeated, too. If a fit finds another number of clusters
+    than the model has, its tree is cut into as many clusters as the model has.
 
     Parameters
     ----------
@@ -75,7 +75,8 @@ def stability(
     Raises
     ------
     ValueError
-        If X is invalid, is not in memory or is not the data of the fit.
+        If X is invalid, is not in memory, or is not the data of the fit. Other data of the same
+        shape are noticed unless the model is an `SHC`, or a robust fit with outlying samples.
     ParameterError
         If the model has no clusters, or if a parameter is invalid.
 
@@ -178,10 +179,19 @@ def _refit(model: Any, X: NDArray[Any], rows: Index, n_clusters: int) -> Refit:
     drawn = X[rows]
     # Values of a feature may be missing in all samples of the subsample.
     is_observed = ~np.isnan(drawn).all(axis=0)
-    model.fit(drawn if is_observed.all() else drawn[:, is_observed])
+    if not is_observed.all():
+        drawn = drawn[:, is_observed]
+        if isinstance(model.n_features_to_select, int):
+            n_selected = min(model.n_features_to_select, drawn.shape[1])
+            model.set_params(n_features_to_select=n_selected)
+    model.fit(drawn)
     support = np.zeros(X.shape[1], dtype=bool)
     support[is_observed] = model.get_support()
-    return Refit(rows=rows, tree=model._tree, labels=model.cut(n_clusters), support=support)
+    # The clusters of a pruned tree may differ from those of a cut.
+    labels = getattr(model, "labels_", None)
+    if labels is None or labels.max() + 1 != n_clusters:
+        labels = model.cut(n_clusters)
+    return Refit(rows=rows, tree=model._tree, labels=labels, support=support)
 
 
 def _check_fraction(fraction: Any, *, n_samples: int, n_clusters: int) -> float:

@@ -156,7 +156,7 @@ def verdict_sentence(result: Result) -> str:
 
 
 def advice_sentence(result: Result) -> str | None:
-    """Return what to try if held-out features do not support the clusters; None otherwise."""
+    """Return advice if held-out features do not support the clusters; None otherwise."""
     if result.about["supported"] is not False:
         return None
     cut = ""
@@ -164,8 +164,8 @@ def advice_sentence(result: Result) -> str | None:
         cut = " To cut the tree all the same, give the number of clusters."
     return (
         "There may be no clusters. Before you conclude this, try a logarithm for counts or "
-        "intensities, a filter for features that hardly vary, and the option robust against "
-        f"outliers.{cut}"
+        "intensities, a filter for features that hardly vary, the option robust against outliers, "
+        f"and the procedure of the paper.{cut}"
     )
 
 

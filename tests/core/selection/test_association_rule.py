@@ -232,6 +232,13 @@ def test_the_curve_shows_the_strengths_as_shares_of_the_largest_one():
     assert curve.chosen == 2
 
 
+def test_small_start_sets_are_not_chosen_if_larger_ones_have_no_associated_features():
+    table = make_table([3, 60], [1, 1], strength=[0.0, 0.0], n_associated=[0, 0])
+    assert AssociationRule().choose(table).chosen == 1
+    table = make_table([3, 4], [1, 1], strength=[0.0, 0.0], n_associated=[0, 0])
+    assert AssociationRule().choose(table).chosen == 0
+
+
 @pytest.mark.parametrize(
     ("strength", "rule"),
     [([3.0], ""), ([0.0], ""), ([0.0, 0.0], "No start set led to five associated features")],

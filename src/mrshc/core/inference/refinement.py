@@ -44,7 +44,7 @@ _N_CLUSTERS = (2, 3, 4, 5, 6, 7)
 _N_FOLDS = 10
 
 # Largest number of rounds, for the case that the feature sets neither converge nor repeat. Each
-# round is one pass over the data. With six rounds, a fit out of core needs at most about 15 passes.
+# round is one pass over the data, so six rounds are less than half of the passes of a fit.
 _MAX_ROUNDS = 6
 
 # Rounds end when at least this share of the features of the larger of the old and the new feature
@@ -52,8 +52,9 @@ _MAX_ROUNDS = 6
 _SETTLED_SHARE = 0.95
 
 
-# With fewer samples, not even features that separate two clusters perfectly have p-values that are
-# small enough, so the absence of associated features is no evidence against clusters.
+# With fewer samples, no p-value is below 5 %, not even if all features separate two clusters
+# perfectly, so the absence of associated features is no evidence against clusters. If only some
+# features differ between the clusters, more samples are needed.
 MIN_TESTED_SAMPLES = 7
 
 

@@ -1,8 +1,8 @@
 """Stability of clusters, branches and selected features under resampling of the samples.
 
-A method is applied to random subsamples of the samples. What recurs in most subsamples does not
-depend on single samples. Stability is not significance: a method that always splits a homogeneous
-group in the same way is stable, although there are no clusters.
+A method is applied to random subsamples of the samples. Clusters that recur in most subsamples do
+not depend on single samples. Stability is not significance: a method that always splits a
+homogeneous group in the same way is stable, although there are no clusters.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class StabilityResult:
     branch_support : ndarray of shape (n_samples - 1,)
         Support of the branch below each node, in the order of the rows of the linkage matrix: 1 if
         a branch with the same samples exists in the tree of every subsample, and 0 if no tree has a
-        branch that is more similar than a single sample.
+        branch that is more similar than a single sample. It is NaN for the root, since every tree
+        has a branch with all samples, and for branches that no subsample contains in part.
     consensus : ndarray of shape (n_samples, n_samples)
         Of the subsamples that contain both samples of a pair, the share in which both are in the
         same cluster; NaN if no subsample contains both samples.

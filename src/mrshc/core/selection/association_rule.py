@@ -1,9 +1,9 @@
 """The association rule: use all features that are associated with clusters built without them.
 
 Several small feature sets are selected by sparse components. Each of these start sets is replaced
-by the features that are associated with its clusters, and this is repeated until the set hardly
-changes. The rule thereby adapts the number of features to the data: it finds tens of features if
-only these differ between the clusters, and hundreds if thousands do.
+by the features that are associated with its clusters. For the strongest sets, this is repeated
+until the set hardly changes. The rule thereby adapts the number of features to the data: it finds
+tens of features if only these differ between the clusters, and hundreds if thousands do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.inference.refinement import RefinementResult
+from mrshc.core.inference.refinement import RefinementResult, RefinementSettings
 from mrshc.core.selection.candidates import (
     Candidate,
     CandidateTable,
@@ -53,12 +53,12 @@ class AssociationRule(SelectionRule):
 
     Start sets of different sizes are selected by one, three and five sparse components. Each start
     set is refined: every feature is tested for association with the clusters of trees that were
-    built without this feature, and the associated features replace the set, until it hardly
-    changes. The start set that leads to the largest sum of squares between clusters over the
-    associated features is used. The tree is built on these features or, if there are more than 500,
-    on the 500 features with the largest sum of squares between clusters. If the user does not give
-    the number of clusters, the rule chooses the cut of the tree, into 2 to 10 clusters, whose last
-    split exceeds the next split by the largest ratio.
+    built without this feature, and the associated features replace the set. For three sets, this is
+    repeated until the set hardly changes. The start set that leads to the largest sum of squares
+    between clusters over the associated features is used. The tree is built on these features or,
+    if there are more than 500, on the 500 features with the largest sum of squares between
+    clusters. If the user does not give the number of clusters, the rule chooses the cut of the
+    tree, into 2 to 10 clusters, whose last split exceeds the next split by the largest ratio.
 
     Notes
     -----
@@ -84,8 +84,7 @@ class AssociationRule(SelectionRule):
         "that are associated with clusters of trees built without them. The set with the largest "
         "sum of squares between clusters is used. It suits data in which few features differ "
         "between the clusters, and data in which thousands do. If fewer than five features are "
-        "associated, it reports a single cluster. It needs neither candidates nor gap statistics, "
-        "and takes less time."
+        "associated, it reports a single cluster. It needs no gap statistics and takes less time."
     )
     columns = ("n_associated", "strength")
     cut_scores = ("drop_ratio",)
@@ -168,15 +167,20 @@ class AssociationRule(SelectionRule):
         """Return the decision: the start set with the largest strength.
 
         If several start sets have the same strength, the first of them is chosen, that is, the one
-        with the smallest number of features and then the smallest rank.
+        with the smallest number of features and then the smallest rank. If no start set led to
+        associated features, sets with fewer than five features are not chosen if there are others,
+        since they cannot show whether there are clusters.
         """
         strengths, targets = table["strength"], table["n_features_target"]
+        chosen = int(strengths.argmax())
+        if strengths[chosen] == 0:
+            chosen = int((table["n_features"] >= RefinementSettings().min_features).argmax())
         best_rank = np.zeros(strengths.size, dtype=bool)
         for q in np.unique(targets):
             rows = np.flatnonzero(targets == q)
             best_rank[rows[strengths[rows].argmax()]] = True
         return Decision(
-            chosen=int(strengths.argmax()),
+            chosen=chosen,
             best_rank=best_rank,
             removed=np.zeros(strengths.size, dtype=bool),
         )
