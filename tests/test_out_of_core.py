@@ -24,7 +24,7 @@ import zarr
 from distributed.comm import CommClosedError
 from scipy import sparse
 
-from command_line import files_limited_to, run_on_terminal, without_pictures
+from command_line import files_limited_to, full_disk_after, run_on_terminal, without_pictures
 from mrshc import MrSHC
 from mrshc.app import cli, execution_backends, open_backend, output_folder
 from mrshc.core.data import block_reading
@@ -34,7 +34,6 @@ from mrshc.errors import UserError
 from mrshc.io import TableError, load_result, memory, read_table
 from mrshc.io.stored_matrix import StoredMatrix
 from mrshc.utils import progress
-from mrshc.utils.step_journal import StepJournal
 
 pytestmark = pytest.mark.slow
 
@@ -485,17 +484,7 @@ def test_a_stopped_run_goes_on_out_of_core(main, folder, monkeypatch):
     monkeypatch.chdir("whole")
     assert main(*command, "--out", "out") == (0, "", "")
     monkeypatch.chdir(folder)
-    append, n_steps = StepJournal.append, 0
-
-    def append_until_full(journal, entry):
-        nonlocal n_steps
-        n_steps += 1
-        if n_steps > 18:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        append(journal, entry)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StepJournal, "append", append_until_full)
+    with full_disk_after(18):
         assert main(*command, "--out", "out")[0] == 2
     journal = folder / "out.partial" / "search.jsonl"
     assert journal.read_bytes().count(b"\n") >= 18

@@ -19,7 +19,7 @@ import pytest
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 from sklearn.metrics import silhouette_samples
 
-from command_line import WITHOUT_PICTURES, files_limited_to, mrshc, run_on_terminal
+from command_line import WITHOUT_PICTURES, files_limited_to, full_disk_after, mrshc, run_on_terminal
 from mrshc import HighVarianceHC
 from mrshc.app.cli.temporary_folder_fallback import use_temporary_folder_of
 from mrshc.core.kernels.compilation_cache import CompilationCacheWarning
@@ -27,7 +27,6 @@ from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.io import load_result
 from mrshc.io.result import CHECKED_TABLES, write_result
-from mrshc.utils.step_journal import StepJournal
 from tiny import tiny_result
 
 pytestmark = pytest.mark.slow
@@ -627,18 +626,8 @@ def test_a_stopped_run_continues_with_evidence_refinement_and_outliers(
     monkeypatch.chdir(_make_folder(tmp_path / "undisturbed"))
     assert main(*command, "--out", "out")[0] == 0
     monkeypatch.chdir(_make_folder(tmp_path / "stopped"))
-    append, n_steps = StepJournal.append, 0
-
-    def append_until_full(journal, entry):
-        nonlocal n_steps
-        n_steps += 1
-        # Some of the trees are stored: so must be what other features say of them.
-        if n_steps > 30:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        append(journal, entry)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StepJournal, "append", append_until_full)
+    # Some of the trees are stored by then, and the scores of their cuts with them.
+    with full_disk_after(30):
         assert main(*command, "--out", "out")[0] == 2
     assert _lines(Path("out.partial", "search.jsonl")) >= 30
     assert main(*command, "--out", "out", "--resume")[0] == 0

@@ -54,9 +54,9 @@ def test_clusters_of_noise_are_not_stable():
 @pytest.mark.parametrize(
     "model",
     [
-        MrSHC(5, rank=1, n_references=5, n_clusters=2),
+        MrSHC(5, rank=1, n_references=5, n_clusters=2, random_state=0),
         MrSHC(**RECOMMENDED),
-        SHC(10, n_clusters=2, n_permutations=2),
+        SHC(10, n_clusters=2, n_permutations=2, random_state=0),
         HighVarianceHC(10, n_clusters=2),
     ],
     ids=["silhouette", "association", "SHC", "variance"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -181,7 +182,7 @@ def _refit(model: Any, X: NDArray[Any], rows: Index, n_clusters: int) -> Refit:
     is_observed = ~np.isnan(drawn).all(axis=0)
     if not is_observed.all():
         drawn = drawn[:, is_observed]
-        if isinstance(model.n_features_to_select, int):
+        if isinstance(model.n_features_to_select, Integral):
             n_selected = min(model.n_features_to_select, drawn.shape[1])
             model.set_params(n_features_to_select=n_selected)
     model.fit(drawn)
