@@ -4,7 +4,8 @@ The package implements multi-rank sparse hierarchical clustering (MrSHC; Zhang a
 https://arxiv.org/abs/1409.0745) and the methods that the paper compares with MrSHC.
 
 Estimators: :class:`MrSHC`, :class:`SHC`, :class:`HighVarianceHC`. Functions: :func:`compare`,
-:func:`sparse_components`, :func:`refine_features`, :func:`stability`. Modules:
+:func:`sparse_components`, :func:`refine_features`, :func:`stability`,
+:func:`branch_significance`. Modules:
 :mod:`mrshc.datasets`, :mod:`mrshc.exports`, :mod:`mrshc.io`, :mod:`mrshc.metrics`,
 :mod:`mrshc.plotting`, :mod:`mrshc.preprocessing`.
 """
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         HighVarianceHC,
         MrSHC,
         UnsupportedClustersWarning,
+        branch_significance,
         refine_features,
         stability,
     )
@@ -35,6 +37,7 @@ __all__ = [
     "MrSHC",
     "SparseComponents",
     "UnsupportedClustersWarning",
+    "branch_significance",
     "compare",
     "refine_features",
     "sparse_components",
@@ -49,7 +52,8 @@ _NAMES_BY_MODULE = {
     "estimators.sparse_components": ("SparseComponents", "sparse_components"),
     "estimators": (
         *("SHC", "HighVarianceHC", "MrSHC"),
-        *("UnsupportedClustersWarning", "refine_features", "stability"),
+        "UnsupportedClustersWarning",
+        *("branch_significance", "refine_features", "stability"),
     ),
 }
 # Public modules. After `import mrshc`, they are available as attributes, such as `mrshc.io`.

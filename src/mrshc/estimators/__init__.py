@@ -4,6 +4,7 @@ The method `fit` of an estimator validates the data and the parameters, calls fu
 `mrshc.core` for the computations, and stores the results as attributes.
 """
 
+from mrshc.estimators.branch_tests import branch_significance
 from mrshc.estimators.cluster_stability import stability
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning, refine_features
 from mrshc.estimators.high_variance_hc import HighVarianceHC
@@ -15,6 +16,7 @@ __all__ = [
     "HighVarianceHC",
     "MrSHC",
     "UnsupportedClustersWarning",
+    "branch_significance",
     "refine_features",
     "stability",
 ]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from mrshc.core.array_types import Index
 from mrshc.core.inference.stability import (
@@ -19,11 +17,14 @@ from mrshc.core.inference.stability import (
     draw_subsample,
     summarise_refits,
 )
-from mrshc.core.parallel import limit_blas_to_one_thread, run_in_parallel
-from mrshc.core.trees.tree import agglomerate
+from mrshc.core.parallel import run_in_parallel
 from mrshc.errors import Parameter, ParameterError
-from mrshc.estimators.base import TreeClusterer
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning
+from mrshc.estimators.refits import (
+    clone_for_refit,
+    fit_observed_features,
+    values_of_fit,
+)
 from mrshc.validation.parameters import check_integer, check_n_jobs, check_number, check_seed
 
 # A tree has at least three samples.
@@ -109,13 +110,7 @@ def stability(
     >>> bool((result.cluster_jaccard > 0.8).all())
     True
     """
-    if not isinstance(model, TreeClusterer):
-        raise ParameterError(
-            "stability needs a fitted MrSHC, SHC or HighVarianceHC, got {got}.",
-            got=type(model).__name__,
-        )
-    # Not the data that a robust fit has winsorised: each fit winsorises its own subsample.
-    data = TreeClusterer.data_of_fit(model, X)
+    values = values_of_fit(model, X, function="stability")
     if not hasattr(model, "labels_"):
         raise ParameterError(
             "stability needs a model with clusters, but {n_clusters} was None in the fit. Give the "
@@ -125,19 +120,13 @@ def stability(
     advice = "50 are enough for clusters, 200 for the frequencies of single features."
     n_resamples = check_integer("n_resamples", n_resamples, low=2, high=None, advice=advice)
     n_jobs = check_n_jobs(n_jobs)
-    if not data.in_memory:
-        raise ValueError(
-            "stability needs X in memory, as an array or a table, but X is stored in another form, "
-            "such as a file or a sparse matrix. Load it, or select fewer features first."
-        )
-    _refuse_other_data(model, X)
-    n, n_clusters = data.shape[0], int(model.labels_.max()) + 1
+    n, n_clusters = len(values), int(model.labels_.max()) + 1
     fraction = _check_fraction(fraction, n_samples=n, n_clusters=n_clusters)
     seeds = check_seed(random_state).randint(np.iinfo(np.int32).max, size=(n_resamples, 2))
     arguments = (
         {
-            "model": _clone_for_refit(model, int(fit_seed)),
-            "X": data.values,
+            "model": clone_for_refit(model, seed=int(fit_seed)),
+            "X": values,
             "rows": draw_subsample(n, fraction=fraction, seed=int(seed)),
             "n_clusters": n_clusters,
         }
@@ -153,7 +142,7 @@ def stability(
         return summarise_refits(
             model._tree,
             model.labels_,
-            data.shape[1],
+            values.shape[1],
             _count(refits, n_resamples, callback),
         )
 
@@ -168,26 +157,9 @@ def _count(
             callback(done, total)
 
 
-def _clone_for_refit(model: Any, seed: int) -> Any:
-    """Return an unfitted copy of a model that uses one thread, prints nothing and has a seed."""
-    settings = {"n_jobs": 1, "verbose": False, "checkpoint": None, "random_state": seed}
-    known = model.get_params(deep=False)
-    return clone(model).set_params(**{k: v for k, v in settings.items() if k in known})
-
-
 def _refit(model: Any, X: NDArray[Any], rows: Index, n_clusters: int) -> Refit:
     """Fit a model to some samples, and return its tree, features and clusters."""
-    drawn = X[rows]
-    # Values of a feature may be missing in all samples of the subsample.
-    is_observed = ~np.isnan(drawn).all(axis=0)
-    if not is_observed.all():
-        drawn = drawn[:, is_observed]
-        if isinstance(model.n_features_to_select, Integral):
-            n_selected = min(model.n_features_to_select, drawn.shape[1])
-            model.set_params(n_features_to_select=n_selected)
-    model.fit(drawn)
-    support = np.zeros(X.shape[1], dtype=bool)
-    support[is_observed] = model.get_support()
+    support = fit_observed_features(model, X[rows])
     # The clusters of a pruned tree may differ from those of a cut.
     labels = getattr(model, "labels_", None)
     if labels is None or labels.max() + 1 != n_clusters:
@@ -214,25 +186,3 @@ def _check_fraction(fraction: Any, *, n_samples: int, n_clusters: int) -> float:
     advice = f"Each subsample needs at least {smallest} of the {n_samples} samples, but not all."
     low, high = (smallest - 0.5) / n_samples, 1.0 - 0.5 / n_samples
     return check_number("fraction", fraction, low=low, high=high, advice=advice)
-
-
-def _refuse_other_data(model: Any, X: Any) -> None:
-    """Raise ValueError if the tree that is built from X differs from the tree of the model.
-
-    The values of the fit are not stored, so permuted samples, for example, would not be noticed
-    otherwise. They are not noticed for SHC, whose distances are those of the fit.
-    """
-    if len(model._outlier_rows):  # they are attached to a tree that was built without them
-        return
-    with limit_blas_to_one_thread():
-        tree = agglomerate(model.sample_distances(X), model.linkage)
-    built, stored = tree.linkage_matrix, model.linkage_matrix_
-    # Rounding may depend on the version of BLAS if the model was fitted on another computer.
-    if (
-        not np.allclose(built[:, 2], stored[:, 2], rtol=1e-6, atol=1e-9 * stored[-1, 2])
-        or (model.cut(2) != model._tree.number_by_leaves(tree.cut(2))).any()
-    ):
-        raise ValueError(
-            "X must be the data of the fit, but its samples have other distances. Pass the data "
-            "that were passed to fit, with samples and features in the same order."
-        )

@@ -227,6 +227,11 @@ class Tree:
         is_sample = node < self.n_samples
         return 0.0 if is_sample else float(self.linkage_matrix[node - self.n_samples, 2])
 
+    def n_samples_below(self, node: int) -> int:
+        """Return the number of samples below `node`; 1 for a sample."""
+        is_sample = node < self.n_samples
+        return 1 if is_sample else int(self.linkage_matrix[node - self.n_samples, 3])
+
     @property
     def leaf_order(self) -> Index:
         """Indices of the samples in the order of the leaves of a dendrogram, from left to right.
