@@ -75,9 +75,9 @@ class BranchSignificance:
         Bound of the probability that any node is significant whose samples form a single group.
     statistic_name : {"separation", "cluster_index"}
         "separation" is the distance between the branches along the line through their means, in
-        standard deviations within the branches; large values indicate clusters. "cluster_index" is the sum of squares within
-        the branches, divided by the total sum of squares; small values indicate clusters. It is
-        used if no features are selected.
+        standard deviations within the branches; large values indicate clusters. "cluster_index" is
+        the sum of squares within the branches, divided by the total sum of squares; small values
+        indicate clusters. It is used if no features are selected.
 
     See Also
     --------
