@@ -21,6 +21,7 @@ from mrshc.core.inference.branch_significance import (
     NodeTest,
     cluster_index,
     estimate_null,
+    estimate_null_of_sigclust,
     is_decided,
     label_by_nodes,
     looks,
@@ -48,9 +49,9 @@ def branch_significance(
     r"""Test which splits of a tree are clearer than splits of data without clusters.
 
     The tree is tested from the root downwards. For each node, data without clusters are simulated
-    with the means and the covariance of the samples below the node, and the whole fit, with the
-    selection of the features, is repeated on them. The split is significant if its branches are
-    separated more clearly than those of simulated data.
+    with the means, the variances and the correlations of the samples below the node. The whole fit,
+    with the selection of the features, is repeated on them. The split is significant if its
+    branches are separated more clearly than those of simulated data.
 
     Parameters
     ----------
@@ -108,8 +109,8 @@ def branch_significance(
     again to the samples below a node, and the split of this fit is tested. The attribute
     `agreement` compares it with the split in the tree.
 
-    If all features are used, so that nothing is selected, the test is that of Kimes and others
-    [1]_ with the sample covariance.
+    If `n_features_to_select` is the number of all features, so that nothing is selected, the test
+    is that of Kimes and others [1]_.
 
     References
     ----------
@@ -225,7 +226,8 @@ class _NodeTester:
             return NodeTest(statistic=np.nan, p_value=1.0, agreement=np.nan, n_simulations=0)
         sign = 1.0 if self.selects else -1.0  # small cluster indices are extreme
         with limit_blas_to_one_thread():
-            null = estimate_null(self._X[rows], shrink=self.selects)
+            estimate = estimate_null if self.selects else estimate_null_of_sigclust
+            null = estimate(self._X[rows].astype(np.float64))
         simulated = np.empty(0)
         p_value = 1.0
         for n_wanted in looks(self._n_simulations):
