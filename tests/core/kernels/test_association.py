@@ -72,3 +72,27 @@ def test_the_sum_of_squares_is_scaled_to_all_samples_if_values_are_missing():
     complete, halved = (association(Y, partitions)[2] for Y in (twice, with_missing))
     np.testing.assert_allclose(halved, complete, rtol=1e-12)
     assert association(np.full((1, 20), np.nan), labels[None, :])[2] == 0.0
+
+
+def nested_partitions(rng, n, cluster_counts=(2, 3, 4, 7)):
+    """Return partitions in which each cluster is the union of clusters of the next partition."""
+    labels, partitions = rng.integers(cluster_counts[-1], size=n), []
+    for k in reversed(cluster_counts):
+        labels = np.where(labels < k, labels, labels % k)
+        partitions.insert(0, labels)
+    return partitions
+
+
+@pytest.mark.parametrize("share_missing", [0.0, 0.4])
+def test_sums_of_unions_are_those_of_each_partition_alone(share_missing):
+    """Partitions of two trees and a partition of its own, in one call."""
+    rng = np.random.default_rng(2)
+    features = make_features(rng, 40, n_values=None, share_missing=share_missing)
+    partitions = nested_partitions(rng, 40) + nested_partitions(rng, 40)
+    partitions = np.stack([*partitions, rng.integers(3, size=40)])
+    together = association(features, partitions)
+    for m, labels in enumerate(partitions):
+        alone = association(features, labels[None])
+        np.testing.assert_allclose(together[0][:, m], alone[0][:, 0], rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(together[1][:, m], alone[1][:, 0])
+        np.testing.assert_allclose(together[2][:, m], alone[2][:, 0], rtol=1e-10, atol=1e-13)

@@ -13,21 +13,11 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
 from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.data.centred_matrix import CentredMatrix
-from mrshc.core.kernels.association import write_association, write_explained_rank_variance
-
-# Larger p-values are replaced by this value before p-values are combined. The Cauchy quantile of a
-# p-value tends to minus infinity as the p-value approaches 1, and could cancel the quantiles of all
-# other p-values. The quantile of 0.999 is -318, which cancels the quantile of only one p-value of
-# 0.001.
-_LARGEST_COMBINED = 0.999
-
-# Largest number of degrees of freedom between clusters for which the F distribution is computed as
-# a finite sum. The sum then has at most four terms and is faster than the incomplete beta function.
-_MAX_FREEDOM_OF_SUM = 8
+from mrshc.core.kernels.association import analyse_variance, write_explained_rank_variance
+from mrshc.core.kernels.p_values import write_cauchy_combinations, write_f_tail_probabilities
 
 
 def rank_p_values(matrix: CentredMatrix, partitions: Sequence[Labels], *, indices: Index) -> Float:
@@ -111,20 +101,8 @@ def column_tests(columns: Float, partitions: NDArray[np.intp]) -> AssociationTes
     partitions : ndarray of int of shape (n_partitions, n)
         Cluster labels of the n samples, one row for each partition.
     """
-    m, n_partitions = columns.shape[1], len(partitions)
-    shares, between = np.empty((m, n_partitions)), np.empty((m, n_partitions))
-    freedom = np.empty((m, n_partitions, 2), dtype=np.intp)
-    first_groups = np.zeros(n_partitions + 1, dtype=np.intp)
-    np.cumsum(partitions.max(axis=1) + 1, out=first_groups[1:])
-    write_association(
-        np.ascontiguousarray(columns.T),
-        np.ascontiguousarray((partitions + first_groups[:-1, None]).T),
-        first_groups,
-        shares,
-        freedom,
-        between,
-    )
-    return AssociationTests(p_values=_p_values(shares, freedom), between=between)
+    p_values, between = analyse_variance(np.ascontiguousarray(columns.T), partitions)
+    return AssociationTests(p_values=p_values, between=between)
 
 
 def _block_p_values(columns: Float, groups: NDArray[np.intp]) -> Float:
@@ -132,49 +110,10 @@ def _block_p_values(columns: Float, groups: NDArray[np.intp]) -> Float:
 
     The parameters are those of `_explained_shares`.
     """
-    return _p_values(*_explained_shares(columns, groups))
-
-
-def _p_values(shares: Float, freedom: NDArray[np.intp]) -> Float:
-    """Return the p-values for shares of explained rank variance and their degrees of freedom."""
-    # Degrees of freedom below one are replaced by one, because the incomplete beta function is not
-    # defined for them. The explained share is zero in these cases, so the p-value is 1.
-    between, within = np.maximum(freedom[..., 0], 1), np.maximum(freedom[..., 1], 1)
-    return f_tail_probabilities(shares, between=between, within=within)
-
-
-def f_tail_probabilities(
-    shares: Float, *, between: NDArray[np.intp], within: NDArray[np.intp]
-) -> Float:
-    r"""Return upper tail probabilities of F distributions, given shares of explained variance.
-
-    Parameters
-    ----------
-    shares : ndarray
-        Sums of squares between clusters, divided by the total sums of squares.
-    between, within : ndarray of int
-        Degrees of freedom between and within clusters, at least one, with the shape of `shares`.
-
-    Notes
-    -----
-    For the share s and the degrees of freedom a between and b within clusters, the probability is
-    the incomplete beta function :math:`I_{1 - s}(b / 2, a / 2)`. If a is even, this is the finite
-    sum :math:`(1 - s)^{b / 2} \sum_{i < a / 2} (b / 2)_i s^i / i!`, where :math:`(x)_i` is the
-    rising factorial. The sum needs much less time.
-    """
-    is_sum = (between % 2 == 0) & (between <= _MAX_FREEDOM_OF_SUM)
-    probabilities = np.empty_like(shares)
-    odd = ~is_sum
-    probabilities[odd] = betainc(within[odd] / 2, between[odd] / 2, 1.0 - shares[odd])
-    s, half = shares[is_sum], within[is_sum] / 2
-    n_terms = between[is_sum] // 2
-    term, total = np.ones_like(s), np.zeros_like(s)
-    for i in range(n_terms.max(initial=0)):
-        total += np.where(i < n_terms, term, 0.0)
-        term = term * s * ((half + i) / (i + 1))
-    # All terms are positive, so there is no cancellation. Rounding may exceed 1 slightly.
-    probabilities[is_sum] = np.minimum((1.0 - s) ** half * total, 1.0)
-    return probabilities
+    shares, freedom = _explained_shares(columns, groups)
+    p_values = np.empty_like(shares)
+    write_f_tail_probabilities(shares, freedom, p_values)
+    return p_values
 
 
 def _explained_shares(columns: Float, groups: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
@@ -225,16 +164,8 @@ def cauchy_combination(p_values: Float) -> Float:
        p-value calculation under arbitrary dependency structures. Journal of the American
        Statistical Association 115(529), 393-402. doi:10.1080/01621459.2018.1554485
     """
-    is_used = p_values < 1.0
-    # At a p-value of zero, the tangent is zero and the quantile is infinite, which is correct.
-    with np.errstate(divide="ignore"):
-        quantiles = np.where(
-            is_used, 1.0 / np.tan(np.pi * np.minimum(p_values, _LARGEST_COMBINED)), 0.0
-        )
-    mean = quantiles.sum(axis=1) / np.maximum(is_used.sum(axis=1), 1)
-    # arctan2(1, x) / pi equals 1/2 - arctan(x) / pi, but avoids cancellation for large x, that is,
-    # for small p-values.
-    combined: Float = np.where(is_used.any(axis=1), np.arctan2(1.0, mean) / np.pi, 1.0)
+    combined = np.empty(len(p_values))
+    write_cauchy_combinations(np.ascontiguousarray(p_values), combined)
     return combined
 
 

@@ -8,7 +8,7 @@ tested only for association with clusters of trees that were built without the f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,15 +23,17 @@ from mrshc.core.inference.association import (
     cauchy_combination,
     column_tests,
 )
+from mrshc.core.kernels.fold_association import distances_without, write_fold_scores
+from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.kernels.tree_cuts import cut_into_clusters
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import (
     ADDITIVE_METRICS,
+    COMPILED_LINKAGES,
     Linkage,
     Metric,
     agglomerate,
     min_features,
-    pairwise_distances,
 )
 
 # A tree is cut into each of these numbers of clusters, and the tests of all cuts are combined,
@@ -290,57 +292,65 @@ def association_scores(
     if n <= _N_CLUSTERS[0]:  # each sample would be a cluster, so no test is possible
         return [FeatureScores(p_values=np.ones(p), strengths=np.zeros(p)) for _ in sets]
     columns = [matrix.columns(present) for present in sets]
-    partitions = [
-        _cut_partitions(complete_missing_cells(X).distances(settings.metric), settings)
-        for X in columns
-    ]
+    distances = [complete_missing_cells(X).distances(settings.metric) for X in columns]
+    partitions = [_cut_partitions(D, settings) for D in distances]
     # All sets are tested in one pass. The features of a set are tested again below, with trees that
     # were built without them.
     tests = association_tests(matrix, np.concatenate(partitions), indices=np.arange(p))
-    ends = np.cumsum([len(of_set) for of_set in partitions])
+    shape = p, len(sets), len(partitions[0])
+    p_values = cauchy_combination(tests.p_values.reshape(-1, shape[2])).reshape(shape[:2])
+    strengths = tests.between.reshape(shape).mean(axis=2)
     scores = []
-    for present, X, end, of_set in zip(sets, columns, ends, partitions, strict=True):
-        part = slice(end - len(of_set), end)
-        p_values = cauchy_combination(tests.p_values[:, part])
-        strengths = tests.between[:, part].mean(axis=1)
-        _score_members(X, present, settings, p_values=p_values, strengths=strengths)
-        scores.append(FeatureScores(p_values=p_values, strengths=strengths))
+    for i, (present, X, D) in enumerate(zip(sets, columns, distances, strict=True)):
+        of_set = FeatureScores(p_values=p_values[:, i].copy(), strengths=strengths[:, i].copy())
+        members = _member_scores(X, D, settings)
+        of_set.p_values[present], of_set.strengths[present] = members.p_values, members.strengths
+        scores.append(of_set)
     return scores
 
 
-def _score_members(
-    X: Float, present: Index, settings: RefinementSettings, *, p_values: Float, strengths: Float
-) -> None:
-    """Write the p-values and the strengths of the features of a set, at the indices `present`.
+def _member_scores(X: Float, distances: Float, settings: RefinementSettings) -> FeatureScores:
+    """Return the association of each feature of a set with trees that were built without it.
 
-    The features are tested in folds, each with a tree that is built from the other folds. `X`
-    contains the columns of the set. If the other folds have too few features for a tree, for
-    example because the set has a single feature, the p-values are 1.
+    The features are tested in folds, each with a tree that is built from the other folds. If the
+    other folds have too few features for a tree, for example because the set has a single feature,
+    the p-values are 1.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, q)
+        Columns of the q features of the set, with NaN for missing values.
+    distances : ndarray of shape (n, n)
+        Distances between the samples in these features.
+    settings : RefinementSettings
+        Settings of the trees.
     """
+    n, q = X.shape
+    scores = FeatureScores(p_values=np.ones(q), strengths=np.zeros(q))
     folds = split_into_folds(column_variances(X))
-    if present.size - folds[0].size < min_features(settings.metric):
-        p_values[present], strengths[present] = 1.0, 0.0
-        return
-    for fold, distances in zip(folds, _distances_without_folds(X, folds, settings), strict=True):
-        tests = column_tests(X[:, fold], _cut_partitions(distances, settings))
-        p_values[present[fold]] = cauchy_combination(tests.p_values)
-        strengths[present[fold]] = tests.between.mean(axis=1)
-
-
-def _distances_without_folds(
-    X: Float, folds: Sequence[Index], settings: RefinementSettings
-) -> Iterator[Float]:
-    """Yield, for each fold, the distances between the samples in the columns of the other folds."""
-    if settings.metric in ADDITIVE_METRICS and not np.isnan(X).any():
-        # The distance is a sum over columns, so the part of the fold can be subtracted. Rounding
-        # may leave a small negative value.
-        total = pairwise_distances(X, settings.metric)
+    if q - folds[0].size < min_features(settings.metric):
+        return scores
+    # If the distance is a sum over columns, the part of the fold can be subtracted.
+    is_additive = settings.metric in ADDITIVE_METRICS and not np.isnan(X).any()
+    is_squared = settings.metric == "sqeuclidean"
+    features = np.ascontiguousarray(X.T)
+    if is_additive and settings.linkage in COMPILED_LINKAGES:
+        linkage, cluster_counts = LinkageMethod[settings.linkage].value, _cluster_counts(n)
+        trees = (distances, is_squared, linkage, cluster_counts)
+        # With one call for each fold, the user can interrupt the computation between folds.
         for fold in folds:
-            yield np.maximum(total - pairwise_distances(X[:, fold], settings.metric), 0.0)
-        return
+            write_fold_scores(features, fold, *trees, scores.p_values, scores.strengths)
+        return scores
     for fold in folds:
-        others = np.delete(np.arange(X.shape[1]), fold)
-        yield complete_missing_cells(X[:, others]).distances(settings.metric)
+        if is_additive:
+            without_fold = distances_without(distances, features[fold], is_squared)
+        else:
+            others = np.delete(np.arange(q), fold)
+            without_fold = complete_missing_cells(X[:, others]).distances(settings.metric)
+        tests = column_tests(X[:, fold], _cut_partitions(without_fold, settings))
+        scores.p_values[fold] = cauchy_combination(tests.p_values)
+        scores.strengths[fold] = tests.between.mean(axis=1)
+    return scores
 
 
 def split_into_folds(variances: Float) -> list[Index]:
@@ -362,5 +372,9 @@ def _cut_partitions(distances: Float, settings: RefinementSettings) -> NDArray[n
     that is smaller than n.
     """
     children = agglomerate(distances, settings.linkage).linkage_matrix[:, :2].astype(np.intp)
-    cluster_counts = np.array([k for k in _N_CLUSTERS if k < len(distances)])
-    return cut_into_clusters(children, cluster_counts)
+    return cut_into_clusters(children, _cluster_counts(len(distances)))
+
+
+def _cluster_counts(n_samples: int) -> Index:
+    """Return the numbers of clusters into which a tree of n samples is cut, all smaller than n."""
+    return np.array([k for k in _N_CLUSTERS if k < n_samples])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mrshc.core.array_types import Float
+from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.kernels.jit import jit
+from mrshc.core.kernels.p_values import write_f_tail_probabilities
 
 
 @jit()
@@ -86,6 +87,37 @@ def write_explained_rank_variance(
 
 
 @jit()
+def analyse_variance(features: Float, partitions: Index) -> tuple[Float, Float]:
+    """Return an analysis of variance of each feature, on ranks and on values.
+
+    Parameters
+    ----------
+    features : array of shape (p, n)
+        Data with the p features in rows; NaN for missing values.
+    partitions : array of int of shape (m, n)
+        The group of each sample, numbered from 0, in each of the m partitions. The function is
+        fastest if successive partitions are cuts of a tree into increasing numbers of groups.
+
+    Returns
+    -------
+    p_values : array of shape (p, m)
+        P-values of the F tests on ranks; 1 if no test is possible.
+    between : array of shape (p, m)
+        Sums of squares of the values between groups, as in `write_association`.
+    """
+    p, (m, n) = features.shape[0], partitions.shape
+    groups, first_groups = np.empty((n, m), np.intp), np.zeros(m + 1, np.intp)
+    for k in range(m):
+        groups[:, k] = partitions[k] + first_groups[k]
+        first_groups[k + 1] = first_groups[k] + partitions[k].max() + 1
+    fractions, freedom = np.empty((p, m)), np.empty((p, m, 2), np.intp)
+    p_values, between = np.empty((p, m)), np.empty((p, m))
+    write_association(features, groups, first_groups, fractions, freedom, between)
+    write_f_tail_probabilities(fractions, freedom, p_values)
+    return p_values, between
+
+
+@jit()
 def write_association(
     features: Float,
     groups: NDArray[np.intp],
@@ -97,7 +129,9 @@ def write_association(
     """Write an analysis of variance of each feature, on ranks and on values, for many partitions.
 
     The function is faster than `write_explained_rank_variance`, but no samples can be excluded from
-    a partition. Each feature is ranked once for all partitions.
+    a partition. Each feature is ranked once for all partitions. If each group of a partition is the
+    union of groups of the next partition, as for successive cuts of a tree, its sums are computed
+    from those of the next partition.
 
     Parameters
     ----------
@@ -121,38 +155,32 @@ def write_association(
     """
     p, n = features.shape
     n_groups = first_groups[-1]
+    is_union, containing = _find_unions(groups, first_groups)
+    summed_groups = groups[:, np.flatnonzero(~is_union)]
     rank_sums, value_sums, counts = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups)
     ranks = np.empty(n)
     for j in range(p):
-        order = np.argsort(features[j])
-        n_observed = n  # argsort puts NaN last, so the first n_observed values are not missing
-        while n_observed > 0 and np.isnan(features[j, order[n_observed - 1]]):
-            n_observed -= 1
-        total, n_values, start = 0.0, 0, 0
-        while start < n_observed:
-            # Samples with the same value receive the mean of their ranks (midranks).
-            end = start
-            while end < n_observed and features[j, order[end]] == features[j, order[start]]:
-                total += features[j, order[end]]
-                end += 1
-            for i in range(start, end):
-                ranks[order[i]] = 0.5 * (start + end + 1)
-            n_values += 1
-            start = end
+        n_observed, n_values, mean = _write_ranks(features[j], ranks)
         # Sums of deviations from the mean are exact for ranks. For values, a large mean would
         # otherwise cancel the digits of the differences.
         mean_rank = 0.5 * (n_observed + 1)
-        mean = total / n_observed if n_observed > 0 else 0.0
         rank_sums[:] = 0.0
         value_sums[:] = 0.0
         counts[:] = 0.0
         for i in range(n):
             if not np.isnan(features[j, i]):
                 rank, value = ranks[i] - mean_rank, features[j, i] - mean
-                for group in groups[i]:
+                for group in summed_groups[i]:
                     rank_sums[group] += rank
                     value_sums[group] += value
                     counts[group] += 1.0
+        # The groups of later partitions are added first, so the sums that are added are complete.
+        for part in range(n_groups - 1, -1, -1):
+            union = containing[part]
+            if union >= 0:
+                rank_sums[union] += rank_sums[part]
+                value_sums[union] += value_sums[part]
+                counts[union] += counts[part]
         # The sum is not reduced for ties, see `write_explained_rank_variance`.
         total_rank_squares = n_observed * (n_observed * n_observed - 1.0) / 12.0
         for m in range(first_groups.size - 1):
@@ -168,3 +196,64 @@ def write_association(
             # Rounding may make the ratio larger than one, for which no p-value is defined.
             fractions[j, m] = min(rank_squares / total_rank_squares, 1.0) if is_testable else 0.0
             between[j, m] = value_squares * n / n_observed if n_observed > 0 else 0.0
+
+
+@jit()
+def _find_unions(groups: Index, first_groups: Index) -> tuple[Mask, Index]:
+    """Return which partitions consist of unions of the groups of the next partition.
+
+    The parameters are those of `write_association`.
+
+    Returns
+    -------
+    is_union : array of bool of shape (m,)
+        Whether each group of the partition is the union of groups of the next partition.
+    containing : array of int of shape (first_groups[-1],)
+        For each group, the union in the previous partition that contains the group; -1 if the
+        previous partition does not consist of such unions, or if the group is empty.
+    """
+    n, n_partitions = groups.shape
+    is_union, containing = np.zeros(n_partitions, np.bool_), np.full(first_groups[-1], -1)
+    for m in range(n_partitions - 1):
+        is_union[m] = True
+        for i in range(n):
+            group, union = groups[i, m + 1], groups[i, m]
+            if containing[group] < 0:
+                containing[group] = union
+            is_union[m] &= containing[group] == union
+        if not is_union[m]:
+            containing[first_groups[m + 1] : first_groups[m + 2]] = -1
+    return is_union, containing
+
+
+@jit()
+def _write_ranks(values: Float, ranks: Float) -> tuple[int, int, float]:
+    """Write the ranks 1, 2, ... of the values of a feature that are not missing (NaN).
+
+    Equal values receive the mean of their ranks (midranks). The ranks of missing values are not
+    written.
+
+    Returns
+    -------
+    n_observed : int
+        Number of values that are not missing.
+    n_values : int
+        Number of distinct values.
+    mean : float
+        Mean of the values that are not missing; zero if all values are missing.
+    """
+    order = np.argsort(values)
+    n_observed = values.size  # argsort puts NaN last
+    while n_observed > 0 and np.isnan(values[order[n_observed - 1]]):
+        n_observed -= 1
+    total, n_values, start = 0.0, 0, 0
+    while start < n_observed:
+        end = start
+        while end < n_observed and values[order[end]] == values[order[start]]:
+            total += values[order[end]]
+            end += 1
+        for i in range(start, end):
+            ranks[order[i]] = 0.5 * (start + end + 1)
+        n_values += 1
+        start = end
+    return n_observed, n_values, total / n_observed if n_observed > 0 else 0.0

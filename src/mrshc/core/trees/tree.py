@@ -12,7 +12,9 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import pdist, squareform
 
 from mrshc.core.array_types import Float, Index, Labels
+from mrshc.core.kernels.agglomeration import linkage_matrix
 from mrshc.core.kernels.leaf_positions import first_leaf_positions
+from mrshc.core.kernels.linkage_codes import LinkageMethod
 from mrshc.core.trees.correlation import MIN_CORRELATED_FEATURES, standardise_rows
 
 # Metrics that are sums of one term for each feature. Methods with feature weights need such a sum.
@@ -28,6 +30,9 @@ LINKAGES: tuple[Linkage, ...] = get_args(Linkage)
 # These three linkages are defined by the centres of clusters in Euclidean space, so they need a
 # metric in `SQUARED_EUCLIDEAN_METRICS`. The other linkages are defined for any dissimilarity.
 EUCLIDEAN_LINKAGES: tuple[Linkage, ...] = ("ward", "centroid", "median")
+# Linkages for which trees are built by compiled code of this package. Trees of the other two
+# linkages, for which that algorithm is not valid, are built by scipy.
+COMPILED_LINKAGES: tuple[Linkage, ...] = ("single", "complete", "average", "weighted", "ward")
 
 
 def min_features(metric: Metric) -> int:
@@ -61,8 +66,10 @@ def agglomerate(distances: Float, linkage: Linkage) -> Tree:
         The tree. For Ward's, centroid and median linkage, its heights are on the scale of
         Euclidean distances (not squared), as in scipy.
     """
-    # The symmetry of the matrix is not checked, since the matrix may be slightly asymmetric because
-    # of rounding errors.
+    if linkage in COMPILED_LINKAGES and np.isfinite(distances).all():
+        return Tree(linkage_matrix=linkage_matrix(distances, LinkageMethod[linkage].value))
+    # The function of scipy raises an error if a distance is not finite. The symmetry of the matrix
+    # is not checked, since the matrix may be slightly asymmetric because of rounding errors.
     condensed = squareform(distances, checks=False)
     if linkage in EUCLIDEAN_LINKAGES:
         condensed = np.sqrt(condensed)
