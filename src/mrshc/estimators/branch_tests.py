@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -13,27 +14,39 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from mrshc.core.array_types import Float, Index, Mask
+from mrshc.core.inference.association import benjamini_hochberg, column_tests
 from mrshc.core.inference.branch_significance import (
-    MIN_BRANCH_SAMPLES,
-    MIN_NODE_SAMPLES,
     BranchSignificance,
-    GaussianNull,
     NodeTest,
-    cluster_index,
+    combine_tests,
+    groups_around,
+    label_by_nodes,
+    tested_nodes,
+)
+from mrshc.core.inference.gaussian_null import (
+    GaussianNull,
     estimate_null,
     estimate_null_of_sigclust,
-    is_decided,
-    label_by_nodes,
-    looks,
-    separation,
-    tested_nodes,
-    upper_tail_p_value,
 )
+from mrshc.core.inference.sequential_p_value import sequential_p_value
+from mrshc.core.inference.split_statistics import cluster_index, separation
 from mrshc.core.parallel import limit_blas_to_one_thread, run_in_parallel
 from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning
-from mrshc.estimators.refits import clone_for_refit, fit_observed_features, values_of_fit
+from mrshc.estimators.first_splits import (
+    FirstSplit,
+    Procedure,
+    Refit,
+    TreeOfAllFeatures,
+    weighted_columns,
+)
+from mrshc.estimators.refits import values_of_fit
 from mrshc.validation.parameters import check_integer, check_n_jobs, check_number, check_seed
+
+# Largest q-value of a feature that differs between a node and the branches around it.
+_MAX_Q_VALUE = 0.05
+# Smallest number of such features for which a tree is tested, as in the refinement of features.
+_MIN_FEATURES = 5
 
 
 def branch_significance(
@@ -104,10 +117,14 @@ def branch_significance(
     with fewer than four samples are treated as outlying samples: they are left out, and the test
     continues with the other branch.
 
-    The features of the whole tree were selected with the clusters of all samples. Within one of
-    these clusters, a test with the same features would be biased. Therefore the model is fitted
-    again to the samples below a node, and the split of this fit is tested. The attribute
-    `agreement` compares it with the split in the tree.
+    The features of the model were selected with the clusters of all samples. Within one of these
+    clusters, a test with the same features would be biased. Nodes below the root are therefore
+    tested with other selections. The first consists of the features that differ between the node
+    and the branches around it. These differences are independent of the deviations of the samples
+    from the mean of the node if the samples below the node are Gaussian. If the first test is not
+    significant, the model is fitted again to the samples below the node, and the split of this fit
+    is tested. Each of the two tests has half the threshold. The attribute `agreement` compares the
+    tested split with the split in the tree.
 
     If `n_features_to_select` is the number of all features, so that nothing is selected, the test
     is that of Kimes and others [1]_.
@@ -146,7 +163,7 @@ def branch_significance(
         n_jobs=check_n_jobs(n_jobs),
         callback=callback,
     )
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), limit_blas_to_one_thread():
         # Clusters of simulated data are not supported. Filters apply to all threads, so they are
         # set here and not in the threads.
         warnings.simplefilter("ignore", UnsupportedClustersWarning)
@@ -189,13 +206,13 @@ class _NodeTester:
     X : ndarray of shape (n, p)
         The data of the fit.
     n_simulations : int
-        Largest number of simulated data sets for each node.
+        Largest number of simulated data sets for each test.
     seed : int
         Seed of all random numbers.
     n_jobs : int or None
         Number of workers.
     callback : callable or None
-        Function that is called with the numbers of finished nodes and of simulated data sets.
+        Function that is called with the numbers of tested nodes and of simulated data sets.
     """
 
     def __init__(
@@ -208,104 +225,134 @@ class _NodeTester:
         n_jobs: int | None,
         callback: Callable[[int, int], None] | None,
     ) -> None:
-        self._model, self._X = model, X
+        self._model, self._tree, self._X = model, model._tree, X
         self._n_simulations, self._seed, self._n_jobs = n_simulations, seed, n_jobs
         self._callback = callback
-        self._n_nodes, self._n_done = 0, 0
-        # If all features are used, the statistic is the cluster index of sigclust2.
-        self.selects = not (
-            isinstance(model.n_features_to_select, Integral)
-            and model.n_features_to_select >= X.shape[1]
-        )
+        self._n_nodes, self._n_simulated = 0, 0
+        # If all features are used, the test is that of sigclust2.
+        n_selected = model.n_features_to_select
+        self.selects = not (isinstance(n_selected, Integral) and n_selected >= X.shape[1])
+        statistic = separation if self.selects else cluster_index
+        self._refit = Refit(model=model, statistic=statistic)
+        self._tree_of_all = TreeOfAllFeatures(model=model, statistic=statistic)
 
     def test(self, node: int, threshold: float) -> NodeTest:
         """Return the test of a node, given the threshold of its p-value."""
-        rows = self._model._tree.members(node)
-        observed, agreement = self._observed_split(node, rows)
-        if np.isnan(observed):
-            return NodeTest(statistic=np.nan, p_value=1.0, agreement=np.nan, n_simulations=0)
-        sign = 1.0 if self.selects else -1.0  # small cluster indices are extreme
-        with limit_blas_to_one_thread():
-            estimate = estimate_null if self.selects else estimate_null_of_sigclust
-            null = estimate(self._X[rows].astype(np.float64))
-        simulated = np.empty(0)
-        p_value = 1.0
-        for n_wanted in looks(self._n_simulations):
-            more = self._simulate(null, node, range(simulated.size, n_wanted))
-            simulated = np.concatenate([simulated, more])
-            p_value = upper_tail_p_value(sign * observed, sign * simulated)
-            if is_decided(p_value, n_simulated=simulated.size, threshold=threshold):
-                break
+        if node == self._tree.root:
+            result = self._test_root(threshold)
+        else:
+            result = self._test_below_root(node, threshold)
         self._n_nodes += 1
-        return NodeTest(
-            statistic=observed,
-            p_value=p_value,
-            agreement=agreement,
-            n_simulations=simulated.size,
+        return result
+
+    def _test_root(self, threshold: float) -> NodeTest:
+        """Return the test of the first split of the model."""
+        is_first = self._is_below_first_child(self._tree.root, np.arange(self._tree.n_samples))
+        columns = weighted_columns(self._model, self._X, self._model.get_support())
+        split = FirstSplit(
+            statistic=self._refit.statistic(columns, is_first),
+            rows=np.arange(is_first.size),
+            is_first=is_first,
+        )
+        return self._test_split(
+            self._tree.root, self._X, split=split, procedure=self._refit, threshold=threshold
         )
 
-    def _observed_split(self, node: int, rows: Index) -> tuple[float, float]:
-        """Return the statistic of the split of a node, and its agreement with the tree."""
-        tree = self._model._tree
-        in_tree = np.isin(rows, tree.members(tree.children(node)[0]))
-        if node == tree.root:
-            statistic = self._statistic(self._model, self._X, self._model.get_support(), in_tree)
-            return statistic, 1.0
-        model = clone_for_refit(self._model, seed=self._seed)
-        with limit_blas_to_one_thread():
-            statistic, kept, is_first = self._split(model, self._X[rows])
-        agreement = adjusted_rand_score(in_tree[kept], is_first) if kept.size else np.nan
-        return statistic, float(agreement)
+    def _test_below_root(self, node: int, threshold: float) -> NodeTest:
+        """Return the test of a node below the root, which does not use features of the model.
 
-    def _simulate(self, null: GaussianNull, node: int, numbers: range) -> Float:
+        The features of the model were selected with the clusters below the node. Two selections
+        without this bias are used: the features that differ between the node and the branches
+        around it, and the features that a fit to the samples below the node selects.
+        """
+        X = self._X[self._tree.members(node)]
+        features = self._features_around(node) if self.selects else np.empty(0, dtype=np.intp)
+        if features.size < _MIN_FEATURES:
+            return self._test_procedure(node, X, procedure=self._refit, threshold=threshold)
+        # Each of the two tests has half the threshold. The second takes much longer, and is not
+        # needed if the first is significant.
+        first = self._test_procedure(
+            node, X[:, features], procedure=self._tree_of_all, threshold=threshold / 2
+        )
+        if first.p_value <= threshold / 2:
+            return replace(first, p_value=2 * first.p_value)
+        second = self._test_procedure(node, X, procedure=self._refit, threshold=threshold / 2)
+        return combine_tests([first, second])
+
+    def _features_around(self, node: int) -> Index:
+        """Return the features that differ between a node and the branches around it.
+
+        Under the null hypothesis, the mean of the samples below the node is independent of the
+        deviations of the samples from this mean, because they are Gaussian. A selection by
+        differences of means therefore does not bias a test of the samples below the node.
+        """
+        groups = groups_around(self._tree, node)
+        p_values = column_tests(self._X.astype(np.float64), groups[None, :]).p_values[:, 0]
+        is_tested = p_values < 1.0  # a p-value of 1 means that no test was possible
+        q_values = np.ones(p_values.size)
+        q_values[is_tested] = benjamini_hochberg(p_values[is_tested])
+        return np.flatnonzero(q_values <= _MAX_Q_VALUE)
+
+    def _test_procedure(
+        self, node: int, X: NDArray[Any], *, procedure: Procedure, threshold: float
+    ) -> NodeTest:
+        """Return the test of the split that a procedure finds in the samples below a node."""
+        split = procedure.split(X, seed=self._seed)
+        if np.isnan(split.statistic):
+            return NodeTest(statistic=np.nan, p_value=1.0, agreement=np.nan, n_simulations=0)
+        return self._test_split(node, X, split=split, procedure=procedure, threshold=threshold)
+
+    def _test_split(
+        self,
+        node: int,
+        X: NDArray[Any],
+        *,
+        split: FirstSplit,
+        procedure: Procedure,
+        threshold: float,
+    ) -> NodeTest:
+        """Return the test of a split by comparison with splits of simulated data."""
+        values = X.astype(np.float64)
+        null = estimate_null(values) if self.selects else estimate_null_of_sigclust(values)
+        sign = 1.0 if self.selects else -1.0  # small cluster indices are extreme
+        p_value, n_simulations = sequential_p_value(
+            sign * split.statistic,
+            lambda numbers: sign * self._simulate(null, numbers, procedure=procedure, node=node),
+            n_simulations=self._n_simulations,
+            threshold=threshold,
+        )
+        in_tree = self._is_below_first_child(node, self._tree.members(node)[split.rows])
+        return NodeTest(
+            statistic=split.statistic,
+            p_value=p_value,
+            agreement=float(adjusted_rand_score(in_tree, split.is_first)),
+            n_simulations=n_simulations,
+        )
+
+    def _simulate(
+        self, null: GaussianNull, numbers: range, *, procedure: Procedure, node: int
+    ) -> Float:
         """Return the statistics of simulated data sets with the given numbers."""
-        arguments = ({"null": null, "node": node, "number": number} for number in numbers)
-        tasks = run_in_parallel(self._simulate_once, arguments, n_jobs=self._n_jobs)
+        arguments = (
+            {"null": null, "procedure": procedure, "seed": [self._seed, node, number]}
+            for number in numbers
+        )
         statistics = []
-        with closing(tasks):
-            for statistic in tasks:
+        with closing(run_in_parallel(_split_simulated, arguments, n_jobs=self._n_jobs)) as results:
+            for statistic in results:
                 statistics.append(statistic)
-                self._n_done += 1
+                self._n_simulated += 1
                 if self._callback is not None:
-                    self._callback(self._n_nodes, self._n_done)
+                    self._callback(self._n_nodes, self._n_simulated)
         return np.array(statistics)
 
-    def _simulate_once(self, null: GaussianNull, node: int, number: int) -> float:
-        """Return the statistic of one simulated data set for a node."""
-        rng = np.random.default_rng([self._seed, node, number])
-        model = clone_for_refit(self._model, seed=int(rng.integers(np.iinfo(np.int32).max)))
-        return self._split(model, null.draw(rng))[0]
-
-    def _split(self, model: Any, X: NDArray[Any]) -> tuple[float, Index, Mask]:
-        """Fit a model, and return the statistic of its first split, samples and first branch.
-
-        If a branch is too small, its samples are left out and the fit is repeated. The statistic is
-        NaN if too few samples are left.
-        """
-        kept = np.arange(len(X))
-        while kept.size >= MIN_NODE_SAMPLES:
-            support = fit_observed_features(_limit_to(model, kept.size), X[kept])
-            is_first = model.cut(2) == 0
-            if min(is_first.sum(), (~is_first).sum()) >= MIN_BRANCH_SAMPLES:
-                return self._statistic(model, X[kept], support, is_first), kept, is_first
-            kept = kept[is_first == (2 * is_first.sum() > kept.size)]
-        return np.nan, np.empty(0, np.intp), np.empty(0, bool)
-
-    def _statistic(self, model: Any, X: NDArray[Any], support: Mask, is_first: Mask) -> float:
-        """Return the statistic of a split, computed from the selected features."""
-        columns = X[:, support].astype(np.float64)
-        # A missing value contributes nothing to the projection of its sample.
-        columns = np.where(np.isnan(columns), np.nanmean(columns, axis=0), columns)
-        if (weights := model._distance_weights()) is not None:
-            columns *= np.sqrt(weights)
-        return separation(columns, is_first) if self.selects else cluster_index(columns, is_first)
+    def _is_below_first_child(self, node: int, rows: Index) -> Mask:
+        """Return which of the given samples are below the first child of a node."""
+        return np.isin(rows, self._tree.members(self._tree.children(node)[0]))
 
 
-def _limit_to(model: Any, n_samples: int) -> Any:
-    """Return the model after parameters that exceed the number of samples were reduced."""
-    limited = {
-        name: min(value, n_samples)
-        for name, value in model.get_params(deep=False).items()
-        if name in ("n_clusters", "rank") and isinstance(value, Integral)
-    }
-    return model.set_params(**limited)
+def _split_simulated(null: GaussianNull, procedure: Procedure, seed: list[int]) -> float:
+    """Return the statistic of a procedure on simulated data."""
+    rng = np.random.default_rng(seed)
+    drawn = null.draw(rng)
+    return procedure.split(drawn, seed=int(rng.integers(np.iinfo(np.int32).max))).statistic
