@@ -21,6 +21,9 @@ Spread = Literal["one direction", "every feature"]
 # noise features of the simulations contain many independent blocks. Changing the number would
 # change the simulated data.
 _BLOCK_SIZE = 10
+# Number of features that depend on the factor of `make_noise`: as many as are informative in the
+# simulations of the paper.
+_N_FACTOR_FEATURES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -266,6 +269,7 @@ def make_noise(
     n_features: int = 500,
     noise: Noise = "normal",
     noise_correlation: float = 0.0,
+    factor_loading: float = 0.0,
 ) -> SimulatedData:
     """Return simulated data without clusters.
 
@@ -284,6 +288,9 @@ def make_noise(
     noise_correlation : float in [0, 1), default=0.0
         Correlation between features in the same block of ten features, as in
         :func:`make_simulation_1`.
+    factor_loading : float, default=0.0
+        Loading of the first 50 features on a normal factor. The factor is a gradient between the
+        samples: it orders them, but does not divide them into clusters.
 
     Returns
     -------
@@ -305,12 +312,10 @@ def make_noise(
     >>> make_noise(0, n_samples=10, n_features=4).X.shape
     (10, 4)
     """
-    errors = _draw_noise(
-        check_random_state(random_state),
-        (n_samples, n_features),
-        noise=noise,
-        correlation=noise_correlation,
-    )
+    rng = check_random_state(random_state)
+    errors = _draw_noise(rng, (n_samples, n_features), noise=noise, correlation=noise_correlation)
+    if factor_loading:
+        errors[:, :_N_FACTOR_FEATURES] += factor_loading * rng.normal(size=(n_samples, 1))
     return _add_cluster_means(errors, np.empty((1, 0)), sizes=[n_samples])
 
 

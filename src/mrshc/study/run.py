@@ -22,6 +22,7 @@ from mrshc.study.kinds import (
     many_real_datasets,
     one_real_dataset,
     section2,
+    significance,
     simulated_designs,
     timing,
 )
@@ -36,6 +37,7 @@ Progress = Callable[[int, int], None]
 _KINDS: dict[str, ModuleType] = {
     "simulation": simulated_designs,
     "section2": section2,
+    "significance": significance,
     "timing": timing,
     "microarray": one_real_dataset,
     "realworld": many_real_datasets,

@@ -21,6 +21,10 @@ QUANTITIES = {
     "cer_others": ("CER of the others", 3),
     "found_outliers": ("outliers found", 2),
     "false_alarms": ("false alarms", 4),
+    "first_split": ("first split significant", 3),
+    "true_splits": ("true splits", 2),
+    "all_splits": ("all true splits", 2),
+    "false_split": ("a group divided", 3),
 }
 
 
