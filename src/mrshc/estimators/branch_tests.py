@@ -21,7 +21,7 @@ from mrshc.core.inference.branch_significance import (
     combine_tests,
     groups_around,
     label_by_nodes,
-    tested_nodes,
+    top_down_tests,
 )
 from mrshc.core.inference.gaussian_null import (
     GaussianNull,
@@ -167,7 +167,7 @@ def branch_significance(
         # Clusters of simulated data are not supported. Filters apply to all threads, so they are
         # set here and not in the threads.
         warnings.simplefilter("ignore", UnsupportedClustersWarning)
-        rows = [*tested_nodes(model._tree, alpha=alpha, test_node=tester.test)]
+        rows = [*top_down_tests(model._tree, alpha=alpha, test_node=tester.test)]
     return _summarise(model, rows, alpha=alpha, selects=tester.selects)
 
 

@@ -120,7 +120,7 @@ def combine_tests(tests: Sequence[NodeTest]) -> NodeTest:
     )
 
 
-def tested_nodes(
+def top_down_tests(
     tree: Tree, *, alpha: float, test_node: Callable[[int, float], NodeTest]
 ) -> Iterator[tuple[int, float, NodeTest]]:
     r"""Yield node number, threshold and result of each tested node, from the root downwards.

@@ -94,13 +94,16 @@ def estimate_null_of_sigclust(X: Float) -> GaussianNull:
         Data, with NaN for missing values.
     """
     eigen = _decompose(X)
-    values = np.zeros(max(X.shape[1], eigen.values.size))
-    values[: eigen.values.size] = eigen.values
+    # A covariance of p features has p eigenvalues, of which at most n - 1 are not zero.
+    n_values = min(X.shape[1], eigen.values.size)
+    values = np.zeros(X.shape[1])
+    values[:n_values] = eigen.values[:n_values]
     background = background_variance(X)
-    reduced = soft_threshold(values, background=background)[: eigen.values.size]
+    excess = np.zeros(eigen.values.size)
+    excess[:n_values] = soft_threshold(values, background=background)[:n_values] - background
     return GaussianNull(
         means=eigen.means,
-        factors=eigen.factors(reduced - background),
+        factors=eigen.factors(excess),
         noise=np.full(eigen.means.size, np.sqrt(background)),
         is_missing=eigen.is_missing,
     )
