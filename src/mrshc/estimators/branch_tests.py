@@ -225,7 +225,9 @@ class _NodeTester:
         n_jobs: int | None,
         callback: Callable[[int, int], None] | None,
     ) -> None:
-        self._model, self._tree, self._X = model, model._tree, X
+        self._model, self._tree = model, model._tree
+        # Rounding depends on the order of the values in memory.
+        self._X = np.ascontiguousarray(X, dtype=np.float64)
         self._n_simulations, self._seed, self._n_jobs = n_simulations, seed, n_jobs
         self._callback = callback
         self._n_nodes, self._n_simulated = 0, 0
@@ -287,14 +289,14 @@ class _NodeTester:
         differences of means therefore does not bias a test of the samples below the node.
         """
         groups = groups_around(self._tree, node)
-        p_values = column_tests(self._X.astype(np.float64), groups[None, :]).p_values[:, 0]
+        p_values = column_tests(self._X, groups[None, :]).p_values[:, 0]
         is_tested = p_values < 1.0  # a p-value of 1 means that no test was possible
         q_values = np.ones(p_values.size)
         q_values[is_tested] = benjamini_hochberg(p_values[is_tested])
         return np.flatnonzero(q_values <= _MAX_Q_VALUE)
 
     def _test_procedure(
-        self, node: int, X: NDArray[Any], *, procedure: Procedure, threshold: float
+        self, node: int, X: Float, *, procedure: Procedure, threshold: float
     ) -> NodeTest:
         """Return the test of the split that a procedure finds in the samples below a node."""
         split = procedure.split(X, seed=self._seed)
@@ -305,15 +307,14 @@ class _NodeTester:
     def _test_split(
         self,
         node: int,
-        X: NDArray[Any],
+        X: Float,
         *,
         split: FirstSplit,
         procedure: Procedure,
         threshold: float,
     ) -> NodeTest:
         """Return the test of a split by comparison with splits of simulated data."""
-        values = X.astype(np.float64)
-        null = estimate_null(values) if self.selects else estimate_null_of_sigclust(values)
+        null = estimate_null(X) if self.selects else estimate_null_of_sigclust(X)
         sign = 1.0 if self.selects else -1.0  # small cluster indices are extreme
         p_value, n_simulations = sequential_p_value(
             sign * split.statistic,

@@ -27,12 +27,18 @@ def test_projections_leave_out_the_sample_itself():
         np.testing.assert_allclose(projection, centred[i] @ (means[0] - means[1]))
 
 
-def test_separation_is_the_difference_in_mean_standard_deviations():
+def test_separation_compares_the_spread_within_groups_with_that_of_all_samples():
     X, is_first = two_groups(distance=1.0)
     z = leave_one_out_projections(X, is_first)
-    first, second = z[is_first], z[~is_first]
-    expected = (first.mean() - second.mean()) / (first.std(ddof=1) / 2 + second.std(ddof=1) / 2)
-    np.testing.assert_allclose(separation(X, is_first), expected)
+    within = (z[is_first].std(ddof=1) + z[~is_first].std(ddof=1)) / 2
+    np.testing.assert_allclose(separation(X, is_first), 1 - within / z.std(ddof=1))
+
+
+def test_separation_is_negative_if_the_groups_are_in_the_wrong_order():
+    # Each sample is closer to the other group: the groups alternate on a line.
+    X = np.array([[1.0], [-1.0], [1.1], [-1.1]])
+    is_first = np.array([True, True, False, False])
+    assert separation(X, is_first) < 0.0
 
 
 def test_separation_does_not_depend_on_scale_location_and_order():
@@ -50,10 +56,10 @@ def test_noise_is_not_separated_whatever_the_number_of_features():
     assert abs(np.mean(values)) < 4 * np.std(values) / np.sqrt(len(values))
 
 
-@pytest.mark.parametrize(("distance", "expected"), [(0.0, 0.0), (1.0, np.inf)])
+@pytest.mark.parametrize(("distance", "expected"), [(0.0, 0.0), (1.0, 1.0)])
 def test_groups_without_spread(distance, expected):
     is_first = np.arange(6) < 3
-    assert separation(np.outer(is_first, [distance, 0.0]), is_first) == expected
+    assert separation(np.outer(is_first, [distance, 0.0]), is_first) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", ["B", "I"])

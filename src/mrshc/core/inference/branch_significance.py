@@ -64,10 +64,11 @@ class BranchSignificance:
     alpha : float
         Bound of the probability that any node is significant whose samples form a single group.
     statistic_name : {"separation", "cluster_index"}
-        "separation" is the distance between the branches along the line through their means, in
-        standard deviations within the branches; large values indicate clusters. "cluster_index" is
-        the sum of squares within the branches, divided by the total sum of squares; small values
-        indicate clusters. It is used if no features are selected.
+        "separation" is one minus the ratio of the standard deviation within the branches and the
+        standard deviation of all samples, along the line through the means of the branches; 1 means
+        complete separation. "cluster_index" is the sum of squares within the branches,
+        divided by the total sum of squares; small values indicate clusters. It is used if no
+        features are selected.
 
     See Also
     --------

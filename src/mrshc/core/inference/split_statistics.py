@@ -8,7 +8,7 @@ from mrshc.core.array_types import Float, Mask
 
 
 def separation(X: Float, is_first: Mask) -> float:
-    r"""Return the distance between two groups of samples, in standard deviations within groups.
+    """Return how clearly two groups of samples are separated, as a number between -1 and 1.
 
     Parameters
     ----------
@@ -22,18 +22,22 @@ def separation(X: Float, is_first: Mask) -> float:
     Each sample :math:`x_i` is projected on the difference of the means of the two groups, where the
     mean of its own group is computed without :math:`x_i`. Without this correction, samples would be
     separated by noise alone if there are many features, because each sample contributes to the mean
-    of its group. The statistic is the difference of the mean projections of the two groups, divided
-    by the mean of their two standard deviations. A pooled standard deviation would be dominated by
-    the larger group, which often contains several clusters. The statistic may be negative for data
-    without clusters.
+    of its group. The statistic is one minus the ratio of the mean standard deviation of the
+    projections within the two groups and the standard deviation of all projections. It is 1 if
+    there is no variation within the groups. It has the opposite sign if the mean projection of the
+    first group is not the larger one, so that the groups are not separated at all.
+
+    The two standard deviations have equal weights, because the larger group often contains several
+    clusters. For data without clusters, the distribution of the statistic is close to a normal
+    distribution. Distances in standard deviations, by contrast, have a long upper tail.
     """
     projections = leave_one_out_projections(X, is_first)
+    total = float(projections.std(ddof=1))
+    if total == 0.0:
+        return 0.0
     first, second = projections[is_first], projections[~is_first]
-    difference = float(first.mean() - second.mean())
-    deviation = float(first.std(ddof=1) + second.std(ddof=1)) / 2.0
-    if deviation == 0.0:
-        return 0.0 if difference == 0.0 else np.inf
-    return difference / deviation
+    within = float(first.std(ddof=1) + second.std(ddof=1)) / 2.0
+    return (1.0 - within / total) * float(np.sign(first.mean() - second.mean()))
 
 
 def leave_one_out_projections(X: Float, is_first: Mask) -> Float:
