@@ -35,7 +35,7 @@ def make_features(rng, n, *, n_values, share_missing):
 
 @pytest.mark.parametrize("share_missing", [0.0, 0.3, 0.9, 1.0])
 @pytest.mark.parametrize("n_values", [None, 1, 2, 5])
-@pytest.mark.parametrize("n", [3, 8, 40])
+@pytest.mark.parametrize("n", [3, 8, 40, 128, 129, 200])
 def test_both_kernels_agree_if_no_samples_are_excluded(n, n_values, share_missing):
     rng = np.random.default_rng([n, n_values or 0, int(10 * share_missing)])
     features = make_features(rng, n, n_values=n_values, share_missing=share_missing)

@@ -258,3 +258,19 @@ def test_any_labels_are_numbered_in_the_order_of_the_leaves():
     assert tree.leaf_order.tolist() == [1, 0, 2]
     assert tree.number_by_leaves(np.array([7, 3, -1])).tolist() == [1, 0, 2]
     assert tree.number_by_leaves(np.array([5, 2, 5])).tolist() == [1, 0, 1]
+
+
+def test_several_cuts_are_those_of_each_number_of_clusters():
+    X = np.random.default_rng(0).normal(size=(15, 3))
+    for linkage in LINKAGES:
+        tree = agglomerate(pairwise_distances(X, "sqeuclidean"), linkage)
+        found = tree.cuts([1, 15, 4])
+        np.testing.assert_array_equal(found, [tree.cut(1), tree.cut(15), tree.cut(4)])
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+def test_distances_that_are_not_finite_are_refused(linkage):
+    distances = pairwise_distances(np.random.default_rng(0).normal(size=(5, 2)), "sqeuclidean")
+    distances[1, 3] = distances[3, 1] = np.inf
+    with pytest.raises(ValueError, match="finite"):
+        agglomerate(distances, linkage)

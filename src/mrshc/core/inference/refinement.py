@@ -25,7 +25,6 @@ from mrshc.core.inference.association import (
 )
 from mrshc.core.kernels.fold_association import distances_without, write_fold_scores
 from mrshc.core.kernels.linkage_codes import LinkageMethod
-from mrshc.core.kernels.tree_cuts import cut_into_clusters
 from mrshc.core.robust.missing_values import complete_missing_cells
 from mrshc.core.trees.tree import (
     ADDITIVE_METRICS,
@@ -371,8 +370,8 @@ def _cut_partitions(distances: Float, settings: RefinementSettings) -> NDArray[n
     The tree is built from the distances between the samples and cut into each number of clusters
     that is smaller than n.
     """
-    children = agglomerate(distances, settings.linkage).linkage_matrix[:, :2].astype(np.intp)
-    return cut_into_clusters(children, _cluster_counts(len(distances)))
+    tree = agglomerate(distances, settings.linkage)
+    return np.stack(tree.cuts(_cluster_counts(len(distances))))
 
 
 def _cluster_counts(n_samples: int) -> Index:

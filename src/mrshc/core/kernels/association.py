@@ -9,6 +9,10 @@ from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.kernels.jit import jit
 from mrshc.core.kernels.p_values import write_f_tail_probabilities
 
+# Up to this number of samples, ranks are computed by comparing all pairs of samples, which is then
+# faster than sorting.
+_MAX_COMPARED = 128
+
 
 @jit()
 def write_explained_rank_variance(
@@ -160,7 +164,8 @@ def write_association(
     rank_sums, value_sums, counts = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups)
     ranks = np.empty(n)
     for j in range(p):
-        n_observed, n_values, mean = _write_ranks(features[j], ranks)
+        _write_ranks(features[j], ranks)
+        n_observed, mean = _count_and_mean(features[j])
         # Sums of deviations from the mean are exact for ranks. For values, a large mean would
         # otherwise cancel the digits of the differences.
         mean_rank = 0.5 * (n_observed + 1)
@@ -192,7 +197,8 @@ def write_association(
                     value_squares += value_sums[group] * value_sums[group] / counts[group]
             degrees_of_freedom[j, m, 0] = n_present - 1
             degrees_of_freedom[j, m, 1] = n_observed - n_present
-            is_testable = n_present > 1 and n_observed > n_present and n_values > 1
+            # If all values are equal, the sum of squares of the ranks is zero.
+            is_testable = n_present > 1 and n_observed > n_present
             # Rounding may make the ratio larger than one, for which no p-value is defined.
             fractions[j, m] = min(rank_squares / total_rank_squares, 1.0) if is_testable else 0.0
             between[j, m] = value_squares * n / n_observed if n_observed > 0 else 0.0
@@ -227,33 +233,43 @@ def _find_unions(groups: Index, first_groups: Index) -> tuple[Mask, Index]:
 
 
 @jit()
-def _write_ranks(values: Float, ranks: Float) -> tuple[int, int, float]:
+def _count_and_mean(values: Float) -> tuple[int, float]:
+    """Return the number and the mean of the values that are not missing; zero if all are."""
+    total, count = 0.0, 0
+    for value in values:
+        if not np.isnan(value):
+            total += value
+            count += 1
+    return count, total / count if count > 0 else 0.0
+
+
+@jit()
+def _write_ranks(values: Float, ranks: Float) -> None:
     """Write the ranks 1, 2, ... of the values of a feature that are not missing (NaN).
 
     Equal values receive the mean of their ranks (midranks). The ranks of missing values are not
-    written.
-
-    Returns
-    -------
-    n_observed : int
-        Number of values that are not missing.
-    n_values : int
-        Number of distinct values.
-    mean : float
-        Mean of the values that are not missing; zero if all values are missing.
+    defined.
     """
+    if values.size > _MAX_COMPARED:
+        _write_ranks_by_sorting(values, ranks)
+        return
+    for i in range(values.size):
+        # Twice the number of smaller values, plus the number of equal values.
+        doubled = 0
+        for k in range(values.size):
+            doubled += int(values[k] < values[i]) + int(values[k] <= values[i])
+        ranks[i] = 0.5 * (doubled + 1)
+
+
+@jit()
+def _write_ranks_by_sorting(values: Float, ranks: Float) -> None:
+    """Write the ranks of the values of a feature; see `_write_ranks`."""
     order = np.argsort(values)
-    n_observed = values.size  # argsort puts NaN last
-    while n_observed > 0 and np.isnan(values[order[n_observed - 1]]):
-        n_observed -= 1
-    total, n_values, start = 0.0, 0, 0
-    while start < n_observed:
-        end = start
-        while end < n_observed and values[order[end]] == values[order[start]]:
-            total += values[order[end]]
+    start = 0
+    while start < values.size:
+        end = start + 1
+        while end < values.size and values[order[end]] == values[order[start]]:
             end += 1
         for i in range(start, end):
             ranks[order[i]] = 0.5 * (start + end + 1)
-        n_values += 1
         start = end
-    return n_observed, n_values, total / n_observed if n_observed > 0 else 0.0

@@ -84,19 +84,29 @@ def distances_without(distances: Float, features: Float, is_squared: bool) -> Fl
     array of shape (n, n)
         The remaining distances, at least zero.
     """
-    n = distances.shape[0]
-    remaining = np.zeros((n, n))
-    for i in range(n):
-        part = np.zeros(n)
-        for values in features:
+    remaining = distances.copy()
+    for i in range(distances.shape[0]):
+        row = remaining[i]
+        for j in range(features.shape[0]):
             if is_squared:
-                for k in range(i + 1, n):
-                    part[k] += (values[i] - values[k]) * (values[i] - values[k])
+                _subtract_squared_differences(row, features[j], features[j, i])
             else:
-                for k in range(i + 1, n):
-                    part[k] += abs(values[i] - values[k])
-        for k in range(i + 1, n):
+                _subtract_differences(row, features[j], features[j, i])
+        for k in range(row.size):
             # Rounding may leave a small negative value.
-            remaining[i, k] = max(distances[i, k] - part[k], 0.0)
-            remaining[k, i] = remaining[i, k]
+            row[k] = max(row[k], 0.0)
     return remaining
+
+
+# The loops are functions of their own, so that the compiler vectorises them.
+@jit()
+def _subtract_squared_differences(row: Float, values: Float, value: float) -> None:
+    for k in range(row.size):
+        difference = values[k] - value
+        row[k] -= difference * difference
+
+
+@jit()
+def _subtract_differences(row: Float, values: Float, value: float) -> None:
+    for k in range(row.size):
+        row[k] -= abs(values[k] - value)

@@ -226,13 +226,12 @@ def evaluate_drop_ratios(X: Float, *, settings: GapSettings, k: int) -> Evaluati
     """
     distances = complete_missing_cells(X).distances(settings.metric)
     tree = agglomerate(distances, settings.linkage)
-    cuts = cut_tree(tree, k)
-    partitions = [tree.cut(i) for i in range(1, min(k + 1, tree.n_samples) + 1)]
+    partitions = tree.cuts(range(1, min(k + 1, tree.n_samples) + 1))
     ratios = np.zeros(k - 1)
     ratios[: len(partitions) - 2] = drop_ratios(distances, partitions)
     return Evaluation(
-        pruned=cuts,
-        silhouettes=_silhouettes_by_n_leaves(distances, cuts),
+        pruned=cut_tree(tree, k),
+        silhouettes=np.array([average_silhouette(distances, cut) for cut in partitions[:k]]),
         scores={"drop_ratio": ratios},
     )
 

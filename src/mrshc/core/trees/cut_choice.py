@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrshc.core.array_types import Float, Labels
+from mrshc.core.kernels.agglomerated_dispersions import dispersion
 
 # Largest number of clusters that is chosen by the scores of cuts. More clusters are difficult to
 # interpret.
@@ -52,18 +53,11 @@ def drop_ratios(distances: Float, partitions: Sequence[Labels]) -> Float:
     It is large if the split into k clusters reduces the dispersion much more than the next split. A
     plot of :math:`W_k` then has an elbow at k. The ratio has no unit and no tuning constant.
     """
-    drops = -np.diff([_within_dispersion(distances, labels) for labels in partitions])
+    # The kernel divides each sum by twice the size of the cluster.
+    dispersions = [dispersion(distances, labels, 1) for labels in partitions]
+    drops = -2.0 * np.diff(dispersions)
     # Splits of identical samples have a drop of zero. The lower limit keeps the ratio finite.
     negligible = np.finfo(np.float64).eps * max(float(distances.sum()), np.finfo(np.float64).tiny)
     limited = np.maximum(drops, negligible)
     ratios: Float = limited[:-1] / limited[1:]
     return ratios
-
-
-def _within_dispersion(distances: Float, labels: Labels) -> float:
-    """Return the sum over clusters of the distances of all pairs, divided by the cluster size."""
-    sizes = np.bincount(labels)
-    membership = np.zeros((labels.size, sizes.size))
-    membership[np.arange(labels.size), labels] = 1.0
-    sums = np.sum(membership * (distances @ membership), axis=0)
-    return float(np.sum(sums / (2.0 * sizes)))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from mrshc.core.array_types import Float, Labels
+from mrshc.core.kernels.silhouettes import write_silhouette_widths
 
 
 def silhouette_widths(distances: Float, labels: Labels) -> Float:
@@ -36,25 +37,11 @@ def silhouette_widths(distances: Float, labels: Labels) -> Float:
     The width is zero in three cases: if the sample is the only one in its cluster, as defined by
     Rousseeuw (1987); if a and b are both zero; and if there is only one cluster.
     """
-    n, k = labels.size, int(labels.max()) + 1
-    if k < 2:
-        return np.zeros(n)
-    # One matrix product gives the sums of the distances between each sample and the samples of each
-    # cluster.
-    membership = np.zeros((n, k))
-    membership[np.arange(n), labels] = 1.0
-    sizes = membership.sum(axis=0)
-    sums = distances @ membership
-    own_size = sizes[labels]
-    # The sum includes the distance of the sample to itself, which is zero. The sum is therefore
-    # divided by the size of the cluster minus one.
-    within = sums[np.arange(n), labels] / np.maximum(own_size - 1, 1)
-    means = sums / sizes
-    means[np.arange(n), labels] = np.inf
-    nearest = means.min(axis=1)
-    larger = np.maximum(within, nearest)
-    widths = np.divide(nearest - within, larger, out=np.zeros(n), where=larger > 0)
-    return np.where(own_size > 1, widths, 0.0)
+    widths = np.empty(labels.size)
+    write_silhouette_widths(
+        np.ascontiguousarray(distances), labels.astype(np.intp, copy=False), widths
+    )
+    return widths
 
 
 def average_silhouette(distances: Float, labels: Labels) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -15,6 +16,7 @@ from mrshc.core.array_types import Float, Index, Labels
 from mrshc.core.kernels.agglomeration import linkage_matrix
 from mrshc.core.kernels.leaf_positions import first_leaf_positions
 from mrshc.core.kernels.linkage_codes import LinkageMethod
+from mrshc.core.kernels.tree_cuts import cut_into_clusters
 from mrshc.core.trees.correlation import MIN_CORRELATED_FEATURES, standardise_rows
 
 # Metrics that are sums of one term for each feature. Methods with feature weights need such a sum.
@@ -363,6 +365,11 @@ class Tree:
         the leaves of the tree instead (`number_by_leaves`).
         """
         return self.labels(self.cluster_nodes(k))
+
+    def cuts(self, cluster_counts: Sequence[int] | Index) -> list[Labels]:
+        """Return the cluster labels of the samples for several cuts; see `cut`."""
+        children = self.linkage_matrix[:, :2].astype(np.intp)
+        return list(cut_into_clusters(children, np.asarray(cluster_counts)))
 
     def labels(self, nodes: list[int]) -> Labels:
         """Return the cluster label of each sample if the clusters are the given nodes.
