@@ -124,7 +124,7 @@ def draw_legend(owner: Any, sections: Sequence[LegendSection], **placement: Any)
 def estimate_legend_height(sections: Sequence[LegendSection]) -> float:
     """Return the approximate height of a legend in inches, including its margins."""
     # Each section has two additional rows: its title and a blank row. The margins take 0.5 inches.
-    rows = sum(len(section.entries) + 2 for section in sections)
+    rows = sum(2 + sum(1 + text.count("\n") for text, _ in section.entries) for section in sections)
     return min(rows, _MAX_LEGEND_ROWS) * _LEGEND_ROW_INCHES + 0.5
 
 
