@@ -34,10 +34,12 @@ from mrshc.io.comparison_file_version import COMPARISON_FILE, COMPARISON_FORMAT
 from mrshc.io.result import (
     CHECKED_TABLES,
     FORMAT,
+    OPTIONAL_TABLES,
     RESULT_FILE,
     Result,
     ResultError,
     load_result,
+    table_names,
     write_result,
 )
 from mrshc.plotting.result_pictures import PICTURES, Picture, features_for_heatmap
@@ -49,7 +51,7 @@ from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
 # Names of the files of a result, except pictures. The file names of pictures are in the registry
 # `PICTURES`.
 _RESULT_FILES = {
-    *(RESULT_FILE, *CHECKED_TABLES, "search.csv"),
+    *(RESULT_FILE, *CHECKED_TABLES, *OPTIONAL_TABLES, "search.csv"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", REPORT),
 }
 _COMPARISON_FILES = {
@@ -283,7 +285,8 @@ def refuse_incomplete(out: Path) -> None:
     """Raise ResultError if a file of a result is missing or was changed."""
     result = load_result(out)
     pictures = _applicable_pictures(result).values()
-    expected = _RESULT_FILES | {file for picture in pictures for file in picture.files}
+    expected = _RESULT_FILES - {*OPTIONAL_TABLES} | {*table_names(result.about)}
+    expected |= {file for picture in pictures for file in picture.files}
     if features_for_heatmap(result).shape[1] < 2:  # a tree needs at least two features
         expected.remove("heatmap.gtr")
     if absent := sorted(name for name in expected if not (out / name).is_file()):

@@ -287,8 +287,11 @@ def run_plan(
                     plan, checkpoint=checkpoint, verbose=output.shows_progress
                 )
             )
+            confidence = run_interruptibly(
+                lambda: analysis.assess_confidence(plan, fitted, verbose=output.shows_progress)
+            )
             with output.show_status("Describing clusters and features"):
-                result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted))
+                result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted, confidence))
             with progress_bar("Writing", visible=output.shows_progress) as progress:
                 outputs.write_outputs(result, work / "result", progress=progress)
     # The advice to resume is printed only after interruptions, lack of memory and errors of the
