@@ -76,7 +76,7 @@ def test_values_of_a_table_with_all_nodes_are_those_of_the_function():
     [
         ([True, True], ""),
         ([True, False], "1 of 2 splits significant"),
-        ([False, False], "not significant"),
+        ([False, False], "clusters not significant"),
     ],
 )
 def test_a_note_tells_if_clusters_are_not_significant(significant, note):
@@ -84,9 +84,9 @@ def test_a_note_tells_if_clusters_are_not_significant(significant, note):
     found = significance_note(MODEL.linkage_matrix_, MODEL.labels_, significance=tests)
     assert found == note
     ax = dendrogram(MODEL, significance=tests, title="Tree")
-    assert ax.get_title(loc="left") == (f"Tree ({note})" if note else "Tree")
+    assert ax.get_title(loc="left") == (f"Tree; {note}" if note else "Tree")
     ax = dendrogram(MODEL, significance=tests)
-    assert ax.get_title(loc="left") == (f"Clusters ({note})" if note else "")
+    assert ax.get_title(loc="left") == note
 
 
 def test_there_is_no_note_without_tests_or_without_several_clusters():
@@ -142,3 +142,9 @@ def test_labels_overlap_neither_each_other_nor_the_bars_nor_the_cut(n, k):
     assert not overlaps(boxes)
     leaves = ax.transData.transform((0, 0))[1]
     assert all(box.y0 >= leaves - 1 for box in boxes)
+
+
+def test_names_with_characters_that_fonts_lack_cause_no_warning(recwarn):
+    names = ["\U00013000"] * 30
+    dendrogram(MODEL, names=names, stability=SUPPORT)
+    assert not recwarn.list

@@ -157,19 +157,70 @@ def significance_note(
     Returns
     -------
     note : str
-        "not significant" if no split between clusters is significant, "1 of 3 splits significant"
-        if some are, and "" if all are, if there is only one cluster, or if no node was tested.
+        "clusters not significant" if no split between clusters is significant, "1 of 3 splits
+        significant" if some are. The note is empty if all are, if there is only one cluster, or if
+        no node was tested.
     """
     if labels is None or significance is None:
         return ""
-    is_split = clusters_of_merges(linkage_matrix, labels) < 0
-    p_values, significant = _tests_of_nodes(significance, n_merges=is_split.size)
-    n_splits, n_significant = int(is_split.sum()), int((is_split & significant).sum())
+    n_significant, n_splits = count_significant_splits(
+        linkage_matrix, labels, significance=significance
+    )
+    p_values, _ = _tests_of_nodes(significance, n_merges=len(np.asarray(linkage_matrix)))
     if np.isnan(p_values).all() or n_significant == n_splits:
         return ""
     if n_significant == 0:
-        return "not significant"
+        return "clusters not significant"
     return f"{n_significant} of {n_splits} splits significant"
+
+
+def count_significant_splits(
+    linkage_matrix: ArrayLike, labels: ArrayLike, *, significance: Any
+) -> tuple[int, int]:
+    """Return the number of significant splits between clusters, and the number of all of them.
+
+    The parameters are those of :func:`significance_note`. A node that was not tested is not
+    significant.
+    """
+    is_split = clusters_of_merges(linkage_matrix, labels) < 0
+    _, significant = _tests_of_nodes(significance, n_merges=is_split.size)
+    return int((is_split & significant).sum()), int(is_split.sum())
+
+
+def result_tests(result: Any) -> dict[str, Any] | None:
+    """Return the tests of the branches of a result, for the argument `significance` of plots.
+
+    Parameters
+    ----------
+    result : Result
+        Result, whose attribute `branches` numbers the nodes as in scipy.
+
+    Returns
+    -------
+    tests : dict or None
+        The columns `node` (row of the linkage matrix), `p_value`, `threshold` and `significant` of
+        the tested nodes, from the root downwards; None if the significance was not computed.
+    """
+    if result.branches is None or "p_value" not in result.branches:
+        return None
+    tested = result.branches[result.branches["p_value"].notna()]
+    return {
+        "node": tested["node"].to_numpy() - len(result.linkage_matrix_) - 1,
+        "p_value": tested["p_value"].to_numpy(),
+        "threshold": tested["threshold"].to_numpy(),
+        "significant": tested["significant"].to_numpy(dtype=bool),
+    }
+
+
+def result_support(result: Any) -> Float | None:
+    """Return the support of each row of the linkage matrix; None if it was not computed.
+
+    `result` is a Result, whose attribute `branches` lists the nodes from the root downwards.
+    """
+    if result.branches is None or "support" not in result.branches:
+        return None
+    support: Float = result.branches["support"].to_numpy()[::-1]
+    return support
 
 
 def _tests_of_nodes(significance: Any, *, n_merges: int) -> tuple[Float, Mask]:

@@ -172,7 +172,8 @@ def _label_samples(ax: Axes, names: Any, *, n: int, has_missing: bool) -> None:
         ax.set_yticks([])
         note = f"{n} samples in the order of the tree"
     else:
-        fit = fitting_labels(n, inches=_SIDE_INCHES)
+        # The names and the colour bar take about 15 % of the axes when the layout is computed.
+        fit = fitting_labels(n, inches=0.85 * min(figure_parts.size_in_inches(ax)))
         figure_parts.label_ticks(ax.xaxis, names, fit=fit)
         figure_parts.label_ticks(ax.yaxis, names, fit=fit)
         note = f"{n} samples{figure_parts.describe_step(fit.step)}"

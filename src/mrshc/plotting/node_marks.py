@@ -85,7 +85,8 @@ def draw_branch_marks(
     # The layout of the figure determines the size of the axes, and so the space for the labels.
     figure = ax.figure.canvas.figure  # the whole figure, even if the axes are in a subfigure
     if figure.get_layout_engine() is not None:
-        figure.draw_without_rendering()
+        with figure_parts.ignore_missing_glyphs():
+            figure.draw_without_rendering()
     low, high = ax.get_ylim()
     points = figure_parts.size_in_inches(ax)[1] * POINTS_PER_INCH
     # Labels stay above the leaves, where the names and the annotation bars of the samples begin.

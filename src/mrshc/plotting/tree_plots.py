@@ -219,7 +219,7 @@ def _branch_marks_and_title(
         model.linkage_matrix_, labels=labels, significance=significance, stability=stability
     )
     note = significance_note(model.linkage_matrix_, labels, significance=significance)
-    return marks, f"{'Clusters' if title is None else title} ({note})" if note else title
+    return marks, "; ".join(filter(None, [title, note])) or None
 
 
 def _align_names(names: Any, fit_names: SampleNames) -> list[Any]:
