@@ -6,8 +6,10 @@ import pytest
 
 from mrshc import HighVarianceHC, MrSHC, branch_significance, stability
 from mrshc.app import ConfidenceSettings, fit, make_plan
+from mrshc.app.output_folder import refuse_incomplete, write_outputs
+from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
-from mrshc.errors import ParameterError
+from mrshc.errors import ParameterError, UserError
 from mrshc.io import Table, load_result
 from mrshc.io.result import write_result
 
@@ -197,3 +199,27 @@ def test_robust_fits_with_missing_values(tmp_path):
     assert len(model.outlier_samples_)
     write_result(result, tmp_path)
     assert load_result(tmp_path).about == result.about
+
+
+@pytest.mark.usefixtures("drawn")  # without pictures
+def test_the_newick_file_has_the_supports(both, tmp_path):
+    phylo = pytest.importorskip("Bio.Phylo")
+    write_outputs(both, tmp_path)
+    refuse_incomplete(tmp_path)
+    tree = phylo.read(tmp_path / "tree.nwk", "newick")
+    read = {
+        frozenset(leaf.name for leaf in clade.get_terminals()): clade.confidence
+        for clade in tree.get_nonterminals()
+    }
+    nodes = Tree(linkage_matrix=both.linkage_matrix_)
+    for node, support in zip(both.branches["node"], both.branches["support"], strict=True):
+        confidence = read.pop(frozenset(f"s{i}" for i in nodes.members(node)))
+        assert confidence == (None if np.isnan(support) else pytest.approx(support, abs=1e-4))
+    assert not read
+
+
+def test_an_absent_table_is_noticed(both, tmp_path):
+    write_result(both, tmp_path)
+    (tmp_path / "branches.csv").unlink()
+    with pytest.raises(UserError, match=r"is not a complete result: branches\.csv cannot be read"):
+        load_result(tmp_path)

@@ -12,6 +12,7 @@ from mrshc.plotting.branch_marks import result_support, result_tests
 from mrshc.plotting.result_pictures import PICTURES, clusters_note
 from mrshc.report import result_report
 from mrshc.report.confidence_section import confidence_section, jaccard_reading
+from mrshc.report.confidence_sentences import confidence_sentences
 from mrshc.report.page_data import MAX_CONSENSUS_SAMPLES, result_data
 from mrshc.report.result_sections import result_content
 
@@ -85,15 +86,21 @@ def test_tables_and_sentences_of_separated_groups(separated):
     assert section.clusters.rows == [
         [k + 1, str(sizes[k]), f"{jaccard[k]:.2f}", jaccard_reading(jaccard[k])] for k in range(2)
     ]
-    assert "All 2 clusters of the result are separated by significant splits." in (
-        section.significance
-    )
-    assert section.stability[0] == (
-        "The fit was repeated on 5 random subsamples with 80 % of the samples each."
+    assert section.sentences == confidence_sentences(separated)
+    assert section.significance[0] == (
+        "The 2 clusters of the result are separated by significant splits."
     )
     assert section.consensus.id == "consensus"
     facts = dict(result_content(separated, values=result_data(separated)["values"])["answer"].facts)
     assert facts["significant clusters"] == separated.about["significance"]["n_clusters"]
+
+
+def test_some_splits_between_clusters_are_significant():
+    result = fit_groups(4.0, n_clusters=3, significance=True)
+    assert clusters_note(result) == "1 of 2 splits significant"
+    assert confidence_section(result).significance[0] == (
+        "Of the 2 splits between the 3 clusters of the result, 1 is significant."
+    )
 
 
 def test_the_meaning_of_p_values_is_stated(separated):
@@ -117,8 +124,7 @@ def test_clusters_that_are_not_significant_are_marked_everywhere(noise):
     title = result_content(noise, values=result_data(noise)["values"])["title"]
     assert title == "30 samples in 3 clusters; clusters not significant"
     section = confidence_section(noise)
-    assert section.significance[0].startswith("The first split of the tree is not significant (p =")
-    assert section.significance[1] == "The 3 clusters of the result are not significant."
+    assert section.significance[0] == "The 3 clusters of the result are not significant."
     for name in ("dendrogram", "silhouettes", "consensus"):
         text = PICTURES[name].draw(noise).get_title(loc="left")
         assert "clusters not significant" in " ".join(text.split())

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mrshc.app.confidence import Confidence, ConfidenceSettings
     from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend, open_backend
-    from mrshc.app.messages import comparison_notes, preprocessing_summary, result_summary
+    from mrshc.app.messages import (
+        comparison_notes,
+        confidence_warnings,
+        preprocessing_summary,
+        result_summary,
+    )
     from mrshc.app.plan import Plan, make_plan, refuse_out_of_core_comparison
     from mrshc.app.plan_execution import (
         assess_confidence,
@@ -38,6 +43,7 @@ __all__ = [
     "comparison_json_content",
     "comparison_n_clusters",
     "comparison_notes",
+    "confidence_warnings",
     "describe_fit",
     "fit",
     "fit_estimator",
@@ -54,7 +60,9 @@ __all__ = [
 _NAMES_BY_MODULE = {
     "confidence": ("Confidence", "ConfidenceSettings"),
     "execution_backends": ("LOCAL_BACKEND", "ExecutionBackend", "open_backend"),
-    "messages": ("comparison_notes", "preprocessing_summary", "result_summary"),
+    "messages": (
+        *("comparison_notes", "confidence_warnings", "preprocessing_summary", "result_summary"),
+    ),
     "plan": ("Plan", "make_plan", "refuse_out_of_core_comparison"),
     "result_building": ("comparison_json_content",),
     "plan_execution": (

@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mrshc import plotting
 from mrshc.app.folder_exchange import (
     EARLIER_FOLDER,
@@ -368,7 +371,7 @@ def write_outputs(
 def _write_exports(result: Result, folder: Path) -> None:
     """Write the tree as a Newick file, and the heat map as files for Java TreeView."""
     names = list(result.samples.index)
-    tree = newick(result.linkage_matrix_, names)
+    tree = newick(result.linkage_matrix_, names, support=_branch_support(result))
     (folder / "tree.nwk").write_text(tree + "\n", encoding="utf-8")
     shown = features_for_heatmap(result)
     # The tree of features is built without outlying samples, which would dominate the distances
@@ -387,6 +390,15 @@ def _write_exports(result: Result, folder: Path) -> None:
         content = getattr(files, suffix)
         if content is not None:
             (folder / f"heatmap.{suffix}").write_text(content, encoding="utf-8")
+
+
+def _branch_support(result: Result) -> NDArray[np.float64] | None:
+    """Return the support of the branch below each row of the linkage matrix; None if unknown."""
+    if result.branches is None or "support" not in result.branches:
+        return None
+    # The table begins with the root, and the linkage matrix ends with it.
+    support: NDArray[np.float64] = result.branches["support"].to_numpy()[::-1]
+    return support
 
 
 def _applicable_pictures(result: Result) -> dict[str, Picture]:

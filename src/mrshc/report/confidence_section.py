@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mrshc.core.inference.branch_significance import MIN_BRANCH_SAMPLES, MIN_NODE_SAMPLES
 from mrshc.io.result import Result
 from mrshc.plotting.branch_marks import (
     count_significant_splits,
@@ -16,12 +15,9 @@ from mrshc.plotting.branch_marks import (
     result_support,
     result_tests,
 )
+from mrshc.report.confidence_sentences import STABLE, UNSTABLE, confidence_sentences
 from mrshc.report.page_data import MAX_CONSENSUS_SAMPLES
 from mrshc.report.section_parts import Figure, Table
-
-# Limits of the mean Jaccard index of a cluster: Hennig (2007), Computational Statistics and Data
-# Analysis 52(1), 258-271, https://doi.org/10.1016/j.csda.2006.11.025
-STABLE_JACCARD, DOUBTFUL_JACCARD = 0.75, 0.6
 
 _P_VALUE_MEANING = (
     "The p-value of a split is that of the hypothesis that the samples below the node come from "
@@ -33,8 +29,8 @@ _P_VALUE_MEANING = (
 )
 _STABILITY_MEANING = (
     "The Jaccard index compares a cluster with the most similar cluster of each subsample: 1 if "
-    f"both are equal, 0 if they have no common sample. Clusters of at least {STABLE_JACCARD} are "
-    f"considered stable; clusters below {DOUBTFUL_JACCARD} are doubtful and should not be "
+    "both are equal, 0 if they have no common sample. Clusters of at least "
+    f"{STABLE:g} are considered stable; clusters below {UNSTABLE:g} are doubtful and should not be "
     "interpreted. The support of a branch is 100 % if the trees of all subsamples have it. Stable "
     "clusters are not necessarily real: an elongated group may be divided in the same way in every "
     "subsample."
@@ -45,9 +41,10 @@ _STABILITY_MEANING = (
 class Confidence:
     """Section "How sure are these clusters?"."""
 
-    significance: list[str]  # sentences; empty if the significance was not computed
+    sentences: list[str]  # those of the command line
+    significance: list[str]  # meaning of the p-values; empty if they were not computed
     splits: Table | None  # the tested nodes
-    stability: list[str]  # sentences; empty if the stability was not computed
+    stability: list[str]  # meaning of the stability; empty if it was not computed
     clusters: Table | None  # Jaccard index of each cluster; None for a single cluster
     consensus: Figure | None
     omission: str  # sentence on a consensus that is too large for the page; empty if it is not
@@ -61,80 +58,41 @@ def confidence_section(result: Result) -> Confidence | None:
     has_stability = result.consensus is not None
     is_small = len(result.samples) <= MAX_CONSENSUS_SAMPLES
     return Confidence(
-        significance=[] if tests is None else significance_sentences(result, tests),
+        sentences=confidence_sentences(result),
+        significance=[] if tests is None else _significance_notes(result, tests),
         splits=_split_table(result, tests) if tests is not None and tests["node"].size else None,
-        stability=stability_sentences(result) if has_stability else [],
+        stability=[_STABILITY_MEANING] if has_stability else [],
         clusters=_cluster_table(result) if has_stability and result.n_clusters_ > 1 else None,
         consensus=_consensus_figure() if has_stability and is_small else None,
         omission=_omission_sentence(result) if has_stability and not is_small else "",
     )
 
 
-def significance_sentences(result: Result, tests: dict[str, Any]) -> list[str]:
-    """Return sentences on the significant splits, and on what a p-value means.
-
-    Parameters
-    ----------
-    result : Result
-        Result with significance.
-    tests : dict
-        The tests of :func:`mrshc.plotting.branch_marks.result_tests`.
-    """
-    return [_finding(result, tests), _clusters_finding(result, tests), _P_VALUE_MEANING]
-
-
-def _finding(result: Result, tests: dict[str, Any]) -> str:
-    """Return a sentence on the number of significant splits and clusters."""
-    about = result.about["significance"]
-    n_tested, n_significant = tests["node"].size, int(tests["significant"].sum())
-    if n_tested == 0:
-        return (
-            f"No split of the tree was tested: a test needs at least {MIN_NODE_SAMPLES} samples, "
-            f"and {MIN_BRANCH_SAMPLES} in each branch."
-        )
-    if n_significant == 0:
-        return (
-            f"The first split of the tree is not significant ({format_p_value(tests['p_value'][0])}"
-            f", threshold {tests['threshold'][0]:.3g}): the data do not contradict a single group."
-        )
-    clusters = f"{about['n_clusters']} significant clusters"
-    n_outside = int(result.samples["significant_cluster"].isna().sum())
-    outside = f" ({n_outside} outlying samples are in none of them)" if n_outside else ""
-    verb = "is" if n_significant == 1 else "are"
-    return (
-        f"{n_significant} of {n_tested} tested splits of the tree {verb} significant, which gives "
-        f"{clusters}{outside}. The probability that any split of a single group is significant is "
-        f"at most {about['alpha']:g}; therefore the threshold is smaller for nodes with fewer "
-        "samples."
+def _significance_notes(result: Result, tests: dict[str, Any]) -> list[str]:
+    """Return notes on the splits between clusters, the thresholds and the p-values."""
+    thresholds = (
+        "The probability that any split of a single group is significant is at most "
+        f"{result.about['significance']['alpha']:g}; therefore the threshold is smaller for nodes "
+        "with fewer samples."
     )
+    notes = [_clusters_note(result, tests), thresholds, _P_VALUE_MEANING]
+    return [note for note in notes if note]
 
 
-def _clusters_finding(result: Result, tests: dict[str, Any]) -> str:
-    """Return a sentence on the significance of the clusters of the result."""
-    if result.n_clusters_ == 1:
-        return "The result has a single cluster."
-    clusters = f"{result.n_clusters_} clusters of the result"
-    if not tests["node"].size:
-        return f"The {clusters} were not tested."
+def _clusters_note(result: Result, tests: dict[str, Any]) -> str:
+    """Return a sentence on the splits between clusters; empty if there are none or no tests."""
     n_significant, n_splits = count_significant_splits(
         result.linkage_matrix_, result.labels_, significance=tests
     )
+    if not n_splits or not tests["node"].size:
+        return ""
+    clusters = f"{result.n_clusters_} clusters of the result"
     if n_significant == n_splits:
-        return f"All {clusters} are separated by significant splits."
+        return f"The {clusters} are separated by significant splits."
     if n_significant == 0:
         return f"The {clusters} are not significant."
     verb = "is" if n_significant == 1 else "are"
     return f"Of the {n_splits} splits between the {clusters}, {n_significant} {verb} significant."
-
-
-def stability_sentences(result: Result) -> list[str]:
-    """Return sentences on how the stability was computed, and what it means."""
-    about = result.about["stability"]
-    computed = (
-        f"The fit was repeated on {about['n_resamples']} random subsamples with "
-        f"{format_support(about['fraction'])} of the samples each."
-    )
-    return [computed, _STABILITY_MEANING]
 
 
 def jaccard_reading(jaccard: float | None) -> str:
@@ -144,9 +102,9 @@ def jaccard_reading(jaccard: float | None) -> str:
     """
     if jaccard is None:
         return "not known"
-    if jaccard >= STABLE_JACCARD:
+    if jaccard >= STABLE:
         return "stable"
-    return "doubtful" if jaccard < DOUBTFUL_JACCARD else "uncertain"
+    return "doubtful" if jaccard < UNSTABLE else "uncertain"
 
 
 def _cluster_table(result: Result) -> Table:
