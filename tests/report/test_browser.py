@@ -639,6 +639,14 @@ def test_the_tooltip_of_a_node_is_a_sentence_on_its_split(view):
         f"support {100 * row['support']:.0f} %"
     )
     assert seen.js("page.nodeTooltip(page.tree.root - 1)").split("\n")[2] == expected
+    # The sentence states if the tested split is not that of the tree.
+    tested = result.branches[
+        result.branches["p_value"].notna() & (result.branches["agreement"] < 1)
+    ]
+    for node, agreement in zip(tested["node"], tested["agreement"], strict=True):
+        sentence = seen.js(f"page.branches.sentence({node})")[0]
+        assert f"the tested split differs, agreement {agreement:.2f}" in sentence
+    assert len(tested)
     seen.page.locator("#branch-top").click()
     status = seen.page.locator("#branch-status").inner_text()
     assert "p < 0.001, significant (threshold 0.05)" in status

@@ -81,7 +81,7 @@ def test_tables_and_sentences_of_separated_groups(separated):
     section = confidence_section(separated)
     root, *_ = section.splits.rows
     sizes = separated.about["cluster_sizes"]
-    assert root == ["30", f"{sizes[0]} and {sizes[1]}", "< 0.001", "0.05", "yes", ""]
+    assert root == ["30", f"{sizes[0]} and {sizes[1]}", "< 0.001", "0.05", "yes", "1.00", ""]
     jaccard = separated.about["stability"]["cluster_jaccard"]
     assert section.clusters.rows == [
         [k + 1, str(sizes[k]), f"{jaccard[k]:.2f}", jaccard_reading(jaccard[k])] for k in range(2)
@@ -101,6 +101,17 @@ def test_some_splits_between_clusters_are_significant():
     assert confidence_section(result).significance[0] == (
         "Of the 2 splits between the 3 clusters of the result, 1 is significant."
     )
+
+
+def test_the_agreement_of_the_tested_split_is_shown(separated):
+    tested = separated.branches[separated.branches["p_value"].notna()]
+    expected = ["" if pd.isna(value) else f"{value:.2f}" for value in tested["agreement"]]
+    section = confidence_section(separated)
+    assert section.splits.headings[5] == "agreement"
+    assert [row[5] for row in section.splits.rows] == expected
+    assert "adjusted Rand index" in section.significance[-1]
+    data = [test["agreement"] for test in result_data(separated)["branches"]["tests"]]
+    assert data == [None if pd.isna(value) else value for value in tested["agreement"]]
 
 
 def test_the_meaning_of_p_values_is_stated(separated):

@@ -198,8 +198,9 @@ def result_tests(result: Any) -> dict[str, Any] | None:
     Returns
     -------
     tests : dict or None
-        The columns `node` (row of the linkage matrix), `p_value`, `threshold` and `significant` of
-        the tested nodes, from the root downwards; None if the significance was not computed.
+        The columns `node` (row of the linkage matrix), `p_value`, `threshold`, `significant` and
+        `agreement` of the tested nodes, from the root downwards; None if the significance was not
+        computed.
     """
     if result.branches is None or "p_value" not in result.branches:
         return None
@@ -209,6 +210,7 @@ def result_tests(result: Any) -> dict[str, Any] | None:
         "p_value": tested["p_value"].to_numpy(),
         "threshold": tested["threshold"].to_numpy(),
         "significant": tested["significant"].to_numpy(dtype=bool),
+        "agreement": tested["agreement"].to_numpy(),
     }
 
 

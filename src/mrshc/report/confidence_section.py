@@ -27,6 +27,12 @@ _P_VALUE_MEANING = (
     "classes: samples along a uniform gradient, for example, are not Gaussian, so their split is "
     "significant, too."
 )
+_AGREEMENT_MEANING = (
+    "Below the root, features are selected again for the samples of the node, so the tested split "
+    "may differ from that of the tree. The agreement is their adjusted Rand index: 1 if they are "
+    "equal, about 0 if they have nothing in common. If it is small, a significant p-value means "
+    "that there are groups, but not that the two branches of the tree are these groups."
+)
 _STABILITY_MEANING = (
     "The Jaccard index compares a cluster with the most similar cluster of each subsample: 1 if "
     "both are equal, 0 if they have no common sample. Clusters of at least "
@@ -75,7 +81,7 @@ def _significance_notes(result: Result, tests: dict[str, Any]) -> list[str]:
         f"{result.about['significance']['alpha']:g}; therefore the threshold is smaller for nodes "
         "with fewer samples."
     )
-    notes = [_clusters_note(result, tests), thresholds, _P_VALUE_MEANING]
+    notes = [_clusters_note(result, tests), thresholds, _P_VALUE_MEANING, _AGREEMENT_MEANING]
     return [note for note in notes if note]
 
 
@@ -133,11 +139,12 @@ def _split_table(result: Result, tests: dict[str, Any]) -> Table:
             format_p_value(tests["p_value"][i]).removeprefix("p = ").removeprefix("p "),
             f"{tests['threshold'][i]:.3g}",
             "yes" if tests["significant"][i] else "no",
+            "" if np.isnan(tests["agreement"][i]) else f"{tests['agreement'][i]:.2f}",
         ]
         if support is not None:
             row.append("" if np.isnan(support[node]) else format_support(support[node]))
         rows.append(row)
-    headings = ["samples", "split into", "p-value", "threshold", "significant"]
+    headings = ["samples", "split into", "p-value", "threshold", "significant", "agreement"]
     if support is not None:
         headings.append("support of the branch")
     return Table(headings=headings, rows=rows, caption="Tested splits of the tree")

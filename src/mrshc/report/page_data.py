@@ -113,15 +113,15 @@ def _branch_data(result: Result) -> dict[str, Any]:
     tests, support = result_tests(result), result_support(result)
     rows = None
     if tests is not None:
-        columns = (tests[name].tolist() for name in ("node", "p_value", "threshold", "significant"))
         rows = [
             {
-                "node": len(result.samples) + node,
-                "text": format_p_value(p_value),
-                "threshold": f"{threshold:.3g}",
-                "significant": significant,
+                "node": len(result.samples) + int(tests["node"][i]),
+                "text": format_p_value(tests["p_value"][i]),
+                "threshold": f"{tests['threshold'][i]:.3g}",
+                "significant": bool(tests["significant"][i]),
+                "agreement": agreement,
             }
-            for node, p_value, threshold, significant in zip(*columns, strict=True)
+            for i, agreement in enumerate(_json_numbers(tests["agreement"]))
         ]
     return {"support": _json_numbers_or_none(support), "tests": rows}
 

@@ -43,6 +43,8 @@ class Branches {
     if (test) {
       const verdict = test.significant ? "significant" : "not significant";
       parts.push(`split into ${sizes} samples: ${test.text}, ${verdict} (threshold ${test.threshold})`);
+      // Features are selected again below the root, so another split may have been tested.
+      if (test.agreement !== null && test.agreement < 0.995) parts.push(`the tested split differs, agreement ${test.agreement.toFixed(2)}`);
     } else if (this.hasTests) {
       parts.push(`split into ${sizes} samples: not tested`);
     }
