@@ -6,12 +6,14 @@ import pytest
 
 from mrshc import HighVarianceHC, MrSHC, branch_significance, stability
 from mrshc.app import ConfidenceSettings, fit, make_plan
+from mrshc.app.confidence import _NodeProgress
 from mrshc.app.output_folder import refuse_incomplete, write_outputs
 from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import ParameterError, UserError
 from mrshc.io import Table, load_result
 from mrshc.io.result import write_result
+from mrshc.utils.progress import ProgressReporter
 
 DATA = make_simulation_1(4, mu=2.0, sizes=(12, 11, 10))
 X = DATA.X[:, :60]
@@ -223,3 +225,14 @@ def test_an_absent_table_is_noticed(both, tmp_path):
     (tmp_path / "branches.csv").unlink()
     with pytest.raises(UserError, match=r"is not a complete result: branches\.csv cannot be read"):
         load_result(tmp_path)
+
+
+def test_progress_begins_anew_for_each_node():
+    steps, messages = [], []
+    reporter = ProgressReporter(lambda *step: steps.append(step), messages.append)
+    callback = _NodeProgress(reporter, 10)
+    # The second node is tested twice.
+    for n_nodes, n_done in [(0, 1), (0, 10), (1, 11), (1, 20), (1, 25), (2, 26)]:
+        callback(n_nodes, n_done)
+    assert steps == [(1, 10), (10, 10), (1, 10), (10, 10), (15, 20), (1, 10)]
+    assert messages == ["split 1"] * 2 + ["split 2"] * 3 + ["split 3"]
