@@ -6,12 +6,14 @@ import pytest
 
 from mrshc import HighVarianceHC, MrSHC, branch_significance, stability
 from mrshc.app import ConfidenceSettings, fit, make_plan
+from mrshc.app.confidence import _NodeProgress
 from mrshc.app.output_folder import refuse_incomplete, write_outputs
 from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
 from mrshc.errors import ParameterError, UserError
 from mrshc.io import Table, load_result
 from mrshc.io.result import write_result
+from mrshc.utils.progress import ProgressReporter
 
 DATA = make_simulation_1(4, mu=2.0, sizes=(12, 11, 10))
 X = DATA.X[:, :60]
@@ -57,7 +59,9 @@ def test_tables_have_the_values_of_the_library(both):
     tested = branches.loc[n + tests.node]
     names = ("statistic", "p_value", "threshold", "significant", "agreement", "n_simulations")
     for name in (*names, "n_samples"):
-        np.testing.assert_array_equal(tested[name].to_numpy(), getattr(tests, name))
+        # Sums over a table with names run in another order.
+        values = tested[name].to_numpy(dtype=float)
+        np.testing.assert_allclose(values, getattr(tests, name), rtol=1e-9)
     assert branches.drop(n + tests.node)[list(names)].isna().all(axis=None)
     np.testing.assert_array_equal(both.consensus, stable.consensus)
     in_order = both.features.sort_values("position")
@@ -223,3 +227,14 @@ def test_an_absent_table_is_noticed(both, tmp_path):
     (tmp_path / "branches.csv").unlink()
     with pytest.raises(UserError, match=r"is not a complete result: branches\.csv cannot be read"):
         load_result(tmp_path)
+
+
+def test_progress_begins_anew_for_each_node():
+    steps, messages = [], []
+    reporter = ProgressReporter(lambda *step: steps.append(step), messages.append)
+    callback = _NodeProgress(reporter, 10)
+    # The second node is tested twice.
+    for n_nodes, n_done in [(0, 1), (0, 10), (1, 11), (1, 20), (1, 25), (2, 26)]:
+        callback(n_nodes, n_done)
+    assert steps == [(1, 10), (10, 10), (1, 10), (10, 10), (15, 20), (1, 10)]
+    assert messages == ["split 1"] * 2 + ["split 2"] * 3 + ["split 3"]

@@ -183,4 +183,7 @@ class _NodeProgress:
             self._n_nodes, self._n_before = n_nodes, self._n_last
         self._n_last = n_done
         self._bar.show_message(f"split {n_nodes + 1}")
-        self._bar(n_done - self._n_before, self._n_simulations)
+        n_of_node = n_done - self._n_before
+        # A node may be tested several times, each time with this number of simulations.
+        n_tests = -(-n_of_node // self._n_simulations)
+        self._bar(n_of_node, n_tests * self._n_simulations)
