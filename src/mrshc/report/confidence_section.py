@@ -30,8 +30,8 @@ _P_VALUE_MEANING = (
 _AGREEMENT_MEANING = (
     "Below the root, features are selected again for the samples of the node, so the tested split "
     "may differ from that of the tree. The agreement is their adjusted Rand index: 1 if they are "
-    "equal, about 0 if they have nothing in common. If it is small, a significant p-value means "
-    "that there are groups, but not that the two branches of the tree are these groups."
+    "equal, about 0 if they have nothing in common. If it is small, the p-value says little about "
+    "the two branches of the tree."
 )
 _STABILITY_MEANING = (
     "The Jaccard index compares a cluster with the most similar cluster of each subsample: 1 if "
