@@ -59,6 +59,78 @@ def test_names_with_special_characters_are_preserved():
     assert set(depths) == {name.replace("\t", " ") for name in names}
 
 
+def read_labels(text):
+    """Return the label of each inner node by the names below it, which need no quotes here."""
+    labels, stack = {}, [[]]
+    for token in re.findall(r"\(|\)[^(),:;]*|:[^(),;]+|[^(),:;]+", text):
+        if token == "(":
+            stack.append([])
+        elif token.startswith(")"):
+            inside = stack.pop()
+            labels[frozenset(inside)] = token[1:]
+            stack[-1] += inside
+        elif not token.startswith(":"):
+            stack[-1].append(token)
+    return labels
+
+
+def tree_with_support(n=30):
+    rng = np.random.default_rng(1)
+    Z = linkage(rng.normal(size=(n, 3)), "average")
+    support = rng.random(n - 1).round(4)
+    support[3] = support[-1] = np.nan
+    support[5], support[6] = 0.0, 1.0
+    return Z, [f"s{i}" for i in range(n)], support
+
+
+def test_supports_are_the_labels_of_inner_nodes():
+    Z, names, support = tree_with_support()
+    text = newick(Z, names, support=support)
+    labels = read_labels(text)
+    for clade, value in zip(clades_of(Z, names), support, strict=True):
+        assert labels[clade] == ("" if np.isnan(value) else f"{value:g}")
+    without = re.sub(r"\)[0-9.]+", ")", text)
+    assert without == newick(Z, names)
+
+
+def test_biopython_reads_supports_as_confidence():
+    Z, names, support = tree_with_support()
+    tree = Phylo.read(io.StringIO(newick(Z, names, support=support)), "newick")
+    read = {
+        frozenset(leaf.name for leaf in clade.get_terminals()): clade.confidence
+        for clade in tree.get_nonterminals()
+    }
+    expected = {
+        clade: None if np.isnan(value) else value
+        for clade, value in zip(clades_of(Z, names), support, strict=True)
+    }
+    assert read == expected
+    assert all(clade.name is None for clade in tree.get_nonterminals())
+
+
+def test_ete_reads_supports():
+    ete = pytest.importorskip("ete3")
+    Z, names, support = tree_with_support()
+    tree = ete.Tree(newick(Z, names, support=support), format=0)
+    read = {frozenset(node.get_leaf_names()): node.support for node in tree.traverse()}
+    for clade, value in zip(clades_of(Z, names), support, strict=True):
+        if not np.isnan(value):
+            assert read[clade] == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("support", "message"),
+    [
+        ([0.5], r"support must have the shape \(2,\), .* got \(1,\)"),
+        ([0.5, -0.5], "support must be at least 0 .* but holds -0.5"),
+        ([np.inf, 0.5], "support must be at least 0 .* but holds inf"),
+    ],
+)
+def test_invalid_supports_are_refused(support, message):
+    with pytest.raises(ValueError, match=message):
+        newick([[0, 1, 1.0, 2], [2, 3, 4.0, 3]], ["a", "b", "c"], support=support)
+
+
 def chain(n):
     """Return the deepest tree of n leaves."""
     return np.column_stack(

@@ -33,7 +33,9 @@ _UNQUOTED_NAME = re.compile(r"[A-Za-z0-9.+-]+")
 _ROUNDING = 1e-9
 
 
-def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
+def newick(
+    linkage_matrix: ArrayLike, names: Sequence[Any], *, support: ArrayLike | None = None
+) -> str:
     """Return a tree in Newick format [1]_, which programs for phylogenetic trees can read.
 
     The length of a branch is the difference between the heights of its two ends, so all leaves have
@@ -47,22 +49,29 @@ def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
     names : sequence of length n_samples
         Names of the samples. A name is quoted unless it consists only of ASCII letters, digits,
         ".", "+" and "-".
+    support : array-like of shape (n_samples - 1,) or None, default=None
+        Support of the branch below each node, in the order of the rows of `linkage_matrix`, such as
+        the attribute `branch_support` of :func:`mrshc.stability`; NaN for branches without support.
+        It is written as the label of the node, after the closing parenthesis, where Biopython, ete
+        and other programs read it as the confidence of the branch.
 
     Returns
     -------
     str
         The tree as one line, without a line break at the end. Branch lengths have at most 12
-        significant digits.
+        significant digits, and supports at most 4.
 
     Raises
     ------
     ValueError
         If the linkage matrix does not define a tree, or if the number of leaves of the tree is not
-        the number of names.
+        the number of names. If the supports are not as many as the rows of the linkage matrix, or
+        are negative or infinite.
 
     See Also
     --------
     treeview : Return trees and data in the format of Java TreeView.
+    mrshc.stability : Compute the support of the branches.
 
     References
     ----------
@@ -74,11 +83,14 @@ def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
     >>> from mrshc.exports import newick
     >>> newick([[0, 1, 1.0, 2], [2, 3, 4.0, 3]], ["a", "b", "it's c"])
     "('it''s c':4,(a:1,b:1):3);"
+    >>> newick([[0, 1, 1.0, 2], [2, 3, 4.0, 3]], ["a", "b", "c"], support=[0.9, float("nan")])
+    '(c:4,(a:1,b:1)0.9:3);'
     """
     n = len(names)
     merges = _check_merges("linkage_matrix", linkage_matrix, n=n)
     children = merges[:, :2].astype(np.intp)
     heights = np.append(np.zeros(n), merges[:, 2])
+    labels = _format_support(support, length=n - 1)
     parts: list[str] = []
     # The stack contains the nodes and strings that remain to be written. A stack is used instead of
     # recursion, since the depth of a tree may exceed Python's recursion limit.
@@ -93,7 +105,8 @@ def newick(linkage_matrix: ArrayLike, names: Sequence[Any]) -> str:
             left, right = children[item - n]
             # The items are added in reverse order, since the item that was added last is taken
             # first.
-            stack += [")", _format_branch(heights, item, right), int(right), ","]
+            stack += [f"){labels[item - n]}", _format_branch(heights, item, right)]
+            stack += [int(right), ","]
             stack += [_format_branch(heights, item, left), int(left), "("]
     return "".join(parts)
 
@@ -515,6 +528,28 @@ def _replace_whitespace(name: Any) -> str:
     Tabs and line breaks would otherwise be read as the end of an entry or of a row.
     """
     return re.sub(r"\s", " ", str(name))
+
+
+def _format_support(support: ArrayLike | None, *, length: int) -> list[str]:
+    """Return the label of each inner node: its support as text, or an empty text for NaN.
+
+    Raise ValueError if there are not `length` values, or if a value is negative or infinite.
+    """
+    if support is None:
+        return [""] * length
+    values = np.asarray(support, dtype=np.float64)
+    if values.shape != (length,):
+        raise ValueError(
+            f"support must have the shape {(length,)}, one value for each row of linkage_matrix, "
+            f"got {values.shape}."
+        )
+    if np.isinf(values).any() or (values < 0).any():
+        raise ValueError(
+            "support must be at least 0 and finite, or NaN for branches without support, but holds "
+            f"{values[np.isinf(values) | (values < 0)][0]:g}."
+        )
+    # Supports are means over at most some hundred subsamples, so 4 digits are enough.
+    return ["" if value != value else f"{value:.4g}" for value in values.tolist()]
 
 
 def _format_branch(heights: Any, parent: int, child: int) -> str:

@@ -1,15 +1,12 @@
 """Defects of a saved result are reported in a sentence that names the file."""
 
-import csv
-import io
 import json
-import re
 
 import jsonschema
 import numpy as np
 import pytest
 
-from mrshc.errors import UserError
+from damaged_results import check_refused, drop, edit, put, rename
 from mrshc.io import load_result
 from mrshc.io.result import SCHEMA, write_result
 from mrshc.io.saved_file_reading import check_schema, load_schema
@@ -33,42 +30,8 @@ def folder(saved_files, tmp_path):
     return tmp_path
 
 
-def check_refused(folder, sentence):
-    wanted = rf"{re.escape(str(folder))} is not a complete result: {sentence}.*\. Make it again\."
-    with pytest.raises(UserError, match=f"^{wanted}$"):
-        load_result(folder)
-
-
-def edit(path, change):
-    """Change the rows of a table, the header first."""
-    rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
-    change(rows)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
-
-
-def put(row, column, value):
-    """Return a change of one cell."""
-
-    def change(rows):
-        rows[row][rows[0].index(column)] = value
-
-    return change
-
-
-def rename(old, new):
-    def change(rows):
-        rows[0][rows[0].index(old)] = new
-
-    return change
-
-
 def repeat(rows):
     rows[2] = list(rows[1])
-
-
-def drop(rows):
-    del rows[-1]
 
 
 def add(rows):

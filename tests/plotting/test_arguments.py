@@ -12,6 +12,7 @@ from mrshc import HighVarianceHC
 from mrshc.plotting import (
     annotation_bars,
     cluster_colours,
+    consensus_matrix,
     dendrogram,
     dendrogram_lines,
     dendrograms,
@@ -49,6 +50,8 @@ MODEL.search_results_ = {
     "silhouette": [0.4, 0.6],
     "chosen": [False, True],
 }
+TESTS = {"node": [10], "p_value": [0.01], "significant": [True]}
+CONSENSUS = np.eye(12)
 MARKERS = pd.DataFrame(
     {"contrast": ["cluster"], "inside": ["1"], "feature": ["a"], "effect_size": [2.0]}
 )
@@ -74,6 +77,31 @@ REFUSED = {
         (partial(dendrogram, MODEL), "ax", NO_AXES, "ax must be a matplotlib Axes or None, got"),
         (partial(dendrogram, MODEL), "cut", NO_COUNT[:-2], r"cut must be a whole number in \[1, 1"),
         (partial(dendrogram, MODEL), "distances", NO_NUMBERS, "distances must hold real numbers"),
+        (
+            partial(dendrogram, MODEL),
+            "significance",
+            [t for t in NO_TABLE if t is not None],
+            "significance must be a table with the columns 'node', 'p_value', 'significant', got",
+        ),
+        (
+            partial(dendrogram, MODEL),
+            "significance",
+            [TESTS | {"node": [11]}, TESTS | {"node": [-1]}],
+            r"significance must be that of the tree, whose nodes have the rows 0 to 10, got the",
+        ),
+        (
+            partial(dendrogram, MODEL),
+            "significance",
+            [TESTS | {"node": [1, 2]}, TESTS | {"significant": []}],
+            "columns of significance must have the same length, got the shapes",
+        ),
+        (partial(dendrogram, MODEL), "stability", NO_NUMBERS, "stability must hold real numbers"),
+        (
+            partial(dendrogram, MODEL),
+            "stability",
+            [[0.5] * 12, 0.5, X],
+            "stability must be that of the tree, with the support of 11 nodes, got the shape",
+        ),
         (
             partial(dendrogram_lines, MODEL.linkage_matrix_),
             "distances",
@@ -109,6 +137,19 @@ REFUSED = {
         (partial(gap_tests, MODEL), "ax", NO_AXES, "ax must be a matplotlib Axes or None, got"),
         (gap_tests, "model", NO_MODEL, "gap_tests needs a model with split_tests_"),
         (split_marks, "tests", NO_TABLE, "tests must be a table with the columns 'node', 'height'"),
+    ],
+    "consensus_matrix": [
+        (partial(consensus_matrix, stability=CONSENSUS), "model", NO_MODEL, "model must be a fit"),
+        (partial(consensus_matrix, MODEL), "stability", NO_NUMBERS, "stability must hold real"),
+        (
+            partial(consensus_matrix, MODEL),
+            "stability",
+            [X, 0.5, CONSENSUS[1:, 1:]],
+            "stability must hold the consensus of all pairs of the 12 samples of the tree, got",
+        ),
+        (partial(consensus_matrix, MODEL, CONSENSUS), "names", NO_LIST, "names must be a list"),
+        (partial(consensus_matrix, MODEL, CONSENSUS), "title", NO_TEXT, "title must be a string"),
+        (partial(consensus_matrix, MODEL, CONSENSUS), "ax", NO_AXES, "ax must be a matplotlib"),
     ],
     "heatmap": [
         (partial(heatmap, selected=X), "model", NO_MODEL, "model must be a fitted estimator or a"),

@@ -1,4 +1,3 @@
-import itertools
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -13,6 +12,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import KMeans
 
+from drawn_figures import boxes_of, marks_of, overlaps, words_of
 from mrshc import SHC, HighVarianceHC
 from mrshc.datasets import make_section2_example
 from mrshc.plotting import (
@@ -51,26 +51,6 @@ def bars_of(ax):
     """Return the colours of each bar from left to right, the upper bar first."""
     found = [c for c in ax.collections if isinstance(c, PolyCollection)]
     return [[to_hex(colour).upper() for colour in c.get_facecolors()] for c in found]
-
-
-def words_of(legend):
-    return [text.get_text() for text in legend.get_texts() if text.get_text()]
-
-
-def boxes_of(figure, texts):
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    return [text.get_window_extent(renderer) for text in texts if text.get_text()]
-
-
-def overlaps(boxes):
-    return [(a, b) for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
-
-
-def marks_of(ax):
-    """Return the points of each kind of mark, by its label."""
-    lines = [line for line in ax.lines if not line.get_label().startswith("_")]
-    return {line.get_label(): line.get_xydata().tolist() for line in lines}
 
 
 # The dendrogram.

@@ -186,6 +186,14 @@ def test_a_label_without_room_is_left_out():
     assert free_places([(5.0, 5.0)], [(50.0, 9.0)], width=20.0, marker=2.0) == [None]
 
 
+def test_labels_stay_outside_obstacles():
+    # The preferred position is the upper right one, which the obstacle covers.
+    (place,) = free_places(
+        [(50.0, 50.0)], [(20.0, 9.0)], width=99.0, marker=2.0, obstacles=[(60.0, 52.0, 70.0, 90.0)]
+    )
+    assert place == (28.0, 52.0)
+
+
 def test_one_is_counted_in_the_singular():
     assert (format_count(1, "cluster"), format_count(2, "cluster")) == ("1 cluster", "2 clusters")
 

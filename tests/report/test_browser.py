@@ -13,7 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mrshc.app import compare_methods, comparison_json_content, fit, make_plan
+from mrshc.app import (
+    ConfidenceSettings,
+    compare_methods,
+    comparison_json_content,
+    fit,
+    make_plan,
+)
 from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
 from mrshc.datasets import make_simulation_1
@@ -150,6 +156,19 @@ def formulas():
     return fit(make_plan(table, method="hc", parameters=parameters))
 
 
+def assessed():
+    """Return a result with significance and stability; two samples are in no significant one."""
+    X, sizes = np.random.default_rng(0).normal(size=(60, 60)), [20, 25, 15]
+    for k, label in enumerate(np.repeat(np.arange(3), sizes)):
+        X[k, 5 * label : 5 * label + 5] += 3.0
+    settings = ConfidenceSettings(
+        significance=True, stability=True, n_simulations=20, n_resamples=10
+    )
+    parameters = {"n_features_to_select": 30, "n_clusters": 3, "linkage": "ward"}
+    plan = make_plan(table_of(X), method="hmv", parameters=parameters, confidence=settings)
+    return fit(plan)
+
+
 RESULTS = {
     "simulated": simulated,
     "lymphoma": lymphoma,
@@ -159,6 +178,7 @@ RESULTS = {
     "unsupported": unsupported,
     "scales": scales,
     "formulas": formulas,
+    "assessed": assessed,
 }
 
 
@@ -589,6 +609,87 @@ def test_number_of_markers_in_the_page_is_limited(made):
     assert "the file markers.csv has all 30,000" in swollen
 
 
+MARKS = "document.getElementById('tree').data.find(t => t.mode === 'markers+text')"
+
+
+def test_tested_nodes_are_marked_on_the_tree(view):
+    result, seen = view("assessed")
+    tested = result.branches[result.branches["p_value"].notna()]
+    heights = tested["height"].tolist()
+    marks = seen.js(f"(m => m.y.map((y, i) => [y, m.marker.color[i], m.text[i]]))({MARKS})")
+    ink, paper = seen.js("[themeColours().ink, themeColours().paper]")
+    colours = {y: colour for y, colour, _ in marks}
+    assert [colours[y] for y in heights] == [
+        ink if significant else paper for significant in tested["significant"]
+    ]
+    assert marks[0][2] == "p &lt; 0.001"
+    assert any(text.endswith(" %") for *_, text in marks)
+    legend = seen.page.locator("#legend").inner_text()
+    assert "● significant" in legend
+    assert "○ not significant" in legend
+
+
+def test_the_tooltip_of_a_node_is_a_sentence_on_its_split(view):
+    result, seen = view("assessed")
+    row = result.branches.iloc[1]
+    left, right = result.linkage_matrix_[-2, :2].astype(int) - 60
+    sizes = f"{result.linkage_matrix_[left, 3]:.0f} and {result.linkage_matrix_[right, 3]:.0f}"
+    expected = (
+        f"split into {sizes} samples: p < 0.001, significant (threshold {row['threshold']:.3g}); "
+        f"support {100 * row['support']:.0f} %"
+    )
+    assert seen.js("page.nodeTooltip(page.tree.root - 1)").split("\n")[2] == expected
+    # The sentence states if the tested split is not that of the tree.
+    tested = result.branches[
+        result.branches["p_value"].notna() & (result.branches["agreement"] < 1)
+    ]
+    for node, agreement in zip(tested["node"], tested["agreement"], strict=True):
+        sentence = seen.js(f"page.branches.sentence({node})")[0]
+        assert f"the tested split differs, agreement {agreement:.2f}" in sentence
+    assert len(tested)
+    seen.page.locator("#branch-top").click()
+    status = seen.page.locator("#branch-status").inner_text()
+    assert "p < 0.001, significant (threshold 0.05)" in status
+    assert "support" not in status
+    seen.page.locator("#branch-none").click()
+
+
+def test_significant_clusters_can_be_shown(view):
+    result, seen = view("assessed")
+    clusters = result.samples["significant_cluster"]
+    assert clusters.isna().sum() == 2
+    seen.page.locator("#significant-clusters").click()
+    seen.settle()
+    expected = ["" if pd.isna(k) else str(k) for k in clusters]
+    assert seen.cells("samples", "cluster") == expected
+    assert seen.cells("samples", "significant_cluster") == expected
+    k = result.about["significance"]["n_clusters"]
+    assert seen.page.locator("#cut-status").inner_text() == f"{k} clusters, significant splits only"
+    assert "outlying samples in no cluster (2)" in seen.page.locator("#legend").inner_text()
+    outside = int(np.flatnonzero(clusters.isna())[0])
+    assert "in no cluster" in seen.js(f"page.sampleTooltip({outside})")
+    # Means and effect sizes leave these samples out.
+    X, labels = result.selected["g0"], clusters
+    mean = X[(labels == 1).fillna(False).to_numpy(dtype=bool)].mean()
+    at = seen.js("page.data.features.names.indexOf('g0')")
+    assert seen.js(f"page.means[0][{at}]") == pytest.approx(mean, rel=1e-5)
+    frames = seen.js("document.getElementById('consensus').layout.shapes.length")
+    assert frames == 1 + k  # a background and one frame for each cluster
+    seen.page.locator("#restore-result").click()
+    seen.settle()
+    assert "3 clusters, as in the result" in seen.page.locator("#cut-status").inner_text()
+
+
+def test_the_consensus_is_that_of_the_result(view):
+    result, seen = view("assessed")
+    shown = np.array(
+        seen.js("document.getElementById('consensus').data[0].z.map(row => [...row])"), dtype=float
+    )
+    order = Tree(linkage_matrix=result.linkage_matrix_).leaf_order
+    expected = result.consensus[np.ix_(order, order)]
+    np.testing.assert_allclose(shown, expected, atol=0.005)  # whole percentages
+
+
 def test_search_finds_samples_and_features(view):
     result, seen = view("simulated")
     seen.page.locator("#find").fill("S17")
@@ -822,7 +923,7 @@ def test_features_can_be_ordered(view):
 
 
 def test_the_keyboard_reaches_every_control(visit):
-    _, seen = visit("simulated")
+    _, seen = visit("assessed")
     wanted = set(
         seen.js(
             "[...document.querySelectorAll("
@@ -845,7 +946,9 @@ def test_the_keyboard_reaches_every_control(visit):
     assert "60 samples" in seen.page.locator("#branch-status").inner_text()
 
 
-@pytest.mark.parametrize(("name", "scheme"), [("everything", "dark"), ("simulated", "light")])
+@pytest.mark.parametrize(
+    ("name", "scheme"), [("everything", "dark"), ("simulated", "light"), ("assessed", "light")]
+)
 def test_no_serious_accessibility_violations(view, visit, name, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     # Pages that tests share are light.
@@ -855,7 +958,7 @@ def test_no_serious_accessibility_violations(view, visit, name, scheme):
     assert [(v["id"], [node["target"] for node in v["nodes"]]) for v in serious] == []
 
 
-@pytest.mark.parametrize("name", ["everything", "lymphoma"])
+@pytest.mark.parametrize("name", ["everything", "lymphoma", "assessed"])
 def test_page_has_no_horizontal_scroll_bar(view, name):
     _, seen = view(name)
     for width in (768, 400, 1440):  # the last one is the width for other tests

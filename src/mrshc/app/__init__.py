@@ -3,7 +3,8 @@
 The module :mod:`~mrshc.app.plan` checks the request and prepares the data, and
 :mod:`~mrshc.app.plan_execution` fits the method. :mod:`~mrshc.app.result_building` builds the
 tables and the description of the result, and :mod:`~mrshc.app.messages` summarises the result in
-sentences. :mod:`~mrshc.app.output_folder` writes the files.
+sentences. :mod:`~mrshc.app.confidence` computes significance and stability.
+:mod:`~mrshc.app.output_folder` writes the files.
 """
 
 from __future__ import annotations
@@ -12,10 +13,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mrshc.app.confidence import Confidence, ConfidenceSettings
     from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend, open_backend
-    from mrshc.app.messages import comparison_notes, preprocessing_summary, result_summary
+    from mrshc.app.messages import (
+        comparison_notes,
+        confidence_warnings,
+        preprocessing_summary,
+        result_summary,
+    )
     from mrshc.app.plan import Plan, make_plan, refuse_out_of_core_comparison
     from mrshc.app.plan_execution import (
+        assess_confidence,
         compare_methods,
         comparison_n_clusters,
         describe_fit,
@@ -26,12 +34,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCAL_BACKEND",
+    "Confidence",
+    "ConfidenceSettings",
     "ExecutionBackend",
     "Plan",
+    "assess_confidence",
     "compare_methods",
     "comparison_json_content",
     "comparison_n_clusters",
     "comparison_notes",
+    "confidence_warnings",
     "describe_fit",
     "fit",
     "fit_estimator",
@@ -46,12 +58,16 @@ __all__ = [
 # first use, because the command line must show its help without loading numpy, pandas and the
 # estimators.
 _NAMES_BY_MODULE = {
+    "confidence": ("Confidence", "ConfidenceSettings"),
     "execution_backends": ("LOCAL_BACKEND", "ExecutionBackend", "open_backend"),
-    "messages": ("comparison_notes", "preprocessing_summary", "result_summary"),
+    "messages": (
+        *("comparison_notes", "confidence_warnings", "preprocessing_summary", "result_summary"),
+    ),
     "plan": ("Plan", "make_plan", "refuse_out_of_core_comparison"),
     "result_building": ("comparison_json_content",),
     "plan_execution": (
-        *("compare_methods", "comparison_n_clusters", "describe_fit", "fit", "fit_estimator"),
+        *("assess_confidence", "compare_methods", "comparison_n_clusters", "describe_fit", "fit"),
+        "fit_estimator",
     ),
 }
 

@@ -10,6 +10,7 @@ from mrshc.io.result import Result, outlier_message
 from mrshc.io.table import missing_values_message
 from mrshc.metrics import CER_DEFINITION
 from mrshc.preprocessing import ObservedFilter
+from mrshc.report.confidence_sentences import confidence_sentences, significance_sentence
 from mrshc.report.sentences import (
     advice_sentence,
     associated_tree_sentence,
@@ -94,7 +95,10 @@ def comparison_notes(comparison: Comparison, plan: Plan) -> list[str]:
 
 
 def result_summary(result: Result) -> list[str]:
-    """Return sentences on the selected features, the clusters, their support and any caveats."""
+    """Return sentences on the selected features, the clusters, their support and any caveats.
+
+    Significance and stability are included if they were computed.
+    """
     about, k = result.about, result.n_clusters_
     clusters = f"K = {k} clusters."
     if k == 1:
@@ -119,6 +123,7 @@ def result_summary(result: Result) -> list[str]:
         numbered = enumerate(about["cluster_sizes"], start=1)
         sizes = ", ".join(f"{cluster} ({size})" for cluster, size in numbered)
         sentences.append(f"Clusters (samples): {sizes}.")
+    sentences += confidence_sentences(result)
     sentences.append(top_features_sentence(result))
     if scores := about["scores"]:
         sentences.append(
@@ -130,6 +135,18 @@ def result_summary(result: Result) -> list[str]:
         )
     sentences += [f"Note: {concern}" for concern in caveats(result)]
     return [text for text in sentences if text is not None]
+
+
+def confidence_warnings(result: Result) -> list[str]:
+    """Return a list with one warning if there are several clusters but no significant split.
+
+    The list is empty otherwise, or if the significance was not computed.
+    """
+    tests = result.significance
+    if tests is None or tests["n_clusters"] > 1 or result.n_clusters_ == 1:
+        return []
+    sentence = significance_sentence(result)
+    return [] if sentence is None else [sentence]
 
 
 def _choice_clause(result: Result) -> str:

@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mrshc import plotting
 from mrshc.app.folder_exchange import (
     EARLIER_FOLDER,
@@ -34,10 +37,12 @@ from mrshc.io.comparison_file_version import COMPARISON_FILE, COMPARISON_FORMAT
 from mrshc.io.result import (
     CHECKED_TABLES,
     FORMAT,
+    OPTIONAL_TABLES,
     RESULT_FILE,
     Result,
     ResultError,
     load_result,
+    table_names,
     write_result,
 )
 from mrshc.plotting.result_pictures import PICTURES, Picture, features_for_heatmap
@@ -49,7 +54,7 @@ from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
 # Names of the files of a result, except pictures. The file names of pictures are in the registry
 # `PICTURES`.
 _RESULT_FILES = {
-    *(RESULT_FILE, *CHECKED_TABLES, "search.csv"),
+    *(RESULT_FILE, *CHECKED_TABLES, *OPTIONAL_TABLES, "search.csv"),
     *("tree.nwk", "heatmap.cdt", "heatmap.gtr", "heatmap.atr", REPORT),
 }
 _COMPARISON_FILES = {
@@ -283,7 +288,8 @@ def refuse_incomplete(out: Path) -> None:
     """Raise ResultError if a file of a result is missing or was changed."""
     result = load_result(out)
     pictures = _applicable_pictures(result).values()
-    expected = _RESULT_FILES | {file for picture in pictures for file in picture.files}
+    expected = _RESULT_FILES - {*OPTIONAL_TABLES} | {*table_names(result.about)}
+    expected |= {file for picture in pictures for file in picture.files}
     if features_for_heatmap(result).shape[1] < 2:  # a tree needs at least two features
         expected.remove("heatmap.gtr")
     if absent := sorted(name for name in expected if not (out / name).is_file()):
@@ -365,7 +371,7 @@ def write_outputs(
 def _write_exports(result: Result, folder: Path) -> None:
     """Write the tree as a Newick file, and the heat map as files for Java TreeView."""
     names = list(result.samples.index)
-    tree = newick(result.linkage_matrix_, names)
+    tree = newick(result.linkage_matrix_, names, support=_branch_support(result))
     (folder / "tree.nwk").write_text(tree + "\n", encoding="utf-8")
     shown = features_for_heatmap(result)
     # The tree of features is built without outlying samples, which would dominate the distances
@@ -384,6 +390,15 @@ def _write_exports(result: Result, folder: Path) -> None:
         content = getattr(files, suffix)
         if content is not None:
             (folder / f"heatmap.{suffix}").write_text(content, encoding="utf-8")
+
+
+def _branch_support(result: Result) -> NDArray[np.float64] | None:
+    """Return the support of the branch below each row of the linkage matrix; None if unknown."""
+    if result.branches is None or "support" not in result.branches:
+        return None
+    # The table begins with the root, and the linkage matrix ends with it.
+    support: NDArray[np.float64] = result.branches["support"].to_numpy()[::-1]
+    return support
 
 
 def _applicable_pictures(result: Result) -> dict[str, Picture]:

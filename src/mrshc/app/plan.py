@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mrshc.app.confidence import ConfidenceSettings
 from mrshc.app.execution_backends import LOCAL_BACKEND, ExecutionBackend
 from mrshc.core.array_types import Index
 from mrshc.core.data.array_matrix import ArrayMatrix
@@ -67,6 +68,8 @@ class Plan:
         are known.
     command : str
         Command line that repeats the run.
+    confidence : ConfidenceSettings
+        Analyses of significance and stability that follow the fit.
     """
 
     table: Table
@@ -81,6 +84,7 @@ class Plan:
     # clusters.
     truth: str | None
     command: str
+    confidence: ConfidenceSettings
 
     @property
     def feature_names(self) -> NDArray[Any]:
@@ -118,10 +122,11 @@ class Plan:
         """Hash that identifies the result of the plan.
 
         The hash includes the preprocessed data, the names and annotations of samples and features,
-        the method with its parameters, and the version of mrshc.
+        the method with its parameters, the analyses that follow the fit, and the version of mrshc.
         """
         parts = [self.matrix.fingerprint(), self.method, str(self.n_clusters), str(self.truth)]
         parts += [str(sorted(self.parameters.items())), version("mrshc")]
+        parts += self.confidence.identity
         parts += [*map(str, self.table.sample_names), *map(str, self.feature_names)]
         parts += [self.table.sample_annotations.to_csv(), self.table.feature_annotations.to_csv()]
         # Names may contain surrogate characters, which stand for bytes that are not valid text.
@@ -137,6 +142,7 @@ def make_plan(
     truth: str | None = None,
     command: str = "",
     backend: ExecutionBackend = LOCAL_BACKEND,
+    confidence: ConfidenceSettings | None = None,
 ) -> Plan:
     """Return the plan of a run, with the preprocessed data and the unfitted estimator.
 
@@ -161,6 +167,9 @@ def make_plan(
         Command that repeats the run, stored in the description of the result.
     backend : ExecutionBackend, default=LOCAL_BACKEND
         Process, cluster or device on which the estimator is fitted.
+    confidence : ConfidenceSettings or None, default=None
+        Analyses of significance and stability that follow the fit; None for no analyses. They need
+        the data in memory.
 
     Returns
     -------
@@ -187,9 +196,12 @@ def make_plan(
     else:
         _refuse_steps_out_of_core(steps)
     is_local_array = matrix.in_memory and not backend.transfers_arrays
+    analyses = ConfidenceSettings() if confidence is None else confidence
     if not is_local_array:
         _refuse_in_memory_methods(chosen_method, given)
+        _refuse_in_memory_analyses(analyses)
     estimator = _make_estimator(chosen_method, given, n_features=kept.size)
+    analyses.check(estimator)
     # The candidate numbers of features are checked now, since `fit` checks them only after files
     # have been written.
     if "n_features_to_select" in given:
@@ -213,6 +225,7 @@ def make_plan(
         n_clusters=None if n_clusters == "auto" else n_clusters,
         truth=truth,
         command=command,
+        confidence=analyses,
     )
 
 
@@ -272,6 +285,21 @@ def _refuse_in_memory_methods(method: Method, given: Mapping[str, Any]) -> None:
             "a number of features with {hmv}.",
             method=method.key,
             **fields,
+        )
+
+
+def _refuse_in_memory_analyses(analyses: ConfidenceSettings) -> None:
+    """Raise ParameterError if an analysis was requested that needs data in memory.
+
+    This function is called only for data that are out-of-core or on a device.
+    """
+    if analyses.is_given:
+        raise ParameterError(
+            "{analysis} needs X in memory, but it is stored elsewhere. Use {memory}, without "
+            "{device}, or leave {analysis} out.",
+            analysis=Parameter("significance" if analyses.significance else "stability"),
+            memory=_IN_MEMORY,
+            device=Parameter("device"),
         )
 
 

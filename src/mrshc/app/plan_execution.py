@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from mrshc.app.confidence import Confidence, assess
 from mrshc.app.plan import (
     Plan,
     refuse_out_of_core_comparison,
     refuse_samples_without_values,
     value_errors_as_user_errors,
 )
-from mrshc.app.result_building import build_result, known_classes
+from mrshc.app.result_building import build_result, final_labels, known_classes
 from mrshc.comparison import (
     Comparison,
     agreement_scores,
@@ -53,7 +54,7 @@ class FittedModel:
 
 
 def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) -> Result:
-    """Fit the method of a plan, and return the result.
+    """Fit the method of a plan, compute the requested analyses, and return the result.
 
     Parameters
     ----------
@@ -63,14 +64,15 @@ def fit(plan: Plan, *, checkpoint: Path | None = None, verbose: bool = False) ->
         File in which a search stores its finished steps. If the file exists, the steps in the file
         are not computed again.
     verbose : bool, default=False
-        Whether a progress bar is shown.
+        Whether progress bars are shown.
 
     Raises
     ------
     UserError
         If the data or a parameter cannot be used.
     """
-    return describe_fit(plan, fit_estimator(plan, checkpoint=checkpoint, verbose=verbose))
+    fitted = fit_estimator(plan, checkpoint=checkpoint, verbose=verbose)
+    return describe_fit(plan, fitted, assess_confidence(plan, fitted, verbose=verbose))
 
 
 def fit_estimator(
@@ -108,12 +110,31 @@ def fit_estimator(
     return FittedModel(model=model, warnings=findings)
 
 
-def describe_fit(plan: Plan, fitted: FittedModel) -> Result:
+def assess_confidence(plan: Plan, fitted: FittedModel, *, verbose: bool = False) -> Confidence:
+    """Return the significance and the stability of a fitted model, as far as the plan has them.
+
+    Parameters
+    ----------
+    plan : Plan
+        Data, and settings of the analyses.
+    fitted : FittedModel
+        The fitted estimator.
+    verbose : bool, default=False
+        Whether progress bars are shown.
+    """
+    if not plan.confidence.is_given:
+        return Confidence()
+    with value_errors_as_user_errors():
+        labels = final_labels(plan, fitted.model)
+        return assess(fitted.model, plan.data, labels, settings=plan.confidence, verbose=verbose)
+
+
+def describe_fit(plan: Plan, fitted: FittedModel, confidence: Confidence) -> Result:
     """Return the result of a fitted model, with statistics of all features."""
     # Statistics of features that were not selected need a pass over the data. The pass runs on the
     # backend.
     with plan.backend.activate():
-        return build_result(plan, fitted.model, fitted.warnings)
+        return build_result(plan, fitted.model, fitted.warnings, confidence=confidence)
 
 
 def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mrshc.app.confidence import FRACTION, Confidence
 from mrshc.app.messages import comparison_notes, out_of_core_notes
 from mrshc.app.plan import Plan
 from mrshc.comparison import Comparison, agreement_scores, convert_counts_to_integers
@@ -35,7 +36,9 @@ _MAX_CLUSTERS = 10
 _KIND_BY_DTYPE = {"f": "number", "i": "whole"}
 
 
-def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Result:
+def build_result(
+    plan: Plan, model: Any, fit_warnings: tuple[str, ...], *, confidence: Confidence
+) -> Result:
     """Return the result of a fitted estimator: its tables and its description.
 
     Parameters
@@ -46,13 +49,16 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
         The fitted estimator.
     fit_warnings : tuple of str
         Warnings of the fit, which are stored with the result.
+    confidence : Confidence
+        Significance and stability, as far as they were computed.
     """
     support = model.get_support()
     distances = model.sample_distances(plan.data)
     labels, search = _final_labels_and_search(model, distances)
-    features = _feature_table(plan, model, labels)
-    samples = _sample_table(plan, model, labels, distances=distances)
+    features = _feature_table(plan, model, labels, confidence=confidence)
+    samples = _sample_table(plan, model, labels, distances=distances, confidence=confidence)
     about = _describe_run(plan, model, labels, search=search, fit_warnings=fit_warnings)
+    about |= _describe_confidence(plan, confidence)
     annotations = plan.table.sample_annotations
     n_own = samples.shape[1] - annotations.shape[1]
     # The annotation with the known classes may have been renamed in the table of samples, because
@@ -90,7 +96,14 @@ def build_result(plan: Plan, model: Any, fit_warnings: tuple[str, ...]) -> Resul
         ),
         markers=markers,
         linkage_matrix_=model.linkage_matrix_,
+        branches=_branch_table(model.linkage_matrix_, confidence),
+        consensus=None if confidence.stability is None else confidence.stability.consensus,
     )
+
+
+def final_labels(plan: Plan, model: Any) -> NDArray[np.intp]:
+    """Return the cluster of each sample in the result of a fitted model, counted from 0."""
+    return _final_labels_and_search(model, model.sample_distances(plan.data))[0]
 
 
 def _final_labels_and_search(
@@ -134,11 +147,14 @@ def _search_rows(model: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _feature_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataFrame:
+def _feature_table(
+    plan: Plan, model: Any, labels: NDArray[np.intp], *, confidence: Confidence
+) -> pd.DataFrame:
     """Return a table with one row for each feature of the fit, in the order of the data.
 
     The columns include annotations, effect sizes, q-values (if features were tested for
-    association), loadings, and cluster means.
+    association), selection frequencies (if the stability was computed), loadings, and cluster
+    means.
     """
     p = plan.kept_features.size
     annotations = plan.table.feature_annotations.iloc[plan.kept_features]
@@ -156,9 +172,13 @@ def _feature_table(plan: Plan, model: Any, labels: NDArray[np.intp]) -> pd.DataF
     if hasattr(model, "feature_qvalues_"):
         columns["q_value"] = model.feature_qvalues_
         columns["associated"] = np.isin(np.arange(p), model.associated_features_)
+    if confidence.stability is not None:
+        columns["selection_frequency"] = confidence.stability.feature_frequency
     columns |= {f"loading_{k}": row for k, row in enumerate(loadings, start=1)}
     columns |= {f"mean_cluster_{k}": row for k, row in enumerate(means, start=1)}
-    titles = _annotation_titles(annotations, reserved=["feature", *columns])
+    # No annotation may have this title even if the stability was not computed; see `_sample_table`.
+    reserved = dict.fromkeys(["feature", *columns, "selection_frequency"])
+    titles = _annotation_titles(annotations, reserved=list(reserved))
     own = pd.DataFrame(columns, index=pd.Index(plan.feature_names, name="feature", dtype=object))
     renamed = annotations.set_axis(titles, axis=1).set_axis(own.index, axis=0)
     return pd.concat([renamed, own], axis=1)
@@ -217,12 +237,18 @@ def _block_means_and_effects(
 
 
 def _sample_table(
-    plan: Plan, model: Any, labels: NDArray[np.intp], *, distances: NDArray[np.float64]
+    plan: Plan,
+    model: Any,
+    labels: NDArray[np.intp],
+    *,
+    distances: NDArray[np.float64],
+    confidence: Confidence,
 ) -> pd.DataFrame:
     """Return a table with one row for each sample, in the order of the data.
 
     The columns are the cluster, the position among the leaves of the tree, the silhouette width, an
-    indicator of outlying samples (only for robust fits), and annotations.
+    indicator of outlying samples (only for robust fits), the Jaccard index of the cluster and the
+    significant cluster (if they were computed), and annotations.
     """
     # Inverting the order of the leaves gives the position of each sample among the leaves.
     order = Tree(linkage_matrix=model.linkage_matrix_).leaf_order
@@ -233,16 +259,65 @@ def _sample_table(
     }
     if hasattr(model, "outlier_samples_"):
         columns["outlying"] = np.isin(np.arange(labels.size), model.outlier_samples_)
+    if confidence.stability is not None:
+        columns["jaccard"] = confidence.stability.cluster_jaccard[labels]
+    if confidence.significance is not None:
+        columns["significant_cluster"] = _numbers_from_1(confidence.significance.labels)
     annotations = plan.table.sample_annotations
     # Only robust fits have a column "outlying". For other fits, too, no annotation may have this
     # title, so programs that read the table can rely on the meaning of the column.
-    reserved = dict.fromkeys(["sample", *columns, "outlying"])
+    optional = ("outlying", "jaccard", "significant_cluster")
+    reserved = dict.fromkeys(["sample", *columns, *optional])
     titles = _annotation_titles(annotations, reserved=list(reserved))
     own = pd.DataFrame(
         columns, index=pd.Index(plan.table.sample_names, name="sample", dtype=object)
     )
     renamed = annotations.set_axis(titles, axis=1).set_axis(own.index, axis=0)
     return pd.concat([own, renamed], axis=1)
+
+
+def _numbers_from_1(labels: NDArray[np.intp]) -> Any:
+    """Return clusters counted from 1, with missing values for samples in no cluster (label -1)."""
+    numbers = pd.array(labels + 1, dtype="Int64")
+    numbers[labels < 0] = pd.NA
+    return numbers
+
+
+def _branch_table(
+    linkage_matrix: NDArray[np.float64], confidence: Confidence
+) -> pd.DataFrame | None:
+    """Return a table with one row for each node of the tree, from the root downwards.
+
+    Return None if neither stability nor significance was computed.
+    """
+    stable, tests = confidence.stability, confidence.significance
+    if stable is None and tests is None:
+        return None
+    n = len(linkage_matrix) + 1
+    columns: dict[str, Any] = {
+        "node": np.arange(n, 2 * n - 1),
+        "n_samples": linkage_matrix[:, 3].astype(np.intp),
+        "height": linkage_matrix[:, 2],
+    }
+    if stable is not None:
+        columns["support"] = stable.branch_support
+    table = pd.DataFrame(columns)
+    if tests is not None:
+        # The index of the tested nodes is their row. Other nodes have missing values.
+        tested = pd.DataFrame(
+            {
+                "statistic": tests.statistic,
+                "p_value": tests.p_value,
+                "threshold": tests.threshold,
+                "significant": pd.array(tests.significant, dtype="boolean"),
+                "agreement": tests.agreement,
+                "n_simulations": pd.array(tests.n_simulations, dtype="Int64"),
+            },
+            index=tests.node,
+        )
+        table = table.join(tested)
+    # A merge comes after its parts, so the reverse order begins with the root.
+    return table.iloc[::-1].reset_index(drop=True)
 
 
 def _annotation_titles(annotations: pd.DataFrame, *, reserved: list[str]) -> list[str]:
@@ -328,6 +403,25 @@ def _describe_run(
         ],
         "versions": package_versions(),
     }
+
+
+def _describe_confidence(plan: Plan, confidence: Confidence) -> dict[str, Any]:
+    """Return the entries of result.json on significance and stability that were computed."""
+    entries: dict[str, Any] = {}
+    if (tests := confidence.significance) is not None:
+        entries["significance"] = {
+            "alpha": tests.alpha,
+            "n_simulations": plan.confidence.n_simulations,
+            "statistic": tests.statistic_name,
+            "n_clusters": int(tests.labels.max()) + 1,
+        }
+    if (stable := confidence.stability) is not None:
+        entries["stability"] = {
+            "n_resamples": stable.n_resamples,
+            "fraction": FRACTION,
+            "cluster_jaccard": _to_json_value(stable.cluster_jaccard),
+        }
+    return entries
 
 
 def describe_data(plan: Plan) -> dict[str, Any]:

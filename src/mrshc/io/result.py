@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import json
 import os
@@ -19,8 +20,12 @@ from mrshc.core.selection import SelectionRule, find_rule
 from mrshc.errors import UserError
 from mrshc.exports import gct
 from mrshc.io.result_table_checks import (
+    BRANCHES_FILE,
+    CONSENSUS_FILE,
     LINKAGE_COLUMNS,
     check_about,
+    has_branches,
+    has_consensus,
     prefix_file_name,
     read_tables,
 )
@@ -40,6 +45,9 @@ CHECKED_TABLES = (
     *("clusters.csv", "features.csv", "linkage.csv", "markers.csv", "selected.gct"),
     "silhouettes.csv",
 )
+# Tables that a result has only if the significance of its branches or its stability was computed.
+# They are read and checked like the other tables.
+OPTIONAL_TABLES = (BRANCHES_FILE, CONSENSUS_FILE)
 # Silhouettes are stored for cuts into at most this many clusters, since plots do not have more than
 # this many colours that are easy to distinguish.
 MAX_CUTS = 20
@@ -84,14 +92,19 @@ class Result:
         One row for each sample. The columns are the cluster and the position among the leaves of
         the tree (both counted from 1), the silhouette width, and the annotations. Clusters are
         numbered in the order of the leaves, from left to right. For robust fits, the column
-        "outlying" states whether a sample is outlying. The index contains the names of the samples.
+        "outlying" states whether a sample is outlying. If the stability was computed, "jaccard" is
+        the mean Jaccard index of the cluster of the sample. If the significance of the branches was
+        computed, "significant_cluster" is the cluster of the sample in the tree that is divided at
+        the significant nodes only (counted from 1; missing for samples of small branches above a
+        significant node). The index contains the names of the samples.
     features : DataFrame of shape (n_features, n_columns)
         One row for each feature. The columns are the annotations, the position in the data, whether
         the feature is selected, the effect size, the loadings, and the means in the clusters. With
         refinement or `selection="association"`, there are also q-values and a column that states
-        whether the feature is associated with the clusters. The index contains the names of the
-        features. The selected features come first. Within the selected features and within the
-        other features, rows are sorted by decreasing effect size.
+        whether the feature is associated with the clusters. If the stability was computed,
+        "selection_frequency" is the share of the subsamples in which the feature was selected. The
+        index contains the names of the features. The selected features come first. Within the
+        selected features and within the other features, rows are sorted by decreasing effect size.
     selected : DataFrame of shape (n_samples, n_features_selected)
         Values of the selected features, with NaN for missing values.
     silhouettes : DataFrame of shape (n_samples, n_cuts)
@@ -102,6 +115,17 @@ class Result:
         samples or between the two branches of a split. Clusters are counted from 1.
     linkage_matrix_ : ndarray of shape (n_samples - 1, 4)
         The tree, in the format of `scipy.cluster.hierarchy.linkage`.
+    branches : DataFrame of shape (n_samples - 1, n_columns) or None, default=None
+        One row for each node of the tree, from the root downwards: a node comes after its
+        ancestors. It is None unless the stability or the significance of the branches was computed.
+        The columns "node" (number of the node as in scipy and in `markers`: n_samples plus the row
+        of the linkage matrix), "n_samples" and "height" are always present. "support" is the
+        `branch_support` of :func:`mrshc.stability`; it is missing for the root. "statistic",
+        "p_value", "threshold", "significant", "agreement" and "n_simulations" are those of
+        :func:`mrshc.branch_significance`; they are missing for nodes that were not tested.
+    consensus : ndarray of shape (n_samples, n_samples) or None, default=None
+        The `consensus` of :func:`mrshc.stability`, in the order of `samples`; None if the stability
+        was not computed.
 
     See Also
     --------
@@ -124,6 +148,28 @@ class Result:
     silhouettes: pd.DataFrame
     markers: pd.DataFrame
     linkage_matrix_: NDArray[np.float64]
+    branches: pd.DataFrame | None = None
+    consensus: NDArray[np.float64] | None = None
+
+    @property
+    def significance(self) -> dict[str, Any] | None:
+        """Settings and number of clusters of the significance test; None if it was not made.
+
+        The keys are "alpha", "n_simulations", "statistic" (name of the test statistic) and
+        "n_clusters" (number of clusters if the tree is divided at the significant nodes only).
+        """
+        value: dict[str, Any] | None = self.about.get("significance")
+        return value
+
+    @property
+    def stability(self) -> dict[str, Any] | None:
+        """Settings of the resampling and stability of the clusters; None if it was not made.
+
+        The keys are "n_resamples", "fraction" and "cluster_jaccard" (list with the mean Jaccard
+        index of each cluster; None if it is not defined).
+        """
+        value: dict[str, Any] | None = self.about.get("stability")
+        return value
 
     @property
     def sample_names_in_(self) -> NDArray[Any]:
@@ -329,14 +375,28 @@ def write_result(result: Result, folder: Path) -> None:
     _write_csv(result.markers, folder / "markers.csv")
     _write_csv(tree, folder / "linkage.csv")
     (folder / "selected.gct").write_bytes(_format_selected(result).encode())
+    if result.branches is not None:
+        _write_csv(result.branches, folder / BRANCHES_FILE)
+    if result.consensus is not None:
+        names = result.samples.index
+        consensus = pd.DataFrame(result.consensus, index=names, columns=names)
+        _write_csv(consensus, folder / CONSENSUS_FILE, index_label="sample")
     # result.json is written last, since it contains the checksums of the other files.
     about = {
         **result.about,
-        "files": {name: _file_checksum(folder / name) for name in CHECKED_TABLES},
+        "files": {name: _file_checksum(folder / name) for name in table_names(result.about)},
     }
     text = json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False)
     # The text is written as bytes, since line breaks in text mode would depend on the system.
     (folder / RESULT_FILE).write_bytes((text + "\n").encode())
+
+
+def table_names(about: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of the tables of a result, given the content of its result.json."""
+    is_present = (has_branches(about), has_consensus(about))
+    return CHECKED_TABLES + tuple(
+        name for name, present in zip(OPTIONAL_TABLES, is_present, strict=True) if present
+    )
 
 
 def _file_checksum(path: Path) -> str:
@@ -354,7 +414,7 @@ def _write_csv(table: pd.DataFrame, path: Path, *, index_label: str | None = Non
     table : DataFrame
         The table.
     path : Path
-        The file to write.
+        The file to write. It is compressed if its name ends with ".gz".
     index_label : str or None, default=None
         Title of the column that contains the index; None if the index is not to be written.
     """
@@ -366,7 +426,11 @@ def _write_csv(table: pd.DataFrame, path: Path, *, index_label: str | None = Non
     # pandas does not quote text that contains a carriage return.
     if "\r" in text:
         text = table.to_csv(**options, quoting=csv.QUOTE_NONNUMERIC)
-    path.write_bytes(text.encode())
+    content = text.encode()
+    if path.suffix == ".gz":
+        # Without the time of writing, equal tables are equal files.
+        content = gzip.compress(content, mtime=0)
+    path.write_bytes(content)
 
 
 def _guard_formulas(table: pd.DataFrame) -> pd.DataFrame:
@@ -384,7 +448,9 @@ def _format_selected(result: Result) -> str:
     """Return the selected features and their annotations as text in GCT format."""
     features = result.features.loc[result.selected.columns]
     titles = [entry["name"] for entry in result.about["annotations"]["features"]]
-    annotations = features[[*titles, "effect_size", *result.loadings.columns]]
+    # This column exists only if the stability was computed.
+    frequency = [name for name in ("selection_frequency",) if result.stability is not None]
+    annotations = features[[*titles, "effect_size", *frequency, *result.loadings.columns]]
     # The column "outlying" exists only if the fit included a search for outliers.
     flags = [name for name in ("cluster", "outlying") if name in result.samples]
     samples = result.samples[[*flags, *result.sample_annotations.columns]]
@@ -444,7 +510,8 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
         tables = read_tables(folder, about, most_cuts=MAX_CUTS)
         # The checksums are compared last, since the checks of the tables give more specific
         # messages.
-        _refuse_changed_tables(folder, about.pop("files"))
+        checksums = about.pop("files")
+        _refuse_changed_tables(folder, {name: checksums.get(name) for name in table_names(about)})
     except FlawError as flaw:
         raise ResultError(f"{folder} is not a complete result: {flaw}. Make it again.") from None
     return Result(
@@ -455,6 +522,8 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
         silhouettes=tables.silhouettes,
         markers=tables.markers,
         linkage_matrix_=tables.linkage_matrix,
+        branches=tables.branches,
+        consensus=tables.consensus,
     )
 
 
@@ -481,13 +550,14 @@ def _read_about(folder: Path) -> dict[str, Any]:
     return about
 
 
-def _refuse_changed_tables(folder: Path, checksums: dict[str, str]) -> None:
+def _refuse_changed_tables(folder: Path, checksums: dict[str, str | None]) -> None:
     """Raise FlawError if a table is not the one that was written together with result.json.
 
-    A table that was edited may contradict result.json or another table.
+    `checksums` contains the checksums in result.json by the name of the table. A table that was
+    edited may contradict result.json or another table.
     """
-    for name in CHECKED_TABLES:
-        if _file_checksum(folder / name) != checksums[name]:
+    for name, checksum in checksums.items():
+        if _file_checksum(folder / name) != checksum:
             raise FlawError(
                 f"{name} is not the file that was written with this result. Tables that were "
                 "edited are refused: correct names and annotations in the input, or work on a copy "

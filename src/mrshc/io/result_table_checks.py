@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import io
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +23,7 @@ from mrshc.exports import format_gct_cell
 from mrshc.io.formats.gct import read_gct
 from mrshc.io.saved_file_reading import (
     BOOLEAN_TYPE,
+    OPTIONAL_BOOLEAN_TYPE,
     TEXT_TYPE,
     ColumnType,
     choice_type,
@@ -35,6 +39,7 @@ from mrshc.utils.text_cleaning import unguard_formula
 About = dict[str, Any]  # the content of result.json
 Columns = dict[str, NDArray[Any]]  # columns of a table by title, each of shape (n_rows,)
 
+BRANCHES_FILE, CONSENSUS_FILE = "branches.csv", "consensus.csv.gz"
 LINKAGE_COLUMNS = ("left", "right", "height", "size")
 # A list of cluster numbers, such as "1, 3". Numbers of up to 18 digits fit into 64 bits.
 _CLUSTER_LIST = re.compile(r"[1-9][0-9]{0,17}(, [1-9][0-9]{0,17})*")
@@ -70,6 +75,18 @@ class ResultTables:
     silhouettes: pd.DataFrame
     markers: pd.DataFrame
     linkage_matrix: NDArray[np.float64]
+    branches: pd.DataFrame | None
+    consensus: NDArray[np.float64] | None
+
+
+def has_branches(about: About) -> bool:
+    """Return whether a result has a table of branches, given the content of its result.json."""
+    return "significance" in about or "stability" in about
+
+
+def has_consensus(about: About) -> bool:
+    """Return whether a result has a consensus matrix, given the content of its result.json."""
+    return "stability" in about
 
 
 def check_condition(condition: Any, flaw: str) -> None:
@@ -121,6 +138,7 @@ def check_about(about: About) -> None:
     is_refined = about["n_associated"] is not None
     check_condition(is_refined or not about["supported"], "lacks 'n_associated'")
     _check_splits(about["splits"], n)
+    _check_confidence(about, n=n, k=k)
     if (scores := about["scores"]) is not None:
         names = {entry["name"] for entry in about["annotations"]["samples"]}
         check_condition(scores["truth"] in names, "lacks the annotation that holds the classes")
@@ -137,6 +155,17 @@ def _check_splits(splits: Sequence[dict[str, Any]], n: int) -> None:
     check_condition(
         all(split["n_samples"] <= n for split in splits), "tests more samples than there are"
     )
+
+
+def _check_confidence(about: About, *, n: int, k: int) -> None:
+    """Raise FlawError if entries on significance or stability do not fit n samples, k clusters."""
+    if "stability" in about:
+        jaccard = about["stability"]["cluster_jaccard"]
+        check_condition(len(jaccard) == k, "has Jaccard indices of other clusters than it counts")
+    if "significance" in about:
+        check_condition(
+            about["significance"]["n_clusters"] <= n, "has more significant clusters than samples"
+        )
 
 
 def check_candidates(rows: Sequence[dict[str, Any]]) -> None:
@@ -204,6 +233,13 @@ def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
         )
     with prefix_file_name("markers.csv"):
         markers = _read_markers(folder / "markers.csv", features, about)
+    branches = consensus = None
+    if has_branches(about):
+        with prefix_file_name(BRANCHES_FILE):
+            branches = _read_branches(folder / BRANCHES_FILE, linkage_matrix, about)
+    if has_consensus(about):
+        with prefix_file_name(CONSENSUS_FILE):
+            consensus = _read_consensus(folder / CONSENSUS_FILE, samples["sample"])
     frame = _frame_indexed_by(samples, "sample")
     columns = pd.Index(selected, name="feature", dtype=object)
     return ResultTables(
@@ -213,6 +249,8 @@ def read_tables(folder: Path, about: About, *, most_cuts: int) -> ResultTables:
         silhouettes=_frame_indexed_by(silhouettes, "sample"),
         markers=pd.DataFrame(markers),
         linkage_matrix=linkage_matrix,
+        branches=branches,
+        consensus=consensus,
     )
 
 
@@ -268,6 +306,11 @@ def _read_samples(path: Path, about: About) -> Columns:
     own |= {"silhouette": float_type(-1, 1)}
     if about["parameters"].get("robust"):
         own["outlying"] = BOOLEAN_TYPE
+    if "stability" in about:
+        own["jaccard"] = float_type(0, 1, allow_empty=True)
+    if "significance" in about:
+        n_significant = about["significance"]["n_clusters"]
+        own["significant_cluster"] = integer_type(1, n_significant, allow_empty=True)
     annotations = _types_of_annotations(about["annotations"]["samples"])
     types = _merge_types({"sample": _NAME_TYPE}, own, annotations)
     samples = read_csv_columns(path, types, n_rows=n)
@@ -281,7 +324,28 @@ def _read_samples(path: Path, about: About) -> Columns:
     )
     outliers = samples["sample"][samples["outlying"]].tolist() if "outlying" in own else []
     check_condition(outliers == about["outliers"], "has other outlying samples than result.json")
+    _check_sample_confidence(samples, about)
     return samples
+
+
+def _check_sample_confidence(samples: Columns, about: About) -> None:
+    """Raise FlawError if columns on stability or significance contradict result.json.
+
+    The column "significant_cluster" is converted to integers with missing values.
+    """
+    if "jaccard" in samples:
+        expected = np.array(about["stability"]["cluster_jaccard"], dtype=float)
+        check_condition(
+            np.array_equal(samples["jaccard"], expected[samples["cluster"] - 1], equal_nan=True),
+            "has other Jaccard indices than result.json",
+        )
+    if "significant_cluster" in samples:
+        clusters = samples["significant_cluster"]
+        check_condition(
+            len({*clusters.tolist()} - {None}) == about["significance"]["n_clusters"],
+            "has fewer significant clusters than result.json",
+        )
+        samples["significant_cluster"] = pd.array(clusters, dtype="Int64")
 
 
 def _read_features(path: Path, about: About) -> Columns:
@@ -294,6 +358,8 @@ def _read_features(path: Path, about: About) -> Columns:
     own |= {"effect_size": float_type(0, 1, allow_empty=True)}
     if about["n_associated"] is not None:
         own |= {"q_value": float_type(0, 1, allow_empty=True), "associated": BOOLEAN_TYPE}
+    if "stability" in about:
+        own["selection_frequency"] = float_type(0, 1)
     own |= {f"loading_{i}": float_type() for i in range(1, n_loadings + 1)}
     n_clusters = about["chosen"]["n_clusters"]
     own |= {f"mean_cluster_{i}": float_type(allow_empty=True) for i in range(1, n_clusters + 1)}
@@ -340,6 +406,90 @@ def _read_selected_values(
 def _names_as_read_from_gct(names: NDArray[Any]) -> list[str]:
     """Return names as they are read from a GCT file, in which some characters are replaced."""
     return [unguard_formula(format_gct_cell(name)) for name in names]
+
+
+def _read_branches(path: Path, linkage_matrix: NDArray[np.float64], about: About) -> pd.DataFrame:
+    """Return the table of branches; raise FlawError if the file contradicts other files."""
+    n = len(linkage_matrix) + 1
+    types = {"node": integer_type(), "n_samples": integer_type(), "height": float_type()}
+    if "stability" in about:
+        types["support"] = float_type(0, 1, allow_empty=True)
+    if "significance" in about:
+        share, count = float_type(0, 1, allow_empty=True), integer_type(0, allow_empty=True)
+        types |= {
+            # The statistic is infinite if the branches have no variance, and empty if a node has no
+            # split that can be tested.
+            "statistic": float_type(-np.inf, np.inf, allow_empty=True),
+            "p_value": share,
+            "threshold": share,
+            "significant": OPTIONAL_BOOLEAN_TYPE,
+            "agreement": float_type(-1, 1, allow_empty=True),
+            "n_simulations": count,
+        }
+    columns = read_csv_columns(path, types, n_rows=n - 1)
+    # The nodes are listed from the root downwards, in the reverse order of the merges.
+    merges = linkage_matrix[::-1]
+    check_condition(
+        np.array_equal(columns["node"], np.arange(2 * n - 2, n - 1, -1))
+        and np.array_equal(columns["n_samples"], merges[:, 3])
+        and np.array_equal(columns["height"], merges[:, 2]),
+        "has other nodes than linkage.csv",
+    )
+    if "significance" in about:
+        _check_node_tests(columns)
+    converted: dict[str, Any] = dict(columns)
+    for title, dtype in (("significant", "boolean"), ("n_simulations", "Int64")):
+        if title in converted:
+            converted[title] = pd.array(converted[title], dtype=dtype)
+    return pd.DataFrame(converted)
+
+
+def _check_node_tests(branches: Columns) -> None:
+    """Raise FlawError if tests of nodes are incomplete, or contradict their p-values."""
+    is_tested = ~np.isnan(branches["p_value"])
+    is_significant = branches["p_value"] <= branches["threshold"]  # False for NaN
+    expected = [bool(s) if t else None for s, t in zip(is_significant, is_tested, strict=True)]
+    is_counted = np.array([count is not None for count in branches["n_simulations"]])
+    check_condition(
+        np.array_equal(~np.isnan(branches["threshold"]), is_tested)
+        and np.array_equal(is_counted, is_tested),
+        "has a test that is not complete",
+    )
+    check_condition(
+        branches["significant"].tolist() == expected, "has a test that contradicts its p-value"
+    )
+    is_empty = np.isnan(branches["statistic"]) & np.isnan(branches["agreement"])
+    check_condition(is_empty[~is_tested].all(), "has the statistic of a node without a test")
+
+
+def _read_consensus(path: Path, samples: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the consensus matrix, an array of shape (n_samples, n_samples).
+
+    Raise FlawError if the file is damaged, or is not the matrix of these samples.
+    """
+    check_condition(path.is_file(), "is not a file")  # reading from a pipe might never end
+    n, cell_type = len(samples), float_type(0, 1, allow_empty=True)
+    matrix = np.empty((n, n))
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+            # The rows are converted one at a time, since text takes many times the memory.
+            rows = csv.reader(file, strict=True)
+            names = [unguard_formula(name) for name in next(rows, [])]
+            check_condition(names == ["sample", *samples], "names other samples than clusters.csv")
+            for i, name in enumerate(samples):
+                first, *cells = next(rows, [""])
+                check_condition(
+                    unguard_formula(first) == name and len(cells) == n,
+                    f"has other cells than expected in row {i + 1}",
+                )
+                matrix[i] = [cell_type.parse(cell) for cell in cells]
+            check_condition(next(rows, None) is None, "has more rows than there are samples")
+    except (EOFError, OSError, zlib.error, csv.Error):
+        raise FlawError("is damaged or cut off") from None
+    except ValueError:  # also text that is not UTF-8
+        raise FlawError("holds a cell that is not a number from 0 to 1") from None
+    check_condition(np.array_equal(matrix, matrix.T, equal_nan=True), "is not symmetric")
+    return matrix
 
 
 def _read_markers(path: Path, features: Columns, about: About) -> Columns:

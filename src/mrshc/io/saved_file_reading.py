@@ -232,10 +232,27 @@ def choice_type(wanted: str, texts: Iterable[str]) -> ColumnType:
     return ColumnType(dtype=object, parse=parse, wanted=wanted)
 
 
-def integer_type(low: int = -_MAX_INT64, high: int = _MAX_INT64) -> ColumnType:
-    """Return the type of a column of whole numbers from `low` to `high`, inclusive."""
+OPTIONAL_BOOLEAN_TYPE = ColumnType(
+    dtype=object,
+    parse=lambda cell: _parse_bool(cell) if cell else None,
+    wanted="True, False or nothing",
+)
+
+
+def integer_type(
+    low: int = -_MAX_INT64, high: int = _MAX_INT64, *, allow_empty: bool = False
+) -> ColumnType:
+    """Return the type of a column of whole numbers from `low` to `high`, inclusive.
+
+    If `allow_empty` is true, a cell may be empty. An empty cell is read as None, and the column is
+    read into an array of objects, since arrays of integers have no missing values.
+    """
     parse = _make_bounded_parser(int, low, high)
-    return ColumnType(dtype=np.int64, parse=parse, wanted="a whole number in range")
+    return ColumnType(
+        dtype=object if allow_empty else np.int64,
+        parse=(lambda cell: parse(cell) if cell else None) if allow_empty else parse,
+        wanted="a whole number in range",
+    )
 
 
 def float_type(

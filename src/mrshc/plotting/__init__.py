@@ -8,6 +8,7 @@ library. No function opens a window.
 
 from mrshc.core.selection import Curve, SearchStory
 from mrshc.plotting.bar_plots import loadings, markers, silhouettes
+from mrshc.plotting.branch_marks import BranchMark, branch_marks
 from mrshc.plotting.colours import (
     CLUSTER_PALETTE,
     PALETTE,
@@ -16,6 +17,7 @@ from mrshc.plotting.colours import (
     cluster_colours,
     level_colours,
 )
+from mrshc.plotting.consensus_plot import consensus_matrix
 from mrshc.plotting.dendrogram_layout import (
     DendrogramLines,
     clusters_of_merges,
@@ -42,6 +44,7 @@ __all__ = [
     "CLUSTER_PALETTE",
     "PALETTE",
     "AnnotationBar",
+    "BranchMark",
     "Curve",
     "DendrogramLines",
     "MarkerPanel",
@@ -49,8 +52,10 @@ __all__ = [
     "SilhouetteRows",
     "SplitMark",
     "annotation_bars",
+    "branch_marks",
     "cluster_colours",
     "clusters_of_merges",
+    "consensus_matrix",
     "cut_height",
     "dendrogram",
     "dendrogram_lines",

@@ -455,6 +455,7 @@ def free_places(
     *,
     width: float,
     marker: float,
+    obstacles: Sequence[Box] = (),
 ) -> list[tuple[float, float] | None]:
     """Return a position for the label of each marker, such that no labels overlap.
 
@@ -472,6 +473,8 @@ def free_places(
         Width of the plot. Labels stay between the horizontal positions 0 and `width`.
     marker : float
         Half the width of a marker, which is equal to half its height.
+    obstacles : sequence of (left, bottom, right, top), default=()
+        Boxes that no label may overlap.
 
     Returns
     -------
@@ -488,7 +491,8 @@ def free_places(
     >>> free_places([(0, 0), (4, 0)], [(8, 4), (8, 4)], width=15, marker=2)
     [(2, 2), (6, -6)]
     """
-    occupied: list[Box] = [(x - marker, y - marker, x + marker, y + marker) for x, y in anchors]
+    markers = [(x - marker, y - marker, x + marker, y + marker) for x, y in anchors]
+    occupied: list[Box] = [*obstacles, *markers]
     places: list[tuple[float, float] | None] = []
     for (x, y), (w, h) in zip(anchors, sizes, strict=True):
         # The upper right position is tried first, since the bracket of the node is below the

@@ -124,7 +124,7 @@ def draw_legend(owner: Any, sections: Sequence[LegendSection], **placement: Any)
 def estimate_legend_height(sections: Sequence[LegendSection]) -> float:
     """Return the approximate height of a legend in inches, including its margins."""
     # Each section has two additional rows: its title and a blank row. The margins take 0.5 inches.
-    rows = sum(len(section.entries) + 2 for section in sections)
+    rows = sum(2 + sum(1 + text.count("\n") for text, _ in section.entries) for section in sections)
     return min(rows, _MAX_LEGEND_ROWS) * _LEGEND_ROW_INCHES + 0.5
 
 
@@ -229,6 +229,17 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 @contextmanager
+def ignore_missing_glyphs() -> Iterator[None]:
+    """Return a context manager that suppresses warnings on characters missing from the fonts.
+
+    Such a character is drawn as a box. The plot is still useful.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
+        yield
+
+
+@contextmanager
 def _preserve_axes_positions(figure: Any) -> Iterator[None]:
     """Return a context manager that restores the positions of all axes on exit.
 
@@ -310,10 +321,7 @@ def write_picture(figure: Any, path: str | Path, *, dpi: float = 150) -> None:
         atomic_write(path) as partial,
         # Without a fixed salt, the ids of elements in an SVG file would be random.
         mpl.rc_context({"svg.hashsalt": "mrshc"}),
-        warnings.catch_warnings(),
+        ignore_missing_glyphs(),
         _preserve_axes_positions(figure),
     ):
-        # A character that is missing from the fonts is drawn as a box. The picture is still useful,
-        # so matplotlib's warning is suppressed.
-        warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
         figure.savefig(partial, format=suffix, dpi=dpi, metadata=_METADATA[suffix])

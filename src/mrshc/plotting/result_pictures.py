@@ -10,6 +10,8 @@ import pandas as pd
 
 from mrshc.methods import METHODS
 from mrshc.plotting.bar_plots import loadings, markers, silhouettes
+from mrshc.plotting.branch_marks import result_support, result_tests, significance_note
+from mrshc.plotting.consensus_plot import consensus_matrix
 from mrshc.plotting.heatmap_plot import heatmap
 from mrshc.plotting.search_plot import search_curves
 from mrshc.plotting.tree_plots import dendrogram, gap_tests
@@ -24,8 +26,7 @@ MARKERS_CAVEAT = (
     "are not evidence for the clusters."
 )
 _MARKERS_TITLE = (
-    "Markers: features that differ between a cluster and all other samples (q-value at most 0.05)\n"
-    f"{MARKERS_CAVEAT}"
+    "Markers: features that differ between a cluster and all other samples (q-value at most 0.05)"
 )
 
 
@@ -111,6 +112,26 @@ def result_title(result: Any) -> str:
     )
 
 
+def clusters_note(result: Any) -> str:
+    """Return a note if the clusters of a result are not supported or not significant.
+
+    The note is empty if they are, if they were not tested, or if there is only one cluster.
+    """
+    note = significance_note(
+        result.linkage_matrix_, result.labels_, significance=result_tests(result)
+    )
+    return "; ".join(filter(None, [_support_note(result), note]))
+
+
+def _support_note(result: Any) -> str:
+    is_unsupported = result.about["supported"] is False and result.n_clusters_ > 1
+    return "clusters not supported by held-out features" if is_unsupported else ""
+
+
+def _with_note(title: str, note: str) -> str:
+    return f"{title}; {note}" if note else title
+
+
 def features_for_heatmap(result: Any) -> pd.DataFrame:
     """Return the values of the selected features that a heat map shows.
 
@@ -162,7 +183,10 @@ def _draw_dendrogram(result: Any) -> Any:
         result,
         annotations=result.annotations_to_plot,
         names=list(result.samples.index),
-        title=result_title(result),
+        # The function adds the note on significance.
+        title=_with_note(result_title(result), _support_note(result)),
+        significance=result_tests(result),
+        stability=result_support(result),
     )
 
 
@@ -175,17 +199,32 @@ def _draw_heatmap(result: Any) -> Any:
         values,
         annotations=result.annotations_to_plot,
         names=list(result.samples.index),
-        title=result_title(result) + rows,
+        title=_with_note(result_title(result) + rows, clusters_note(result)),
     )
 
 
 def _draw_silhouettes(result: Any) -> Any:
     widths = result.samples["silhouette"].to_numpy()
-    title = (
-        "Silhouette widths: how compact the clusters are in the selected features\n"
-        f"{METHODS[result.about['method']].silhouette_caveat}"
-    )
+    heading = "Silhouette widths: how compact the clusters are in the selected features"
+    caveat = METHODS[result.about["method"]].silhouette_caveat
+    title = f"{_with_note(heading, clusters_note(result))}\n{caveat}"
     return silhouettes(widths, result.labels_, names=list(result.samples.index), title=title)
+
+
+def _draw_markers(result: Any) -> Any:
+    title = f"{_with_note(_MARKERS_TITLE, clusters_note(result))}\n{MARKERS_CAVEAT}"
+    return markers(result.markers, result.n_clusters_, title=title)
+
+
+def _draw_consensus(result: Any) -> Any:
+    n_resamples = result.about["stability"]["n_resamples"]
+    title = f"Consensus of {n_resamples} random subsamples"
+    return consensus_matrix(
+        result,
+        result.consensus,
+        names=list(result.samples.index),
+        title=_with_note(title, clusters_note(result)),
+    )
 
 
 def _draw_loadings(result: Any) -> Any:
@@ -235,8 +274,17 @@ register(
         name="markers",
         heading="Markers",
         explanation="The features that differ most between each cluster and all other samples.",
-        draw=lambda result: markers(result.markers, result.n_clusters_, title=_MARKERS_TITLE),
+        draw=_draw_markers,
         applies=_has_clusters,
+    )
+)
+register(
+    Picture(
+        name="consensus",
+        heading="Consensus",
+        explanation="How often each pair of samples is in the same cluster of random subsamples.",
+        draw=_draw_consensus,
+        applies=lambda result: result.consensus is not None,
     )
 )
 register(

@@ -20,6 +20,7 @@ from mrshc.core.array_types import Index
 from mrshc.core.selection.explanation import format_count
 from mrshc.plotting import figure_parts
 from mrshc.plotting.arguments import check_axes, check_model, check_names, check_title
+from mrshc.plotting.branch_marks import BranchMark, branch_marks, significance_note
 from mrshc.plotting.colours import (
     MISSING_COLOUR,
     NEUTRAL_COLOUR,
@@ -30,20 +31,23 @@ from mrshc.plotting.colours import (
     outlier_bars,
 )
 from mrshc.plotting.dendrogram_layout import (
-    CHARACTER_WIDTH,
-    POINTS_PER_INCH,
     DendrogramLines,
     clusters_of_merges,
     cut_height,
     dendrogram_lines,
     estimate_text_width,
     fitting_labels,
-    free_places,
     height_label,
     order_by_leaves,
     shortened,
     shortened_names,
     singleton_branches,
+)
+from mrshc.plotting.node_marks import (
+    MARK_SIZE,
+    branch_legend_section,
+    draw_branch_marks,
+    label_nodes,
 )
 from mrshc.plotting.split_verdicts import SplitMark, Verdict, split_marks
 from mrshc.utils.sample_alignment import SampleNames, align_samples, align_square, sample_names
@@ -58,9 +62,8 @@ _BAR_INCHES = 0.17
 # Height of the axes as a multiple of the height of the tree. There is a margin above the tree, so
 # the root does not touch the border.
 _HEADROOM = 1.06
-# Diameter of the marker of a tested node, in points. A marker is wider than the lines of the tree
-# and narrower than a label.
-_MARK_SIZE = 8.0
+# The same if there are labels at nodes, such that the label of the root stays inside the axes.
+_LABEL_HEADROOM = 1.12
 # For each verdict on a split: the text in the legend, and the appearance of the marker.
 _VERDICT_MARKERS: dict[Verdict, tuple[str, dict[str, Any]]] = {
     "made": (
@@ -96,6 +99,8 @@ def dendrogram(
     colour_branches: bool = True,
     cut: int | None = None,
     distances: ArrayLike | None = None,
+    significance: Any = None,
+    stability: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the tree of a fitted estimator, with annotations of the samples below the leaves.
@@ -125,6 +130,15 @@ def dendrogram(
         Distances between the samples. If given, the left and right branches of merges are swapped
         such that neighbouring leaves are as similar as possible. A DataFrame is aligned by its
         index and columns.
+    significance : BranchSignificance, mapping, DataFrame or None, default=None
+        Result of :func:`mrshc.branch_significance`, or a table with the columns `node` (row of the
+        linkage matrix), `p_value` and `significant`. The p-value is written at each tested node,
+        with a filled marker if the split is significant and an open marker otherwise. If the split
+        of a node between the clusters is not significant, the title contains a note.
+    stability : StabilityResult, array-like of shape (n_samples - 1,) or None, default=None
+        Result of :func:`mrshc.stability`, or the support of each row of the linkage matrix. The
+        support is written in percent at the nodes that join clusters and at the top node of each
+        cluster.
     ax : matplotlib Axes or None, default=None
         Axes to draw in. If None, a new figure is created.
 
@@ -145,6 +159,7 @@ def dendrogram(
     --------
     heatmap : Draw the tree with the values of the selected features.
     dendrograms : Draw the trees of several methods.
+    consensus_matrix : Draw how often samples are in the same cluster.
     gap_tests : Draw the tree with the outcomes of its gap tests.
 
     Examples
@@ -170,7 +185,12 @@ def dendrogram(
     # `cut_height` raises an error if `cut` is not valid. The function is called before anything is
     # drawn, so the axes of the caller are unchanged in this case.
     height = None if cut is None else cut_height(model.linkage_matrix_, cut)
+    marks, title = _branch_marks_and_title(
+        model, title=title, significance=significance, stability=stability
+    )
     sections = tree_legend_sections(bars, labels)
+    if marks:
+        sections.insert(0, branch_legend_section(marks))
     if ax is None:
         ax = _create_axes(shown, n_bars=len(bars), sections=sections)
     draw_tree(ax, lines, linkage_matrix=model.linkage_matrix_, labels=labels)
@@ -181,7 +201,25 @@ def dendrogram(
         _draw_cut(ax, cut, height=height)
     figure_parts.draw_side_legend(ax, sections)
     figure_parts.set_heading(ax, title)
+    if marks:
+        # The labels at the root need space above the tree.
+        ax.set_ylim(top=_LABEL_HEADROOM * lines.top)
+        draw_branch_marks(ax, marks, lines=lines, obstacles=[*ax.texts])
     return ax
+
+
+def _branch_marks_and_title(
+    model: Any, *, title: str | None, significance: Any, stability: Any
+) -> tuple[list[BranchMark], str | None]:
+    """Return the marks at nodes, and the title with a note if clusters are not significant."""
+    if significance is None and stability is None:
+        return [], title
+    labels = getattr(model, "labels_", None)
+    marks = branch_marks(
+        model.linkage_matrix_, labels=labels, significance=significance, stability=stability
+    )
+    note = significance_note(model.linkage_matrix_, labels, significance=significance)
+    return marks, "; ".join(filter(None, [title, note])) or None
 
 
 def _align_names(names: Any, fit_names: SampleNames) -> list[Any]:
@@ -215,9 +253,10 @@ def _create_axes(
 ) -> Axes:
     """Return new axes with space for a tree, annotation bars, names of leaves and a legend."""
     # The figure is wider than the leaves by one inch for the scale of heights, and by 1.8 inches
-    # for the legend if there is one.
+    # for the legend if there is one. A legend with notes on p-values or support needs more.
     leaves_width = float(np.clip(len(names) * _INCHES_PER_LEAF, 4.5, 13.0))
-    width = leaves_width + 1.0 + 1.8 * bool(sections)
+    has_notes = any("\n" in text for section in sections for text, _ in section.entries)
+    width = leaves_width + 1.0 + (1.8 + 0.9 * has_notes) * bool(sections)
     # The names are rotated, so the height that they need is the width of the longest name.
     names_height = estimate_text_width(shortened_names(names), size=figure_parts.SMALL_FONT)
     height = _TREE_INCHES + 0.7 + n_bars * _BAR_INCHES + names_height
@@ -420,7 +459,7 @@ def gap_tests(model: Any, *, title: str | None = None, ax: Axes | None = None) -
     _draw_height_axis(ax, lines, label=height_label(model))
     # The vertical range is larger than the tree, so numbers at the root and near the leaves stay
     # inside the axes.
-    ax.set_ylim(-0.06 * lines.top, 1.12 * lines.top)
+    ax.set_ylim(-0.06 * lines.top, _LABEL_HEADROOM * lines.top)
     ax.set_xticks([])
     ax.set_xlabel(f"{n} samples", fontsize=figure_parts.SMALL_FONT)
     marks = split_marks(model.split_tests_)
@@ -440,7 +479,7 @@ def _draw_marks(ax: Axes, marks: Sequence[SplitMark], *, lines: DendrogramLines)
         ax.plot(
             [x],
             [y],
-            markersize=_MARK_SIZE,
+            markersize=MARK_SIZE,
             markeredgecolor="#000000",
             zorder=3,
             clip_on=False,
@@ -448,38 +487,7 @@ def _draw_marks(ax: Axes, marks: Sequence[SplitMark], *, lines: DendrogramLines)
             linestyle="",
             **appearance,
         )
-    _label_marks(ax, marks, tips=tips)
-
-
-def _label_marks(
-    ax: Axes, marks: Sequence[SplitMark], *, tips: Sequence[tuple[float, float]]
-) -> None:
-    """Write the excess of each test where it overlaps neither another number nor a marker.
-
-    If there is no such position, the number is left out.
-    """
-    # Overlaps are computed in points, since the two axes have different units.
-    points = np.array(figure_parts.size_in_inches(ax)) * POINTS_PER_INCH
-    low, high = ax.get_ylim()
-    left, right = ax.get_xlim()
-    scale = points / (right - left, high - low)
-    anchors = [((x - left) * scale[0], (y - low) * scale[1]) for x, y in tips]
-    size = figure_parts.SMALL_FONT
-    # Each label has a margin of one point on each side.
-    sizes = [(len(m.label) * size * CHARACTER_WIDTH + 2, size + 2) for m in marks]
-    positions = free_places(anchors, sizes, width=points[0], marker=_MARK_SIZE / 2 + 1)
-    for mark, tip, anchor, position in zip(marks, tips, anchors, positions, strict=True):
-        if position is not None:
-            ax.annotate(
-                mark.label,
-                tip,
-                xytext=(position[0] - anchor[0] + 1, position[1] - anchor[1] + 1),
-                textcoords="offset points",
-                fontsize=size,
-                annotation_clip=False,
-                zorder=4,
-                bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "alpha": 0.75, "pad": 0.5},
-            )
+    label_nodes(ax, [mark.label for mark in marks], tips=tips)
 
 
 def _mark_legend_section(marks: Sequence[SplitMark]) -> figure_parts.LegendSection:

@@ -20,7 +20,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 # Scripts in the order of their dependencies: a file may use functions that are defined in the files
 # before it.
 _SCRIPTS = (
-    *("tree.js", "values.js", "tables.js", "figures.js"),
+    *("tree.js", "values.js", "tables.js", "figures.js", "branches.js"),
     *("result.js", "comparison.js", "main.js"),
 )
 

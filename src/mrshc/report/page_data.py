@@ -14,6 +14,7 @@ from mrshc.core.robust.outliers import winsorise
 from mrshc.core.trees.tree import Tree
 from mrshc.io.result import MAX_CUTS, Result, columns_from_rows
 from mrshc.methods import METHODS
+from mrshc.plotting.branch_marks import format_p_value, result_support, result_tests
 from mrshc.plotting.colours import annotation_bars, cluster_colours, outlier_bars
 from mrshc.plotting.dendrogram_layout import height_label
 from mrshc.plotting.heatmap_data import feature_tree, standardised, usual_samples
@@ -24,6 +25,11 @@ from mrshc.report.number_packing import encode_base64, pack_values
 # 400 contrasts, since each contrast may have five rows. 2000 rows take about 300 kB, so the page
 # stays small enough for e-mail.
 _MAX_MARKERS = 2000
+# Largest number of samples whose consensus is drawn. Each of 300 columns is about two pixels wide
+# on a screen, and the encoded matrix takes 120 kB.
+MAX_CONSENSUS_SAMPLES = 300
+# Byte that encodes a missing value of the consensus; values are encoded as percentages.
+_MISSING_CONSENSUS = 255
 
 
 def result_data(result: Result) -> dict[str, Any]:
@@ -57,11 +63,16 @@ def result_data(result: Result) -> dict[str, Any]:
                 for k in range(1, result.n_clusters_ + 1)
             ],
             "q_values": _json_numbers(features["q_value"]) if result.about["supported"] else None,
+            "frequency": _json_numbers(features["selection_frequency"])
+            if "selection_frequency" in features
+            else None,
             # A single feature has no tree.
             "tree": feature_tree(usual).tolist() if usual.shape[1] > 1 else [],
         },
         "values": _feature_values(result, selected),
         "linkage": result.linkage_matrix_.tolist(),
+        "branches": _branch_data(result),
+        "consensus": _consensus_data(result),
         "height_label": height_label(result),
         "missing": result.n_missing > 0,
         "markers": _marker_data(result),
@@ -85,9 +96,45 @@ def _sample_data(result: Result) -> dict[str, Any]:
         # The encoded matrix has one row for each number of clusters, starting with two.
         "silhouettes": encode_base64(result.silhouettes.to_numpy().T, "<f4"),
         "outlying": result.outlier_samples_.tolist(),
+        # Clusters of the tree that is divided at significant nodes only; -1 for no cluster.
+        "significant": (result.samples["significant_cluster"].fillna(0) - 1).tolist()
+        if "significant_cluster" in result.samples
+        else None,
         "annotations": _annotation_columns(result.sample_annotations),
         "bars": [asdict(bar) for bar in bars],
     }
+
+
+def _branch_data(result: Result) -> dict[str, Any]:
+    """Return the support of each row of the linkage matrix, and the tests of nodes.
+
+    An entry is None if it was not computed. Nodes of tests are numbered as in scipy.
+    """
+    tests, support = result_tests(result), result_support(result)
+    rows = None
+    if tests is not None:
+        rows = [
+            {
+                "node": len(result.samples) + int(tests["node"][i]),
+                "text": format_p_value(tests["p_value"][i]),
+                "threshold": f"{tests['threshold'][i]:.3g}",
+                "significant": bool(tests["significant"][i]),
+                "agreement": agreement,
+            }
+            for i, agreement in enumerate(_json_numbers(tests["agreement"]))
+        ]
+    return {"support": _json_numbers_or_none(support), "tests": rows}
+
+
+def _consensus_data(result: Result) -> str | None:
+    """Return the consensus in percent, with samples in the order of the data, as encoded bytes.
+
+    Return None if it was not computed, or if there are too many samples for the page.
+    """
+    if result.consensus is None or len(result.samples) > MAX_CONSENSUS_SAMPLES:
+        return None
+    percentages = np.nan_to_num(np.round(100 * result.consensus), nan=_MISSING_CONSENSUS)
+    return encode_base64(percentages, "u1")
 
 
 def _feature_values(result: Result, selected: pd.DataFrame) -> dict[str, Any]:

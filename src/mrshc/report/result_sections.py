@@ -10,6 +10,7 @@ from mrshc.methods import METHODS
 from mrshc.plotting.result_pictures import MARKERS_CAVEAT
 from mrshc.plotting.search_explanation import search_story
 from mrshc.report import sentences
+from mrshc.report.confidence_section import confidence_section
 from mrshc.report.page_data import marker_contrasts, max_markers_per_contrast
 from mrshc.report.section_parts import Figure, Provenance, Table, curve_figures, provenance
 
@@ -115,6 +116,7 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
         "silhouette_caveat": METHODS[about["method"]].silhouette_caveat,
         "answer": _answer_section(result),
         "heat_map": _heat_map_section(result),
+        "confidence": confidence_section(result),
         "search": _search_section(result),
         "markers": _markers_section(result) if result.n_clusters_ > 1 else None,
         "run": _run_section(result),

@@ -13,6 +13,7 @@ from mrshc.estimators.feature_refinement import NO_SUPPORT
 from mrshc.io.result import Result
 from mrshc.methods import METHODS
 from mrshc.metrics import CER_DEFINITION
+from mrshc.plotting.result_pictures import clusters_note
 from mrshc.report.page_data import ContrastMarkers
 
 # Largest number of features that a sentence names. A longer list would be hard to read, and the
@@ -28,9 +29,13 @@ CITATION = (
 
 
 def page_title(result: Result) -> str:
-    """Return the title of the page: the number of samples and the number of clusters."""
+    """Return the title of the page: the numbers of samples and clusters.
+
+    The title ends with a note if the clusters are not supported or not significant.
+    """
     n, k = result.about["data"]["n_samples"], result.n_clusters_
-    return f"{n:,} samples in {k} {'cluster' if k == 1 else 'clusters'}"
+    title = f"{n:,} samples in {k} {'cluster' if k == 1 else 'clusters'}"
+    return "; ".join(filter(None, [title, clusters_note(result)]))
 
 
 def answer_sentences(result: Result) -> list[str]:
@@ -178,6 +183,8 @@ def _untested_verdict(result: Result) -> str:
     # false for it.
     if result.evidence is not None:
         tests = "only the evidence compares them with chance"
+    if "significance" in result.about:
+        tests = "only the significance of the splits compares them with chance"
     advice = "the option refine"
     if "refine" not in METHODS[result.about["method"]].parameters:
         advice = "the method mrshc with selection by association"
@@ -379,6 +386,7 @@ def facts(result: Result) -> list[tuple[str, Any]]:
         ("features", f"{about['data']['n_features']:,}"),
         *choice,
         ("clusters (K)", chosen["n_clusters"]),
+        ("significant clusters", about.get("significance", {}).get("n_clusters")),
         ("supported by held-out features", _support_fact(result)),
         ("average silhouette", f"{chosen['silhouette']:.2f}" if chosen["n_clusters"] > 1 else None),
         *rule_facts,

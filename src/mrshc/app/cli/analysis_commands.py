@@ -12,6 +12,7 @@ import typer
 
 from mrshc.app.cli.shared_options import (
     BackendOptions,
+    ConfidenceOptions,
     CutOption,
     FileArgument,
     JsonOption,
@@ -51,6 +52,7 @@ def cluster(
     reading: ReadingOptions,
     preprocessing: PreprocessingOptions,
     fitting: MethodOptions,
+    confidence: ConfidenceOptions,
     running: RunOptions,
     backend_options: BackendOptions,
     out: OutOption = Path("mrshc-result"),
@@ -68,6 +70,8 @@ def cluster(
     Example: mrshc cluster raw.csv.gz --preset dudoit2002 --samples clinic.csv --truth subtype
 
     Example: mrshc cluster expression.tsv --n-clusters 4 --metric correlation --robust
+
+    Example: mrshc cluster expression.tsv --significance --stability
 
     Example: mrshc cluster expression.tsv --paper --n-features 50,100,200 --refine
 
@@ -92,12 +96,14 @@ def cluster(
         fitting.method, fitting.to_parameters() | running.to_parameters(), paper=fitting.paper
     )
     steps = preprocessing.make_steps()
+    analyses = confidence.to_settings(running)
     output = TerminalOutput(quiet=running.quiet or json)
     options = {"dask": backend_options.dask, "device": backend_options.device}
     with analysis.open_backend(**options) as backend:
         # Data for a Dask cluster or a device need not be read into memory first, unless a
-        # preprocessing step or --robust needs the data in memory.
-        prefers_out_of_core = backend_options.is_given and not (steps or fitting.robust)
+        # preprocessing step, --robust, --significance or --stability needs the data in memory.
+        needs_memory = steps or fitting.robust or analyses.is_given
+        prefers_out_of_core = backend_options.is_given and not needs_memory
         table = reading.read(file, output, prefers_out_of_core=prefers_out_of_core)
         output.print_sentence(procedure)
         plan = _make_plan(
@@ -108,8 +114,16 @@ def cluster(
             steps=steps,
             truth=reading.truth,
             backend=backend,
+            confidence=analyses,
         )
-        run_plan(plan, out, output, resume=resume, overwrite=running.overwrite)
+        run_plan(
+            plan,
+            out,
+            output,
+            resume=resume,
+            overwrite=running.overwrite,
+            epilogue=lambda: _print_other_analyses(plan, output),
+        )
     if json:
         # JSON is UTF-8 in any locale, so the bytes of the file are written unchanged.
         sys.stdout.buffer.write((out / "result.json").read_bytes())
@@ -287,8 +301,11 @@ def run_plan(
                     plan, checkpoint=checkpoint, verbose=output.shows_progress
                 )
             )
+            confidence = run_interruptibly(
+                lambda: analysis.assess_confidence(plan, fitted, verbose=output.shows_progress)
+            )
             with output.show_status("Describing clusters and features"):
-                result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted))
+                result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted, confidence))
             with progress_bar("Writing", visible=output.shows_progress) as progress:
                 outputs.write_outputs(result, work / "result", progress=progress)
     # The advice to resume is printed only after interruptions, lack of memory and errors of the
@@ -301,10 +318,26 @@ def run_plan(
     _print_result(result, output)
     if output.is_quiet:
         # Without --quiet, the summary contains these findings.
-        for finding in fitted.warnings:
+        for finding in (*fitted.warnings, *analysis.confidence_warnings(result)):
             output.print_warning(finding)
     epilogue()
     _print_location(out, output)
+
+
+def _print_other_analyses(plan: Plan, output: TerminalOutput) -> None:
+    """Print a sentence on the analyses of confidence that were not requested, if any.
+
+    They need the data in memory, so nothing is printed for other data.
+    """
+    purposes = {
+        "significance": "to test whether the splits are clearer than those of data without "
+        "clusters, add --significance",
+        "stability": "to see whether the clusters depend on single samples, add --stability",
+    }
+    texts = [text for name, text in purposes.items() if not getattr(plan.confidence, name)]
+    if texts and plan.matrix.in_memory:
+        sentence = "; ".join(texts)
+        output.print_sentence(f"{sentence[0].upper()}{sentence[1:]}.")
 
 
 def _print_result(result: Any, output: TerminalOutput) -> None:

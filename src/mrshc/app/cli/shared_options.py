@@ -19,9 +19,10 @@ from mrshc.app.cli.help_lists import (
 )
 from mrshc.app.cli.option_names import SetsParameter, option_for_parameter
 from mrshc.app.cli.options_from_dataclasses import ChoiceFrom, enum_to_text
-from mrshc.errors import UserError, reword
+from mrshc.errors import Parameter, UserError, reword
 
 if TYPE_CHECKING:
+    from mrshc.app import ConfidenceSettings
     from mrshc.app.cli.terminal_output import TerminalOutput
     from mrshc.io import Table
 
@@ -68,6 +69,7 @@ def _option_factory(panel: str) -> Callable[..., Any]:
 _reading_option = _option_factory("Reading")
 _preprocessing_option = _option_factory("Preparing the data")
 _method_option = _option_factory("Method")
+_confidence_option = _option_factory("Confidence in the clusters")
 _run_option = _option_factory("Running")
 
 # Arguments and options that are not in a group. Options that take a number or "auto" are declared
@@ -495,6 +497,86 @@ class RunOptions:
     def to_parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator that these options set."""
         return {"random_state": self.seed, "n_jobs": self.jobs}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfidenceOptions:
+    """Options for the analyses of significance and stability, which follow the fit.
+
+    The value None stands for the default, which the help text gives in parentheses.
+    """
+
+    significance: Annotated[
+        bool,
+        _confidence_option(
+            "--significance",
+            help="Test which splits of the tree are clearer than splits of simulated data without "
+            "clusters. The features are selected again for each simulated data set.",
+        ),
+    ] = False
+    significance_level: Annotated[
+        float | None,
+        _confidence_option(
+            "--significance-level",
+            help="Probability that any split of data without clusters is called significant "
+            "(default 0.05).",
+        ),
+        SetsParameter("alpha"),
+    ] = None
+    simulations: Annotated[
+        int | None,
+        _confidence_option(
+            "--simulations",
+            help="Largest number of simulated data sets for each tested split (default 100). Each "
+            "takes about as long as the fit.",
+        ),
+        SetsParameter("n_simulations"),
+    ] = None
+    stability: Annotated[
+        bool,
+        _confidence_option(
+            "--stability",
+            help="Repeat the fit on random subsamples of 80 % of the samples, and report how often "
+            "clusters, branches and selected features recur.",
+        ),
+    ] = False
+    resamples: Annotated[
+        int | None,
+        _confidence_option(
+            "--resamples",
+            help="Number of subsamples (default 50). Each takes about as long as the fit.",
+        ),
+        SetsParameter("n_resamples"),
+    ] = None
+
+    def to_settings(self, running: RunOptions) -> ConfidenceSettings:
+        """Return the settings of the analyses.
+
+        Raises UserError if a number was given for an analysis that was not requested.
+        """
+        from mrshc.app import ConfidenceSettings
+
+        given = {
+            "alpha": (self.significance_level, "significance"),
+            "n_simulations": (self.simulations, "significance"),
+            "n_resamples": (self.resamples, "stability"),
+        }
+        values: dict[str, Any] = {n: value for n, (value, _) in given.items() if value is not None}
+        for name in values:
+            analysis = given[name][1]
+            if not getattr(self, analysis):
+                option = option_for_parameter(Parameter(name))
+                raise UserError(
+                    f"{option} has no effect without --{analysis}. Add --{analysis}, or leave "
+                    f"{option} out."
+                )
+        return ConfidenceSettings(
+            significance=self.significance,
+            stability=self.stability,
+            random_state=running.seed,
+            n_jobs=running.jobs,
+            **values,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

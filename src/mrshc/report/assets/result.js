@@ -17,8 +17,11 @@ class ResultPage {
     this.tree = new Tree(data.linkage, data.samples.order);
     this.featureTree = this.q > 1 ? new Tree(data.features.tree, leafOrder(data.features.tree)) : null;
     this.values = new FeatureValues(data);
-    // What the reader has selected. k is null if the clusters of the result are shown, and otherwise
-    // the number of clusters into which the tree is cut.
+    if (data.consensus) this.consensus = new Uint8Array(decodeBase64(data.consensus));
+    this.branches = new Branches(data.branches, this.tree);
+    // What the reader has selected. k is null if the clusters of the result are shown, "significant"
+    // for the clusters of the significant splits, and otherwise the number of clusters into which the
+    // tree is cut.
     this.state = { k: null, labels: data.samples.labels, node: null, sample: null, feature: null, order: "tree" };
     this.updateStatistics();
     this.connectControls();
@@ -27,7 +30,7 @@ class ResultPage {
     this.connectMouse();
     // Tables and curves are below the first screen, so they are created after the first screen is
     // shown.
-    this.settled = afterFrame(() => { this.createTables(); this.updateStatus(); this.drawExplanations(); });
+    this.settled = afterFrame(() => { this.createTables(); this.updateStatus(); this.drawExplanations(); this.connectConsensusMouse(); });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawAll());
     // Printed pages are light. All strips are drawn before printing; on screen, a strip is drawn when
     // it becomes visible.
@@ -37,15 +40,21 @@ class ResultPage {
     window.addEventListener("resize", () => { clearTimeout(this.resizing); this.resizing = setTimeout(() => this.drawAll(), 200); });
   }
 
+  // Return the name of the cluster of a sample in texts. Outlying samples may be in no significant
+  // cluster.
+  clusterName(i) { return this.state.labels[i] < 0 ? "in no cluster" : `cluster ${this.state.labels[i] + 1}`; }
+
   // Return the colour of a cluster.
   colour(label) { return adaptColour(this.data.colours[label % this.data.colours.length]); }
 
   // ---- number of clusters
 
-  // Cut the tree into k clusters, or show the clusters of the result if k is null.
+  // Cut the tree into k clusters, or show the clusters of the result if k is null, or the clusters of
+  // the significant splits if k is "significant".
   setCut(k) {
     this.state.k = k;
-    this.state.labels = k === null ? this.data.samples.labels : this.tree.cut(k);
+    const { labels, significant } = this.data.samples;
+    this.state.labels = k === null ? labels : k === "significant" ? significant : this.tree.cut(k);
     this.sizes = clusterSizes(this.state.labels);
     this.drawTree();
     this.updateStatus();
@@ -59,6 +68,7 @@ class ResultPage {
     this.updateStatistics();
     this.updateTables();
     if (this.state.order === "effect") this.drawHeat();
+    this.drawConsensus();
     this.search(document.getElementById("find").value);
   }
 
@@ -74,7 +84,16 @@ class ResultPage {
       return;
     }
     Object.assign(this, this.values.separation(labels, this.sizes));
-    this.silhouette = this.values.silhouettes(this.state.k);
+    this.silhouette = this.state.k === "significant" ? this.significantSilhouettes() : this.values.silhouettes(this.state.k);
+  }
+
+  // Return the silhouette widths of the significant clusters. They are known if these clusters are
+  // those of the result or of a cut; otherwise they are left out.
+  significantSilhouettes() {
+    const isShown = (labels) => labels.every((label, i) => label === this.state.labels[i]);
+    if (isShown(this.data.samples.labels)) return this.data.samples.silhouette;
+    const k = this.sizes.length, isCut = k <= this.values.maxCut && isShown(this.tree.cut(k));
+    return isCut ? this.values.silhouettes(k) : new Array(this.n).fill(null);
   }
 
   // ---- tree and heat map
@@ -106,7 +125,7 @@ class ResultPage {
 
   // Return the rows of colours below the tree: first the clusters, then the annotations.
   annotationBars() {
-    const clusters = this.state.labels.map((label) => this.data.colours[label % this.data.colours.length]);
+    const clusters = this.state.labels.map((label) => (label < 0 ? "none" : this.data.colours[label % this.data.colours.length]));
     return [{ name: "cluster", colours: clusters }, ...this.data.samples.bars];
   }
 
@@ -114,14 +133,21 @@ class ResultPage {
     const t = themeColours(), tree = this.tree, bars = this.annotationBars();
     const traces = branchTraces(tree, this.state.labels, this.data.colours, t.soft);
     if (this.state.node !== null) traces.push(this.highlightTrace(t));
+    const shown = this.branches.shown(this.state.labels);
+    // The label of the root is above the tree.
+    const top = tree.height(tree.root) || 1, range = shown.length ? { range: [0, 1.14 * top], autorange: false } : {};
     const names = bars.map((bar) => escapeMarkup(shorten(bar.name, this.isNarrow() ? 8 : 12)));
     bars.forEach((bar, row) => traces.push(barTrace(bar.colours, tree.order, row, "y2")));
     // Each bar takes 18 of about 300 pixels, and all bars together take at most half of the figure.
     const share = Math.min(0.5, (18 * bars.length) / 300);
+    const pixels = (1 - share - 0.02) * (288 + 6 * bars.length);
+    traces.push(...branchMarkTraces(shown, this.tree, t, {
+      width: this.plotWidth(), height: pixels / 1.14, range: this.sampleRange(), hasLabels: !this.isNarrow(),
+    }));
     Plotly.react("tree", traces, baseLayout({
       height: 300 + 6 * bars.length, margin: { ...this.sideMargins(), t: 8, b: 4 }, shapes: this.sampleFrames(),
       xaxis: axisLayout({ domain: this.plotDomain(), range: this.sampleRange(), showticklabels: false, ticks: "" }),
-      yaxis: axisLayout({ domain: [share + 0.02, 1], title: { text: this.data.height_label }, rangemode: "tozero", fixedrange: true, nticks: 5, anchor: "x" }),
+      yaxis: axisLayout({ domain: [share + 0.02, 1], title: { text: this.data.height_label }, rangemode: "tozero", fixedrange: true, nticks: 5, anchor: "x", ...range }),
       yaxis2: axisLayout({ domain: [0, share], tickvals: names.map((_, i) => i), ticktext: names, autorange: "reversed", fixedrange: true, ticks: "", anchor: "x" }),
     }), PLOTLY_CONFIG);
   }
@@ -305,7 +331,7 @@ class ResultPage {
     if (samples.length && !isFeatureName) {
       const [sample] = samples;
       if (sample !== this.state.sample) this.selectSample(sample);
-      status.textContent = `Sample ${this.names[sample]}, cluster ${this.state.labels[sample] + 1}${first}`;
+      status.textContent = `Sample ${this.names[sample]}, ${this.clusterName(sample)}${first}`;
     } else if (features.length) {
       const [feature] = features;
       if (feature !== this.state.feature) this.selectFeature(feature);
@@ -319,15 +345,17 @@ class ResultPage {
 
   updateStatus() {
     const k = this.sizes.length;
-    const origin = this.state.k === null ? "as in the result" : "horizontal cut of the tree";
+    const origin = this.state.k === null ? "as in the result"
+      : this.state.k === "significant" ? "significant splits only" : "horizontal cut of the tree";
     const slider = document.getElementById("cut");
     slider.value = k;
     slider.setAttribute("aria-valuetext", `${k} clusters, ${origin}`);
     document.getElementById("cut-status").textContent = `${k} ${k === 1 ? "cluster" : "clusters"}, ${origin}`;
     document.getElementById("restore-result").disabled = this.state.k === null;
+    if (this.data.samples.significant) document.getElementById("significant-clusters").disabled = this.state.k === "significant";
     const node = this.state.node, tree = this.tree;
     document.getElementById("branch-status").textContent = node === null ? "none selected"
-      : `${tree.members(node).length} samples, merged at height ${formatValue(tree.height(node))}`;
+      : [`${tree.members(node).length} samples, merged at height ${formatValue(tree.height(node))}`, ...this.branches.sentence(node)].join("; ");
     document.getElementById("branch-up").disabled = node === null || node === tree.root;
     for (const side of ["left", "right"]) {
       const child = this.selectableChild(side);
@@ -350,9 +378,13 @@ class ResultPage {
   }
 
   drawLegends() {
-    const steps = HEAT_SCALE.map(([, colour]) => colour).join(", ");
+    const steps = HEAT_SCALE.map(([, colour]) => colour).join(", "), n = this.state.labels.filter((label) => label < 0).length;
     const lines = [
-      legendLine("clusters", this.sizes.map((size, c) => [`${c + 1} (${size})`, this.colour(c)])),
+      legendLine("clusters", [
+        ...this.sizes.map((size, c) => [`${c + 1} (${size})`, this.colour(c)]),
+        ...(n ? [[`outlying samples in no cluster (${n})`, null]] : []),
+      ]),
+      ...this.branches.legendLines(this.state.labels),
       ...this.data.samples.bars.map(barLegend),
       legendLine("heat map: deviation from the mean of the feature, in standard deviations", [
         [`−${COLOUR_LIMIT} or less`, null],
@@ -405,6 +437,7 @@ class ResultPage {
       ...f.annotations.map((a) => ({ title: a.name, numeric: a.numeric, value: (j) => a.values[j] })),
       { title: "effect_size", numeric: true, value: (j) => this.effect[j] },
       ...(f.q_values ? [{ title: "q_value", numeric: true, value: (j) => f.q_values[j] }] : []),
+      ...(f.frequency ? [{ title: "selection_frequency", numeric: true, value: (j) => f.frequency[j] }] : []),
       ...f.loadings.map((l, k) => ({ title: f.loadings.length > 1 ? `${name}_${k + 1}` : name, numeric: true, value: (j) => l[j] })),
       { title: "samples", value: (j) => this.effect[j], draw: (cell, j) => this.appendStrip(cell, j) },
       ...this.means.map((means, c) => ({ title: `mean_cluster_${c + 1}`, numeric: true, value: (j) => means[j], spread: (j) => this.values.spread(j) })),
@@ -417,9 +450,10 @@ class ResultPage {
     const inside = this.state.node === null ? null : new Set(this.tree.members(this.state.node));
     return [
       { title: "sample", value: (i) => s.names[i] },
-      { title: "cluster", numeric: true, value: (i) => this.state.labels[i] + 1 },
+      { title: "cluster", numeric: true, value: (i) => (this.state.labels[i] < 0 ? null : this.state.labels[i] + 1) },
       { title: "silhouette", numeric: true, value: (i) => this.silhouette[i] },
       ...(s.outlying.length ? [{ title: "outlying", value: (i) => (this.values.outlying.has(i) ? "yes" : "no") }] : []),
+      ...(s.significant ? [{ title: "significant_cluster", numeric: true, value: (i) => (s.significant[i] < 0 ? null : s.significant[i] + 1) }] : []),
       ...(inside ? [{ title: "in_branch", value: (i) => (inside.has(i) ? "yes" : "no") }] : []),
       ...s.annotations.map((a) => ({ title: a.name, numeric: a.numeric, value: (i) => a.values[i] })),
     ];
@@ -457,7 +491,7 @@ class ResultPage {
     pen.globalAlpha = this.n > 200 ? 0.35 : 0.7;
     for (let i = 0; i < this.n; i++) {
       const v = this.values.cell(i, j), c = this.state.labels[i];
-      if (Number.isNaN(v)) continue;
+      if (Number.isNaN(v) || c < 0) continue;
       pen.fillStyle = this.colour(c);
       pen.beginPath();
       pen.arc(4 + (162 * (v - low)) / width, 26 * (c + 0.5) / k, Math.min(2.4, 10 / k + 0.8), 0, 7);
@@ -465,7 +499,12 @@ class ResultPage {
     }
   }
 
+  drawConsensus() {
+    if (this.data.consensus) drawConsensus("consensus", this.consensus, this.tree, this.state.labels);
+  }
+
   drawExplanations() {
+    this.drawConsensus();
     this.data.curves.forEach((curve, i) => drawCurve(`curve-${i}`, curve));
     if (this.data.splits.length) drawSplits("splits", this.data.splits);
     this.data.features.loadings.forEach((loadings, k) => drawLoadings(`loadings-${k}`, loadings, this.data.features.names, `${this.data.loading_name} in component ${k + 1}`));
@@ -475,6 +514,7 @@ class ResultPage {
     const on = (id, type, listener) => document.getElementById(id).addEventListener(type, listener);
     on("cut", "input", (e) => this.setCut(Number(e.target.value)));
     on("restore-result", "click", () => this.setCut(null));
+    if (this.data.samples.significant) on("significant-clusters", "click", () => this.setCut("significant"));
     on("order", "change", (e) => { this.state.order = e.target.value; this.rowView = null; this.drawHeat(); });
     on("find", "input", (e) => this.search(e.target.value));
     on("zoom-in", "click", () => this.zoom(0.5));
@@ -522,6 +562,18 @@ class ResultPage {
     });
   }
 
+  // Show a sentence on the pair of samples below the mouse.
+  connectConsensusMouse() {
+    if (!this.data.consensus) return;
+    const plot = document.getElementById("consensus"), hide = () => { document.getElementById("tip").style.display = "none"; };
+    plot.on("plotly_hover", (e) => {
+      const [i, j] = [e.points[0].y, e.points[0].x].map((at) => this.tree.order[at]), value = this.consensus[i * this.n + j];
+      showTooltip(e.event, `${this.names[i]} and ${this.names[j]}\n${value === MISSING_CONSENSUS ? "no subsample contains both" : `in the same cluster in ${value} % of the subsamples with both`}`);
+    });
+    plot.on("plotly_unhover", hide);
+    plot.addEventListener("mouseleave", hide);
+  }
+
   // Return the node whose bracket is nearest to the mouse, or null. The node is computed from the
   // axes of Plotly, since the hover function of Plotly needs a point for each node and is slow with
   // thousands of points.
@@ -547,18 +599,19 @@ class ResultPage {
   }
 
   nodeTooltip(node) {
-    return `${this.tree.members(node).length} samples\nmerged at height ${formatValue(this.tree.height(node))}\nclick to highlight this branch`;
+    const sentence = this.branches.sentence(node);
+    return [`${this.tree.members(node).length} samples`, `merged at height ${formatValue(this.tree.height(node))}`, ...sentence, "click to highlight this branch"].join("\n");
   }
 
   sampleTooltip(i) {
     const about = this.data.samples.annotations.map((a) => `${a.name}: ${formatValue(a.values[i])}`);
     const outlying = this.values.outlying.has(i) ? ["outlying: excluded from the fit, added to the tree last"] : [];
-    return [this.names[i], `cluster ${this.state.labels[i] + 1}`, ...outlying, ...about].join("\n");
+    return [this.names[i], this.clusterName(i), ...outlying, ...about].join("\n");
   }
 
   cellTooltip(point) {
     const i = this.tree.order[point.x], j = this.rows[point.y], v = this.values.value(i, j);
-    return [this.names[i], this.data.features.names[j], `value ${Number.isNaN(v) ? "missing" : formatValue(v, this.values.spread(j))}`, `cluster ${this.state.labels[i] + 1}`].join("\n");
+    return [this.names[i], this.data.features.names[j], `value ${Number.isNaN(v) ? "missing" : formatValue(v, this.values.spread(j))}`, this.clusterName(i)].join("\n");
   }
 }
 

@@ -115,9 +115,9 @@ function branchTraces(tree, labels, colours, neutralColour) {
   }));
 }
 
-// Return the number of samples of each cluster.
+// Return the number of samples of each cluster. Samples with the label -1 are in no cluster.
 function clusterSizes(labels) {
   const sizes = [];
-  labels.forEach((label) => { sizes[label] = (sizes[label] || 0) + 1; });
+  labels.forEach((label) => { if (label >= 0) sizes[label] = (sizes[label] || 0) + 1; });
   return sizes;
 }

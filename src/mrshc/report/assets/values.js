@@ -15,6 +15,7 @@ class FeatureValues {
     const changed = new Float32Array(decodeBase64(data.values.changed.cells));
     new Uint32Array(decodeBase64(data.values.changed.positions)).forEach((at, i) => { this.fittedCells[at] = changed[i]; });
     this.widths = new Float32Array(decodeBase64(data.samples.silhouettes));
+    this.maxCut = this.widths.length / this.n + 1; // largest cut whose silhouettes are on the page
     this.outlying = new Set(data.samples.outlying);
     this.constant = new Set(data.values.constant);
     this.moments = Array.from({ length: this.q }, (_, j) => this.computeMoments(j));
@@ -62,12 +63,13 @@ class FeatureValues {
       let total = 0, between = 0, n = 0, centre = 0;
       for (let i = 0; i < this.n; i++) {
         const v = this.fittedCells[i * this.q + j];
-        if (!Number.isNaN(v)) { sums[labels[i]] += v; counts[labels[i]] += 1; centre += v; n += 1; }
+        // Samples with the label -1 are in no cluster.
+        if (!Number.isNaN(v) && labels[i] >= 0) { sums[labels[i]] += v; counts[labels[i]] += 1; centre += v; n += 1; }
       }
       centre /= Math.max(1, n);
       for (let i = 0; i < this.n; i++) {
         const v = this.fittedCells[i * this.q + j];
-        if (!Number.isNaN(v)) total += (v - centre) ** 2;
+        if (!Number.isNaN(v) && labels[i] >= 0) total += (v - centre) ** 2;
       }
       sizes.forEach((_, c) => {
         const mean = sums[c] / counts[c];

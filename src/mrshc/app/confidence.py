@@ -1,0 +1,189 @@
+"""Confidence in a result: the significance of its branches and its stability under resampling."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from mrshc.core.array_types import Labels
+from mrshc.core.inference.branch_significance import BranchSignificance
+from mrshc.core.inference.stability import StabilityResult
+from mrshc.errors import ParameterError
+from mrshc.estimators.base import TreeClusterer
+from mrshc.estimators.branch_tests import branch_significance
+from mrshc.estimators.cluster_stability import stability
+from mrshc.utils.progress import ProgressReporter, progress_bar
+from mrshc.validation.parameters import check_integer, check_n_jobs, check_number
+
+# Share of the samples in each subsample: the default of `mrshc.stability`, which is stored with the
+# result.
+FRACTION = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidenceSettings:
+    """Analyses that follow the fit, and their settings.
+
+    Attributes
+    ----------
+    significance : bool, default=False
+        Whether the significance of the branches is computed.
+    stability : bool, default=False
+        Whether the stability is computed.
+    alpha : float, default=0.05
+        Level of the significance test.
+    n_simulations : int, default=100
+        Largest number of simulated data sets for each node.
+    n_resamples : int, default=50
+        Number of subsamples.
+    random_state : int, default=0
+        Seed of both analyses.
+    n_jobs : int or None, default=None
+        Number of workers, which does not affect the results.
+    """
+
+    significance: bool = False
+    stability: bool = False
+    alpha: float = 0.05
+    n_simulations: int = 100
+    n_resamples: int = 50
+    random_state: int = 0
+    n_jobs: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any analysis was requested."""
+        return self.significance or self.stability
+
+    @property
+    def identity(self) -> list[str]:
+        """Texts that identify the requested analyses and all settings that affect their results."""
+        texts = []
+        if self.significance:
+            texts.append(f"significance {self.alpha} {self.n_simulations} {self.random_state}")
+        if self.stability:
+            texts.append(f"stability {self.n_resamples} {self.random_state}")
+        return texts
+
+    def check(self, estimator: Any) -> None:
+        """Raise ParameterError if a setting is invalid, or if the estimator cannot be analysed.
+
+        The analyses check their arguments, too, but only after a fit that may have taken hours.
+        """
+        if not self.is_given:
+            return
+        if not isinstance(estimator, TreeClusterer):
+            raise ParameterError(
+                "Significance and stability are available for the trees of MrSHC, SHC and "
+                "HighVarianceHC, but the method is {got}. Leave them out.",
+                got=type(estimator).__name__,
+            )
+        check_number("alpha", self.alpha, low=0.0, high=1.0, advice="The default is 0.05.")
+        lowest = {"n_simulations": (10, 100), "n_resamples": (2, 50)}
+        for name, (low, default) in lowest.items():
+            advice = f"The default is {default}."
+            check_integer(name, getattr(self, name), low=low, high=None, advice=advice)
+        check_n_jobs(self.n_jobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Confidence:
+    """Results of the analyses; None for an analysis that was not requested.
+
+    Attributes
+    ----------
+    significance : BranchSignificance or None, default=None
+        Significance of the branches.
+    stability : StabilityResult or None, default=None
+        Stability of clusters, branches and features.
+    """
+
+    significance: BranchSignificance | None = None
+    stability: StabilityResult | None = None
+
+
+def assess(
+    model: Any, X: Any, labels: Labels, *, settings: ConfidenceSettings, verbose: bool = False
+) -> Confidence:
+    """Return the results of the requested analyses.
+
+    Parameters
+    ----------
+    model : TreeClusterer
+        Fitted estimator.
+    X : array-like of shape (n_samples, n_features)
+        The data of the fit, in memory.
+    labels : ndarray of shape (n_samples,)
+        Final cluster of each sample, numbered from 0. The estimator itself may have no clusters.
+    settings : ConfidenceSettings
+        The requested analyses.
+    verbose : bool, default=False
+        Whether progress bars are shown on a terminal.
+    """
+    common: Any = {"random_state": settings.random_state, "n_jobs": settings.n_jobs}
+    significance = stable = None
+    if settings.significance:
+        with progress_bar("Significance", visible=verbose) as bar:
+            significance = branch_significance(
+                model,
+                X,
+                alpha=settings.alpha,
+                n_simulations=settings.n_simulations,
+                callback=_NodeProgress(bar, settings.n_simulations),
+                **common,
+            )
+    if settings.stability:
+        with progress_bar("Stability", visible=verbose) as bar:
+            stable = stability(
+                _with_clusters(model, labels),
+                X,
+                n_resamples=settings.n_resamples,
+                fraction=FRACTION,
+                callback=bar,
+                **common,
+            )
+    return Confidence(significance=significance, stability=stable)
+
+
+def _with_clusters(model: Any, labels: Labels) -> Any:
+    """Return a fitted model that has clusters: the model itself, or a copy with these labels.
+
+    The number of clusters of a model without clusters was chosen after the fit. It is a parameter
+    of the copy, so that refits have the same number of clusters.
+    """
+    if hasattr(model, "labels_"):
+        return model
+    twin = copy(model).set_params(n_clusters=int(labels.max()) + 1)
+    twin.labels_ = labels
+    return twin
+
+
+class _NodeProgress:
+    """Callback of `branch_significance` that shows the simulations of the current node.
+
+    The number of nodes that will be tested is unknown, since it depends on the tests. Therefore the
+    progress bar begins anew for each node.
+
+    Parameters
+    ----------
+    bar : ProgressReporter
+        The progress bar.
+    n_simulations : int
+        Largest number of simulations for each node.
+    """
+
+    def __init__(self, bar: ProgressReporter, n_simulations: int) -> None:
+        self._bar, self._n_simulations = bar, n_simulations
+        self._n_nodes, self._n_before, self._n_last = 0, 0, 0
+
+    def __call__(self, n_nodes: int, n_done: int) -> None:
+        """Report the number of finished nodes and the number of all simulations so far."""
+        if n_nodes != self._n_nodes:
+            self._n_nodes, self._n_before = n_nodes, self._n_last
+        self._n_last = n_done
+        self._bar.show_message(f"split {n_nodes + 1}")
+        n_of_node = n_done - self._n_before
+        # A node may be tested several times, each time with this number of simulations.
+        n_tests = -(-n_of_node // self._n_simulations)
+        self._bar(n_of_node, n_tests * self._n_simulations)
