@@ -21,9 +21,11 @@ from mrshc.study.config import CONFIGS, Folders, Study, StudyError, code_version
 from mrshc.study.kinds import (
     many_real_datasets,
     one_real_dataset,
+    real_confidence,
     section2,
     significance,
     simulated_designs,
+    stability,
     timing,
 )
 from mrshc.study.study_journal import Row, StudyJournal, Task, open_journal
@@ -38,6 +40,8 @@ _KINDS: dict[str, ModuleType] = {
     "simulation": simulated_designs,
     "section2": section2,
     "significance": significance,
+    "stability": stability,
+    "real_confidence": real_confidence,
     "timing": timing,
     "microarray": one_real_dataset,
     "realworld": many_real_datasets,

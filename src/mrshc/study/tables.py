@@ -25,6 +25,10 @@ QUANTITIES = {
     "true_splits": ("true splits", 2),
     "all_splits": ("all true splits", 2),
     "false_split": ("a group divided", 3),
+    "jaccard_min": ("smallest Jaccard index", 2),
+    "jaccard_mean": ("mean Jaccard index", 2),
+    "frequency_informative": ("frequency of informative features", 2),
+    "frequency_noise": ("frequency of noise features", 3),
 }
 
 

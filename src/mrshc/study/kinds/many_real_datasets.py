@@ -62,7 +62,7 @@ def identity(study: Study, task: Task) -> Row:
 
 def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:
     """Return one row, in a list, with the adjusted Rand indices of one method on one data set."""
-    X, y = _load_dataset(study, study.entries("set")[task[0]], folders)
+    X, y = load_dataset(study, study.entries("set")[task[0]], folders)
     method = dict(study.entries("method")[task[1]])
     if method.get("n_features_to_select") == "all":
         method["n_features_to_select"] = X.shape[1]
@@ -101,7 +101,7 @@ def _best_cut(model: Any, X: NDArray[Any]) -> NDArray[np.intp]:
     return max(cuts, key=lambda labels: average_silhouette(distances, labels))
 
 
-def _load_dataset(
+def load_dataset(
     study: Study, entry: dict[str, Any], folders: Folders
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the data matrix, with samples in rows, and an array of the classes of the samples."""

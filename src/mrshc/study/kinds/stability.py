@@ -1,0 +1,72 @@
+"""Studies of the stability of clusters of simulated data, with the true and with other numbers."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from mrshc.estimators import stability
+from mrshc.study.config import Folders, Study
+from mrshc.study.designs_and_methods import (
+    check_names,
+    draw_dataset,
+    ignore_unsupported_clusters,
+    make_estimator,
+)
+from mrshc.study.study_journal import Row, Task
+from mrshc.study.tables import check_columns, design_tables
+
+
+def tasks(study: Study, _folders: Folders) -> list[Task]:
+    """Return one task for each design, draw and method, ordered by draw.
+
+    Raise StudyError if the config is invalid.
+    """
+    check_names(study, "design", "method")
+    check_columns(study)
+    designs, methods = range(len(study.entries("design"))), range(len(study.entries("method")))
+    return [(d, draw, m) for draw in range(study.replicates) for d in designs for m in methods]
+
+
+def identity(study: Study, task: Task) -> Row:
+    """Return the columns that identify a task in the table of results."""
+    design, draw, method = task
+    return {
+        "design": study.entries("design")[design]["name"],
+        "method": study.entries("method")[method]["name"],
+        "draw": draw,
+        "seed": study.option("seed") + draw,
+    }
+
+
+def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
+    """Return one row, in a list, with the stability of one method on one simulated data set.
+
+    The item `extra_clusters` of a method is added to the true number of clusters.
+    """
+    row = identity(study, task)
+    data = draw_dataset(study, study.entries("design")[task[0]], row["seed"])
+    method = dict(study.entries("method")[task[2]])
+    n_clusters = int(data.labels.max()) + 1 + method.pop("extra_clusters", 0)
+    with ignore_unsupported_clusters():
+        model = make_estimator(study, method, row["seed"], n_clusters=n_clusters).fit(data.X)
+        result = stability(
+            model,
+            data.X,
+            n_resamples=study.option("n_resamples"),
+            random_state=row["seed"],
+            n_jobs=1,  # the tasks of a study are run in parallel
+        )
+    row |= {
+        "jaccard_min": result.cluster_jaccard.min(),
+        "jaccard_mean": result.cluster_jaccard.mean(),
+        "frequency_noise": result.feature_frequency[~data.support].mean(),
+    }
+    if data.support.any():
+        row |= {"frequency_informative": result.feature_frequency[data.support].mean()}
+    return [row]
+
+
+def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
+    """Return the results as Markdown, with one table for each design."""
+    check_columns(study)
+    return design_tables(results, references, columns=study.option("columns"))
