@@ -23,7 +23,8 @@ from mrshc.study.config import Study, StudyError
 
 # Entries of a method that are not parameters of its estimator. `as_many_as` names another method,
 # whose number of selected features is used. `impute` names the imputation before the fit. `draws`
-# limits the number of simulated data sets. `extra_clusters` is added to the true number of clusters.
+# limits the number of simulated data sets. `extra_clusters` is added to the true number of
+# clusters.
 # `paper` and `in_r` contain values from the paper and from R.
 _NOT_PARAMETERS = (
     *("name", "estimator", "as_many_as", "impute", "draws", "extra_clusters"),
