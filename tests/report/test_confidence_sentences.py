@@ -8,6 +8,7 @@ import pytest
 
 from mrshc.app import confidence_warnings, result_summary
 from mrshc.report.confidence_sentences import confidence_sentences, format_p_value
+from mrshc.report.sentences import verdict_sentence
 from tiny import tiny_result
 
 
@@ -59,6 +60,15 @@ def test_significant_clusters(plain):
     assert sentence.startswith(f"{start} first split is 0.0012. The samples are not one Gaussian")
     assert sentence in result_summary(result)
     assert confidence_warnings(result) == []
+
+
+def test_the_verdict_mentions_the_test(plain):
+    result = with_significance(plain, n_clusters=2, p_values=[0.001])
+    assert "nothing in this result tests them against chance" in verdict_sentence(plain)
+    assert "only the tests of the splits compare them with chance" in verdict_sentence(result)
+    search = [row | {"evidence": 0.5} for row in result.about["search"]]
+    result = replace(result, about=result.about | {"search": search})
+    assert "only the evidence and the tests of the splits compare" in verdict_sentence(result)
 
 
 def test_the_first_tested_split_need_not_be_the_root(plain):

@@ -178,10 +178,14 @@ def _untested_verdict(result: Result) -> str:
     """Return the verdict on clusters that were not tested, and how to test them."""
     if result.n_clusters_ == 1:
         return "The clusters were not tested: there is only one."
+    # The evidence rule compares the clusters with permuted samples, and the significance test with
+    # simulated data, so the first sentence would be false for them.
     tests = "nothing in this result tests them against chance"
-    # The evidence rule compares the clusters with permuted samples, so this sentence would be
-    # false for it.
-    if result.evidence is not None:
+    if result.significance is not None:
+        tests = "only the tests of the splits compare them with chance"
+        if result.evidence is not None:
+            tests = "only the evidence and the tests of the splits compare them with chance"
+    elif result.evidence is not None:
         tests = "only the evidence compares them with chance"
     if "significance" in result.about:
         tests = "only the significance of the splits compares them with chance"
