@@ -2,12 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from command_line import run_on_terminal
+from command_line import full_disk_after, run_on_terminal
 from mrshc.io import load_result
 from mrshc.utils.text_cleaning import clean_text
 
@@ -146,3 +147,40 @@ def test_a_result_without_the_analyses_is_not_complete(main, table, tmp_path):
     assert main(*same, "--overwrite")[0] == 0
     assert not (tmp_path / "out" / "branches.csv").exists()
     assert load_result(tmp_path / "out").branches is None
+
+
+def test_an_interrupted_test_is_continued(main, table, tmp_path, monkeypatch):
+    command = ("cluster", table, *FAST, *BOTH, "--quiet", "--out", "out")
+    (tmp_path / "undisturbed").mkdir()
+    monkeypatch.chdir(tmp_path / "undisturbed")
+    assert main(*command)[0] == 0
+    (tmp_path / "stopped").mkdir()
+    monkeypatch.chdir(tmp_path / "stopped")
+    with full_disk_after(7):
+        code, _, printed = main(*command)
+    assert (code, "Finished steps are kept. Continue with --resume." in printed) == (2, True)
+    journal = Path("out.partial", "simulations.jsonl")
+    assert journal.read_bytes().count(b"\n") == 8
+    code, _, printed = main(*command)
+    assert (code, "Add --resume" in clean_text(printed)) == (2, True)
+    code, _, printed = main(*command, "--seed", "8", "--resume")
+    assert (code, "unfinished work on other data or with other" in clean_text(printed)) == (2, True)
+    with full_disk_after(1):  # one more simulation can be stored, so the seven are not repeated
+        assert main(*command, "--resume")[0] == 2
+    assert journal.read_bytes().count(b"\n") == 9
+    assert main(*command, "--resume")[0] == 0
+    for file in (tmp_path / "undisturbed" / "out").iterdir():
+        assert Path("out", file.name).read_bytes() == file.read_bytes(), file.name
+    assert [path.name for path in Path.cwd().iterdir()] == ["out"]
+
+
+def test_damaged_simulations_are_refused_with_advice(main, table, tmp_path):
+    journal = tmp_path / "out.partial" / "simulations.jsonl"
+    journal.parent.mkdir()
+    journal.write_bytes(b"\xff" * 100 + b"\n" * 3)
+    command = ("cluster", table, *FAST, *BOTH, "--out", tmp_path / "out")
+    code, _, printed = main(*command, "--resume")
+    message = "is damaged. Leave out --resume and add --overwrite to start again"
+    assert (code, message in clean_text(printed)) == (2, True)
+    assert journal.exists()
+    assert main(*command, "--overwrite")[0] == 0

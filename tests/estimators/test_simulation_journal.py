@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from mrshc import SHC, HighVarianceHC
+from mrshc import SHC, HighVarianceHC, branch_significance
 from mrshc.estimators.simulation_journal import SimulationJournal
 from mrshc.utils.step_journal import DamagedJournalError, JournalMismatchError
 
@@ -162,3 +162,34 @@ def test_finished_simulations_are_kept_after_an_interruption(tmp_path):
     statistics.close()
     assert simulate.is_closed
     assert_equal(journal(tmp_path / "new"), {(ROOT, "p", k): float(k) for k in range(3)})
+
+
+def test_a_continued_test_is_that_of_an_undisturbed_one(tmp_path):
+    # Three clusters, so that nodes below the root are tested, too, with two procedures.
+    rng = np.random.default_rng(1)
+    data = rng.normal(size=(45, 20))
+    data[15:, :10] += 5.0
+    data[30:, 10:] += 5.0
+    model = HighVarianceHC(15, n_clusters=3).fit(data)
+    settings = {"n_simulations": 10, "random_state": 2}
+    undisturbed = branch_significance(model, data, **settings)
+    assert undisturbed.node.size > 1
+    path = tmp_path / "simulations"
+    first = branch_significance(model, data, checkpoint=path, **settings)
+    content = path.read_bytes()
+    lines = content.splitlines(keepends=True)
+    assert len(lines) == 1 + undisturbed.n_simulations.sum()
+    assert len({json.loads(line)[1] for line in lines[1:]}) > 1
+    for n_lines in (1, 4, len(lines) // 2, len(lines)):
+        path.write_bytes(b"".join(lines[:n_lines]))
+        again = branch_significance(model, data, checkpoint=path, **settings)
+        for name in ("node", "statistic", "p_value", "n_simulations", "labels"):
+            for other in (first, again):
+                np.testing.assert_array_equal(getattr(other, name), getattr(undisturbed, name))
+        assert path.read_bytes() == content
+
+
+def test_a_checkpoint_needs_a_seed(tmp_path):
+    with pytest.raises(ValueError, match=r"random_state must be a whole number .* got None"):
+        branch_significance(MODEL, X, checkpoint=tmp_path / "simulations")
+    assert not (tmp_path / "simulations").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mrshc.core.array_types import Labels
@@ -104,7 +105,13 @@ class Confidence:
 
 
 def assess(
-    model: Any, X: Any, labels: Labels, *, settings: ConfidenceSettings, verbose: bool = False
+    model: Any,
+    X: Any,
+    labels: Labels,
+    *,
+    settings: ConfidenceSettings,
+    checkpoint: Path | None = None,
+    verbose: bool = False,
 ) -> Confidence:
     """Return the results of the requested analyses.
 
@@ -118,6 +125,9 @@ def assess(
         Final cluster of each sample, numbered from 0. The estimator itself may have no clusters.
     settings : ConfidenceSettings
         The requested analyses.
+    checkpoint : Path or None, default=None
+        File in which the significance test stores its simulations. If the file exists, the
+        simulations in the file are not repeated.
     verbose : bool, default=False
         Whether progress bars are shown on a terminal.
     """
@@ -131,6 +141,7 @@ def assess(
                 alpha=settings.alpha,
                 n_simulations=settings.n_simulations,
                 callback=_NodeProgress(bar, settings.n_simulations),
+                checkpoint=checkpoint,
                 **common,
             )
     if settings.stability:

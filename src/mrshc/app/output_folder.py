@@ -63,8 +63,10 @@ _COMPARISON_FILES = {
 # Name of the file that identifies each kind of result, and the required value of the entry "format"
 # in this file.
 _FORMAT_BY_ABOUT_FILE = {RESULT_FILE: FORMAT, COMPARISON_FILE: COMPARISON_FORMAT}
-# Name of the file in the working folder in which a search stores its finished steps.
-CHECKPOINT = "search.jsonl"
+# Names of the files in the working folder in which a search stores its finished steps, and in which
+# a significance test stores its simulations.
+CHECKPOINT, SIMULATIONS = "search.jsonl", "simulations.jsonl"
+_JOURNALS = (CHECKPOINT, SIMULATIONS)
 
 
 @contextmanager
@@ -126,7 +128,8 @@ def new_folder(
             restore_files(work, out, **exchange_options)
             _refuse_unless_replaceable(out, about_file=about_file, overwrite=overwrite)
             if not resume:
-                (work / CHECKPOINT).unlink(missing_ok=True)
+                for name in _JOURNALS:
+                    (work / name).unlink(missing_ok=True)
             _make_empty_folder(work / NEW_FOLDER, like=out)
             yield work
             # Check again, since the user may have added files to the output folder during a long
@@ -141,8 +144,8 @@ def new_folder(
             ) from None
         except DamagedJournalError:
             raise UserError(
-                f"{work / CHECKPOINT}, the steps of an earlier run, is damaged. Leave out --resume "
-                "and add --overwrite to start again, or choose another folder."
+                f"A file in {work}, with the steps of an earlier run, is damaged. Leave out "
+                "--resume and add --overwrite to start again, or choose another folder."
             ) from None
         # BaseException includes KeyboardInterrupt and SystemExit. The earlier result and the
         # finished steps must be kept after an interruption, too.
@@ -179,7 +182,7 @@ def resolve_folder(out: Path) -> Path:
 
 def can_resume(out: Path) -> bool:
     """Return whether the working folder of `out` contains a checkpoint of an interrupted run."""
-    return (_working_folder(out) / CHECKPOINT).exists()
+    return any((_working_folder(out) / name).exists() for name in _JOURNALS)
 
 
 def _working_folder(out: Path) -> Path:
@@ -233,7 +236,7 @@ def _refuse_foreign_files_in_work(work: Path) -> None:
 
     Without this check, a run might move or remove such files.
     """
-    files = {LOCK_FILE_NAME, CHECKPOINT, MOVING_MARK}
+    files = {LOCK_FILE_NAME, *_JOURNALS, MOVING_MARK}
     _refuse_foreign_files(work, files=files, folders={NEW_FOLDER, EARLIER_FOLDER})
     for folder in (work / NEW_FOLDER, work / EARLIER_FOLDER):
         _refuse_foreign_files(folder, files=output_file_names())
@@ -322,9 +325,9 @@ def _keep_finished_steps(work: Path) -> None:
     If no step was finished, all files that the run wrote are removed, except the lock file.
     """
     remove_folder(work / NEW_FOLDER, output_file_names())
-    steps = work / CHECKPOINT
-    # The first line of a checkpoint is its header; the finished steps begin with the second line.
-    if not steps.exists() or steps.read_bytes().count(b"\n") < 2:
+    journals = [work / name for name in _JOURNALS if (work / name).exists()]
+    # The first line of a journal is its header; the finished steps begin with the second line.
+    if not any(journal.read_bytes().count(b"\n") >= 2 for journal in journals):
         _remove_own_files(work)
 
 
@@ -332,7 +335,7 @@ def _remove_own_files(work: Path) -> None:
     """Remove all files that a run wrote to its working folder, except the lock file."""
     for folder in (NEW_FOLDER, EARLIER_FOLDER):
         remove_folder(work / folder, output_file_names())
-    remove_files(work, {CHECKPOINT, MOVING_MARK})
+    remove_files(work, {*_JOURNALS, MOVING_MARK})
 
 
 def write_outputs(

@@ -110,7 +110,9 @@ def fit_estimator(
     return FittedModel(model=model, warnings=findings)
 
 
-def assess_confidence(plan: Plan, fitted: FittedModel, *, verbose: bool = False) -> Confidence:
+def assess_confidence(
+    plan: Plan, fitted: FittedModel, *, checkpoint: Path | None = None, verbose: bool = False
+) -> Confidence:
     """Return the significance and the stability of a fitted model, as far as the plan has them.
 
     Parameters
@@ -119,6 +121,9 @@ def assess_confidence(plan: Plan, fitted: FittedModel, *, verbose: bool = False)
         Data, and settings of the analyses.
     fitted : FittedModel
         The fitted estimator.
+    checkpoint : Path or None, default=None
+        File in which the significance test stores its simulations. If the file exists, the
+        simulations in the file are not repeated.
     verbose : bool, default=False
         Whether progress bars are shown.
     """
@@ -126,7 +131,14 @@ def assess_confidence(plan: Plan, fitted: FittedModel, *, verbose: bool = False)
         return Confidence()
     with value_errors_as_user_errors():
         labels = final_labels(plan, fitted.model)
-        return assess(fitted.model, plan.data, labels, settings=plan.confidence, verbose=verbose)
+        return assess(
+            fitted.model,
+            plan.data,
+            labels,
+            settings=plan.confidence,
+            checkpoint=checkpoint,
+            verbose=verbose,
+        )
 
 
 def describe_fit(plan: Plan, fitted: FittedModel, confidence: Confidence) -> Result:

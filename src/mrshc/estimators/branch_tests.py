@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import replace
 from numbers import Integral
@@ -41,6 +42,7 @@ from mrshc.estimators.first_splits import (
     weighted_columns,
 )
 from mrshc.estimators.refits import values_of_fit
+from mrshc.estimators.simulation_journal import SimulationJournal
 from mrshc.validation.parameters import check_integer, check_n_jobs, check_number, check_seed
 
 # Largest q-value of a feature that differs between a node and the branches around it.
@@ -58,6 +60,7 @@ def branch_significance(
     random_state: Any = None,
     n_jobs: int | None = None,
     callback: Callable[[int, int], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> BranchSignificance:
     r"""Test which splits of a tree are clearer than splits of data without clusters.
 
@@ -86,6 +89,10 @@ def branch_significance(
     callback : callable or None, default=None
         Function that is called after each simulated data set with two arguments: the number of
         nodes that are done, and the number of simulated data sets so far.
+    checkpoint : str, path-like or None, default=None
+        File in which the statistics of simulated data are stored, so that an interrupted test can
+        be continued by the same call. The file is not removed after the test. A checkpoint requires
+        an integer `random_state`.
 
     Returns
     -------
@@ -100,6 +107,8 @@ def branch_significance(
         If X is invalid, is not in memory, or is not the data of the fit.
     ParameterError
         If a parameter is invalid, or if the model is an `SHC` with `complement_of`.
+    UserError
+        If the checkpoint is damaged, or belongs to another test.
 
     See Also
     --------
@@ -155,13 +164,20 @@ def branch_significance(
     n_simulations = check_integer(
         "n_simulations", n_simulations, low=10, high=None, advice="The default is 100."
     )
+    seed = int(check_seed(random_state).randint(np.iinfo(np.int32).max))
+    journal = None
+    if checkpoint is not None:
+        advice = "A checkpoint needs a fixed seed: a continued test uses the same random numbers."
+        check_integer("random_state", random_state, low=0, high=None, advice=advice)
+        journal = SimulationJournal(checkpoint, model=model, X=values, seed=seed)
     tester = _NodeTester(
         model,
         values,
         n_simulations=n_simulations,
-        seed=int(check_seed(random_state).randint(np.iinfo(np.int32).max)),
+        seed=seed,
         n_jobs=check_n_jobs(n_jobs),
         callback=callback,
+        journal=journal,
     )
     with warnings.catch_warnings(), limit_blas_to_one_thread():
         # Clusters of simulated data are not supported. Filters apply to all threads, so they are
@@ -213,6 +229,8 @@ class _NodeTester:
         Number of workers.
     callback : callable or None
         Function that is called with the numbers of tested nodes and of simulated data sets.
+    journal : SimulationJournal or None
+        Statistics that were simulated before, to which further statistics are added.
     """
 
     def __init__(
@@ -224,7 +242,9 @@ class _NodeTester:
         seed: int,
         n_jobs: int | None,
         callback: Callable[[int, int], None] | None,
+        journal: SimulationJournal | None,
     ) -> None:
+        self._journal = journal
         self._model, self._tree = model, model._tree
         # Rounding depends on the order of the values in memory.
         self._X = np.ascontiguousarray(X, dtype=np.float64)
@@ -334,12 +354,20 @@ class _NodeTester:
         self, null: GaussianNull, numbers: range, *, procedure: Procedure, node: int
     ) -> Float:
         """Return the statistics of simulated data sets with the given numbers."""
-        arguments = (
-            {"null": null, "procedure": procedure, "seed": [self._seed, node, number]}
-            for number in numbers
-        )
+
+        def simulate(wanted: Iterable[int]) -> Generator[float, None, None]:
+            arguments = (
+                {"null": null, "procedure": procedure, "seed": [self._seed, node, number]}
+                for number in wanted
+            )
+            return run_in_parallel(_split_simulated, arguments, n_jobs=self._n_jobs)
+
+        results = simulate(numbers)
+        if self._journal is not None:
+            name = type(procedure).__name__
+            results = self._journal.complete(numbers, simulate, node=node, procedure=name)
         statistics = []
-        with closing(run_in_parallel(_split_simulated, arguments, n_jobs=self._n_jobs)) as results:
+        with closing(results):
             for statistic in results:
                 statistics.append(statistic)
                 self._n_simulated += 1

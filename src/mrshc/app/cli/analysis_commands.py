@@ -279,7 +279,8 @@ def run_plan(
     overwrite : bool, default=False
         Whether an earlier result in `out` may be replaced.
     resumable : bool, default=True
-        Whether finished steps of the search are stored, so that an interrupted run can be resumed.
+        Whether finished steps of the search and of the significance test are stored, so that an
+        interrupted run can be resumed.
     epilogue : callable
         Function that prints more after the summary. By default, nothing more is printed.
     """
@@ -301,8 +302,11 @@ def run_plan(
                     plan, checkpoint=checkpoint, verbose=output.shows_progress
                 )
             )
+            simulations = work / outputs.SIMULATIONS if resumable else None
             confidence = run_interruptibly(
-                lambda: analysis.assess_confidence(plan, fitted, verbose=output.shows_progress)
+                lambda: analysis.assess_confidence(
+                    plan, fitted, checkpoint=simulations, verbose=output.shows_progress
+                )
             )
             with output.show_status("Describing clusters and features"):
                 result = run_interruptibly(lambda: analysis.describe_fit(plan, fitted, confidence))
