@@ -34,10 +34,11 @@ _N_SAMPLES, _N_FEATURES = 60, 500
 
 
 def tasks(study: Study, _folders: Folders) -> list[Task]:
-    """Return one task for each design, draw (simulated data set) and method, ordered by draw.
+    """Return one task for each design, draw (simulated data set) and method.
 
-    A design or a method may limit the number of its draws by an item `draws`. Raise StudyError if
-    the config is invalid.
+    A design or a method may limit the number of its draws by an item `draws`. The tasks are ordered
+    such that the shares of the finished draws are equal in a study that is interrupted. Raise
+    StudyError if the config is invalid.
     """
     check_names(study, "design")
     check_names(study, "method")
@@ -46,13 +47,13 @@ def tasks(study: Study, _folders: Folders) -> list[Task]:
     for design in designs:
         if "covariance_of" not in design:
             draw_dataset(study, design, study.option("seed"))
-    return [
-        (d, draw, m)
-        for draw in range(study.replicates)
-        for d, design in enumerate(designs)
-        for m, method in enumerate(methods)
-        if draw < min(entry.get("draws", study.replicates) for entry in (design, method))
-    ]
+    shares: dict[Task, float] = {}
+    for d, design in enumerate(designs):
+        for m, method in enumerate(methods):
+            limits = (study.replicates, *(entry.get("draws", np.inf) for entry in (design, method)))
+            n_draws = int(min(limits))
+            shares |= {(d, draw, m): draw / n_draws for draw in range(n_draws)}
+    return sorted(shares, key=shares.__getitem__)
 
 
 def identity(study: Study, task: Task) -> Row:
