@@ -30,7 +30,10 @@ def assert_equal(one, other):
         MrSHC(**RECOMMENDED),
         FILTER,
         SHC(50, linkage="average", random_state=0),
-        MrSHC(50, rank=1, linkage="average", n_references=5, random_state=0),
+        pytest.param(
+            MrSHC(50, rank=1, linkage="average", n_references=5, random_state=0),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -51,11 +54,14 @@ def test_clear_clusters_are_found(model):
 
 @pytest.mark.parametrize("options", [{}, {"noise_correlation": 0.6}, {"factor_loading": 2.0}])
 def test_data_without_clusters_are_not_divided(options):
-    for seed in range(3):
+    n_divided = 0
+    for seed in range(20):
         X = make_noise(seed, n_samples=40, n_features=200, **options).X
         found = branch_significance(FILTER.fit(X), X, n_simulations=20, random_state=0)
-        np.testing.assert_array_equal(found.labels, 0)
-        np.testing.assert_array_equal(found.significant, [False])
+        n_divided += int(found.labels.max() > 0)
+        assert found.significant.any() == (found.labels.max() > 0)
+    # The expected number is one. Four or more have a probability of 0.016.
+    assert n_divided <= 3
 
 
 def test_outlying_samples_do_not_hide_clusters():
@@ -194,7 +200,7 @@ def test_other_estimators_are_refused():
 def test_a_complementary_fit_is_refused():
     first = SHC(10, random_state=0).fit(CLEAR)
     second = SHC(10, complement_of=first.dissimilarity_, random_state=0).fit(CLEAR)
-    with pytest.raises(ParameterError, match="complement_of refers to a fit of these data"):
+    with pytest.raises(ParameterError, match="complement_of refers to a fit of these samples"):
         branch_significance(second, CLEAR)
 
 

@@ -185,3 +185,10 @@ def test_too_few_samples_for_the_clusters_are_refused():
     model = HighVarianceHC(10, n_clusters=30).fit(CLEAR)
     with pytest.raises(ParameterError, match="at least 30 samples, for a tree with 30 clusters"):
         stability(model, CLEAR)
+
+
+def test_a_complementary_fit_is_refused():
+    first = SHC(10, random_state=0).fit(CLEAR)
+    options = {"complement_of": first.dissimilarity_, "n_clusters": 2, "random_state": 0}
+    with pytest.raises(ParameterError, match="complement_of refers to a fit of these samples"):
+        stability(SHC(10, **options).fit(CLEAR), CLEAR)

@@ -32,7 +32,6 @@ from mrshc.core.inference.gaussian_null import (
 from mrshc.core.inference.sequential_p_value import sequential_p_value
 from mrshc.core.inference.split_statistics import cluster_index, separation
 from mrshc.core.parallel import limit_blas_to_one_thread, run_in_parallel
-from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning
 from mrshc.estimators.first_splits import (
     FirstSplit,
@@ -154,12 +153,6 @@ def branch_significance(
     True
     """
     values = values_of_fit(model, X, function="branch_significance")
-    if getattr(model, "complement_of", None) is not None:
-        raise ParameterError(
-            "branch_significance needs a model that can be fitted to simulated data, but "
-            "{complement_of} refers to a fit of these data. Test the first fit instead.",
-            complement_of=Parameter("complement_of"),
-        )
     alpha = check_number("alpha", alpha, low=0.0, high=1.0, advice="The default is 0.05.")
     n_simulations = check_integer(
         "n_simulations", n_simulations, low=10, high=None, advice="The default is 100."

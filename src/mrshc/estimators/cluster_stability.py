@@ -80,7 +80,8 @@ def stability(
         If X is invalid, is not in memory, or is not the data of the fit. Other data of the same
         shape are noticed unless the model is an `SHC`, or a robust fit with outlying samples.
     ParameterError
-        If the model has no clusters, or if a parameter is invalid.
+        If the model has no clusters or is an `SHC` with `complement_of`, or if a parameter is
+        invalid.
 
     See Also
     --------

@@ -12,21 +12,29 @@ from sklearn.base import clone
 from mrshc.core.array_types import Mask
 from mrshc.core.parallel import limit_blas_to_one_thread
 from mrshc.core.trees.tree import agglomerate
-from mrshc.errors import ParameterError
+from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import TreeClusterer
 
 
 def values_of_fit(model: Any, X: Any, *, function: str) -> NDArray[Any]:
     """Return the data of the fit as an array.
 
-    Raise ParameterError if the model is not one of our estimators, and ValueError if X is not in
-    memory or is not the data of the fit. `function` is the name of the calling function.
+    Raise ParameterError if the model is not one of our estimators or is an `SHC` with
+    `complement_of`, and ValueError if X is not in memory or is not the data of the fit. `function`
+    is the name of the calling function.
     """
     if not isinstance(model, TreeClusterer):
         raise ParameterError(
             "{function} needs a fitted MrSHC, SHC or HighVarianceHC, got {got}.",
             function=function,
             got=type(model).__name__,
+        )
+    if getattr(model, "complement_of", None) is not None:
+        raise ParameterError(
+            "{function} needs a model that can be fitted to other samples, but {complement_of} "
+            "refers to a fit of these samples. Use the first fit instead.",
+            function=function,
+            complement_of=Parameter("complement_of"),
         )
     # Not the data that a robust fit has winsorised: each fit winsorises its own data.
     data = TreeClusterer.data_of_fit(model, X)
