@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from mrshc.errors import Parameter, Sentence, format_error
 from mrshc.study.config import CONFIGS, Folders, Study, StudyError, code_version, load_study
 from mrshc.study.kinds import (
+    false_markers,
     many_real_datasets,
     one_real_dataset,
     real_confidence,
@@ -42,6 +43,7 @@ _KINDS: dict[str, ModuleType] = {
     "significance": significance,
     "stability": stability,
     "real_confidence": real_confidence,
+    "false_markers": false_markers,
     "timing": timing,
     "microarray": one_real_dataset,
     "realworld": many_real_datasets,

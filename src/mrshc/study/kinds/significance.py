@@ -25,8 +25,11 @@ from mrshc.study.designs_and_methods import (
     ignore_unsupported_clusters,
     make_estimator,
 )
+from mrshc.study.kinds.simulated_designs import identity
 from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import check_columns, design_tables
+
+__all__ = ["identity", "render", "run_task", "tasks"]
 
 # Size of the data that are drawn with the covariance of a real data set: that of the simulations of
 # the paper.
@@ -54,17 +57,6 @@ def tasks(study: Study, _folders: Folders) -> list[Task]:
             n_draws = int(min(limits))
             shares |= {(d, draw, m): draw / n_draws for draw in range(n_draws)}
     return sorted(shares, key=shares.__getitem__)
-
-
-def identity(study: Study, task: Task) -> Row:
-    """Return the columns that identify a task in the table of results."""
-    design, draw, method = task
-    return {
-        "design": study.entries("design")[design]["name"],
-        "method": study.entries("method")[method]["name"],
-        "draw": draw,
-        "seed": study.option("seed") + draw,
-    }
 
 
 def run_task(study: Study, task: Task, folders: Folders) -> list[Row]:

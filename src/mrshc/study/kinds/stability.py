@@ -12,8 +12,11 @@ from mrshc.study.designs_and_methods import (
     ignore_unsupported_clusters,
     make_estimator,
 )
+from mrshc.study.kinds.simulated_designs import identity
 from mrshc.study.study_journal import Row, Task
 from mrshc.study.tables import check_columns, design_tables
+
+__all__ = ["identity", "render", "run_task", "tasks"]
 
 
 def tasks(study: Study, _folders: Folders) -> list[Task]:
@@ -25,17 +28,6 @@ def tasks(study: Study, _folders: Folders) -> list[Task]:
     check_columns(study)
     designs, methods = range(len(study.entries("design"))), range(len(study.entries("method")))
     return [(d, draw, m) for draw in range(study.replicates) for d in designs for m in methods]
-
-
-def identity(study: Study, task: Task) -> Row:
-    """Return the columns that identify a task in the table of results."""
-    design, draw, method = task
-    return {
-        "design": study.entries("design")[design]["name"],
-        "method": study.entries("method")[method]["name"],
-        "draw": draw,
-        "seed": study.option("seed") + draw,
-    }
 
 
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
