@@ -136,3 +136,21 @@ def test_shares_outside_zero_to_one_are_refused(share):
 def test_unknown_spread_is_refused():
     with pytest.raises(ValueError, match="spread must be one of"):
         with_outlying_samples(make_simulation_1(0), share=0.1, shift=1.0, spread="sideways")
+
+
+@pytest.mark.parametrize("factor", ["normal", "uniform", "exponential"])
+def test_a_factor_orders_the_samples_without_dividing_them(factor):
+    X = make_noise(0, n_samples=2000, n_features=60, factor_loading=2.0, factor=factor).X
+    score = X[:, :50].mean(axis=1) / 2.0
+    assert abs(score.mean()) < 0.1
+    assert score.var() == pytest.approx(1.0, abs=0.15)
+    # The other features do not depend on it.
+    assert np.abs(np.corrcoef(score, X[:, 50:].T)[0, 1:]).max() < 0.1
+    expected = {"normal": 3.0, "uniform": 1.8, "exponential": 9.0}[factor]
+    kurtosis = np.mean((score - score.mean()) ** 4) / score.var() ** 2
+    assert kurtosis == pytest.approx(expected, rel=0.25)
+
+
+def test_unknown_factors_are_refused():
+    with pytest.raises(ValueError, match="factor must be one of"):
+        make_noise(0, factor_loading=1.0, factor="bimodal")

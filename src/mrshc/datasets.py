@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 Noise = Literal["normal", "t3", "t5"]
+Factor = Literal["normal", "uniform", "exponential"]
 Spread = Literal["one direction", "every feature"]
 
 # Number of features in a block of correlated features. The number is small enough that the 450
@@ -270,6 +271,7 @@ def make_noise(
     noise: Noise = "normal",
     noise_correlation: float = 0.0,
     factor_loading: float = 0.0,
+    factor: Factor = "normal",
 ) -> SimulatedData:
     """Return simulated data without clusters.
 
@@ -289,8 +291,10 @@ def make_noise(
         Correlation between features in the same block of ten features, as in
         :func:`make_simulation_1`.
     factor_loading : float, default=0.0
-        Loading of the first 50 features on a normal factor. The factor is a gradient between the
-        samples: it orders them, but does not divide them into clusters.
+        Loading of the first 50 features on a factor with mean 0 and variance 1. The factor is a
+        gradient between the samples: it orders them, but does not divide them into clusters.
+    factor : {"normal", "uniform", "exponential"}, default="normal"
+        Distribution of the factor.
 
     Returns
     -------
@@ -300,7 +304,8 @@ def make_noise(
     Raises
     ------
     ValueError
-        If `noise` is not one of the allowed values, or if `noise_correlation` is not in [0, 1).
+        If `noise` or `factor` is not one of the allowed values, or if `noise_correlation` is not in
+        [0, 1).
 
     See Also
     --------
@@ -314,8 +319,18 @@ def make_noise(
     """
     rng = check_random_state(random_state)
     errors = _draw_noise(rng, (n_samples, n_features), noise=noise, correlation=noise_correlation)
+    if factor not in get_args(Factor):
+        raise ValueError(
+            f"factor must be one of {get_args(Factor)}, got {factor!r}. Choose one of them."
+        )
     if factor_loading:
-        errors[:, :_N_FACTOR_FEATURES] += factor_loading * rng.normal(size=(n_samples, 1))
+        draw = {
+            "normal": rng.normal,
+            # Both have the mean 0 and the variance 1 of the normal factor.
+            "uniform": lambda size: rng.uniform(-np.sqrt(3), np.sqrt(3), size=size),
+            "exponential": lambda size: rng.exponential(size=size) - 1.0,
+        }[factor]
+        errors[:, :_N_FACTOR_FEATURES] += factor_loading * draw(size=(n_samples, 1))
     return _add_cluster_means(errors, np.empty((1, 0)), sizes=[n_samples])
 
 
