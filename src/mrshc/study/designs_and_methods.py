@@ -22,12 +22,12 @@ from mrshc.methods import METHODS
 from mrshc.study.config import Study, StudyError
 
 # Entries of a method that are not parameters of its estimator. `as_many_as` names another method,
-# whose number of selected features is used. `impute` names the imputation before the fit. `draws`
+# whose number of selected features is used. `impute` names the imputation before the fit. `share`
 # limits the number of simulated data sets. `extra_clusters` is added to the true number of
 # clusters.
 # `paper` and `in_r` contain values from the paper and from R.
 _NOT_PARAMETERS = (
-    *("name", "estimator", "as_many_as", "impute", "draws", "extra_clusters"),
+    *("name", "estimator", "as_many_as", "impute", "share", "extra_clusters"),
     *("paper", "in_r"),
 )
 
@@ -71,7 +71,7 @@ def draw_dataset(study: Study, design: dict[str, Any], seed: int) -> SimulatedDa
     design : dict
         Entry of the config. Its item `make` names a function in :mod:`mrshc.datasets`. The optional
         item `spoil` contains the name of a function that adds missing values or outliers, and the
-        parameters of that function. All other items, except `name` and `draws`, are parameters of
+        parameters of that function. All other items, except `name` and `share`, are parameters of
         `make`.
     seed : int
         Seed of the simulation.
@@ -81,7 +81,7 @@ def draw_dataset(study: Study, design: dict[str, Any], seed: int) -> SimulatedDa
     StudyError
         If the design names an unknown function or contains an invalid parameter.
     """
-    options = {k: v for k, v in design.items() if k not in ("name", "make", "spoil", "draws")}
+    options = {k: v for k, v in design.items() if k not in ("name", "make", "spoil", "share")}
     make = _dataset_function(study, "make", design.get("make"), prefix="make_")
     spoil = dict(design.get("spoil", {}))
     contaminate = None

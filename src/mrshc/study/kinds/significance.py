@@ -39,8 +39,8 @@ _N_SAMPLES, _N_FEATURES = 60, 500
 def tasks(study: Study, _folders: Folders) -> list[Task]:
     """Return one task for each design, draw (simulated data set) and method.
 
-    A design or a method may limit the number of its draws by an item `draws`. The tasks are ordered
-    such that the shares of the finished draws are equal in a study that is interrupted. Raise
+    The item `share` of a design or a method limits the number of its draws to a share of
+    `replicates`. The tasks are ordered such that the shares of the finished draws are equal in a study that is interrupted. Raise
     StudyError if the config is invalid.
     """
     check_names(study, "design")
@@ -53,8 +53,8 @@ def tasks(study: Study, _folders: Folders) -> list[Task]:
     shares: dict[Task, float] = {}
     for d, design in enumerate(designs):
         for m, method in enumerate(methods):
-            limits = (study.replicates, *(entry.get("draws", np.inf) for entry in (design, method)))
-            n_draws = int(min(limits))
+            share = min(entry.get("share", 1.0) for entry in (design, method))
+            n_draws = max(1, round(share * study.replicates))
             shares |= {(d, draw, m): draw / n_draws for draw in range(n_draws)}
     return sorted(shares, key=shares.__getitem__)
 
