@@ -40,8 +40,8 @@ def tasks(study: Study, _folders: Folders) -> list[Task]:
     """Return one task for each design, draw (simulated data set) and method.
 
     The item `share` of a design or a method limits the number of its draws to a share of
-    `replicates`. The tasks are ordered such that the shares of the finished draws are equal in a study that is interrupted. Raise
-    StudyError if the config is invalid.
+    `replicates`. The tasks are ordered such that the shares of the finished draws are equal in a
+    study that is interrupted. Raise StudyError if the config is invalid.
     """
     check_names(study, "design")
     check_names(study, "method")
