@@ -18,8 +18,14 @@ from publish import publish_study  # noqa: E402
 pytestmark = pytest.mark.documentation
 
 STUDY_NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
-# Where each study is shown: results.md shows all of them, the front page some in brief.
-SHOWN = [(study, "docs/results.md") for study in STUDY_NAMES] + [("table1 in brief", "README.md")]
+# Studies of the page on confidence.
+ON_CONFIDENCE = ("significance", "limits", "stability", "markers", "confidence")
+# Where each study is shown: results.md shows all others, the front page some in brief.
+SHOWN = [
+    (study, "docs/confidence.md" if study in ON_CONFIDENCE else "docs/results.md")
+    for study in STUDY_NAMES
+]
+SHOWN += [("table1 in brief", "README.md")]
 
 
 @pytest.mark.parametrize(("name", "page"), SHOWN)
