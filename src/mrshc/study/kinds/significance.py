@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from mrshc.core.inference.branch_significance import BranchSignificance
@@ -25,9 +24,9 @@ from mrshc.study.designs_and_methods import (
     ignore_unsupported_clusters,
     make_estimator,
 )
-from mrshc.study.kinds.simulated_designs import identity
+from mrshc.study.kinds.simulated_designs import identity, render
 from mrshc.study.study_journal import Row, Task
-from mrshc.study.tables import check_columns, design_tables
+from mrshc.study.tables import check_columns
 
 __all__ = ["identity", "render", "run_task", "tasks"]
 
@@ -136,9 +135,3 @@ def _draw_with_real_covariance(
         sample_names=tuple(f"S{i + 1}" for i in range(_N_SAMPLES)),
         feature_names=tuple(f"V{j + 1}" for j in widest),
     )
-
-
-def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
-    """Return the results as Markdown, with one table for each design."""
-    check_columns(study)
-    return design_tables(results, references, columns=study.option("columns"))

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from mrshc.estimators import stability
 from mrshc.study.config import Folders, Study
 from mrshc.study.designs_and_methods import (
-    check_names,
     draw_dataset,
     ignore_unsupported_clusters,
     make_estimator,
 )
-from mrshc.study.kinds.simulated_designs import identity
+from mrshc.study.kinds.simulated_designs import identity, render, tasks
 from mrshc.study.study_journal import Row, Task
-from mrshc.study.tables import check_columns, design_tables
 
 __all__ = ["identity", "render", "run_task", "tasks"]
-
-
-def tasks(study: Study, _folders: Folders) -> list[Task]:
-    """Return one task for each design, draw and method, ordered by draw.
-
-    Raise StudyError if the config is invalid.
-    """
-    check_names(study, "design", "method")
-    check_columns(study)
-    designs, methods = range(len(study.entries("design"))), range(len(study.entries("method")))
-    return [(d, draw, m) for draw in range(study.replicates) for d in designs for m in methods]
 
 
 def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
@@ -56,9 +41,3 @@ def run_task(study: Study, task: Task, _folders: Folders) -> list[Row]:
     if data.support.any():
         row |= {"frequency_informative": result.feature_frequency[data.support].mean()}
     return [row]
-
-
-def render(study: Study, results: pd.DataFrame, references: pd.DataFrame) -> str:
-    """Return the results as Markdown, with one table for each design."""
-    check_columns(study)
-    return design_tables(results, references, columns=study.option("columns"))
