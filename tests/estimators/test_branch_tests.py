@@ -80,6 +80,52 @@ def test_a_group_of_outlying_samples_is_not_significant():
     np.testing.assert_array_equal(found.labels, 0)
 
 
+def test_correlation_distances_are_compared_without_the_levels_of_samples():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 100))
+    X[:20, :20] += 2.0
+    X[20:, 20:40] += 2.0
+    X += 20.0 * rng.normal(size=(40, 1))
+    model = HighVarianceHC(99, metric="correlation", linkage="average").fit(X)
+    found = branch_significance(model, X, n_simulations=20, random_state=0)
+    assert found.p_value[0] < 0.001
+
+
+def test_outliers_of_a_robust_fit_are_not_tested():
+    X = CLEAR.copy()
+    X[3, :] += 30.0  # a failed array
+    X[20, 5] = 1000.0
+    model = MrSHC(**RECOMMENDED, robust=True).fit(X)
+    assert 3 in model.outlier_samples_
+    found = branch_significance(model, X, n_simulations=20, random_state=0)
+    assert found.significant[0]
+    rest = np.delete(np.arange(36), model.outlier_samples_)
+    assert adjusted_rand_index(np.repeat([0, 1, 2], 12)[rest], found.labels[rest]) == 1.0
+
+
+def test_parameters_are_reduced_to_the_samples_and_features_of_a_node():
+    X = CLEAR[:, :100].copy()
+    X[:12, 60:] = np.nan  # no values in one of the clusters
+    model = HighVarianceHC(80, linkage="average", n_clusters=20)
+    found = branch_significance(model.fit(X), X, n_simulations=10, random_state=0)
+    assert found.node.size > 0
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (HighVarianceHC(30), "cluster_index"),
+        (MrSHC([30], rank=2, n_references=5, random_state=0), "cluster_index"),
+        (MrSHC(30, **RECOMMENDED), "separation"),
+        (SHC(30, random_state=0), "separation"),
+    ],
+)
+def test_the_test_of_sigclust2_is_used_only_if_nothing_is_selected(model, name):
+    X = CLEAR[:, :30]
+    found = branch_significance(model.fit(X), X, n_simulations=10, random_state=0)
+    assert found.statistic_name == name
+
+
 # Reproducibility ---------------------------------------------------------------------------------
 
 
@@ -99,6 +145,16 @@ def test_the_result_does_not_depend_on_processes_or_threads():
     with parallel_config("loky", n_jobs=2):
         found = branch_significance(fitted, CLEAR, n_simulations=10, random_state=3)
     assert_equal(found, expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_checkpoint_can_be_used_with_processes(tmp_path):
+    fitted = FILTER.fit(CLEAR)
+    expected = branch_significance(fitted, CLEAR, n_simulations=10, random_state=3)
+    options = {"n_simulations": 10, "random_state": 3, "checkpoint": tmp_path / "x"}
+    with parallel_config("loky", n_jobs=2):
+        assert_equal(branch_significance(fitted, CLEAR, **options), expected)
+    assert_equal(branch_significance(fitted, CLEAR, **options), expected)
 
 
 def test_the_seed_determines_the_simulations():

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.inference.association import benjamini_hochberg, column_tests
 from mrshc.core.inference.branch_significance import (
+    MIN_BRANCH_SAMPLES,
     BranchSignificance,
     NodeTest,
     combine_tests,
@@ -38,9 +38,11 @@ from mrshc.estimators.first_splits import (
     Procedure,
     Refit,
     TreeOfAllFeatures,
-    weighted_columns,
+    compared_columns,
 )
+from mrshc.estimators.mrshc import MrSHC
 from mrshc.estimators.refits import values_of_fit
+from mrshc.estimators.shc import SHC
 from mrshc.estimators.simulation_journal import SimulationJournal
 from mrshc.validation.parameters import check_integer, check_n_jobs, check_number, check_seed
 
@@ -48,6 +50,8 @@ from mrshc.validation.parameters import check_integer, check_n_jobs, check_numbe
 _MAX_Q_VALUE = 0.05
 # Smallest number of such features for which a tree is tested, as in the refinement of features.
 _MIN_FEATURES = 5
+# Result for a node without a split whose branches both have enough samples.
+_NO_TEST = NodeTest(statistic=np.nan, p_value=1.0, agreement=np.nan, n_simulations=0)
 
 
 def branch_significance(
@@ -75,8 +79,9 @@ def branch_significance(
     X : array-like of shape (n_samples, n_features)
         The data that were passed to `fit`, in memory.
     alpha : float, default=0.05
-        Bound of the probability that any node is significant whose samples form a single Gaussian
-        group.
+        Level of the tests: the probability, for the whole tree, that any node is significant whose
+        samples form a single Gaussian group. It is approximate, since the distribution is estimated
+        from the data.
     n_simulations : int, default=100
         Largest number of simulated data sets for each node. Fewer are used if the decision is clear
         after 10, 20, 40, 60 or 80 of them.
@@ -117,25 +122,31 @@ def branch_significance(
     -----
     A small p-value means that the samples below the node are not a sample of one Gaussian
     distribution. Usually there are clusters, but other deviations can be the reason, too. Above
-    all, a uniform gradient is not Gaussian. The p-value does not mean that the split is reproduced
-    in other data; see :func:`stability`.
+    all, a uniform gradient is not Gaussian, and several samples of one patient are not independent.
+    The p-value concerns the samples below the node and not a particular division of them: compare
+    `agreement`. It does not mean that the split is reproduced in other data; see :func:`stability`.
 
     Only nodes with at least 10 samples are tested, and only if the node above is significant. The
     threshold of a node with m of the n samples is :math:`\alpha (m - 1) / (n - 1)` [1]_. Branches
     with fewer than four samples are treated as outlying samples: they are left out, and the test
-    continues with the other branch.
+    continues with the other branch. Simulated data without a split into branches of at least four
+    samples are ignored.
 
     The features of the model were selected with the clusters of all samples. Within one of these
     clusters, a test with the same features would be biased. Nodes below the root are therefore
     tested with other selections. The first consists of the features that differ between the node
-    and the branches around it. These differences are independent of the deviations of the samples
-    from the mean of the node if the samples below the node are Gaussian. If the first test is not
-    significant, the model is fitted again to the samples below the node, and the split of this fit
-    is tested. Each of the two tests has half the threshold. The attribute `agreement` compares the
-    tested split with the split in the tree.
+    and the branches around it. For Gaussian samples, these differences are nearly independent of
+    the deviations of the samples from the mean of the node. If the first test is not significant,
+    the model is fitted again to the samples below the node, and the split of this fit is tested.
+    Each of the two tests has half the threshold.
 
-    If `n_features_to_select` is the number of all features, so that nothing is selected, the test
-    is that of Kimes and others [1]_.
+    A normal distribution is fitted to the statistics of the simulated data. P-values below 0.0001
+    are extrapolations, and p-values above 0.25 may be based on 10 simulated data sets.
+
+    If the tree is built from all features, whatever the data, the statistic and the null
+    distribution are those of sigclust2 [1]_. The differences to sigclust2 are that small branches
+    are left out, that the simulations may end early, and that the fitted normal distribution
+    accounts for the errors of its parameters.
 
     References
     ----------
@@ -165,7 +176,7 @@ def branch_significance(
         journal = SimulationJournal(checkpoint, model=model, X=values, seed=seed)
     tester = _NodeTester(
         model,
-        values,
+        model.data_of_fit(X).values,  # winsorised, if the fit is robust
         n_simulations=n_simulations,
         seed=seed,
         n_jobs=check_n_jobs(n_jobs),
@@ -205,6 +216,18 @@ def _summarise(
     )
 
 
+def _uses_all_features(model: Any, *, n_features: int) -> bool:
+    """Return whether a model builds its tree from all features, whatever the data."""
+    if isinstance(model, MrSHC) and (model.refine or model.selection != "silhouette"):
+        return False  # features that are not associated with the clusters are removed
+    if isinstance(model, SHC):
+        return False  # the features are weighted
+    wanted = model.n_features_to_select
+    if isinstance(wanted, str):
+        return False  # a number is chosen
+    return bool(np.min(wanted) >= n_features)
+
+
 class _NodeTester:
     """Tests nodes of the tree of a model.
 
@@ -213,7 +236,7 @@ class _NodeTester:
     model : TreeClusterer
         Fitted estimator.
     X : ndarray of shape (n, p)
-        The data of the fit.
+        The data from which the tree was built.
     n_simulations : int
         Largest number of simulated data sets for each test.
     seed : int
@@ -241,12 +264,13 @@ class _NodeTester:
         self._model, self._tree = model, model._tree
         # Rounding depends on the order of the values in memory.
         self._X = np.ascontiguousarray(X, dtype=np.float64)
+        # A robust fit attaches outlying samples to the finished tree.
+        self._outlying = model._outlier_rows
         self._n_simulations, self._seed, self._n_jobs = n_simulations, seed, n_jobs
         self._callback = callback
         self._n_nodes, self._n_simulated = 0, 0
         # If all features are used, the test is that of sigclust2.
-        n_selected = model.n_features_to_select
-        self.selects = not (isinstance(n_selected, Integral) and n_selected >= X.shape[1])
+        self.selects = not _uses_all_features(model, n_features=X.shape[1])
         statistic = separation if self.selects else cluster_index
         self._refit = Refit(model=model, statistic=statistic)
         self._tree_of_all = TreeOfAllFeatures(model=model, statistic=statistic)
@@ -262,15 +286,22 @@ class _NodeTester:
 
     def _test_root(self, threshold: float) -> NodeTest:
         """Return the test of the first split of the model."""
-        is_first = self._is_below_first_child(self._tree.root, np.arange(self._tree.n_samples))
-        columns = weighted_columns(self._model, self._X, self._model.get_support())
+        rows = self._tested_rows(self._tree.root)
+        is_first = self._is_below_first_child(self._tree.root, rows)
+        if min(is_first.sum(), (~is_first).sum()) < MIN_BRANCH_SAMPLES:
+            return _NO_TEST  # the other samples of a branch are outlying
+        columns = compared_columns(self._model, self._X[rows], support=self._model.get_support())
         split = FirstSplit(
             statistic=self._refit.statistic(columns, is_first),
-            rows=np.arange(is_first.size),
+            rows=np.arange(rows.size),
             is_first=is_first,
         )
         return self._test_split(
-            self._tree.root, self._X, split=split, procedure=self._refit, threshold=threshold
+            self._tree.root,
+            self._X[rows],
+            split=split,
+            procedure=self._refit,
+            threshold=threshold,
         )
 
     def _test_below_root(self, node: int, threshold: float) -> NodeTest:
@@ -280,7 +311,7 @@ class _NodeTester:
         without this bias are used: the features that differ between the node and the branches
         around it, and the features that a fit to the samples below the node selects.
         """
-        X = self._X[self._tree.members(node)]
+        X = self._X[self._tested_rows(node)]
         features = self._features_around(node) if self.selects else np.empty(0, dtype=np.intp)
         if features.size < _MIN_FEATURES:
             return self._test_procedure(node, X, procedure=self._refit, threshold=threshold)
@@ -314,7 +345,7 @@ class _NodeTester:
         """Return the test of the split that a procedure finds in the samples below a node."""
         split = procedure.split(X, seed=self._seed)
         if np.isnan(split.statistic):
-            return NodeTest(statistic=np.nan, p_value=1.0, agreement=np.nan, n_simulations=0)
+            return _NO_TEST
         return self._test_split(node, X, split=split, procedure=procedure, threshold=threshold)
 
     def _test_split(
@@ -335,7 +366,7 @@ class _NodeTester:
             n_simulations=self._n_simulations,
             threshold=threshold,
         )
-        in_tree = self._is_below_first_child(node, self._tree.members(node)[split.rows])
+        in_tree = self._is_below_first_child(node, self._tested_rows(node)[split.rows])
         return NodeTest(
             statistic=split.statistic,
             p_value=p_value,
@@ -355,8 +386,9 @@ class _NodeTester:
             )
             return run_in_parallel(_split_simulated, arguments, n_jobs=self._n_jobs)
 
-        results = simulate(numbers)
-        if self._journal is not None:
+        if self._journal is None:
+            results = simulate(numbers)
+        else:
             name = type(procedure).__name__
             results = self._journal.complete(numbers, simulate, node=node, procedure=name)
         statistics = []
@@ -368,12 +400,16 @@ class _NodeTester:
                     self._callback(self._n_nodes, self._n_simulated)
         return np.array(statistics)
 
+    def _tested_rows(self, node: int) -> Index:
+        """Return the samples below a node, without those that a robust fit found to be outlying."""
+        return np.setdiff1d(self._tree.members(node), self._outlying)
+
     def _is_below_first_child(self, node: int, rows: Index) -> Mask:
         """Return which of the given samples are below the first child of a node."""
         return np.isin(rows, self._tree.members(self._tree.children(node)[0]))
 
 
-def _split_simulated(null: GaussianNull, procedure: Procedure, seed: list[int]) -> float:
+def _split_simulated(*, null: GaussianNull, procedure: Procedure, seed: list[int]) -> float:
     """Return the statistic of a procedure on simulated data."""
     rng = np.random.default_rng(seed)
     drawn = null.draw(rng)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from mrshc.core.array_types import Float, Index, Mask
 from mrshc.core.inference.branch_significance import MIN_BRANCH_SAMPLES, MIN_NODE_SAMPLES
 from mrshc.core.robust.missing_values import complete_missing_cells
-from mrshc.core.trees.tree import agglomerate
+from mrshc.core.trees.tree import Metric, agglomerate
 from mrshc.estimators.refits import clone_for_refit, fit_observed_features
 
 # Function of the selected features and of the mask of the first branch.
@@ -67,10 +66,10 @@ class Refit:
         model = clone_for_refit(self.model, seed=seed)
 
         def divide(part: NDArray[Any]) -> tuple[Float, Mask]:
-            support = fit_observed_features(_limit_parameters(model, len(part)), part)
-            return weighted_columns(model, part, support), model.cut(2) == 0
+            support = fit_observed_features(model, part)
+            return compared_columns(model, part, support=support), model.cut(2) == 0
 
-        return _split_without_outliers(X, divide, self.statistic)
+        return _split_without_outliers(X, divide, statistic=self.statistic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,13 +92,17 @@ class TreeOfAllFeatures:
 
         def divide(part: NDArray[Any]) -> tuple[Float, Mask]:
             distances = complete_missing_cells(part).distances(self.model.metric)
-            return fill_missing(part), agglomerate(distances, self.model.linkage).cut(2) == 0
+            columns = _normalise_rows(_fill_missing(part), self.model.metric)
+            return columns, agglomerate(distances, self.model.linkage).cut(2) == 0
 
-        return _split_without_outliers(X, divide, self.statistic)
+        return _split_without_outliers(X, divide, statistic=self.statistic)
 
 
 def _split_without_outliers(
-    X: NDArray[Any], divide: Callable[[NDArray[Any]], tuple[Float, Mask]], statistic: Statistic
+    X: NDArray[Any],
+    divide: Callable[[NDArray[Any]], tuple[Float, Mask]],
+    *,
+    statistic: Statistic,
 ) -> FirstSplit:
     """Return the first split in which both branches have enough samples.
 
@@ -118,14 +121,29 @@ def _split_without_outliers(
     return FirstSplit(statistic=np.nan, rows=rows[:0], is_first=np.empty(0, dtype=bool))
 
 
-def weighted_columns(model: Any, X: NDArray[Any], support: Mask) -> Float:
-    """Return the selected features of X, multiplied by their weights in the distances of a fit."""
-    columns = fill_missing(X[:, support])
+def compared_columns(model: Any, X: NDArray[Any], *, support: Mask) -> Float:
+    """Return the selected features of X as they are compared by the distances of a fitted model.
+
+    They are multiplied by their weights, if the model has weights. For correlation distances, each
+    sample is centred and scaled.
+    """
+    columns = _fill_missing(X[:, support])
     weights = model._distance_weights()
-    return columns if weights is None else columns * np.sqrt(weights)
+    if weights is not None:
+        columns *= np.sqrt(weights)
+    return _normalise_rows(columns, model.metric)
 
 
-def fill_missing(columns: NDArray[Any]) -> Float:
+def _normalise_rows(columns: Float, metric: Metric) -> Float:
+    """Return samples of mean zero and length one for correlation distances, else unchanged."""
+    if metric != "correlation":
+        return columns
+    centred = columns - columns.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    return centred / np.where(lengths > 0.0, lengths, 1.0)
+
+
+def _fill_missing(columns: NDArray[Any]) -> Float:
     """Return the columns with missing values replaced by the means.
 
     A missing value then contributes nothing to the projection of its sample.
@@ -135,15 +153,5 @@ def fill_missing(columns: NDArray[Any]) -> Float:
     if not is_missing.any():
         return columns
     # The mean of a column without values would be NaN.
-    means = np.nan_to_num(np.nansum(columns, axis=0) / (~is_missing).sum(axis=0).clip(min=1))
+    means = np.nansum(columns, axis=0) / (~is_missing).sum(axis=0).clip(min=1)
     return np.where(is_missing, means, columns)
-
-
-def _limit_parameters(model: Any, n_samples: int) -> Any:
-    """Return the model after parameters that exceed the number of samples were reduced."""
-    limited = {
-        name: min(value, n_samples)
-        for name, value in model.get_params(deep=False).items()
-        if name in ("n_clusters", "rank") and isinstance(value, Integral)
-    }
-    return model.set_params(**limited)

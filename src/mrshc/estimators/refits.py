@@ -58,17 +58,29 @@ def fit_observed_features(model: Any, X: NDArray[Any]) -> Mask:
     """Fit a model to the features of X that have values, and return the mask of those selected.
 
     In a subset of the samples, all values of a feature may be missing, which estimators refuse.
+    Parameters that exceed the number of samples or features are reduced.
     """
     is_observed = ~np.isnan(X).all(axis=0)
     if not is_observed.all():
         X = X[:, is_observed]
-        if isinstance(model.n_features_to_select, Integral):
-            n_selected = min(model.n_features_to_select, X.shape[1])
-            model.set_params(n_features_to_select=n_selected)
+    _limit_parameters(model, n_samples=X.shape[0], n_features=X.shape[1])
     model.fit(X)
     support = np.zeros(is_observed.size, dtype=bool)
     support[is_observed] = model.get_support()
     return support
+
+
+def _limit_parameters(model: Any, *, n_samples: int, n_features: int) -> None:
+    """Reduce the parameters of a model that exceed the number of samples or features."""
+    limits = {"n_clusters": n_samples, "rank": n_samples, "n_features_to_select": n_features}
+    known = model.get_params(deep=False)
+    for name, limit in limits.items():
+        value = known.get(name)
+        if isinstance(value, Integral):
+            model.set_params(**{name: min(value, limit)})
+        elif isinstance(value, list | tuple | np.ndarray):
+            # Candidate numbers of features increase strictly.
+            model.set_params(**{name: sorted({min(int(number), limit) for number in value})})
 
 
 def _refuse_other_data(model: Any, X: Any) -> None:

@@ -100,7 +100,11 @@ class SimulationJournal(MutableMapping[SimulationKey, float]):
             Name of the procedure that is repeated.
         """
         keys = [(node, procedure, number) for number in numbers]
-        with closing(simulate([key[2] for key in keys if key not in self])) as simulated:
+        missing = [key for key in keys if key not in self]
+        if not missing:  # workers need not be started
+            yield from (self[key] for key in keys)
+            return
+        with closing(simulate([number for _, _, number in missing])) as simulated:
             for key in keys:
                 if key not in self:
                     self[key] = next(simulated)

@@ -62,6 +62,18 @@ def test_the_same_values_are_missing_in_draws(estimate):
     np.testing.assert_array_equal(np.isnan(drawn), np.isnan(X))
 
 
+@pytest.mark.filterwarnings("error")
+def test_features_with_one_value_or_none():
+    X = noise(12, 9)
+    X[:, 2] = np.nan
+    X[1:, 5] = np.nan
+    null = estimate_null(X)
+    assert null.noise[2] == null.noise[5] == 0.0
+    drawn = null.draw(np.random.default_rng(0))
+    assert np.isnan(drawn[:, 2]).all()
+    assert drawn[0, 5] == pytest.approx(X[0, 5])
+
+
 def test_features_without_variance_stay_constant():
     X = noise(12, 9)
     X[:, 3] = 5.0

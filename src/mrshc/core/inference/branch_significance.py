@@ -50,7 +50,8 @@ class BranchSignificance:
     threshold : ndarray of shape (n_nodes,)
         Largest p-value at which the split of the node is significant.
     significant : ndarray of bool of shape (n_nodes,)
-        Whether the split of the node is significant: whether the p-value is at most the threshold.
+        Whether the p-value is at most the threshold: the samples below the node are not a single
+        group. If `agreement` is small, they may be better divided in another way than in the tree.
     agreement : ndarray of shape (n_nodes,)
         Adjusted Rand index of the split of the node in the tree and of the split that was tested.
         Other features are used for the samples below a node than for the whole tree, so the splits
@@ -62,7 +63,7 @@ class BranchSignificance:
         the order of the leaves; -1 for outlying samples that were left out above a significant
         node.
     alpha : float
-        Bound of the probability that any node is significant whose samples form a single group.
+        Level of the tests, for the whole tree.
     statistic_name : {"separation", "cluster_index"}
         "separation" is one minus the ratio of the standard deviation within the branches and the
         standard deviation of all samples, along the line through the means of the branches; 1 means

@@ -11,7 +11,7 @@ from mrshc.core.array_types import Float, Mask
 
 # Ratio of the standard deviation and the median absolute deviation of the normal distribution.
 _NORMAL_MAD = 1.4826
-# Number of candidate thresholds for the eigenvalues, as in SigClust.
+# Number of candidate thresholds for the eigenvalues: that of SigClust, so that p-values agree.
 _N_THRESHOLDS = 100
 
 
@@ -58,7 +58,8 @@ def estimate_null(X: Float) -> GaussianNull:
     Notes
     -----
     Let :math:`\lambda_k` and :math:`v_k` be the n - 1 largest eigenvalues of the sample covariance
-    and their eigenvectors, and let m be the median of these eigenvalues. The factors are
+    and their eigenvectors, and let m be the median of these eigenvalues. It is zero if there are
+    few features, since most of these eigenvalues are zero then. The factors are
     :math:`\sqrt{\lambda_k - m} \, v_k` for all eigenvalues above the median. The rest of the
     variance of each feature is independent noise, so the variances are those of X.
 
@@ -72,12 +73,14 @@ def estimate_null(X: Float) -> GaussianNull:
     eigen = _decompose(X)
     median = float(np.median(eigen.values))
     factors = eigen.factors(np.maximum(eigen.values - median, 0.0))
-    rest = np.nanvar(X, axis=0, ddof=1) - np.einsum("ij,ij->j", factors, factors)
+    variances = _column_means((X - eigen.means) ** 2)
+    n_values = (~eigen.is_missing).sum(axis=0)
+    variances *= n_values / np.maximum(n_values - 1, 1)
+    rest = variances - np.einsum("ij,ij->j", factors, factors)
     return GaussianNull(
         means=eigen.means,
         factors=factors,
-        # The variance of a feature with a single value is NaN.
-        noise=np.sqrt(np.maximum(np.nan_to_num(rest), 0.0)),
+        noise=np.sqrt(np.maximum(rest, 0.0)),
         is_missing=eigen.is_missing,
     )
 
@@ -186,9 +189,16 @@ class _Eigen:
         return np.sqrt(variances[is_used])[:, None] * self.vectors[is_used]
 
 
+def _column_means(X: Float) -> Float:
+    """Return the mean of the values of each feature; zero for a feature without values."""
+    n_values = (~np.isnan(X)).sum(axis=0)
+    means: Float = np.nansum(X, axis=0) / np.maximum(n_values, 1)
+    return means
+
+
 def _decompose(X: Float) -> _Eigen:
     """Return the eigenvalues and eigenvectors of the sample covariance of X."""
-    means = np.nanmean(X, axis=0)
+    means = _column_means(X)
     centred = X - means
     is_missing = np.isnan(centred)
     centred[is_missing] = 0.0
