@@ -202,8 +202,10 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         replaced by all samples outside the branch that replaces the first group. The p-value is 1
         if no branch has a Jaccard index of at least 0.5, or if the two new groups overlap. Features
         that were not selected are tested with the original groups. The q-values are those of
-        Benjamini and Hochberg [1]_. They rank features and are not evidence for the clusters,
-        because the clusters and the selected features were found in the same data.
+        Benjamini and Hochberg [1]_. They are scores that rank features, and not evidence for the
+        clusters, because the clusters and the selected features were found in the same data. If
+        there are no clusters, correlated features have small q-values nevertheless. Use
+        :func:`mrshc.branch_significance` to test the clusters.
 
         References
         ----------
