@@ -3,8 +3,8 @@
 The package implements multi-rank sparse hierarchical clustering (MrSHC; Zhang and Zamar 2014,
 https://arxiv.org/abs/1409.0745) and the methods that the paper compares with MrSHC.
 
-Estimators: :class:`MrSHC`, :class:`SHC`, :class:`HighVarianceHC`. Functions: :func:`compare`,
-:func:`sparse_components`, :func:`refine_features`, :func:`stability`,
+Estimators: :class:`MrSHC`, :class:`SHC`, :class:`HighVarianceHC`, :class:`SparseKMeans`.
+Functions: :func:`compare`, :func:`sparse_components`, :func:`refine_features`, :func:`stability`,
 :func:`branch_significance`. Modules:
 :mod:`mrshc.datasets`, :mod:`mrshc.exports`, :mod:`mrshc.io`, :mod:`mrshc.metrics`,
 :mod:`mrshc.plotting`, :mod:`mrshc.preprocessing`.
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         SHC,
         HighVarianceHC,
         MrSHC,
+        SparseKMeans,
         UnsupportedClustersWarning,
         branch_significance,
         refine_features,
@@ -36,6 +37,7 @@ __all__ = [
     "MethodFailedWarning",
     "MrSHC",
     "SparseComponents",
+    "SparseKMeans",
     "UnsupportedClustersWarning",
     "branch_significance",
     "compare",
@@ -51,7 +53,7 @@ _NAMES_BY_MODULE = {
     "comparison": ("Comparison", "MethodFailedWarning", "compare"),
     "estimators.sparse_components": ("SparseComponents", "sparse_components"),
     "estimators": (
-        *("SHC", "HighVarianceHC", "MrSHC"),
+        *("SHC", "HighVarianceHC", "MrSHC", "SparseKMeans"),
         "UnsupportedClustersWarning",
         *("branch_significance", "refine_features", "stability"),
     ),

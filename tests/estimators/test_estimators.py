@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import ThreadpoolController
 
-from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
+from mrshc import SHC, HighVarianceHC, MrSHC, SparseKMeans, UnsupportedClustersWarning
 from mrshc.core.trees.tree import LINKAGES
 from mrshc.datasets import make_section2_example, make_simulation_1
 from mrshc.metrics import feature_recall
@@ -38,15 +38,19 @@ def quick(n_features_to_select=10, **options):
 
 # scikit-learn's own checks ------------------------------------------------------------------
 
-NO_SINGLE_CLUSTER = "the check asks for one cluster; the reference number K is at least two"
+CHECKS_OF_ONE_CLUSTER = (
+    "check_dont_overwrite_parameters",
+    "check_fit2d_predict1d",
+    "check_methods_subset_invariance",
+)
 EXPECTED_FAILURES = {
     "MrSHC": dict.fromkeys(
-        (
-            "check_dont_overwrite_parameters",
-            "check_fit2d_predict1d",
-            "check_methods_subset_invariance",
-        ),
-        NO_SINGLE_CLUSTER,
+        CHECKS_OF_ONE_CLUSTER,
+        "the check asks for one cluster; the reference number K is at least two",
+    ),
+    "SparseKMeans": dict.fromkeys(
+        CHECKS_OF_ONE_CLUSTER,
+        "the check asks for one cluster; no feature differs between clusters then",
     ),
     "SHC": {
         "check_estimators_pickle": "it leaves samples without a feature in common: no distance"
@@ -61,6 +65,8 @@ EXPECTED_FAILURES = {
         MrSHC(selection="association"),
         SHC(n_permutations=2, n_clusters=2),
         HighVarianceHC(1, n_clusters=2),
+        SparseKMeans(2, n_permutations=2),
+        SparseKMeans(2, n_features_to_select=1),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES[type(estimator).__name__],
 )

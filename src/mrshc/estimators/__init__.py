@@ -10,11 +10,13 @@ from mrshc.estimators.feature_refinement import UnsupportedClustersWarning, refi
 from mrshc.estimators.high_variance_hc import HighVarianceHC
 from mrshc.estimators.mrshc import MrSHC
 from mrshc.estimators.shc import SHC
+from mrshc.estimators.sparse_kmeans import SparseKMeans
 
 __all__ = [
     "SHC",
     "HighVarianceHC",
     "MrSHC",
+    "SparseKMeans",
     "UnsupportedClustersWarning",
     "branch_significance",
     "refine_features",

@@ -55,7 +55,45 @@ _FEW_FEATURES = 100
 _SMALL_CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 40)
 
 
-class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
+class FeatureSelector(SelectorMixin):
+    """Base class of estimators that select features; `_support` is the mask of these features."""
+
+    _support: Mask
+
+    def transform(self, X: Any) -> Any:
+        """Return the selected features of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data with the same features as the data that were passed to `fit`. The samples may be
+            different.
+
+        Returns
+        -------
+        X_selected : array-like of shape (n_samples, n_features_selected_)
+            The selected columns of X, in their original order. They are loaded into memory even if
+            X is out-of-core.
+
+        Raises
+        ------
+        ValueError
+            If X is invalid or does not have the features of the fit.
+        """
+        check_is_fitted(self)
+        # `as_stored_matrix` returns None for arrays and tables. For these, the method of
+        # scikit-learn is called, so `set_output` determines the type of the result.
+        if (data := as_stored_matrix(X)) is None:
+            return super().transform(check_numeric_columns(unwrap_anndata(X)))
+        check_n_features(self, data.shape[1])
+        return data.columns(np.flatnonzero(self._support))
+
+    def _get_support_mask(self) -> Mask:
+        check_is_fitted(self)
+        return self._support
+
+
+class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
     """Base class of estimators that select features and cluster the samples hierarchically.
 
     The tree of the samples is built on the selected features.
@@ -228,34 +266,6 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             alpha=alpha,
         )
 
-    def transform(self, X: Any) -> Any:
-        """Return the selected features of X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data with the same features as the data that were passed to `fit`. The samples may be
-            different.
-
-        Returns
-        -------
-        X_selected : array-like of shape (n_samples, n_features_selected_)
-            The selected columns of X, in their original order. They are loaded into memory even if
-            X is out-of-core.
-
-        Raises
-        ------
-        ValueError
-            If X is invalid or does not have the features of the fit.
-        """
-        check_is_fitted(self)
-        # `as_stored_matrix` returns None for arrays and tables. For these, the method of
-        # scikit-learn is called, so `set_output` determines the type of the result.
-        if (data := as_stored_matrix(X)) is None:
-            return super().transform(check_numeric_columns(unwrap_anndata(X)))
-        check_n_features(self, data.shape[1])
-        return data.columns(np.flatnonzero(self._support))
-
     def data_of_fit(self, X: Any) -> DataMatrix:
         """Return X as a `DataMatrix`, after checking that X can be the data of the fit.
 
@@ -314,10 +324,6 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
-
-    def _get_support_mask(self) -> Mask:
-        check_is_fitted(self)
-        return self._support
 
 
 class TreeCutter(TreeClusterer):

@@ -6,19 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mrshc.core.array_types import Float
 from mrshc.core.data.centre_data import centre
 from mrshc.core.inference.refinement import RefinementResult, RefinementSettings, refine_feature_set
 from mrshc.core.parallel import effective_n_threads, limit_blas_to_one_thread
+from mrshc.core.permutations import PermutationGap
 from mrshc.core.robust.missing_values import complete_missing_cells
-from mrshc.core.sparse_hc.feature_weights import (
-    PermutationGap,
-    SparseWeights,
-    WeightPath,
-    permutation_gap,
-)
+from mrshc.core.sparse_hc.feature_weights import SparseWeights, WeightPath, permutation_gap
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.tree import ADDITIVE_METRICS, METRICS, AdditiveMetric, agglomerate
 from mrshc.errors import Parameter, ParameterError
@@ -34,6 +29,7 @@ from mrshc.estimators.feature_refinement import (
     refinement_settings,
     store_refinement,
 )
+from mrshc.estimators.l1_bound_candidates import candidate_l1_bounds, search_table
 from mrshc.utils.caller_warnings import warn_caller
 from mrshc.utils.progress import CallbackSupportMixin, report_progress, with_callbacks
 from mrshc.utils.sample_alignment import align_square, sample_names
@@ -46,11 +42,6 @@ from mrshc.validation.parameters import (
     check_number,
     check_option,
 )
-
-# Candidates for the L1 bound if `l1_bound="auto"`: ten equidistant values from 1.1 to 0.7 sqrt(p),
-# where p is the number of features. Bounds above sqrt(p) have no effect. The candidates are those
-# of the R package sparcl, so results can be compared with results of sparcl.
-_SMALLEST_BOUND, _LARGEST_SHARE, _N_BOUNDS = 1.1, 0.7, 10
 
 
 class SHC(CallbackSupportMixin, TreeCutter):
@@ -320,7 +311,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         # attributes of an earlier fit unchanged.
         self._store_solution(solutions[best], n_features=p)
         self.dissimilarity_: Float = dissimilarity
-        self.search_results_ = _search_table(solutions, targets=targets, gap=gap, best=best)
+        self.search_results_ = search_table(solutions, targets=targets, gap=gap, best=best)
         # A dissimilarity that is orthogonal to an earlier dissimilarity has negative entries, which
         # are not valid distances. The same amount is therefore added to all entries, which does not
         # change their order.
@@ -409,24 +400,7 @@ class SHC(CallbackSupportMixin, TreeCutter):
         )
         if self.l1_bound is None:
             return (), targets
-        largest = float(np.sqrt(p))
-        if isinstance(self.l1_bound, str) and self.l1_bound == "auto":
-            # With two features, 0.7 sqrt(p) is less than 1.1, and 1.1 is the only candidate.
-            end = max(_SMALLEST_BOUND, _LARGEST_SHARE * largest)
-            return tuple(np.unique(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS))), ()
-        is_sequence = np.iterable(self.l1_bound) and not isinstance(self.l1_bound, str)
-        bounds = list(self.l1_bound) if is_sequence else [self.l1_bound]
-        if not bounds:
-            raise ParameterError(
-                "{bound} must {allowed}, got an empty sequence.",
-                bound=Parameter("l1_bound"),
-                value=self.l1_bound,
-                allowed="hold at least one number",
-            )
-        advice = "Larger bounds have no effect. Give 'auto' to try several."
-        return tuple(
-            check_number("l1_bound", b, low=1.0, high=largest, advice=advice) for b in bounds
-        ), ()
+        return candidate_l1_bounds(self.l1_bound, n_features=p), ()
 
     def _refuse_several_complements(self, n_candidates: int) -> None:
         """Raise ParameterError if `complement_of` is given and there are several candidates."""
@@ -532,25 +506,3 @@ def _refuse_disjoint_samples(pairs: PairDistances) -> None:
             f"Every two samples must share an observed feature, but samples {i} and {j} have "
             "none in common. Drop one of them, or impute the missing values."
         )
-
-
-def _search_table(
-    solutions: Sequence[SparseWeights],
-    *,
-    targets: tuple[int, ...],
-    gap: PermutationGap | None,
-    best: int,
-) -> dict[str, NDArray[Any]]:
-    """Return the table for the attribute `search_results_`, with one entry for each candidate."""
-    table = {
-        "l1_bound": np.array([s.l1_bound for s in solutions]),
-        "n_features": np.array([s.indices.size for s in solutions]),
-        "criterion": np.array([s.criterion for s in solutions]),
-        "chosen": np.arange(len(solutions)) == best,
-    }
-    if targets:
-        table |= {"n_features_target": np.array(targets)}
-        table |= {"reached": table["n_features"] == table["n_features_target"]}
-    if gap is not None:
-        table |= {"gap": gap.gap, "gap_sd": gap.standard_deviation}
-    return table

@@ -98,6 +98,14 @@ def test_infinite_values_are_summarised_without_a_warning(convert, xp):
     assert summary.means[0] == pytest.approx(4 / 3)
 
 
+@pytest.mark.parametrize(
+    ("values", "unit"), [([3, 3], 1), ([0, 5], 4), ([-3, 3], 8), ([1, 1.4], 0.5)]
+)
+def test_the_unit_of_length_is_a_power_of_two_near_the_range(values, unit):
+    column = np.array(values, dtype=float)[:, None]
+    assert combine_summaries([summarise_block(column, 0, np)]).length_unit == unit
+
+
 def test_variances_ignore_missing_values():
     X = make_table()
     expected = [

@@ -9,12 +9,8 @@ from scipy.spatial.distance import squareform
 
 import reference
 from mrshc.core.data.conversion import as_data_matrix
-from mrshc.core.sparse_hc.feature_weights import (
-    PermutationGap,
-    WeightPath,
-    permutation_gap,
-    permuted_criteria,
-)
+from mrshc.core.permutations import PermutationGap
+from mrshc.core.sparse_hc.feature_weights import WeightPath, permutation_gap, permuted_criteria
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.trees.tree import agglomerate
 from plain_twin import sparse_direction

@@ -67,6 +67,16 @@ class MatrixSummary:
         """Whether the matrix has missing values."""
         return self.n_observed < self.row_counts.size * self.counts.size
 
+    @property
+    def length_unit(self) -> float:
+        """Power of two near the difference between the largest and the smallest value.
+
+        If values are divided by this unit, products of four of them neither overflow nor underflow.
+        Division by a power of two is exact. The unit is 1 if all values are equal.
+        """
+        spread = self.highest - self.lowest
+        return float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
+
 
 class BlockSummary(NamedTuple):
     """Statistics of the non-missing values of a block of columns; see `MatrixSummary`."""

@@ -15,7 +15,6 @@ the American Statistical Association 105(490), 713-726. https://doi.org/10.1198/
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +22,8 @@ import numpy as np
 from mrshc.core.array_types import Float, Index
 from mrshc.core.data.statistics import column_blocks
 from mrshc.core.kernels.sparse_direction import sparse_direction
-from mrshc.core.parallel import ProgressCallback, StepCounter, run_in_parallel
+from mrshc.core.parallel import ProgressCallback
+from mrshc.core.permutations import PermutationGap, gap_over_permutations
 from mrshc.core.sparse_hc.pair_distances import PairDistances
 from mrshc.core.sparse_pca.l1_path import bisect_l1_bound
 
@@ -208,30 +208,6 @@ def _scale_pairs_to_unit_norm(u: Float) -> Float:
     return u / _pair_norm(u)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PermutationGap:
-    """The permutation gap of sparse hierarchical clustering for each of several L1 bounds.
-
-    The gap compares the criterion u'Dw of the data with its values for permuted distances.
-
-    Attributes
-    ----------
-    gap : ndarray of shape (n_bounds,)
-        Difference of two terms. The first term is the logarithm of the criterion of the data. The
-        second term is the mean of the logarithm of the criterion over all permutations.
-    standard_deviation : ndarray of shape (n_bounds,)
-        Standard deviation of the logarithm of the criterion over all permutations.
-    """
-
-    gap: Float
-    standard_deviation: Float
-
-    @property
-    def best_position(self) -> int:
-        """Position of the L1 bound with the largest gap, counted from zero."""
-        return int(np.argmax(self.gap))
-
-
 def permutation_gap(
     pairs: PairDistances,
     solutions: Sequence[SparseWeights],
@@ -275,31 +251,23 @@ def permutation_gap(
     gap : PermutationGap
         Permutation gap and standard deviation for the L1 bound of each solution.
     """
-    steps = StepCounter(total=n_permutations, report=progress)
-    arguments = (
-        {
-            "pairs": pairs,
-            "l1_bounds": [s.l1_bound for s in solutions],
-            "entropy": entropy,
-            "permutation": permutation,
-            "max_iter": max_iter,
-            "tol": tol,
-        }
-        for permutation in range(n_permutations)
-    )
-    logs = []
-    # Out-of-core data are read from an open file, which cannot be sent to another process. For such
-    # data, the tasks run in threads.
-    tasks = run_in_parallel(
-        permuted_criteria, arguments, n_jobs=n_jobs, share_memory=not pairs.in_memory
-    )
-    with closing(tasks) as results:
-        for criteria in results:
-            logs.append(np.log(criteria))
-            steps.advance(1)
-    observed = np.log([s.criterion for s in solutions])
-    return PermutationGap(
-        gap=observed - np.mean(logs, axis=0), standard_deviation=np.std(logs, axis=0, ddof=1)
+    arguments = {
+        "pairs": pairs,
+        "l1_bounds": [s.l1_bound for s in solutions],
+        "entropy": entropy,
+        "max_iter": max_iter,
+        "tol": tol,
+    }
+    return gap_over_permutations(
+        permuted_criteria,
+        arguments,
+        criteria=[s.criterion for s in solutions],
+        n_permutations=n_permutations,
+        n_jobs=n_jobs,
+        # Out-of-core data are read from an open file, which cannot be sent to another process. For
+        # such data, the tasks run in threads.
+        share_memory=not pairs.in_memory,
+        progress=progress,
     )
 
 

@@ -75,10 +75,8 @@ class PairDistances:
         self._passes = Passes(data, n_threads=n_threads, n_passes=1)
         self._metric = metric
         # Sparse hierarchical clustering multiplies distances with each other. Without scaling,
-        # fourth powers of very large or very small values would overflow or underflow. The data are
-        # divided by a power of two, since this division is exact.
-        spread = summary.highest - summary.lowest
-        length = float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
+        # fourth powers of very large or very small values would overflow or underflow.
+        length = summary.length_unit
         self.unit = length if metric == "cityblock" else length**2
         # Columns are centred to reduce rounding errors; centring does not change the distances.
         # Columns are centred at their medians, not at their means. An outlier could move the mean

@@ -1,0 +1,1 @@
+"""Sparse K-means clustering of Witten and Tibshirani (2010)."""
