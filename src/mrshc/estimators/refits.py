@@ -78,8 +78,8 @@ def _limit_parameters(model: Any, *, n_samples: int, n_features: int) -> None:
         value = known.get(name)
         if isinstance(value, Integral):
             model.set_params(**{name: min(value, limit)})
-        elif isinstance(value, list | tuple | np.ndarray):
-            # Candidate numbers of features increase strictly.
+        elif not isinstance(value, str | None):
+            # A sequence of candidates, which increase strictly.
             model.set_params(**{name: sorted({min(int(number), limit) for number in value})})
 
 
