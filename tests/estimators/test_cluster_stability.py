@@ -198,13 +198,3 @@ def test_parameters_are_reduced_to_the_samples_of_a_subsample():
     X = CLEAR[:, :40]
     model = MrSHC(10, rank=29, n_clusters=2, n_references=5, random_state=0).fit(X)
     assert stability(model, X, n_resamples=2, random_state=0).n_resamples == 2
-
-
-def test_candidate_numbers_of_features_are_reduced_to_those_with_values():
-    X = CLEAR[:, :40].copy()
-    X[:12, 20:] = np.nan  # in some subsamples, features have no values
-    X[12:, 20:30] = np.nan
-    X[0, 20:30] = 1.0
-    X[1, 20:30] = 2.0
-    model = MrSHC([10, 35], rank=1, n_clusters=2, n_references=5, random_state=0).fit(X)
-    assert stability(model, X, n_resamples=6, fraction=0.5, random_state=0).n_resamples == 6
