@@ -1,6 +1,7 @@
 """Fits to parts of the data."""
 
 import numpy as np
+import pytest
 
 from mrshc import HighVarianceHC, MrSHC
 from mrshc.estimators.refits import fit_observed_features
@@ -20,6 +21,7 @@ def test_features_without_values_are_not_selected():
     assert model.n_features_to_select == 30
 
 
+@pytest.mark.filterwarnings("ignore::mrshc.UnsupportedClustersWarning")
 def test_candidates_that_exceed_the_number_of_features_are_reduced():
     model = MrSHC([10, 35, 38], rank=1, n_clusters=2, n_references=5, random_state=0)
     support = fit_observed_features(model, part_without_some_features())
