@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from mrshc import SHC, HighVarianceHC, MrSHC
+from mrshc import COSA, SHC, HighVarianceHC, MrSHC
 
 
 def main():
@@ -27,6 +27,7 @@ def main():
     MrSHC(5, n_references=5, random_state=0, metric="cityblock", linkage="average").fit(X)
     MrSHC(5, n_references=5, random_state=0, metric="correlation").fit(X)
     HighVarianceHC(5).fit(X)
+    COSA().fit(X)
 
 
 if __name__ == "__main__":

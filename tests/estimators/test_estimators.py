@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import ThreadpoolController
 
-from mrshc import SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
+from mrshc import COSA, SHC, HighVarianceHC, MrSHC, UnsupportedClustersWarning
 from mrshc.core.trees.tree import LINKAGES
 from mrshc.datasets import make_section2_example, make_simulation_1
 from mrshc.metrics import feature_recall
@@ -51,6 +51,9 @@ EXPECTED_FAILURES = {
     "SHC": {
         "check_estimators_pickle": "it leaves samples without a feature in common: no distance"
     },
+    "COSA": {
+        "check_estimators_pickle": "it leaves samples without a feature in common: no distance"
+    },
     "HighVarianceHC": {},
 }
 
@@ -60,6 +63,7 @@ EXPECTED_FAILURES = {
         MrSHC(n_references=5, max_rank=2),
         MrSHC(selection="association"),
         SHC(n_permutations=2, n_clusters=2),
+        COSA(n_clusters=2),
         HighVarianceHC(1, n_clusters=2),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES[type(estimator).__name__],
@@ -180,6 +184,7 @@ def test_default_candidates_follow_the_number_of_features():
         quick(20, rank=1, n_clusters=5),
         quick(20, rank=1, n_clusters=5, robust=True),
         SHC(20, n_clusters=5),
+        COSA(n_clusters=5),
         HighVarianceHC(20, n_clusters=5, linkage="ward"),
     ],
 )
