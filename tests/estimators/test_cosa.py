@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics import rand_score
 
 import reference
-from mrshc import COSA
+from mrshc import COSA, branch_significance, stability
 from mrshc.datasets import make_simulation_1
 
 EASY = make_simulation_1(0, mu=2.0)
@@ -183,3 +183,20 @@ def test_data_that_cannot_be_scaled_are_refused():
     X[0] = 1.0
     with pytest.raises(ValueError, match="a feature whose quartiles differ"):
         COSA().fit(X)
+
+
+def test_stability_and_significance_refit_the_weights():
+    X, _ = subsets()
+    X = X[:40]  # two clusters
+    model = COSA(n_clusters=2).fit(X)
+    stable = stability(model, X, n_resamples=3, random_state=0)
+    np.testing.assert_array_equal(stable.cluster_jaccard, 1.0)
+    assert set(np.flatnonzero(stable.feature_frequency == 1.0)) >= set(range(8))
+    result = branch_significance(model, X, n_simulations=10, random_state=0, alpha=0.1)
+    assert result.significant[0]
+    assert result.statistic_name == "separation"
+
+
+def test_fits_to_few_samples_use_all_of_their_neighbours():
+    model = COSA(n_clusters=2, n_neighbors=59).fit(SMALL)
+    assert stability(model, SMALL, n_resamples=2, random_state=0).consensus.shape == (60, 60)

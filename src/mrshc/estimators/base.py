@@ -219,7 +219,7 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
             labels=self._labels_of_cut(k),
             support=self._support,
             tree_features=self._tree_features(),
-            weights=self._distance_weights(),
+            weights=self._tree_feature_weights(),
             outlying=self._outlier_rows,
             names=getattr(self, "feature_names_in_", None),
             linkage=self.linkage,
@@ -309,8 +309,15 @@ class TreeClusterer(SelectorMixin, ClusterMixin, BaseEstimator):
         """
         return self._support
 
+    def _tree_feature_weights(self) -> Float | None:
+        """Return the weights of the features of `_tree_features`, or None if all are equal.
+
+        Distances with the metric of the estimator are multiplied by these weights.
+        """
+        return self._distance_weights()
+
     def _distance_weights(self) -> Float | None:
-        """Return the weights of the tree's features in the distances, or None if all are equal.
+        """Return the weights of the selected features in the distances, or None if all are equal.
 
         Subclasses that weight the features override this method.
         """

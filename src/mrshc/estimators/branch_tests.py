@@ -70,7 +70,7 @@ def branch_significance(
 
     Parameters
     ----------
-    model : MrSHC, SHC or HighVarianceHC
+    model : MrSHC, SHC, COSA or HighVarianceHC
         Fitted estimator.
     X : array-like of shape (n_samples, n_features)
         The data that were passed to `fit`, in memory.
@@ -245,7 +245,7 @@ class _NodeTester:
         self._callback = callback
         self._n_nodes, self._n_simulated = 0, 0
         # If all features are used, the test is that of sigclust2.
-        n_selected = model.n_features_to_select
+        n_selected = getattr(model, "n_features_to_select", None)  # COSA has no such parameter
         self.selects = not (isinstance(n_selected, Integral) and n_selected >= X.shape[1])
         statistic = separation if self.selects else cluster_index
         self._refit = Refit(model=model, statistic=statistic)

@@ -216,8 +216,7 @@ class COSA(TreeCutter):
         self._store_result(result, is_scaled)
         weights = self.mean_feature_weights_
         support = weights * is_scaled.sum() >= 1.0 - _RELATIVE_ROUNDING
-        # Markers use the unscaled data, so the weights are divided by the scales.
-        self._marker_weights = weights[is_scaled] / scales[is_scaled]
+        self._scales = scales
         self._store_tree(agglomerate(result.distances, linkage), support)
         self._store_cut(n_clusters)
         return self
@@ -272,8 +271,13 @@ class COSA(TreeCutter):
     def _tree_features(self) -> Mask:
         return self._is_scaled
 
+    def _tree_feature_weights(self) -> Float:
+        # Absolute differences of unscaled data are weighted, so the weights include the scales.
+        return self.mean_feature_weights_[self._is_scaled] / self._scales[self._is_scaled]
+
     def _distance_weights(self) -> Float:
-        return self._marker_weights
+        # The features are multiplied by the square roots of these weights.
+        return self.mean_feature_weights_[self._support] / self._scales[self._support] ** 2
 
 
 def _refuse_unscaled_features(X: NDArray[Any], is_scaled: Mask) -> None:

@@ -25,7 +25,7 @@ def values_of_fit(model: Any, X: Any, *, function: str) -> NDArray[Any]:
     """
     if not isinstance(model, TreeClusterer):
         raise ParameterError(
-            "{function} needs a fitted MrSHC, SHC or HighVarianceHC, got {got}.",
+            "{function} needs a fitted MrSHC, SHC, COSA or HighVarianceHC, got {got}.",
             function=function,
             got=type(model).__name__,
         )
@@ -62,9 +62,12 @@ def fit_observed_features(model: Any, X: NDArray[Any]) -> Mask:
     is_observed = ~np.isnan(X).all(axis=0)
     if not is_observed.all():
         X = X[:, is_observed]
-        if isinstance(model.n_features_to_select, Integral):
+        if isinstance(getattr(model, "n_features_to_select", None), Integral):
             n_selected = min(model.n_features_to_select, X.shape[1])
             model.set_params(n_features_to_select=n_selected)
+    if isinstance(getattr(model, "n_neighbors", None), Integral):
+        # A subset of the samples may have fewer neighbours than the fit used.
+        model.set_params(n_neighbors=min(model.n_neighbors, len(X) - 1))
     model.fit(X)
     support = np.zeros(is_observed.size, dtype=bool)
     support[is_observed] = model.get_support()
@@ -75,7 +78,7 @@ def _refuse_other_data(model: Any, X: Any) -> None:
     """Raise ValueError if the tree that is built from X differs from the tree of the model.
 
     The values of the fit are not stored, so permuted samples, for example, would not be noticed
-    otherwise. They are not noticed for SHC, whose distances are those of the fit.
+    otherwise. They are not noticed for SHC and COSA, whose distances are those of the fit.
     """
     if len(model._outlier_rows):  # they are attached to a tree that was built without them
         return
