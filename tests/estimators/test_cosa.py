@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics import rand_score
 
 import reference
-from mrshc import COSA, branch_significance, stability
+from mrshc import COSA, branch_significance, compare, stability
 from mrshc.datasets import make_simulation_1
 
 EASY = make_simulation_1(0, mu=2.0)
@@ -200,3 +200,9 @@ def test_stability_and_significance_refit_the_weights():
 def test_fits_to_few_samples_use_all_of_their_neighbours():
     model = COSA(n_clusters=2, n_neighbors=59).fit(SMALL)
     assert stability(model, SMALL, n_resamples=2, random_state=0).consensus.shape == (60, 60)
+
+
+def test_cosa_can_be_compared_with_other_methods():
+    X, classes = subsets()
+    scores = compare(X, methods={"COSA": COSA()}, truth=classes).scores
+    assert scores.loc["COSA", "cer"] == 0

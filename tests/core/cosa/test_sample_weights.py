@@ -56,8 +56,8 @@ def test_distances_and_weights_are_those_of_rcosa(name):
     assert result.n_iter % 11 == 0
 
 
-def samples(n=40, p=300, *, share_missing=0.0):
-    """Return two clusters that differ in ten features. There are more than one block of each."""
+def samples(n=40, p=600, *, share_missing=0.0):
+    """Return two clusters that differ in ten features, by default several blocks of the kernels."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(n, p))
     X[: n // 2, :10] += 3

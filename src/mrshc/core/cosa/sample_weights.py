@@ -57,7 +57,7 @@ def feature_scales(X: NDArray[Any]) -> Float:
     The quartiles of n values are the floor(n / 4)-th and the floor(3 n / 4)-th smallest value, or
     the smallest value if this number is zero. Missing values (NaN) are left out.
     """
-    ordered = np.sort(X, axis=0).astype(np.float64)  # NaN is sorted to the end
+    ordered = np.sort(X, axis=0).astype(np.float64, copy=False)  # NaN is sorted to the end
     counts = (~np.isnan(ordered)).sum(axis=0)
     quartiles = [
         np.take_along_axis(ordered, (np.maximum(count, 1) - 1)[None], axis=0)[0]
@@ -175,8 +175,9 @@ class _ScaledData:
         """
         n_large = int(np.count_nonzero(self._half_ranges > _LARGEST_EXPONENT * eta))
         growth = self.x[:, n_large:] / eta
-        decay = np.exp(-growth)
-        np.exp(growth, out=growth)
+        decay = np.negative(growth)
+        for array in (growth, decay):
+            np.exp(array, out=array)  # in place, since the arrays are as large as the data
         if self.observed.size:
             growth *= self.observed[:, n_large:]
             decay *= self.observed[:, n_large:]

@@ -14,10 +14,10 @@ from mrshc.core.array_types import Float, Index
 from mrshc.core.kernels.jit import jit
 
 # Number of samples in a block of pairs, and number of features that are read at a time. With 32 and
-# 256, the values of two blocks of samples fit into the cache of a core. Another number of features
-# changes the rounding of sums, and nothing else.
+# 512, the weights and exponentials of two blocks of samples need 768 KiB, which fit into the cache
+# of a core. Other numbers change the rounding of sums, and nothing else.
 BLOCK_SAMPLES = 32
-_BLOCK_FEATURES = 256
+_BLOCK_FEATURES = 512
 
 # Below this sum of exponentials, digits may have been lost because small terms are not
 # representable in double precision; the sum is then computed from logarithms. The value is far
