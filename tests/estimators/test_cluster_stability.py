@@ -60,7 +60,7 @@ def test_clusters_of_noise_are_not_stable():
         COSA(n_clusters=2),
         HighVarianceHC(10, n_clusters=2),
     ],
-    ids=["silhouette", "association", "SHC", "variance"],
+    ids=["silhouette", "association", "SHC", "COSA", "variance"],
 )
 def test_the_number_of_workers_does_not_matter(model):
     X = CLEAR[:, 20:80]
