@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from mrshc import SHC, HighVarianceHC, MrSHC, SparseKMeans
+from mrshc import COSA, SHC, HighVarianceHC, MrSHC, SparseKMeans
 
 
 def main():
@@ -28,6 +28,7 @@ def main():
     MrSHC(5, n_references=5, random_state=0, metric="correlation").fit(X)
     HighVarianceHC(5).fit(X)
     SparseKMeans(2, n_features_to_select=5).fit(X)
+    COSA().fit(X)
 
 
 if __name__ == "__main__":

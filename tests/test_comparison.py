@@ -224,7 +224,7 @@ def test_keys_of_methods_and_variants_are_unique(key):
 
 
 def test_variants_are_not_methods_of_the_command_line():
-    assert list(METHODS) == ["mrshc", "shc", "hc", "hmv"]
+    assert list(METHODS) == ["mrshc", "shc", "hc", "hmv", "cosa"]
     assert all(variant.fixed for variant in VARIANTS.values())
 
 

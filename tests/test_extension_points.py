@@ -307,7 +307,7 @@ def test_a_method_without_a_tree_has_scores_but_no_tree_in_a_comparison(main, ta
 def test_the_command_line_takes_a_registered_method(main, table, tmp_path):
     code, said, _ = main("cluster", "--help")
     assert code == 0
-    assert "mrshc|shc|hc|hmv|toy" in said
+    assert "mrshc|shc|hc|hmv|cosa|toy" in said
     assert "two features of highest variance" in unwrapped(said)
     assert "Toy: two features" in unwrapped(main("compare", "--help")[1])
     given = ("--jobs", "1", "--out", tmp_path / "out")
@@ -327,7 +327,9 @@ def test_the_command_line_takes_a_registered_method(main, table, tmp_path):
 
 @pytest.mark.usefixtures("toy_method")
 def test_refusals_list_registered_methods():
-    with pytest.raises(ValueError, match="must be one of mrshc, shc, hc, hmv, toy, got 'kmeans'"):
+    with pytest.raises(
+        ValueError, match="must be one of mrshc, shc, hc, hmv, cosa, toy, got 'kmeans'"
+    ):
         make_plan(None, method="kmeans")
 
 

@@ -258,6 +258,7 @@ REFUSED = {
     ),
     "robust": (lambda f: in_npy(f / "x.npy"), ("--robust",), "--robust needs X in memory, but it"),
     "all features": (lambda f: in_npy(f / "x.npy"), ("--method", "hc"), "Method hc takes all"),
+    "weights": (lambda f: in_npy(f / "x.npy"), ("--method", "cosa"), "Method cosa takes all"),
     "no meaning": (
         lambda f: in_npy(f / "x.npy"),
         ("--method", "hmv", "--refine"),

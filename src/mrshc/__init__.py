@@ -3,8 +3,9 @@
 The package implements multi-rank sparse hierarchical clustering (MrSHC; Zhang and Zamar 2014,
 https://arxiv.org/abs/1409.0745) and the methods that the paper compares with MrSHC.
 
-Estimators: :class:`MrSHC`, :class:`SHC`, :class:`HighVarianceHC`, :class:`SparseKMeans`.
-Functions: :func:`compare`, :func:`sparse_components`, :func:`refine_features`, :func:`stability`,
+Estimators: :class:`MrSHC`, :class:`SHC`, :class:`COSA`, :class:`HighVarianceHC`,
+:class:`SparseKMeans`. Functions: :func:`compare`, :func:`sparse_components`,
+:func:`refine_features`, :func:`stability`,
 :func:`branch_significance`. Modules:
 :mod:`mrshc.datasets`, :mod:`mrshc.exports`, :mod:`mrshc.io`, :mod:`mrshc.metrics`,
 :mod:`mrshc.plotting`, :mod:`mrshc.preprocessing`.
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mrshc.comparison import Comparison, MethodFailedWarning, compare
     from mrshc.estimators import (
+        COSA,
         SHC,
         HighVarianceHC,
         MrSHC,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from mrshc.estimators.sparse_components import SparseComponents, sparse_components
 
 __all__ = [
+    "COSA",
     "SHC",
     "Comparison",
     "HighVarianceHC",
@@ -53,7 +56,7 @@ _NAMES_BY_MODULE = {
     "comparison": ("Comparison", "MethodFailedWarning", "compare"),
     "estimators.sparse_components": ("SparseComponents", "sparse_components"),
     "estimators": (
-        *("SHC", "HighVarianceHC", "MrSHC", "SparseKMeans"),
+        *("COSA", "SHC", "HighVarianceHC", "MrSHC", "SparseKMeans"),
         "UnsupportedClustersWarning",
         *("branch_significance", "refine_features", "stability"),
     ),

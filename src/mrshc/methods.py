@@ -31,9 +31,10 @@ class Method:
     load : callable
         Function without arguments that returns the class of the estimator. The function is called
         only when the method is used, so that the registry can be imported quickly.
-    features : {"chosen", "all", "given"}, default="chosen"
+    features : {"chosen", "all", "given", "weighted"}, default="chosen"
         How the number of features is determined: the method chooses the number ("chosen"), the
-        method uses all features ("all"), or the user must pass `n_features_to_select` ("given").
+        method uses all features ("all"), the user must pass `n_features_to_select` ("given"), or
+        the method determines weights of all features ("weighted").
     follows : str or None, default=None
         Key of another method. In a comparison, this method uses as many features as the other
         method selects.
@@ -64,7 +65,7 @@ class Method:
     name: str
     summary: str
     load: Callable[[], type]
-    features: Literal["chosen", "all", "given"] = "chosen"
+    features: Literal["chosen", "all", "given", "weighted"] = "chosen"
     follows: str | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict, hash=False)
     comparison_position: int | None = 100
@@ -83,13 +84,18 @@ class Method:
         return "weight" if self.loadings == "one" else "loading"
 
     @property
+    def distance_features(self) -> str:
+        """Term for the features from which the distances of the samples are computed."""
+        return "the weighted features" if self.features == "weighted" else "the selected features"
+
+    @property
     def silhouette_caveat(self) -> str:
         """Sentence that states why silhouette widths are not evidence for the clusters."""
-        reason = (
-            "The features were selected to separate the clusters"
-            if self.features == "chosen"
-            else "The clusters were found in the same features"
-        )
+        reasons = {
+            "chosen": "The features were selected to separate the clusters",
+            "weighted": "The features were weighted to separate the clusters",
+        }
+        reason = reasons.get(self.features, "The clusters were found in the same features")
         return f"{reason}, so this says nothing about whether the clusters exist."
 
     def n_loadings(self, rank: int | None) -> int:
@@ -265,6 +271,21 @@ register(
         # differ in the choice of the features, not in their number.
         follows="mrshc",
         comparison_position=_HMV,
+    )
+)
+register(
+    Method(
+        key="cosa",
+        label="COSA",
+        name="Clustering objects on subsets of attributes of Friedman and Meulman (COSA)",
+        summary="weights of the features for each sample, of Friedman and Meulman",
+        load=_estimator_loader("COSA"),
+        features="weighted",
+        # The methods of the default comparison share the linkage, which can be Ward's. Ward's
+        # linkage is not defined for the distances of COSA.
+        comparison_position=None,
+        needs_shared_features=True,
+        loadings="one",
     )
 )
 register(

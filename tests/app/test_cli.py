@@ -392,6 +392,8 @@ MISTAKES = {
     ),
 }
 MISFITS = {
+    "metric, cosa": ("cosa", ("--metric", "cityblock"), "--metric has no meaning for method cosa"),
+    "features, cosa": ("cosa", ("-q", "5"), "--n-features has no meaning for method cosa"),
     "refine, hc": ("hc", ("--refine",), "--refine has no meaning for method hc"),
     "refine, hmv": ("hmv", ("-q", "5", "--refine"), "--refine has no meaning for method hmv"),
     "robust, shc": ("shc", ("--robust",), "--robust has no meaning for method shc"),

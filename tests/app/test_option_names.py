@@ -81,6 +81,7 @@ def test_errors_name_options_on_the_command_line(main, tmp_path, monkeypatch):
         "t.csv --linkage median --metric cityblock": "sqeuclidean and --metric correlation only",
         "t.csv --metric correlation -q 2": "--n-features must be at least 3 for --metric corr",
         "t.csv --method shc --metric correlation": "so --metric must be one of 'sqeuclidean', ",
+        "t.csv --method cosa --linkage ward": "--linkage must be one of 'single', 'complete', ",
         "t.csv --max-rank 0": "--max-rank must be a whole number at least 1, got 0.",
         "t.csv --jobs 0": "--jobs must be a whole number of workers, -1 for every core, got 0.",
         "t.csv --method shc -q 3 --l1-bound 1.5": "Give --n-features or --l1-bound, not both",

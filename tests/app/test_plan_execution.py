@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, silhouette_score
 
-from mrshc import SHC, HighVarianceHC, MrSHC
+from mrshc import COSA, SHC, HighVarianceHC, MrSHC
 from mrshc.app import (
     compare_methods,
     comparison_notes,
@@ -114,16 +114,20 @@ def test_scores_use_known_classes_only_and_do_not_change_the_fit():
     assert partly["ari"] == adjusted_rand_score(DATA.labels[5:], seen.labels_[5:])
 
 
-@pytest.mark.parametrize("method", ["hc", "hmv", "shc"])
+# Methods that do not have the parameter `n_features_to_select`.
+WITHOUT_NUMBER = ("hc", "cosa")
+
+
+@pytest.mark.parametrize("method", ["hc", "hmv", "shc", "cosa"])
 def test_methods_without_a_rule_for_k_are_cut_where_the_silhouette_is_best(method):
-    given = {} if method == "hc" else {"n_features_to_select": 50}
+    given = {} if method in WITHOUT_NUMBER else {"n_features_to_select": 50}
     result = run(method, **given)
-    kind = {"hc": HighVarianceHC(80), "hmv": HighVarianceHC(50), "shc": SHC(50)}[method]
-    model = kind.fit(X)
+    kinds = {"hc": HighVarianceHC(80), "hmv": HighVarianceHC(50), "shc": SHC(50), "cosa": COSA()}
+    model = kinds[method].fit(X)
     np.testing.assert_array_equal(result.labels_, model.cut(result.n_clusters_))
     distances = (
         model.dissimilarity_
-        if method == "shc"
+        if method in ("shc", "cosa")
         else cdist(model.transform(X), model.transform(X), "sqeuclidean")
     )
     widths = {
@@ -158,12 +162,13 @@ ESTIMATORS = {
     "shc": SHC(20, n_clusters=3),
     "hc": HighVarianceHC(80, n_clusters=3),
     "hmv": HighVarianceHC(20, n_clusters=3),
+    "cosa": COSA(n_clusters=3),
 }
 
 
 @pytest.mark.parametrize("method", ESTIMATORS)
 def test_every_method_takes_missing_values(method):
-    given = {} if method == "hc" else {"n_features_to_select": 20}
+    given = {} if method in WITHOUT_NUMBER else {"n_features_to_select": 20}
     given |= {} if method == "mrshc" else {"n_clusters": 3}
     result, model = run(method, GAPS, **given), ESTIMATORS[method].fit(GAPS)
     np.testing.assert_array_equal(result.labels_, model.labels_)
@@ -433,7 +438,7 @@ def test_fingerprints_identify_plans():
     ("mistake", "sentence"),
     [
         ({"truth": "clas"}, "There is no annotation 'clas' of the samples; there are: class, age"),
-        ({"method": "kmeans"}, "method must be one of mrshc, shc, hc, hmv, got 'kmeans'"),
+        ({"method": "kmeans"}, "method must be one of mrshc, shc, hc, hmv, cosa, got 'kmeans'"),
         ({"method": "hmv"}, "Method hmv needs a number of features"),
         ({"method": "hc", "parameters": {"n_features_to_select": 5}}, "hc takes all features"),
         ({"method": "hc", "parameters": {"rank": 2}}, "rank has no meaning for method hc"),

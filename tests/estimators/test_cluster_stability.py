@@ -6,7 +6,7 @@ import pytest
 from scipy.sparse import csc_array
 from sklearn.cluster import KMeans
 
-from mrshc import SHC, HighVarianceHC, MrSHC, stability
+from mrshc import COSA, SHC, HighVarianceHC, MrSHC, stability
 from mrshc.datasets import make_noise, make_simulation_1
 from mrshc.errors import ParameterError
 
@@ -57,9 +57,10 @@ def test_clusters_of_noise_are_not_stable():
         MrSHC(5, rank=1, n_references=5, n_clusters=2, random_state=0),
         MrSHC(**RECOMMENDED),
         SHC(10, n_clusters=2, n_permutations=2, random_state=0),
+        COSA(n_clusters=2),
         HighVarianceHC(10, n_clusters=2),
     ],
-    ids=["silhouette", "association", "SHC", "variance"],
+    ids=["silhouette", "association", "SHC", "COSA", "variance"],
 )
 def test_the_number_of_workers_does_not_matter(model):
     X = CLEAR[:, 20:80]
@@ -137,7 +138,9 @@ def test_models_without_clusters_and_other_data_are_refused():
         stability(HighVarianceHC(10).fit(CLEAR), CLEAR)
     with pytest.raises(ValueError, match="must be the data of the fit, with 30 samples, got 29"):
         stability(HighVarianceHC(10, n_clusters=2).fit(CLEAR), CLEAR[1:])
-    with pytest.raises(ParameterError, match="fitted MrSHC, SHC or HighVarianceHC, got KMeans"):
+    with pytest.raises(
+        ParameterError, match="fitted MrSHC, SHC, COSA or HighVarianceHC, got KMeans"
+    ):
         stability(KMeans(2).fit(CLEAR), CLEAR)
 
 

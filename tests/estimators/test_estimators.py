@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import ThreadpoolController
 
-from mrshc import SHC, HighVarianceHC, MrSHC, SparseKMeans, UnsupportedClustersWarning
+from mrshc import COSA, SHC, HighVarianceHC, MrSHC, SparseKMeans, UnsupportedClustersWarning
 from mrshc.core.trees.tree import LINKAGES
 from mrshc.datasets import make_section2_example, make_simulation_1
 from mrshc.metrics import feature_recall
@@ -55,6 +55,9 @@ EXPECTED_FAILURES = {
     "SHC": {
         "check_estimators_pickle": "it leaves samples without a feature in common: no distance"
     },
+    "COSA": {
+        "check_estimators_pickle": "it leaves samples without a feature in common: no distance"
+    },
     "HighVarianceHC": {},
 }
 
@@ -64,6 +67,7 @@ EXPECTED_FAILURES = {
         MrSHC(n_references=5, max_rank=2),
         MrSHC(selection="association"),
         SHC(n_permutations=2, n_clusters=2),
+        COSA(n_clusters=2),
         HighVarianceHC(1, n_clusters=2),
         SparseKMeans(2, n_permutations=2),
         SparseKMeans(2, n_features_to_select=1),
@@ -186,6 +190,7 @@ def test_default_candidates_follow_the_number_of_features():
         quick(20, rank=1, n_clusters=5),
         quick(20, rank=1, n_clusters=5, robust=True),
         SHC(20, n_clusters=5),
+        COSA(n_clusters=5),
         HighVarianceHC(20, n_clusters=5, linkage="ward"),
     ],
 )

@@ -29,6 +29,7 @@ METHODS = {
     "shc": {"n_features_to_select": [10, 20], "n_permutations": 3},
     "hc": {},
     "hmv": {"n_features_to_select": 15, "n_clusters": 4},
+    "cosa": {},
 }
 
 

@@ -180,7 +180,7 @@ def test_files_with_other_content_are_refused(folder, name, content):
         ({"search": [{"chosen": False, "l1_bound": 1, "n_features": 2}]}, "does not choose a sin"),
         ({"command": None}, "has 'command' of the wrong type"),
         ({"work": "x"}, "has 'work' of another form than expected"),
-        ({"method": "other"}, "has a method other than mrshc or shc or hc or hmv"),
+        ({"method": "other"}, "has a method other than mrshc or shc or hc or hmv or cosa"),
         ({"method": "shc"}, "has a rank that does not fit"),
         ({"format_version": "3"}, "has 'format_version' other than 5"),
         ({"format_version": 10**30}, "has 'format_version' other than 5"),

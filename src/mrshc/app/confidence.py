@@ -76,7 +76,7 @@ class ConfidenceSettings:
             return
         if not isinstance(estimator, TreeClusterer):
             raise ParameterError(
-                "Significance and stability are available for the trees of MrSHC, SHC and "
+                "Significance and stability are available for the trees of MrSHC, SHC, COSA and "
                 "HighVarianceHC, but the method is {got}. Leave them out.",
                 got=type(estimator).__name__,
             )

@@ -279,7 +279,7 @@ def _refuse_in_memory_methods(method: Method, given: Mapping[str, Any]) -> None:
         raise ParameterError(
             "{robust} needs X in memory, but it {instead}, or leave {robust} out.", **fields
         )
-    if method.features == "all":
+    if method.features in ("all", "weighted"):
         raise ParameterError(
             "Method {method} takes all features and needs X in memory, but it {instead}, or choose "
             "a number of features with {hmv}.",

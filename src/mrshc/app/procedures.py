@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 from mrshc.core.trees.tree import SQUARED_EUCLIDEAN_METRICS
 from mrshc.errors import UserError
+from mrshc.methods import METHODS
 
 # Settings of MrSHC that are recommended for real data; see the page docs/beyond.md.
 RECOMMENDED = {"selection": "association", "linkage": "ward"}
@@ -32,7 +34,8 @@ def complete_procedure(
     -------
     parameters : dict of str to object
         The parameters. Those that the user did not give have the values of the recommended
-        procedure, or of the paper if `paper` is True or the method is not MrSHC.
+        procedure, or of the paper if `paper` is True. If the method is not MrSHC, the linkage is
+        the default of its estimator.
     sentence : str
         A sentence that says which procedure is used and why.
 
@@ -45,11 +48,12 @@ def complete_procedure(
     if paper:
         _refuse_other_settings(method, given)
     if method != "mrshc":
-        linkage = given.get("linkage", PAPER["linkage"])
+        # The default of an estimator may be another linkage than that of the paper.
+        linkage = given.get("linkage", _default_linkage(method))
         return dict(parameters) | {"linkage": linkage}, f"Method: {method}, {linkage} linkage."
     settings: dict[str, Any] = dict(PAPER if paper else RECOMMENDED)
     # Ward's linkage is not defined for other metrics.
-    if parameters.get("metric", "sqeuclidean") not in SQUARED_EUCLIDEAN_METRICS:
+    if (parameters.get("metric") or "sqeuclidean") not in SQUARED_EUCLIDEAN_METRICS:
         settings["linkage"] = PAPER["linkage"]
     settings.update(given)
     linkage = "Ward's" if settings["linkage"] == "ward" else settings["linkage"]
@@ -65,6 +69,14 @@ def complete_procedure(
     else:
         sentence = f"Procedure: {names}."
     return dict(parameters) | settings, sentence
+
+
+def _default_linkage(method: str) -> Any:
+    """Return the default linkage of a method's estimator, or of the paper if there is none."""
+    if method not in METHODS:  # an unknown method is refused later, with a list of the methods
+        return PAPER["linkage"]
+    parameter = signature(METHODS[method].load()).parameters.get("linkage")
+    return PAPER["linkage"] if parameter is None else parameter.default
 
 
 def _refuse_other_settings(method: str, given: Mapping[str, Any]) -> None:

@@ -158,11 +158,7 @@ def _feature_table(
     """
     p = plan.kept_features.size
     annotations = plan.table.feature_annotations.iloc[plan.kept_features]
-    # MrSHC has one row of loadings for each component, SHC has one vector of weights, and HC has
-    # neither.
-    loadings = np.atleast_2d(
-        getattr(model, "components_", getattr(model, "feature_weights_", np.empty((0, p))))
-    )
+    loadings = _loadings(model, n_features=p)
     means, effect = _cluster_means_and_effects(plan, model, labels)
     columns: dict[str, Any] = {
         "position": np.arange(1, p + 1),
@@ -182,6 +178,18 @@ def _feature_table(
     own = pd.DataFrame(columns, index=pd.Index(plan.feature_names, name="feature", dtype=object))
     renamed = annotations.set_axis(titles, axis=1).set_axis(own.index, axis=0)
     return pd.concat([renamed, own], axis=1)
+
+
+def _loadings(model: Any, *, n_features: int) -> NDArray[np.float64]:
+    """Return the loadings of the features, with one row for each column of the feature table.
+
+    MrSHC has one row of loadings for each component, and SHC has one vector of weights. COSA has
+    weights for each sample, of which the means are returned. HC has neither, so there are no rows.
+    """
+    for name in ("components_", "mean_feature_weights_", "feature_weights_"):
+        if hasattr(model, name):
+            return np.atleast_2d(getattr(model, name))
+    return np.empty((0, n_features))
 
 
 def _cluster_means_and_effects(

@@ -6,6 +6,7 @@ The method `fit` of an estimator validates the data and the parameters, calls fu
 
 from mrshc.estimators.branch_tests import branch_significance
 from mrshc.estimators.cluster_stability import stability
+from mrshc.estimators.cosa import COSA
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning, refine_features
 from mrshc.estimators.high_variance_hc import HighVarianceHC
 from mrshc.estimators.mrshc import MrSHC
@@ -13,6 +14,7 @@ from mrshc.estimators.shc import SHC
 from mrshc.estimators.sparse_kmeans import SparseKMeans
 
 __all__ = [
+    "COSA",
     "SHC",
     "HighVarianceHC",
     "MrSHC",

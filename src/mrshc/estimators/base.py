@@ -214,7 +214,7 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
             - `inside`, `outside` : labels of the clusters in each group, as text;
             - `n_inside`, `n_outside` : number of samples in each group, without outlying samples;
             - `feature`, `name` : index and name of the feature;
-            - `selected` : whether the tree is built on the feature;
+            - `selected` : whether the feature is selected;
             - `mean_inside`, `mean_outside` : mean of the feature in each group;
             - `effect_size` : mean inside minus mean outside, divided by the pooled standard
               deviation within the groups; NaN if this standard deviation is zero;
@@ -258,7 +258,8 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
             tree=self._tree,
             labels=self._labels_of_cut(k),
             support=self._support,
-            weights=self._distance_weights(),
+            tree_features=self._tree_features(),
+            weights=self._tree_feature_weights(),
             outlying=self._outlier_rows,
             names=getattr(self, "feature_names_in_", None),
             linkage=self.linkage,
@@ -311,6 +312,21 @@ class TreeClusterer(FeatureSelector, ClusterMixin, BaseEstimator):
             )
         labels: Labels = self.labels_
         return labels
+
+    def _tree_features(self) -> Mask:
+        """Return a mask of the features on which the tree is built.
+
+        Subclasses whose trees are also built on features that are not selected override this
+        method.
+        """
+        return self._support
+
+    def _tree_feature_weights(self) -> Float | None:
+        """Return the weights of the features of `_tree_features`, or None if all are equal.
+
+        Distances with the metric of the estimator are multiplied by these weights.
+        """
+        return self._distance_weights()
 
     def _distance_weights(self) -> Float | None:
         """Return the weights of the selected features in the distances, or None if all are equal.
@@ -515,6 +531,14 @@ def all_constant_error(n_features: int) -> ValueError:
     return ValueError(
         f"X must have a feature that varies, but all {n_features} of its features are constant. "
         "Check that samples are in rows and features in columns."
+    )
+
+
+def no_common_feature_error(i: int, j: int) -> ValueError:
+    """Return, without raising it, the error for two samples without a common observed feature."""
+    return ValueError(
+        f"Every two samples must share an observed feature, but samples {i} and {j} have "
+        "none in common. Drop one of them, or impute the missing values."
     )
 
 

@@ -32,6 +32,7 @@ from mrshc.core.inference.gaussian_null import (
 from mrshc.core.inference.sequential_p_value import sequential_p_value
 from mrshc.core.inference.split_statistics import cluster_index, separation
 from mrshc.core.parallel import limit_blas_to_one_thread, run_in_parallel
+from mrshc.estimators.cosa import COSA
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning
 from mrshc.estimators.first_splits import (
     FirstSplit,
@@ -74,7 +75,7 @@ def branch_significance(
 
     Parameters
     ----------
-    model : MrSHC, SHC or HighVarianceHC
+    model : MrSHC, SHC, COSA or HighVarianceHC
         Fitted estimator.
     X : array-like of shape (n_samples, n_features)
         The data that were passed to `fit`, in memory.
@@ -220,7 +221,7 @@ def _uses_all_features(model: Any, *, n_features: int) -> bool:
     """Return whether a model builds its tree from all features, whatever the data."""
     if isinstance(model, MrSHC) and (model.refine or model.selection != "silhouette"):
         return False  # features that are not associated with the clusters are removed
-    if isinstance(model, SHC):
+    if isinstance(model, SHC | COSA):
         return False  # the features are weighted
     wanted = model.n_features_to_select
     if isinstance(wanted, str):

@@ -49,7 +49,7 @@ def stability(
 
     Parameters
     ----------
-    model : MrSHC, SHC or HighVarianceHC
+    model : MrSHC, SHC, COSA or HighVarianceHC
         Fitted estimator with clusters (`labels_`).
     X : array-like of shape (n_samples, n_features)
         The data that were passed to `fit`, in memory.
@@ -78,7 +78,8 @@ def stability(
     ------
     ValueError
         If X is invalid, is not in memory, or is not the data of the fit. Other data of the same
-        shape are noticed unless the model is an `SHC`, or a robust fit with outlying samples.
+        shape are noticed unless the model is an `SHC` or a `COSA`, or a robust fit with outlying
+        samples.
     ParameterError
         If the model has no clusters or is an `SHC` with `complement_of`, or if a parameter is
         invalid.

@@ -52,6 +52,7 @@ def marker_table(
     tree: Tree,
     labels: Labels,
     support: Mask,
+    tree_features: Mask,
     weights: Float | None,
     outlying: Index,
     names: NDArray[Any] | None,
@@ -71,15 +72,17 @@ def marker_table(
         Cluster of each sample. Every cluster must be a branch of the tree.
     support : ndarray of shape (n_features,)
         Mask of the selected features.
-    weights : ndarray of shape (n_selected,) or None
-        Weights of the selected features in the distances; None if all weights are equal.
+    tree_features : ndarray of shape (n_features,)
+        Mask of the features on which the tree is built.
+    weights : ndarray of shape (n_tree_features,) or None
+        Weights of these features in the distances; None if all weights are equal.
     outlying : ndarray of shape (n_outliers,)
         Indices of outlying samples, which are excluded from all contrasts.
     names : ndarray of shape (n_features,) or None
         Names of the features. If None, the indices of the features are used as names.
     linkage, metric : str
         Linkage and metric of the fit. They are also used for additional trees, each of which is
-        built without some of the selected features.
+        built without some of the features of the tree.
     alpha : float
         A feature is listed for a contrast if its q-value is at most `alpha`.
 
@@ -99,7 +102,7 @@ def marker_table(
     with limit_blas_to_one_thread():
         results = marker_statistics(
             matrix,
-            np.flatnonzero(support),
+            np.flatnonzero(tree_features),
             [one.contrast for one in labelled],
             linkage=linkage,
             metric=metric,

@@ -25,7 +25,7 @@ def values_of_fit(model: Any, X: Any, *, function: str) -> NDArray[Any]:
     """
     if not isinstance(model, TreeClusterer):
         raise ParameterError(
-            "{function} needs a fitted MrSHC, SHC or HighVarianceHC, got {got}.",
+            "{function} needs a fitted MrSHC, SHC, COSA or HighVarianceHC, got {got}.",
             function=function,
             got=type(model).__name__,
         )
@@ -72,7 +72,12 @@ def fit_observed_features(model: Any, X: NDArray[Any]) -> Mask:
 
 def _limit_parameters(model: Any, *, n_samples: int, n_features: int) -> None:
     """Reduce the parameters of a model that exceed the number of samples or features."""
-    limits = {"n_clusters": n_samples, "rank": n_samples, "n_features_to_select": n_features}
+    limits = {
+        "n_clusters": n_samples,
+        "rank": n_samples,
+        "n_neighbors": n_samples - 1,
+        "n_features_to_select": n_features,
+    }
     known = model.get_params(deep=False)
     for name, limit in limits.items():
         value = known.get(name)
@@ -87,7 +92,7 @@ def _refuse_other_data(model: Any, X: Any) -> None:
     """Raise ValueError if the tree that is built from X differs from the tree of the model.
 
     The values of the fit are not stored, so permuted samples, for example, would not be noticed
-    otherwise. They are not noticed for SHC, whose distances are those of the fit.
+    otherwise. They are not noticed for SHC and COSA, whose distances are those of the fit.
     """
     if len(model._outlier_rows):  # they are attached to a tree that was built without them
         return

@@ -22,6 +22,7 @@ from mrshc.estimators.base import (
     candidate_feature_counts,
     check_linkage_and_metric,
     derive_seed,
+    no_common_feature_error,
     store_n_passes,
 )
 from mrshc.estimators.feature_refinement import (
@@ -501,8 +502,4 @@ def _check_additive_metric(metric: Any) -> AdditiveMetric:
 def _refuse_disjoint_samples(pairs: PairDistances) -> None:
     """Raise ValueError if two samples have no observed feature in common."""
     if pairs.incomparable_pair is not None:
-        i, j = pairs.incomparable_pair
-        raise ValueError(
-            f"Every two samples must share an observed feature, but samples {i} and {j} have "
-            "none in common. Drop one of them, or impute the missing values."
-        )
+        raise no_common_feature_error(*pairs.incomparable_pair)

@@ -205,9 +205,9 @@ def _draw_heatmap(result: Any) -> Any:
 
 def _draw_silhouettes(result: Any) -> Any:
     widths = result.samples["silhouette"].to_numpy()
-    heading = "Silhouette widths: how compact the clusters are in the selected features"
-    caveat = METHODS[result.about["method"]].silhouette_caveat
-    title = f"{_with_note(heading, clusters_note(result))}\n{caveat}"
+    method = METHODS[result.about["method"]]
+    heading = f"Silhouette widths: how compact the clusters are in {method.distance_features}"
+    title = f"{_with_note(heading, clusters_note(result))}\n{method.silhouette_caveat}"
     return silhouettes(widths, result.labels_, names=list(result.samples.index), title=title)
 
 

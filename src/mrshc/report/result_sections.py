@@ -113,6 +113,7 @@ def result_content(result: Result, *, values: dict[str, Any]) -> dict[str, Any]:
         "refined": bool(about["supported"]) and not result.starts_from_several_sets,
         "robust": bool(about["parameters"].get("robust")),
         "has_outliers": bool(about["outliers"]),
+        "distance_features": METHODS[about["method"]].distance_features,
         "silhouette_caveat": METHODS[about["method"]].silhouette_caveat,
         "answer": _answer_section(result),
         "heat_map": _heat_map_section(result),

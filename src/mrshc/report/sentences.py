@@ -243,9 +243,10 @@ def silhouette_sentence(result: Result) -> str | None:
     if result.n_clusters_ == 1:
         return None
     width = result.about["chosen"]["silhouette"]
+    method = METHODS[result.about["method"]]
     return (
-        f"Average silhouette {width:.2f}: how compact the clusters are in the selected features. "
-        f"{METHODS[result.about['method']].silhouette_caveat}"
+        f"Average silhouette {width:.2f}: how compact the clusters are in "
+        f"{method.distance_features}. {method.silhouette_caveat}"
     )
 
 

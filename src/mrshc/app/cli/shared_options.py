@@ -105,7 +105,7 @@ OptionalLinkageOption = Annotated[
     _method_option(
         "--linkage",
         help="Distance between clusters, by which they are merged (default ward for mrshc; "
-        "complete with --paper, with --metric cityblock, and for other methods).",
+        "complete with --paper, with --metric cityblock, and for other methods; average for cosa).",
     ),
     ChoiceFrom("mrshc.core.trees.tree", "LINKAGES"),
 ]
@@ -115,6 +115,16 @@ MetricOption = Annotated[
         "--metric",
         help="Distance between samples. correlation is 1 minus the correlation of two samples "
         "over the selected features, at least 3; it is not available for shc.",
+    ),
+    ChoiceFrom("mrshc.core.trees.tree", "METRICS"),
+]
+OptionalMetricOption = Annotated[
+    str | None,
+    _method_option(
+        "--metric",
+        help="Distance between samples (default sqeuclidean). correlation is 1 minus the "
+        "correlation of two samples over the selected features, at least 3; it is not available "
+        "for shc. cosa has a distance of its own.",
     ),
     ChoiceFrom("mrshc.core.trees.tree", "METRICS"),
 ]
@@ -393,8 +403,7 @@ class MethodOptions:
         ),
     ] = False
     linkage: OptionalLinkageOption = None
-    # Every method has the parameter metric, so its default can be given here.
-    metric: MetricOption = "sqeuclidean"
+    metric: OptionalMetricOption = None
     n_references: Annotated[
         int | None,
         _method_option(
