@@ -92,7 +92,7 @@ def test_correlation_distances_are_compared_without_the_levels_of_samples():
 
 
 def test_outliers_of_a_robust_fit_are_not_tested():
-    X = CLEAR.copy()
+    X = CLEAR[:, :70].copy()
     X[3, :] += 30.0  # a failed array
     X[20, 5] = 1000.0
     model = MrSHC(**RECOMMENDED, robust=True).fit(X)

@@ -192,5 +192,5 @@ def test_the_verdict_mentions_the_significance(separated, plain):
         " ".join(result_content(r, values=result_data(r)["values"])["answer"].sentences)
         for r in (separated, plain)
     ]
-    assert "only the significance of the splits compares them with chance" in texts[0]
+    assert "only the tests of the splits compare them with chance" in texts[0]
     assert "nothing in this result tests them against chance" in texts[1]

@@ -379,7 +379,7 @@ def test_a_comparison_states_the_verdict_on_each_refined_method():
 
 def test_markers_are_said_to_rank_features(clusters_in_noise):
     page = PageText(result_report(clusters_in_noise)).text
-    assert "of markers are scores that rank features, and are not evidence for the clusters" in page
+    assert "the q-values of markers are scores that rank features, and are not evidence" in page
     figure = PICTURES["markers"].draw(clusters_in_noise)
     texts = (" ".join(text.get_text().split()) for text in figure.findobj(Text))
     assert any("are scores that rank features, and are not evidence" in text for text in texts)

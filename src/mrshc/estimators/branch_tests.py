@@ -156,10 +156,10 @@ def branch_significance(
 
     Examples
     --------
-    >>> from mrshc import MrSHC, branch_significance
+    >>> from mrshc import HighVarianceHC, branch_significance
     >>> from mrshc.datasets import make_simulation_1
-    >>> X = make_simulation_1(0).X
-    >>> model = MrSHC(selection="association", linkage="ward", random_state=0).fit(X)
+    >>> X = make_simulation_1(0, mu=2.0).X
+    >>> model = HighVarianceHC(50, linkage="ward").fit(X)
     >>> result = branch_significance(model, X, n_simulations=20, random_state=0)
     >>> bool(result.significant[0])
     True

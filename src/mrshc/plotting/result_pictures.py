@@ -22,8 +22,8 @@ _MAX_HEATMAP_ROWS = 1000
 # Each feature is tested with a tree that was built without it. The test is not free of bias all the
 # same, because the selected features were chosen together (docs/beyond.md).
 MARKERS_CAVEAT = (
-    "The clusters and the selected features were found in the same data: the p-values and q-values "
-    "of markers are scores that rank features, and are not evidence for the clusters."
+    "The clusters and the selected features were found in the same data: the q-values of markers "
+    "are scores that rank features, and are not evidence for the clusters."
 )
 _MARKERS_TITLE = (
     "Markers: features that differ between a cluster and all other samples (q-value at most 0.05)"

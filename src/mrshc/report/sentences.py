@@ -187,8 +187,6 @@ def _untested_verdict(result: Result) -> str:
             tests = "only the evidence and the tests of the splits compare them with chance"
     elif result.evidence is not None:
         tests = "only the evidence compares them with chance"
-    if "significance" in result.about:
-        tests = "only the significance of the splits compares them with chance"
     advice = "the option refine"
     if "refine" not in METHODS[result.about["method"]].parameters:
         advice = "the method mrshc with selection by association"
