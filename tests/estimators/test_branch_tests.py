@@ -139,16 +139,8 @@ def test_the_result_does_not_depend_on_n_jobs(model):
     assert_equal(*results)
 
 
-def test_the_result_does_not_depend_on_processes_or_threads():
-    fitted = FILTER.fit(CLEAR)
-    expected = branch_significance(fitted, CLEAR, n_simulations=10, random_state=3)
-    with parallel_config("loky", n_jobs=2):
-        found = branch_significance(fitted, CLEAR, n_simulations=10, random_state=3)
-    assert_equal(found, expected)
-
-
 @pytest.mark.filterwarnings("error")
-def test_a_checkpoint_can_be_used_with_processes(tmp_path):
+def test_the_result_does_not_depend_on_processes_and_checkpoints(tmp_path):
     fitted = FILTER.fit(CLEAR)
     expected = branch_significance(fitted, CLEAR, n_simulations=10, random_state=3)
     options = {"n_simulations": 10, "random_state": 3, "checkpoint": tmp_path / "x"}
