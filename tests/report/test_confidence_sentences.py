@@ -25,17 +25,21 @@ def in_one_cluster(result):
     return replace(result, about=result.about | {"chosen": chosen})
 
 
-def with_significance(result, *, n_clusters, p_values, left_out=0):
+def with_significance(result, *, n_clusters, p_values, left_out=0, agreements=()):
     """Return a result with the tests of the first nodes from the root downwards."""
     n = len(result.samples)
     column = pd.array([*p_values, *[np.nan] * (n - 1 - len(p_values))], dtype=float)
+    agreement = pd.array([*agreements, *[np.nan] * (n - 1 - len(agreements))], dtype=float)
+    significant = pd.array([p < 0.05 if p == p else pd.NA for p in column], dtype="boolean")
     clusters = pd.array([pd.NA] * left_out + [1] * (n - left_out), dtype="Int64")
     entry = {"alpha": 0.05, "n_simulations": 100, "statistic": "s", "n_clusters": n_clusters}
     return replace(
         result,
         about=result.about | {"significance": entry},
         samples=result.samples.assign(significant_cluster=clusters),
-        branches=pd.DataFrame({"p_value": column}),
+        branches=pd.DataFrame(
+            {"p_value": column, "significant": significant, "agreement": agreement}
+        ),
     )
 
 
@@ -69,6 +73,29 @@ def test_the_verdict_mentions_the_test(plain):
     search = [row | {"evidence": 0.5} for row in result.about["search"]]
     result = replace(result, about=result.about | {"search": search})
     assert "only the evidence and the tests of the splits compare" in verdict_sentence(result)
+
+
+def test_the_verdict_on_supported_clusters_mentions_that_their_number_is_untested(plain):
+    supported = replace(plain, about=plain.about | {"supported": True, "n_associated": 40})
+    tested = with_significance(supported, n_clusters=2, p_values=[0.001])
+    limit = " The number of clusters is not tested."
+    assert verdict_sentence(supported) == verdict_sentence(tested) + limit
+
+
+@pytest.mark.parametrize(
+    ("agreements", "start"),
+    [
+        ([1.0, 0.5, 0.1], None),  # the third split is not significant
+        ([1.0, 0.49, 0.1], "1 significant split is not that of the tree"),
+        ([0.2, -0.1, 0.1], "2 significant splits are not those of the tree"),
+    ],
+)
+def test_significant_splits_that_differ_from_the_tree_are_counted(plain, agreements, start):
+    result = with_significance(
+        plain, n_clusters=2, p_values=[0.001, 0.01, 0.5], agreements=agreements
+    )
+    found = [text for text in confidence_sentences(result) if "need not be these groups" in text]
+    assert [text.startswith(start) for text in found] == ([] if start is None else [True])
 
 
 def test_the_first_tested_split_need_not_be_the_root(plain):

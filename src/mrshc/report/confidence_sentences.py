@@ -11,6 +11,8 @@ STABLE, UNSTABLE = 0.75, 0.6
 # P-values are computed with a fitted distribution, whose far tail is uncertain. Smaller p-values
 # are therefore given as a bound.
 _SMALLEST_P_VALUE = 1e-4
+# Adjusted Rand index below which the tested split and that of the tree have little in common.
+_SMALL_AGREEMENT = 0.5
 
 
 def confidence_sentences(result: Result) -> list[str]:
@@ -18,6 +20,7 @@ def confidence_sentences(result: Result) -> list[str]:
     sentences = [
         significance_sentence(result),
         _other_clusters_sentence(result),
+        _other_splits_sentence(result),
         _left_out_sentence(result),
         jaccard_sentence(result),
         _unstable_sentence(result),
@@ -79,6 +82,29 @@ def _other_clusters_sentence(result: Result) -> str | None:
         f"The tree was cut into {k} {'cluster' if k == 1 else 'clusters'}, and its significant "
         f"splits divide it into {n_significant}: see the column significant_cluster of "
         "clusters.csv."
+    )
+
+
+def _other_splits_sentence(result: Result) -> str | None:
+    """Return a sentence on significant splits that differ from those of the tree.
+
+    Return None if there are none.
+    """
+    if result.significance is None or result.branches is None:
+        return None
+    differs = result.branches["significant"] & (result.branches["agreement"] < _SMALL_AGREEMENT)
+    n_other = int(differs.fillna(False).sum())
+    if n_other == 0:
+        return None
+    subject = (
+        "1 significant split is not that"
+        if n_other == 1
+        else f"{n_other} significant splits are not those"
+    )
+    return (
+        f"{subject} of the tree (column agreement of branches.csv, below "
+        f"{_SMALL_AGREEMENT:g}): the samples are more than one group, but the two branches of the "
+        "tree need not be these groups."
     )
 
 

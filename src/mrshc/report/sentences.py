@@ -114,7 +114,13 @@ def omitted_markers_sentence(n_shown: int, *, n_all: int) -> str:
     )
 
 
-def support_verdict(supported: bool | None, *, n_associated: int | None, untested: str = "") -> str:
+def support_verdict(
+    supported: bool | None,
+    *,
+    n_associated: int | None,
+    untested: str = "",
+    splits_are_tested: bool = False,
+) -> str:
     """Return the verdict on whether held-out features support the clusters.
 
     The command line and the report both use this function, so they state the same verdict. The
@@ -130,14 +136,18 @@ def support_verdict(supported: bool | None, *, n_associated: int | None, unteste
         Number of associated features; None if no feature was tested for association.
     untested : str, default=""
         Verdict if no feature was tested for association.
+    splits_are_tested : bool, default=False
+        Whether the significance of the splits was computed. If not, the verdict adds that the
+        number of clusters is not tested.
     """
     if supported:
+        limit = "" if splits_are_tested else " The number of clusters is not tested."
         return (
             f"The clusters are supported by held-out features: {n_associated:,} features are "
             "associated with clusters of trees that were built without them, at a false discovery "
             f"rate of {100 * _ALPHA:g} %. This separates structure from independent noise only: "
             "features that are correlated for another reason, such as a batch or a pathway, also "
-            "count as structure. The number of clusters is not tested."
+            f"count as structure.{limit}"
         )
     if supported is False:
         return NO_SUPPORT
@@ -156,7 +166,10 @@ def verdict_sentence(result: Result) -> str:
     """Return the verdict on whether held-out features support the clusters of a result."""
     about = result.about
     return support_verdict(
-        about["supported"], n_associated=about["n_associated"], untested=_untested_verdict(result)
+        about["supported"],
+        n_associated=about["n_associated"],
+        untested=_untested_verdict(result),
+        splits_are_tested=result.significance is not None,
     )
 
 
