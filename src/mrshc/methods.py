@@ -137,7 +137,7 @@ class Method:
             mapping of labels to fitted models and returns the estimator.
         """
         parameters = {**parameters, **self.fixed}
-        if "n_features_to_select" in self.fixed:
+        if self.fixed.get("n_features_to_select") is not None:
             n_fixed = min(self.fixed["n_features_to_select"], n_features)
             parameters = {**parameters, "n_features_to_select": n_fixed}
         if self.follows is not None:
@@ -327,5 +327,19 @@ register(
         comparison_position=_MRSHC_EVIDENCE,
         finds_number_of_clusters=True,
         loadings="rank",
+    )
+)
+register(
+    Method(
+        key="shc-ssl",
+        label="SHC-SSL",
+        name="Sparse hierarchical clustering with the spike-and-slab lasso (SHC-SSL)",
+        summary="SHC with the penalty of the spike-and-slab lasso",
+        load=_estimator_loader("SHC"),
+        # The penalty determines the number of features.
+        fixed={"penalty": "ssl", "n_features_to_select": None},
+        comparison_position=None,
+        needs_shared_features=True,
+        loadings="one",
     )
 )

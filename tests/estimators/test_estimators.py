@@ -67,6 +67,7 @@ EXPECTED_FAILURES = {
         MrSHC(n_references=5, max_rank=2),
         MrSHC(selection="association"),
         SHC(n_permutations=2, n_clusters=2),
+        SHC(penalty="ssl", spike_penalty=[2.0, 20.0], n_permutations=2, n_clusters=2),
         COSA(n_clusters=2),
         HighVarianceHC(1, n_clusters=2),
         SparseKMeans(2, n_permutations=2),
@@ -278,6 +279,52 @@ def test_shc_chooses_the_largest_permutation_gap(options):
         np.testing.assert_array_equal(values, other.search_results_[name])
 
 
+def test_shc_with_the_spike_and_slab_lasso():
+    candidates = [5.0, 150.0]
+    model = SHC(
+        penalty="ssl", spike_penalty=candidates, n_clusters=3, random_state=0, n_permutations=3
+    ).fit(EASY.X)
+    results = model.search_results_
+    assert list(results) == ["spike_penalty", "n_features", "criterion", "chosen", "gap", "gap_sd"]
+    assert results["spike_penalty"].tolist() == candidates
+    (chosen,) = np.flatnonzero(results["chosen"])
+    assert chosen == results["gap"].argmax()
+    assert model.spike_penalty_ == candidates[chosen]
+    assert not hasattr(model, "l1_bound_")
+    assert results["n_features"][chosen] == np.count_nonzero(model.feature_weights_)
+    assert np.linalg.norm(model.feature_weights_) == pytest.approx(1.0)
+    # A large penalty leaves the informative features only.
+    sparse = clone(model).set_params(spike_penalty=150.0).fit(EASY.X)
+    np.testing.assert_array_equal(sparse.get_support(), EASY.support)
+    assert rand_score(sparse.labels_, EASY.labels) == 1
+    condensed = squareform(sparse.dissimilarity_, checks=False)
+    np.testing.assert_allclose(sparse.linkage_matrix_, scipy_linkage(condensed, "complete"))
+    other = clone(model).set_params(n_jobs=2).fit(EASY.X)
+    np.testing.assert_array_equal(other.search_results_["gap"], results["gap"])
+    # Attributes of a fit with the other penalty do not remain.
+    refitted = sparse.set_params(penalty="l1", spike_penalty=None, l1_bound=3.0).fit(EASY.X)
+    assert not hasattr(refitted, "spike_penalty_")
+    assert refitted.l1_bound_ == 3.0
+
+
+def test_shc_with_the_spike_and_slab_lasso_takes_missing_values():
+    X = EASY.X.copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    model = SHC(penalty="ssl", spike_penalty=150.0, n_clusters=3).fit(X)
+    np.testing.assert_array_equal(model.get_support(), EASY.support)
+    assert rand_score(model.labels_, EASY.labels) == 1
+
+
+def test_shc_tries_100_spike_penalties_by_default():
+    parameters = {"penalty": "ssl", "n_permutations": 2, "random_state": 0}
+    model = SHC(**parameters).fit(SMALL)
+    auto = SHC(**parameters, spike_penalty="auto").fit(SMALL)
+    assert model.search_results_["spike_penalty"].size == 100
+    assert model.search_results_["spike_penalty"][0] == 1.0
+    for name, values in model.search_results_.items():
+        np.testing.assert_array_equal(auto.search_results_[name], values)
+
+
 def test_shc_reports_whether_the_number_of_features_was_reached():
     X = SMALL.copy()
     X[:, :5] = 1.0
@@ -340,6 +387,20 @@ def test_shc_finds_a_complement():
         ({"n_permutations": 1}, r"n_permutations must be a whole number in \[2, 1000000\]"),
         ({"max_iter": 0}, "max_iter must be"),
         ({"tol": -1}, "tol must be a number in"),
+        ({"penalty": "l2"}, "penalty must be one of 'l1', 'ssl', got 'l2'"),
+        ({"spike_penalty": 3.0}, "spike_penalty has an effect only if penalty is 'ssl', got 3.0"),
+        (
+            {"penalty": "ssl", "n_features_to_select": 5},
+            "follows from spike_penalty, so n_features_to_select cannot be given, got 5",
+        ),
+        ({"penalty": "ssl", "l1_bound": "auto"}, "l1_bound cannot be given, got 'auto'"),
+        ({"penalty": "ssl", "slab_penalty": 0}, "slab_penalty must be a number in"),
+        ({"penalty": "ssl", "spike_penalty": 0.5}, r"spike_penalty must be a number in \[1, "),
+        ({"penalty": "ssl", "spike_penalty": []}, "at least one number, got an empty sequence"),
+        (
+            {"penalty": "ssl", "complement_of": np.ones((60, 60))},
+            "one l1_bound or one spike_penalty, got 100 candidates",
+        ),
         ({"n_clusters": 0}, "n_clusters must be"),
         ({"linkage": "mean"}, "linkage must be one of"),
         (

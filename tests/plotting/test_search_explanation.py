@@ -180,6 +180,24 @@ def test_gaps_are_ordered_by_the_number_of_features():
     assert search_story(single).curves == ()
 
 
+def test_gaps_of_spike_penalties_are_ordered_by_the_penalty():
+    table = {
+        "spike_penalty": [300.0, 1.5, 20.25],
+        "n_features": [5, 30, 30],
+        "criterion": [1.0, 1.0, 1.0],
+        "chosen": [True, False, False],
+        "gap": [0.9, 0.2, 0.4],
+        "gap_sd": [0.1, 0.2, 0.3],
+    }
+    story = search_story(table)
+    (curve,) = story.curves
+    assert curve.ticks == ("1.5 (30)", "20.2 (30)", "300 (5)")
+    np.testing.assert_array_equal(curve.values, [0.2, 0.4, 0.9])
+    assert curve.chosen == 2
+    assert story.verdict == "Chosen: 5 features (spike penalty of the weights 300)"
+    assert story.rule.startswith("The spike penalty with the largest gap is chosen.")
+
+
 def test_chosen_candidate_represents_its_number_of_features_despite_ties():
     table = {
         "n_features_target": np.array([5, 5, 10, 10]),

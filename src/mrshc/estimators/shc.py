@@ -13,8 +13,10 @@ from mrshc.core.inference.refinement import RefinementResult, RefinementSettings
 from mrshc.core.parallel import effective_n_threads, limit_blas_to_one_thread
 from mrshc.core.permutations import PermutationGap
 from mrshc.core.robust.missing_values import complete_missing_cells
-from mrshc.core.sparse_hc.feature_weights import SparseWeights, WeightPath, permutation_gap
 from mrshc.core.sparse_hc.pair_distances import PairDistances
+from mrshc.core.sparse_hc.penalties import PENALTIES, L1Penalty, SpikeAndSlabPenalty, WeightPenalty
+from mrshc.core.sparse_hc.spike_and_slab import spike_and_slab_settings
+from mrshc.core.sparse_hc.weighted_dissimilarity import DataDissimilarity
 from mrshc.core.trees.tree import ADDITIVE_METRICS, METRICS, AdditiveMetric, agglomerate
 from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import (
@@ -30,7 +32,7 @@ from mrshc.estimators.feature_refinement import (
     refinement_settings,
     store_refinement,
 )
-from mrshc.estimators.l1_bound_candidates import candidate_l1_bounds, search_table
+from mrshc.estimators.penalty_candidates import candidate_l1_bounds, candidate_values, search_table
 from mrshc.utils.caller_warnings import warn_caller
 from mrshc.utils.progress import CallbackSupportMixin, report_progress, with_callbacks
 from mrshc.utils.sample_alignment import align_square, sample_names
@@ -44,14 +46,19 @@ from mrshc.validation.parameters import (
     check_option,
 )
 
+# Range of the penalties of the spike-and-slab lasso. A penalty of zero would give all weights an
+# infinite density.
+_PENALTY_RANGE = (1e-6, 1e9)
+_SLAB_ADVICE = "It is the penalty of large weights; the default is 1."
+
 
 class SHC(CallbackSupportMixin, TreeCutter):
     r"""Sparse hierarchical clustering of Witten and Tibshirani.
 
     SHC [1]_ computes a dissimilarity matrix of the samples for each feature. The features are
     weighted such that the weighted sum of these matrices has the largest norm. A bound on the L1
-    norm of the weights makes most of the weights zero. The tree of the samples is built on the
-    weighted sum.
+    norm of the weights makes most of the weights zero. The penalty of the spike-and-slab lasso can
+    be used instead (SHC-SSL) [3]_. The tree of the samples is built on the weighted sum.
 
     Parameters
     ----------
@@ -65,6 +72,17 @@ class SHC(CallbackSupportMixin, TreeCutter):
         features, or a sequence of candidates, one of which is chosen by the permutation gap. "auto"
         uses ten equidistant candidates, from 1.1 to 0.7 times the square root of the number of
         features. Only one of `l1_bound` and `n_features_to_select` can be given.
+    penalty : {"l1", "ssl"}, default="l1"
+        Restriction of the weights: the bound on their L1 norm, or the penalty of the spike-and-slab
+        lasso. With "ssl", `n_features_to_select` and `l1_bound` must be None, since the number of
+        features follows from `spike_penalty`.
+    spike_penalty : float, sequence of float, "auto" or None, default=None
+        Penalty of small weights if `penalty="ssl"`, at least `slab_penalty`, or a sequence of
+        candidates, one of which is chosen by the permutation gap. None and "auto" stand for 100
+        candidates, from `slab_penalty` to a value with the fewest features. The unit of the
+        penalties does not depend on the data; see Notes.
+    slab_penalty : float, default=1.0
+        Penalty of large weights if `penalty="ssl"`. It is positive.
     n_clusters : int or None, default=None
         Number of clusters into which the tree is cut. If None, the tree is built but not cut.
     linkage : str, default="complete"
@@ -79,12 +97,12 @@ class SHC(CallbackSupportMixin, TreeCutter):
         The `dissimilarity_` of an earlier fit to the same samples. The new dissimilarity is
         constrained to be orthogonal to this matrix (complementary sparse clustering). If the matrix
         is a DataFrame, its rows and columns are matched to the index of X. With `complement_of`,
-        only one candidate for `n_features_to_select` or `l1_bound` is allowed.
+        only one candidate for `n_features_to_select`, `l1_bound` or `spike_penalty` is allowed.
     n_permutations : int, default=10
         Number of permutations for the permutation gap, at least 2. The parameter has no effect if
         there is only one candidate.
     max_iter : int, default=15
-        Maximum number of iterations for each L1 bound.
+        Maximum number of iterations for each L1 bound or spike penalty.
     tol : float, default=1e-4
         The iteration stops when the L1 norm of the change in the dissimilarity is at most `tol`
         times the L1 norm of the dissimilarity.
@@ -117,16 +135,18 @@ class SHC(CallbackSupportMixin, TreeCutter):
     criterion_ : float
         Value of the objective :math:`u^\top D w` (see Notes). Each pair of samples is counted once.
     l1_bound_ : float
-        Chosen bound on the L1 norm of the weights.
+        Chosen bound on the L1 norm of the weights. Defined only if `penalty="l1"`.
+    spike_penalty_ : float
+        Chosen penalty of small weights. Defined only if `penalty="ssl"`.
     n_iter_ : int
-        Number of iterations for the chosen bound.
+        Number of iterations for the chosen bound or penalty.
     converged_ : bool
-        Whether the iteration for the chosen bound converged within `max_iter` iterations.
+        Whether these iterations converged within `max_iter` iterations.
     search_results_ : dict of ndarray of shape (n_candidates,)
         Table of the candidates. The columns are:
 
-        - `l1_bound`, `n_features`, `criterion` : L1 bound, number of nonzero weights, and value of
-          the objective;
+        - `l1_bound` or `spike_penalty` : L1 bound, or penalty of small weights;
+        - `n_features`, `criterion` : number of nonzero weights, and value of the objective;
         - `chosen` : whether the candidate was chosen;
         - `n_features_target`, `reached` : target number of features, and whether `n_features`
           equals this number; only if the candidates are numbers of features;
@@ -192,6 +212,23 @@ class SHC(CallbackSupportMixin, TreeCutter):
     the mean of this logarithm over permutations. In a permutation, the entries of each column of D
     are permuted independently. The candidate with the largest gap is chosen.
 
+    With `penalty="ssl"`, there is no L1 bound. Instead of :math:`\delta`, each feature has a
+    threshold of its own, the mean of the slab penalty :math:`\lambda_1` and the spike penalty
+    :math:`\lambda_0`, weighted by the posterior probability that the feature belongs to the slab
+    [4]_:
+
+    .. math:: \delta_j = \lambda_1 p_j + \lambda_0 (1 - p_j), \quad
+        p_j = \left[1 + \frac{\lambda_0 (1 - \theta)}{\lambda_1 \theta}
+        e^{-w_j (\lambda_0 - \lambda_1)}\right]^{-1}.
+
+    The share :math:`\theta` of features in the slab is estimated as (1 + q) / (1 + 2p), where q is
+    the number of nonzero weights. The objective has many local maxima, so the algorithm climbs a
+    ladder of increasing spike penalties, and each solution is the start for the next penalty. D is
+    scaled such that the median over features of the mean distance between two samples is 2, the
+    value of a feature with variance 1. The R package recombine does not scale D, and its candidates
+    are equidistant up to the larger number of samples and features. The permutation gap often
+    prefers all features; `spike_penalty` should then be set to a larger value.
+
     Missing values (NaN) are allowed. The dissimilarity of two samples is computed from the m
     features that are observed in both samples, and is multiplied by p / m, where p is the number of
     all features. The treatment of missing values and the defaults of `n_permutations`, `max_iter`
@@ -205,6 +242,11 @@ class SHC(CallbackSupportMixin, TreeCutter):
     .. [2] Witten, D. M., Tibshirani, R. and Hastie, T. (2009). A penalized matrix decomposition,
        with applications to sparse principal components and canonical correlation analysis.
        Biostatistics 10(3), 515-534. https://doi.org/10.1093/biostatistics/kxp008
+    .. [3] Li, X., Korkut, A. and others (2026). RECOMBINE identifies recurrent composite markers of
+       cell types and states. Genome Research 36(6), 1221-1237.
+       https://doi.org/10.1101/gr.280817.125
+    .. [4] Ročková, V. and George, E. I. (2018). The spike-and-slab lasso. Journal of the American
+       Statistical Association 113(521), 431-444. https://doi.org/10.1080/01621459.2016.1260469
 
     Examples
     --------
@@ -223,6 +265,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
         n_features_to_select: Any = None,
         *,
         l1_bound: Any = None,
+        penalty: str = "l1",
+        spike_penalty: Any = None,
+        slab_penalty: float = 1.0,
         n_clusters: int | None = None,
         linkage: str = "complete",
         metric: str = "sqeuclidean",
@@ -237,6 +282,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.l1_bound = l1_bound
+        self.penalty = penalty
+        self.spike_penalty = spike_penalty
+        self.slab_penalty = slab_penalty
         self.n_clusters = n_clusters
         self.linkage = linkage
         self.metric = metric
@@ -289,18 +337,20 @@ class SHC(CallbackSupportMixin, TreeCutter):
         with limit_blas_to_one_thread():  # rounding errors depend on the number of BLAS threads
             pairs = PairDistances(data, metric, n_threads=threads)
         _refuse_disjoint_samples(pairs)
-        bounds, targets = self._check_candidates(p, data.summary().n_constant)
-        self._refuse_several_complements(len(bounds + targets))
+        penalty = self._weight_penalty(pairs, n_constant=data.summary().n_constant)
+        self._refuse_several_complements(penalty.n_candidates)
         with limit_blas_to_one_thread():
-            path = self._weight_path(pairs)
-            solutions = [path.solve(b) for b in bounds] + [path.search(q) for q in targets]
+            weighted = self._weighted_dissimilarity(pairs)
+            solutions = penalty.solve(weighted)
         # The permutation gap is needed only to choose among several candidates.
-        gap = self._permutation_gap(pairs, solutions, X) if len(solutions) > 1 else None
+        gap = None
+        if len(solutions) > 1:
+            gap = self._permutation_gap(penalty, pairs=pairs, solutions=solutions, X=X)
         best = 0 if gap is None else gap.best_position
         settings = refinement_settings(self)
         refined, n_passes = None, pairs.n_passes
         with limit_blas_to_one_thread():
-            dissimilarity = path.dissimilarity(solutions[best])
+            dissimilarity = weighted.matrix(solutions[best].indices, solutions[best].weights)
             if settings is not None:
                 matrix = centre(data, center="columns", drop_constant=True, n_threads=threads)
                 refined = refine_feature_set(matrix, solutions[best].indices, settings)
@@ -310,9 +360,11 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 n_passes = pairs.n_passes + (matrix.n_passes or 1) - 1
         # X is not read after this point. A fit that fails while reading X therefore leaves the
         # attributes of an earlier fit unchanged.
-        self._store_solution(solutions[best], n_features=p)
+        self._store_solution(solutions[best], parameter=penalty.parameter, n_features=p)
         self.dissimilarity_: Float = dissimilarity
-        self.search_results_ = search_table(solutions, targets=targets, gap=gap, best=best)
+        self.search_results_ = search_table(
+            solutions, parameter=penalty.parameter, targets=penalty.targets, gap=gap, best=best
+        )
         # A dissimilarity that is orthogonal to an earlier dissimilarity has negative entries, which
         # are not valid distances. The same amount is therefore added to all entries, which does not
         # change their order.
@@ -375,16 +427,23 @@ class SHC(CallbackSupportMixin, TreeCutter):
     def _distance_weights(self) -> Float | None:
         return self.feature_weights_[self._support] if self._has_weighted_tree else None
 
-    def _check_candidates(
-        self, p: int, n_constant: int
-    ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-        """Return a tuple of candidate L1 bounds and a tuple of candidate numbers of features.
+    def _weight_penalty(self, pairs: PairDistances, *, n_constant: int) -> WeightPenalty:
+        """Return the penalty of the weights, with the candidates for its parameter.
 
-        One of the two tuples is empty. Raise ParameterError if both `n_features_to_select` and
-        `l1_bound` are given, or if either of them is invalid. Raise ValueError if all p features
-        are constant.
+        Raise ParameterError if a parameter is invalid or has no effect with this penalty. Raise
+        ValueError if all features are constant.
         """
+        _, p = pairs.shape
         wanted = self.n_features_to_select
+        if check_option("penalty", self.penalty, PENALTIES) == "ssl":
+            return self._spike_and_slab_penalty(pairs, n_constant=n_constant)
+        if self.spike_penalty is not None:
+            raise ParameterError(
+                "{spike} has an effect only if {penalty} is 'ssl', got {value!r}. Leave it out.",
+                spike=Parameter("spike_penalty"),
+                penalty=Parameter("penalty"),
+                value=self.spike_penalty,
+            )
         if wanted is not None and self.l1_bound is not None:
             raise ParameterError(
                 "Give {number} or {bound}, not both, got {value[0]!r} and {value[1]!r}. {advice}",
@@ -393,47 +452,91 @@ class SHC(CallbackSupportMixin, TreeCutter):
                 value=(wanted, self.l1_bound),
                 advice="The bound decides on the number of features.",
             )
-        targets = candidate_feature_counts(
+        targets = self._candidate_feature_counts(p, n_constant=n_constant)
+        if self.l1_bound is None:
+            return L1Penalty(bounds=(), targets=targets, **self._stopping_rule())
+        bounds = candidate_l1_bounds(self.l1_bound, n_features=p)
+        return L1Penalty(bounds=bounds, targets=(), **self._stopping_rule())
+
+    def _candidate_feature_counts(self, p: int, *, n_constant: int) -> tuple[int, ...]:
+        """Return the candidates for the number of features.
+
+        Raise ValueError if all p features are constant.
+        """
+        wanted = self.n_features_to_select
+        return candidate_feature_counts(
             "auto" if wanted is None else wanted,
             n_features=p,
             n_constant=n_constant,
             metric=self.metric,
         )
-        if self.l1_bound is None:
-            return (), targets
-        return candidate_l1_bounds(self.l1_bound, n_features=p), ()
+
+    def _spike_and_slab_penalty(
+        self, pairs: PairDistances, *, n_constant: int
+    ) -> SpikeAndSlabPenalty:
+        """Return the penalty of the spike-and-slab lasso; see `_weight_penalty`."""
+        for name in ("n_features_to_select", "l1_bound"):
+            if getattr(self, name) is not None:
+                raise ParameterError(
+                    "If {penalty} is 'ssl', the number of features follows from {spike}, so {name} "
+                    "cannot be given, got {value!r}. Leave it out.",
+                    penalty=Parameter("penalty"),
+                    spike=Parameter("spike_penalty"),
+                    name=Parameter(name),
+                    value=getattr(self, name),
+                )
+        # This raises ValueError if all features are constant.
+        self._candidate_feature_counts(pairs.shape[1], n_constant=n_constant)
+        low, high = _PENALTY_RANGE
+        slab = check_number(
+            "slab_penalty", self.slab_penalty, low=low, high=high, advice=_SLAB_ADVICE
+        )
+        with limit_blas_to_one_thread():
+            settings = spike_and_slab_settings(pairs, slab_penalty=slab, **self._stopping_rule())
+        if self.spike_penalty is None or _is_auto(self.spike_penalty):
+            return SpikeAndSlabPenalty(spike_penalties=settings.ladder, settings=settings)
+        candidates = candidate_values(
+            "spike_penalty",
+            self.spike_penalty,
+            low=slab,
+            high=high,
+            advice="It is at least the penalty of large weights. Leave it out to try 100 values.",
+        )
+        return SpikeAndSlabPenalty(spike_penalties=candidates, settings=settings)
 
     def _refuse_several_complements(self, n_candidates: int) -> None:
         """Raise ParameterError if `complement_of` is given and there are several candidates."""
         if self.complement_of is not None and n_candidates > 1:
             raise ParameterError(
-                "{complement} needs one {number} or one {bound}, got {value} candidates. {advice}",
+                "{complement} needs one {number}, one {bound} or one {spike}, got {value} "
+                "candidates. {advice}",
                 complement=Parameter("complement_of"),
                 number=Parameter("n_features_to_select"),
                 bound=Parameter("l1_bound"),
+                spike=Parameter("spike_penalty"),
                 value=n_candidates,
                 advice="The permutation gap, which would choose among them, is not defined for a "
                 "complement.",
             )
 
-    def _weight_path(self, pairs: PairDistances) -> WeightPath:
-        """Return an object that computes the feature weights for any L1 bound.
+    def _weighted_dissimilarity(self, pairs: PairDistances) -> DataDissimilarity:
+        """Return the dissimilarity of the samples as a function of the feature weights.
 
-        Raise ParameterError if `complement_of`, `max_iter` or `tol` is invalid. Raise ValueError if
-        the sum of the dissimilarity matrices of all features is a multiple of `complement_of`.
+        Raise ParameterError if `complement_of` is invalid. Raise ValueError if the sum of the
+        dissimilarity matrices of all features is a multiple of `complement_of`.
         """
         earlier = self.complement_of
         if earlier is not None:
             earlier = align_square(earlier, sample_names(self), what="complement_of")
             earlier = check_dissimilarity("complement_of", earlier, n_samples=pairs.shape[0])
-        path = WeightPath(pairs, orthogonal_to=earlier, **self._stopping_rule())
-        if path.is_exhausted:
+        weighted = DataDissimilarity(pairs, orthogonal_to=earlier)
+        if weighted.is_exhausted:
             raise ValueError(
                 "The dissimilarity of X must not be a multiple of complement_of, but it is: "
                 "nothing is orthogonal to complement_of. There is no complementary clustering in "
                 "these features; pass other features or another complement_of."
             )
-        return path
+        return weighted
 
     def _stopping_rule(self) -> dict[str, Any]:
         """Return the parameters `max_iter` and `tol` as a dictionary of arguments.
@@ -449,9 +552,9 @@ class SHC(CallbackSupportMixin, TreeCutter):
         }
 
     def _permutation_gap(
-        self, pairs: PairDistances, solutions: Sequence[SparseWeights], X: Any
+        self, penalty: WeightPenalty, *, pairs: PairDistances, solutions: Sequence[Any], X: Any
     ) -> PermutationGap:
-        """Return the permutation gap for the L1 bound of each solution.
+        """Return the permutation gap for each candidate of the penalty.
 
         A solution contains the feature weights for one candidate. Raise ParameterError if
         `n_permutations`, `random_state` or `n_jobs` is invalid.
@@ -464,25 +567,32 @@ class SHC(CallbackSupportMixin, TreeCutter):
             advice="A standard deviation needs two; the default is 10.",
         )
         with report_progress(self, n_steps=n_permutations, X=X, verbose=self.verbose) as progress:
-            return permutation_gap(
+            return penalty.permutation_gap(
                 pairs,
                 solutions,
                 n_permutations=n_permutations,
                 entropy=derive_seed(self.random_state),
                 n_jobs=check_n_jobs(self.n_jobs),
                 progress=progress,
-                **self._stopping_rule(),
             )
 
-    def _store_solution(self, solution: SparseWeights, *, n_features: int) -> None:
+    def _store_solution(self, solution: Any, *, parameter: str, n_features: int) -> None:
         """Set the fitted attributes that describe the chosen weights."""
         # The solution stores only the nonzero weights, so the other weights are set to zero first.
         self.feature_weights_ = np.zeros(n_features)
         self.feature_weights_[solution.indices] = solution.weights
         self.criterion_ = solution.criterion
-        self.l1_bound_ = solution.l1_bound
+        # An earlier fit may have used the other penalty.
+        for name in ("l1_bound", "spike_penalty"):
+            self.__dict__.pop(f"{name}_", None)
+        setattr(self, f"{parameter}_", getattr(solution, parameter))
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged
+
+
+def _is_auto(value: Any) -> bool:
+    """Return whether the value of a parameter is "auto"."""
+    return isinstance(value, str) and value == "auto"
 
 
 def _check_additive_metric(metric: Any) -> AdditiveMetric:

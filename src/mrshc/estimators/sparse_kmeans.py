@@ -24,7 +24,7 @@ from mrshc.core.sparse_kmeans.partitions import (
 )
 from mrshc.errors import Parameter, ParameterError
 from mrshc.estimators.base import FeatureSelector, all_constant_error, derive_seed
-from mrshc.estimators.l1_bound_candidates import candidate_l1_bounds, search_table
+from mrshc.estimators.penalty_candidates import candidate_l1_bounds, search_table
 from mrshc.validation.estimator_data import check_n_features, check_samples
 from mrshc.validation.parameters import MAX_REPETITIONS, check_integer, check_n_jobs
 from mrshc.validation.tables import check_numeric_columns

@@ -60,7 +60,11 @@ _RANK_SEARCH_COLUMNS = {
 }
 # Columns that plots and the report need for other methods. The keys are columns that identify the
 # method.
-_OTHER_SEARCH_COLUMNS = {"n_clusters": {"silhouette"}, "l1_bound": {"n_features"}}
+_OTHER_SEARCH_COLUMNS = {
+    "n_clusters": {"silhouette"},
+    "l1_bound": {"n_features"},
+    "spike_penalty": {"n_features"},
+}
 # Pairs of columns; a table must have both columns of a pair or neither of them.
 _PAIRED_COLUMNS = ({"gap", "gap_sd"}, {"n_features_target", "reached"})
 

@@ -12,6 +12,11 @@ from mrshc.core.selection.explanation import format_count, kept_states, make_cur
 from mrshc.plotting.arguments import check_table
 
 Table = Mapping[str, Any]
+# Columns with the penalty of the feature weights, and their descriptions.
+_PENALTIES = {
+    "l1_bound": "L1 bound on the weights",
+    "spike_penalty": "spike penalty of the weights",
+}
 
 
 def search_story(table: Table) -> SearchStory:
@@ -82,27 +87,40 @@ def _explain_cut(table: Table) -> SearchStory:
 
 
 def _explain_gap(table: Table) -> SearchStory:
-    """Return an explanation of the choice of the L1 bound of SHC by the permutation gap.
+    """Return an explanation of the choice of the penalty of SHC by the permutation gap.
 
     SHC is the sparse hierarchical clustering of Witten and Tibshirani (2010). The L1 bound limits
-    the sum of the feature weights. The permutation gap compares the criterion that SHC maximises
-    with the values of this criterion in permuted data.
+    the sum of the feature weights, and the spike penalty reduces small weights. The permutation gap
+    compares the criterion that SHC maximises with the values of this criterion in permuted data.
     """
     chosen = int(np.flatnonzero(table["chosen"])[0])
-    bound = float(table["l1_bound"][chosen])
+    penalty = next(name for name in _PENALTIES if name in table)
+    value = float(table[penalty][chosen])
     features = format_count(int(table["n_features"][chosen]), "feature")
-    verdict = f"Chosen: {features} (L1 bound on the weights {bound:.3g})"
-    # If the user gave one L1 bound or one number of features, no candidates were compared.
+    verdict = f"Chosen: {features} ({_PENALTIES[penalty]} {value:.3g})"
+    # If the user gave one penalty or one number of features, no candidates were compared.
     if "gap" not in table:
         return SearchStory(verdict=verdict, rule="", curves=(), screened_out="")
-    # The rows are sorted by the number of features for the plot. The candidates of the search may
-    # have been in another order.
-    rows = np.lexsort((table["l1_bound"], table["n_features"]))
+    # The rows are sorted for the plot. The candidates of the search may have been in another order.
+    if penalty == "l1_bound":
+        rows = np.lexsort((table[penalty], table["n_features"]))
+        choice = "number of features"
+        x_name = "number of features with nonzero weight"
+        ticks = [str(value) for value in table["n_features"][rows]]
+    else:
+        # Many penalties lead to the same number of features.
+        rows = np.argsort(table[penalty], kind="stable")
+        choice = "spike penalty"
+        x_name = "spike penalty (number of features with nonzero weight)"
+        ticks = [
+            f"{value:.3g} ({count})"
+            for value, count in zip(table[penalty][rows], table["n_features"][rows], strict=True)
+        ]
     curve = Curve(
-        heading="Which number of features?",
-        x_name="number of features with nonzero weight",
+        heading=f"Which {choice}?",
+        x_name=x_name,
         y_name="gap (log criterion: data minus permuted data)",
-        ticks=tuple(str(value) for value in table["n_features"][rows]),
+        ticks=tuple(ticks),
         values=np.asarray(table["gap"], dtype=np.float64)[rows],
         errors=np.asarray(table["gap_sd"], dtype=np.float64)[rows],
         states=kept_states(rows.size),
@@ -110,7 +128,7 @@ def _explain_gap(table: Table) -> SearchStory:
         chosen=int(np.flatnonzero(rows == chosen)[0]),
     )
     rule = (
-        "The number of features with the largest gap is chosen. Error bars: standard deviation "
-        "over permutations."
+        f"The {choice} with the largest gap is chosen. Error bars: standard deviation over "
+        "permutations."
     )
     return SearchStory(verdict=verdict, rule=rule, curves=(curve,), screened_out="")

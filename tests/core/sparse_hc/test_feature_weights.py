@@ -12,6 +12,7 @@ from mrshc.core.data.conversion import as_data_matrix
 from mrshc.core.permutations import PermutationGap
 from mrshc.core.sparse_hc.feature_weights import WeightPath, permutation_gap, permuted_criteria
 from mrshc.core.sparse_hc.pair_distances import PairDistances
+from mrshc.core.sparse_hc.weighted_dissimilarity import DataDissimilarity
 from mrshc.core.trees.tree import agglomerate
 from plain_twin import sparse_direction
 from storage_backends import ArrayInBlocks, clustered, tables, tables_in_turn
@@ -20,10 +21,17 @@ METRICS = {"squared.distance": "sqeuclidean", "absolute.value": "cityblock"}
 R_DEFAULTS = {"max_iter": 15, "tol": 1e-4}
 
 
-def solution(X, bound, metric, **options):
-    path = WeightPath(PairDistances(as_data_matrix(X), metric), **{**R_DEFAULTS, **options})
-    found = path.solve(bound)
-    return SimpleNamespace(**asdict(found), dissimilarity=path.dissimilarity(found))
+def weight_path(pairs):
+    return WeightPath(DataDissimilarity(pairs), **R_DEFAULTS)
+
+
+def solution(X, bound, metric, *, orthogonal_to=None, **options):
+    pairs = PairDistances(as_data_matrix(X), metric)
+    weighted = DataDissimilarity(pairs, orthogonal_to=orthogonal_to)
+    found = WeightPath(weighted, **{**R_DEFAULTS, **options}).solve(bound)
+    return SimpleNamespace(
+        **asdict(found), dissimilarity=weighted.matrix(found.indices, found.weights)
+    )
 
 
 def weights(found, p):
@@ -151,7 +159,7 @@ def test_a_tolerance_of_zero_is_met_if_nothing_changes():
 
 def test_solutions_are_stored():
     pairs = PairDistances(as_data_matrix(reference.matrix("input_A")), "sqeuclidean")
-    path = WeightPath(pairs, **R_DEFAULTS)
+    path = weight_path(pairs)
     found = path.solve(2.0)
     assert found.l1_bound == 2.0
     n_passes = pairs.n_passes
@@ -172,14 +180,14 @@ def test_distances_are_exhausted_if_nothing_orthogonal_to_the_earlier_solution_r
     earlier = np.abs(x[:, None] - x)
     for orthogonal_to in (earlier, 1e3 * earlier):
         pairs = PairDistances(as_data_matrix(X), "cityblock")
-        path = WeightPath(pairs, orthogonal_to=orthogonal_to, **R_DEFAULTS)
-        assert path.is_exhausted == is_exhausted
+        weighted = DataDissimilarity(pairs, orthogonal_to=orthogonal_to)
+        assert weighted.is_exhausted == is_exhausted
 
 
 @pytest.mark.parametrize("X", [np.ones((6, 4)), np.eye(6, 4)], ids=["constant", "varying"])
 def test_distances_are_not_exhausted_without_an_earlier_solution(X):
-    path = WeightPath(PairDistances(as_data_matrix(X), "sqeuclidean"), **R_DEFAULTS)
-    assert not path.is_exhausted
+    pairs = PairDistances(as_data_matrix(X), "sqeuclidean")
+    assert not DataDissimilarity(pairs).is_exhausted
 
 
 def test_constant_data_have_no_weights():
@@ -239,7 +247,7 @@ def test_search_covers_all_bounds():
     """The weights of proportional features are their scales, if the bound allows it."""
     x = np.random.default_rng(0).normal(size=10)
     pairs = PairDistances(as_data_matrix(np.column_stack([x, 2 * x, 3 * x, 4 * x])), "cityblock")
-    path = WeightPath(pairs, **R_DEFAULTS)
+    path = weight_path(pairs)
     assert path.search(1).l1_bound == 1.0
     found = path.search(4)
     assert found.l1_bound == 2.0
@@ -247,9 +255,7 @@ def test_search_covers_all_bounds():
 
 
 def test_search_reaches_the_number_of_features():
-    path = WeightPath(
-        PairDistances(as_data_matrix(reference.matrix("input_B")), "sqeuclidean"), **R_DEFAULTS
-    )
+    path = weight_path(PairDistances(as_data_matrix(reference.matrix("input_B")), "sqeuclidean"))
     for q in (1, 12, 50, 200):
         assert path.search(q).indices.size == q
 
@@ -261,7 +267,7 @@ def test_permutation_gap_is_that_of_sparcl(name, dissimilarity):
         "input == @name and dissimilarity == @dissimilarity"
     )
     pairs = PairDistances(as_data_matrix(reference.matrix(f"input_{name}")), METRICS[dissimilarity])
-    path = WeightPath(pairs, **R_DEFAULTS)
+    path = weight_path(pairs)
     solutions = [path.solve(bound) for bound in stored["wbound"]]
     np.testing.assert_allclose([s.criterion for s in solutions], stored["tot"], rtol=1e-3)
     assert [s.indices.size for s in solutions] == stored["nnonzerow"].tolist()
@@ -310,7 +316,7 @@ def test_permuted_distances_are_computed_once_unless_they_are_too_many(monkeypat
         (n * (n - 1) // 2 * p, True),
         (n * (n - 1) // 2 * p - 1, False),
     ):
-        monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._MAX_KEPT_DISTANCES", n_kept)
+        monkeypatch.setattr("mrshc.core.sparse_hc.permuted_pairs._MAX_KEPT_DISTANCES", n_kept)
         computed.clear()
         permuted_criteria(**options)
         assert (computed == [slice(0, p)]) == is_computed_once
@@ -332,7 +338,7 @@ def gap_of(pairs, solutions, **options):
 
 def test_permutation_gap_compares_logarithms_of_criteria():
     pairs = PairDistances(as_data_matrix(reference.matrix("input_A")), "sqeuclidean")
-    path, finished = WeightPath(pairs, **R_DEFAULTS), []
+    path, finished = weight_path(pairs), []
     solutions = [path.solve(bound) for bound in (1.5, 2.5)]
     found = gap_of(pairs, solutions, entropy=7, progress=lambda *done: finished.append(done))
     logs = np.log(
@@ -355,7 +361,7 @@ def test_permutations_of_out_of_core_data_run_in_threads():
     data = ArrayInBlocks(reference.matrix("input_A"))
     data.lock = Lock()
     pairs = PairDistances(data, "sqeuclidean")
-    solutions = [WeightPath(pairs, **R_DEFAULTS).solve(2.0)]
+    solutions = [weight_path(pairs).solve(2.0)]
     alone = gap_of(pairs, solutions, entropy=1)
     with parallel_config("loky", n_jobs=2):
         shared = gap_of(pairs, solutions, entropy=1)
@@ -380,7 +386,7 @@ def test_permuted_criteria_are_those_of_a_permuted_matrix(monkeypatch):
     D = np.random.default_rng(seed).permuted(explicit_pairs(X, "sqeuclidean").T, axis=1).T
     expected = [explicit_solution(D, bound, **R_DEFAULTS)[2] for bound in bounds]
     np.testing.assert_allclose(together, expected, rtol=1e-9)
-    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._MAX_KEPT_DISTANCES", 0)
+    monkeypatch.setattr("mrshc.core.sparse_hc.permuted_pairs._MAX_KEPT_DISTANCES", 0)
     again = permuted_criteria(pairs=pairs, l1_bounds=bounds, entropy=3, permutation=1, **R_DEFAULTS)
     np.testing.assert_array_equal(again, together)
 
@@ -429,10 +435,11 @@ def test_products_are_those_of_the_array_in_memory(implementation, metric):
 @pytest.mark.slow
 def test_weights_are_those_of_the_array_in_memory(implementation):
     for A, metric in tables_in_turn(implementation, ["sqeuclidean", "cityblock"]):
-        in_memory, path = (
-            WeightPath(PairDistances(as_data_matrix(X), metric), **R_DEFAULTS)
+        memory_pairs, pairs = (
+            PairDistances(as_data_matrix(X), metric)
             for X in (implementation.in_memory(A), implementation(A))
         )
+        in_memory, path = weight_path(memory_pairs), weight_path(pairs)
         for expected, found in (
             (in_memory.solve(3.0), path.solve(3.0)),
             (in_memory.search(20), path.search(20)),
@@ -441,7 +448,11 @@ def test_weights_are_those_of_the_array_in_memory(implementation):
             np.testing.assert_array_equal(found.indices, expected.indices)
             np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-8)
             assert found.criterion == pytest.approx(expected.criterion, rel=1e-9)
-            assert_close(path.dissimilarity(found), in_memory.dissimilarity(expected))
+            matrix, expected_matrix = (
+                DataDissimilarity(each).matrix(found.indices, found.weights)
+                for each in (pairs, memory_pairs)
+            )
+            assert_close(matrix, expected_matrix)
 
 
 def test_permuted_criteria_are_those_of_the_array_in_memory(implementation, monkeypatch):
@@ -453,7 +464,7 @@ def test_permuted_criteria_are_those_of_the_array_in_memory(implementation, monk
     )
     expected = permuted_criteria(pairs=in_memory, **bounds)
     np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)
-    monkeypatch.setattr("mrshc.core.sparse_hc.feature_weights._MAX_KEPT_DISTANCES", 0)
+    monkeypatch.setattr("mrshc.core.sparse_hc.permuted_pairs._MAX_KEPT_DISTANCES", 0)
     np.testing.assert_allclose(permuted_criteria(pairs=pairs, **bounds), expected, rtol=1e-9)
 
 

@@ -443,12 +443,29 @@ class MethodOptions:
             "them; or auto.",
         ),
     ] = None
+    penalty: Annotated[
+        str | None,
+        _method_option(
+            "--penalty",
+            help="shc: l1 (the default) bounds the sum of the weights; ssl is the penalty of the "
+            "spike-and-slab lasso.",
+        ),
+        ChoiceFrom("mrshc.core.sparse_hc.penalties", "PENALTIES"),
+    ] = None
+    spike_penalty: Annotated[
+        str | None,
+        _method_option(
+            "--spike-penalty",
+            help="shc with --penalty ssl: penalty of small weights; several candidates with commas "
+            "between them; or auto (the default).",
+        ),
+    ] = None
     n_permutations: Annotated[
         int | None,
         _method_option(
             "--n-permutations",
-            help="shc: number of permutations by which the bound or the number of features is "
-            "chosen (default 10).",
+            help="shc: number of permutations by which the bound, the penalty or the number of "
+            "features is chosen (default 10).",
         ),
     ] = None
     selection: SelectionOption = None
@@ -477,6 +494,10 @@ class MethodOptions:
             "feature_tolerance": self.feature_tolerance,
             "center": centers[self.center],
             "l1_bound": parse_numbers_or_auto("--l1-bound", self.l1_bound, kind=float),
+            "penalty": self.penalty,
+            "spike_penalty": parse_numbers_or_auto(
+                "--spike-penalty", self.spike_penalty, kind=float
+            ),
             "n_permutations": self.n_permutations,
             **sparse_method_parameters(self.selection, refine=self.refine, robust=self.robust),
         }

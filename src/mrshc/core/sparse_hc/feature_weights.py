@@ -14,28 +14,19 @@ the American Statistical Association 105(490), 713-726. https://doi.org/10.1198/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mrshc.core.array_types import Float, Index
-from mrshc.core.data.statistics import column_blocks
 from mrshc.core.kernels.sparse_direction import sparse_direction
 from mrshc.core.parallel import ProgressCallback
 from mrshc.core.permutations import PermutationGap, gap_over_permutations
 from mrshc.core.sparse_hc.pair_distances import PairDistances
+from mrshc.core.sparse_hc.permuted_pairs import PermutedPairs
+from mrshc.core.sparse_hc.weighted_dissimilarity import WeightedDissimilarity
 from mrshc.core.sparse_pca.l1_path import bisect_l1_bound
-
-# Largest number of permuted distances that a worker keeps in memory (256 MB in double precision). A
-# larger matrix of permuted distances is not kept but computed again whenever it is needed. The
-# value does not affect the result, since the permutations are drawn again with the same seeds.
-_MAX_KEPT_DISTANCES = 1 << 25
-
-# The part of the weighted distances that is orthogonal to an earlier solution is treated as zero if
-# its norm is at most this fraction of the norm of the weighted distances. The fraction is far above
-# the rounding errors of double precision and far below any structure of interest.
-_RELATIVE_ZERO = 1e-10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,52 +62,35 @@ class WeightPath:
     """Feature weights of sparse hierarchical clustering for one data set and any L1 bound.
 
     The weights w and the dissimilarity u maximise u'Dw, where D contains the distances between all
-    pairs of samples in each feature. The weights for an L1 bound are computed once and stored. The
-    dissimilarity is not stored; it is computed from the weights whenever it is needed.
+    pairs of samples in each feature. The weights for an L1 bound are computed once and stored.
 
     Parameters
     ----------
-    pairs : PairDistances
-        The matrix D.
-    orthogonal_to : ndarray of shape (n_samples, n_samples) or None, default=None
-        Dissimilarity matrix of an earlier solution. If it is given, u is kept orthogonal to this
-        dissimilarity. The result is the complementary sparse clustering of Witten and Tibshirani
-        (2010).
+    dissimilarity : WeightedDissimilarity
+        Dissimilarity u as a function of the weights. If it is kept orthogonal to an earlier
+        solution, the result is the complementary sparse clustering of Witten and Tibshirani (2010).
     max_iter : int
         Largest number of iterations of the alternating algorithm.
     tol : float
         The algorithm has converged when the L1 norm of the change of u is at most `tol` times the
         L1 norm of u.
-
-    Attributes
-    ----------
-    is_exhausted : bool
-        Whether the sum of the distances over all features has no part that is orthogonal to the
-        earlier solution, up to rounding errors. False if `orthogonal_to` is None.
     """
 
     def __init__(
         self,
-        pairs: PairDistances,
+        dissimilarity: WeightedDissimilarity,
         *,
-        orthogonal_to: Float | None = None,
         max_iter: int,
         tol: float,
     ) -> None:
-        self._pairs = pairs
-        self._orthogonal_to = (
-            None if orthogonal_to is None else _scale_pairs_to_unit_norm(orthogonal_to)
-        )
+        self._dissimilarity = dissimilarity
         self._max_iter = max_iter
         self._tol = tol
         self._solved: dict[float, SparseWeights] = {}
         # The algorithm starts from equal weights, so its first step is the same for all L1 bounds.
-        p = pairs.shape[1]
-        self._first_u, norm = self._unit_dissimilarity(np.arange(p), np.ones(p))
-        self.is_exhausted = self._orthogonal_to is not None and (
-            norm <= _RELATIVE_ZERO * _pair_norm(pairs.weighted_distances(np.arange(p), np.ones(p)))
-        )
-        self._first_slopes = pairs.slopes(self._first_u)
+        p = dissimilarity.n_features
+        self._first_u, _ = dissimilarity.of_weights(np.arange(p), np.ones(p))
+        self._first_slopes = dissimilarity.slopes(self._first_u)
 
     def solve(self, l1_bound: float) -> SparseWeights:
         """Return the feature weights under the L1 bound `l1_bound`."""
@@ -124,22 +98,13 @@ class WeightPath:
             self._solved[l1_bound] = self._alternate(l1_bound)
         return self._solved[l1_bound]
 
-    def dissimilarity(self, solution: SparseWeights) -> Float:
-        """Return the dissimilarity matrix of the samples for given feature weights.
-
-        The matrix has the shape (n_samples, n_samples) and Frobenius norm one.
-        """
-        # The division by the square root of two is needed because the matrix contains each pair of
-        # samples twice, whereas the unit vector u contains each pair once.
-        return self._unit_dissimilarity(solution.indices, solution.weights)[0] / np.sqrt(2)
-
     def search(self, q: int) -> SparseWeights:
         """Return feature weights with q non-zero entries, or with a number close to q.
 
         The L1 bound is determined by bisection. If no bound that the bisection examines gives q
         non-zero entries, the weights with the number closest to q are returned.
         """
-        max_bound = float(np.sqrt(self._pairs.shape[1]))
+        max_bound = float(np.sqrt(self._dissimilarity.n_features))
         bound, _ = bisect_l1_bound(
             lambda bound, _: self.solve(bound).indices, q, max_bound=max_bound, tolerance=0
         )
@@ -159,53 +124,22 @@ class WeightPath:
             # orthogonal to an earlier solution.
             indices, weights = sparse_direction(np.maximum(slopes, 0.0), l1_bound)
             old = u
-            u, criterion = self._unit_dissimilarity(indices, weights)
+            u, criterion = self._dissimilarity.of_weights(indices, weights)
             n_iter += 1
             converged = np.abs(u - old).sum() <= self._tol * np.abs(old).sum()
             # The loop ends here rather than after D'u is computed, since computing D'u takes a pass
             # over the data and the result would not be used.
             if converged or n_iter == self._max_iter:
                 break
-            slopes = self._pairs.slopes(u)
+            slopes = self._dissimilarity.slopes(u)
         return SparseWeights(
             indices=indices,
             weights=weights,
-            criterion=criterion * self._pairs.unit,
+            criterion=criterion * self._dissimilarity.distance_unit,
             l1_bound=l1_bound,
             n_iter=n_iter,
             converged=bool(converged),
         )
-
-    def _unit_dissimilarity(self, indices: Index, weights: Float) -> tuple[Float, float]:
-        """Return Dw, scaled to unit norm, and the norm of Dw before scaling.
-
-        Dw is represented as a symmetric matrix of shape (n_samples, n_samples). The norm is
-        Euclidean and counts each pair of samples once. If u has to be orthogonal to an earlier
-        solution, the component of Dw in the direction of that solution is subtracted from Dw first.
-        If the norm is zero, Dw is returned without scaling.
-        """
-        u = self._pairs.weighted_distances(indices, weights)
-        if self._orthogonal_to is not None:
-            # The inner product is half of the sum, since the sum counts each pair twice.
-            u -= self._orthogonal_to * (np.sum(self._orthogonal_to * u) / 2)
-        norm = _pair_norm(u)
-        return (u / norm if norm > 0 else u), norm
-
-
-def _pair_norm(u: Float) -> float:
-    """Return the Euclidean norm of the entries above the diagonal of a symmetric matrix.
-
-    The diagonal of the matrix must be zero.
-    """
-    return float(np.linalg.norm(u) / np.sqrt(2))
-
-
-def _scale_pairs_to_unit_norm(u: Float) -> Float:
-    """Return a symmetric matrix, scaled such that its entries above the diagonal have unit L2 norm.
-
-    The diagonal of the matrix must be zero.
-    """
-    return u / _pair_norm(u)
 
 
 def permutation_gap(
@@ -308,7 +242,7 @@ def permuted_criteria(
     criteria : ndarray of shape (n_bounds,)
         Value of the criterion for each L1 bound.
     """
-    permuted = _PermutedPairs(pairs, entropy, permutation)
+    permuted = PermutedPairs(pairs, entropy, permutation)
     p = pairs.shape[1]
     u = permuted.multiply(np.ones((p, 1)))
     u = np.repeat(u / np.linalg.norm(u), len(l1_bounds), axis=1)
@@ -334,67 +268,3 @@ def permuted_criteria(
             break
         slopes = permuted.multiply_transposed(u)
     return criteria * pairs.unit
-
-
-class _PermutedPairs:
-    """The matrix D after an independent random permutation of the entries of each column.
-
-    D has one row for each pair of samples and one column for each feature, and contains the
-    distances between the two samples in that feature.
-
-    Parameters
-    ----------
-    pairs : PairDistances
-        The matrix D.
-    entropy : int
-        Seed of the random permutations.
-    permutation : int
-        Index of the permutation, starting at zero.
-    """
-
-    def __init__(self, pairs: PairDistances, entropy: int, permutation: int) -> None:
-        n, p = pairs.shape
-        self._pairs = pairs
-        self._seed = (entropy, permutation)
-        self._n_pairs = n * (n - 1) // 2
-        is_small = self._n_pairs * p <= _MAX_KEPT_DISTANCES
-        self._kept_blocks = list(self._permute_blocks()) if is_small else None
-
-    def multiply(self, weights: Float) -> Float:
-        """Return the product of the permuted matrix with an array of feature weights.
-
-        The array `weights` has the shape (n_features, n_bounds), and the result has the shape
-        (n_pairs, n_bounds).
-        """
-        total = np.zeros((self._n_pairs, weights.shape[1]))
-        for block, distances in self._blocks():
-            total += distances.T @ weights[block]
-        return total
-
-    def multiply_transposed(self, u: Float) -> Float:
-        """Return the product of the transposed permuted matrix with an array u.
-
-        The array `u` has the shape (n_pairs, n_bounds), and the result has the shape (n_features,
-        n_bounds).
-        """
-        return np.concatenate([distances @ u for _, distances in self._blocks()])
-
-    def _blocks(self) -> Iterator[tuple[slice, Float]]:
-        """Yield the slice of each block of features, and the permuted distances in these features.
-
-        The distances of a block are an array of shape (n_features_in_block, n_pairs). Distances
-        that are not kept in memory are computed again.
-        """
-        return self._permute_blocks() if self._kept_blocks is None else iter(self._kept_blocks)
-
-    def _permute_blocks(self) -> Iterator[tuple[slice, Float]]:
-        """Yield the slice of each block of features, and its permuted distances.
-
-        The distances are computed from the data.
-        """
-        entropy, permutation = self._seed
-        for k, block in enumerate(column_blocks(self._n_pairs, self._pairs.shape[1])):
-            # Each block has its own stream of random numbers, so the permutations of a block are
-            # the same each time they are drawn and in every worker.
-            rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(permutation, k)))
-            yield block, rng.permuted(self._pairs.feature_distances(block), axis=1)

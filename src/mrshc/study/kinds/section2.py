@@ -11,6 +11,7 @@ from mrshc import SHC, MrSHC
 from mrshc.core.data.array_matrix import ArrayMatrix
 from mrshc.core.sparse_hc.feature_weights import WeightPath
 from mrshc.core.sparse_hc.pair_distances import PairDistances
+from mrshc.core.sparse_hc.weighted_dissimilarity import DataDissimilarity
 from mrshc.datasets import SimulatedData, make_section2_example
 from mrshc.metrics import classification_error_rate
 from mrshc.plotting import dendrograms, write_picture
@@ -109,7 +110,8 @@ def order_of_entry(X: NDArray[np.float64]) -> NDArray[np.intp]:
     p = X.shape[1]
     # The number of iterations and the tolerance are the defaults of SHC, which are those of the R
     # package sparcl.
-    path = WeightPath(PairDistances(ArrayMatrix(X), "sqeuclidean"), max_iter=15, tol=1e-4)
+    pairs = PairDistances(ArrayMatrix(X), "sqeuclidean")
+    path = WeightPath(DataDissimilarity(pairs), max_iter=15, tol=1e-4)
     entry, weight = np.full(p, np.inf), np.zeros(p)
     # Let p be the number of features. A bound of 1 selects one feature, and a bound above sqrt(p)
     # has no effect.

@@ -1,4 +1,4 @@
-"""Candidates for the bound on the L1 norm of feature weights, and the table of their results."""
+"""Candidates for the penalty of feature weights, and the table of their results."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ _SMALLEST_BOUND, _LARGEST_SHARE, _N_BOUNDS = 1.1, 0.7, 10
 
 
 class WeightedSolution(Protocol):
-    """Feature weights under one L1 bound."""
-
-    @property
-    def l1_bound(self) -> float:
-        """Upper bound on the L1 norm of the weights."""
+    """Feature weights for one candidate."""
 
     @property
     def indices(self) -> Index:
@@ -57,29 +53,69 @@ def candidate_l1_bounds(l1_bound: Any, *, n_features: int) -> tuple[float, ...]:
         # With two features, 0.7 sqrt(p) is less than 1.1, and 1.1 is the only candidate.
         end = max(_SMALLEST_BOUND, _LARGEST_SHARE * largest)
         return tuple(np.unique(np.linspace(_SMALLEST_BOUND, end, _N_BOUNDS)))
-    is_sequence = np.iterable(l1_bound) and not isinstance(l1_bound, str)
-    bounds = list(l1_bound) if is_sequence else [l1_bound]
-    if not bounds:
+    advice = "Larger bounds have no effect. Give 'auto' to try several."
+    return candidate_values("l1_bound", l1_bound, low=1.0, high=largest, advice=advice)
+
+
+def candidate_values(
+    name: str, given: Any, *, low: float, high: float, advice: str
+) -> tuple[float, ...]:
+    """Return the candidates of a parameter that is a number or a sequence of numbers.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    given : float or sequence of float
+        Value of the parameter.
+    low, high : float
+        Smallest and largest valid value.
+    advice : str
+        Sentence that is added to the message of an error.
+
+    Raises
+    ------
+    ParameterError
+        If the sequence is empty, or if a candidate is not a valid number.
+    """
+    is_sequence = np.iterable(given) and not isinstance(given, str)
+    candidates = list(given) if is_sequence else [given]
+    if not candidates:
         raise ParameterError(
-            "{bound} must {allowed}, got an empty sequence.",
-            bound=Parameter("l1_bound"),
-            value=l1_bound,
+            "{name} must {allowed}, got an empty sequence.",
+            name=Parameter(name),
+            value=given,
             allowed="hold at least one number",
         )
-    advice = "Larger bounds have no effect. Give 'auto' to try several."
-    return tuple(check_number("l1_bound", b, low=1.0, high=largest, advice=advice) for b in bounds)
+    return tuple(check_number(name, each, low=low, high=high, advice=advice) for each in candidates)
 
 
 def search_table(
     solutions: Sequence[WeightedSolution],
     *,
+    parameter: str = "l1_bound",
     targets: tuple[int, ...],
     gap: PermutationGap | None,
     best: int,
 ) -> dict[str, NDArray[Any]]:
-    """Return the table for the attribute `search_results_`, with one entry for each candidate."""
+    """Return the table for the attribute `search_results_`, with one entry for each candidate.
+
+    Parameters
+    ----------
+    solutions : sequence of WeightedSolution
+        Feature weights for each candidate.
+    parameter : str, default="l1_bound"
+        Name of the parameter that differs between the candidates, an attribute of the solutions.
+    targets : tuple of int
+        Target number of features of each candidate; empty if the candidates are not numbers of
+        features.
+    gap : PermutationGap or None
+        Permutation gap of each candidate; None if there is only one.
+    best : int
+        Position of the chosen candidate.
+    """
     table = {
-        "l1_bound": np.array([s.l1_bound for s in solutions]),
+        parameter: np.array([getattr(s, parameter) for s in solutions]),
         "n_features": np.array([s.indices.size for s in solutions]),
         "criterion": np.array([s.criterion for s in solutions]),
         "chosen": np.arange(len(solutions)) == best,
