@@ -96,7 +96,7 @@ def test_an_error_of_all_methods_is_raised():
 
 @pytest.mark.parametrize("methods", [{}, {"class": SHC}, {"list": [SHC(5)]}, [SHC(5)]])
 def test_values_that_are_not_methods_are_refused(methods):
-    with pytest.raises(ValueError, match="methods must map names to clusterers"):
+    with pytest.raises(ValueError, match="methods must name methods, or map names to"):
         compare(X, methods=methods)
 
 
@@ -216,6 +216,43 @@ def test_a_variant_that_equals_another_method_is_left_out(given, left_out):
     assert names == [name for name in LABELS if name not in equal]
 
 
+def test_methods_are_named_by_their_keys():
+    keys = ["sparse-kmeans", "cosa", "shc-ssl", "mrshc", "hmv", "hc", "hmv-500-ward"]
+    parameters = {"n_features_to_select": [4, 8], "linkage": "ward", "random_state": 0}
+    methods = default_methods(X, methods=keys, n_clusters=3, **parameters)
+    # With Ward's linkage, HC and the variance filter are equal, but both were named.
+    labels = ["Sparse K-means", "COSA", "SHC-SSL", "MrSHC", "HC-HMV", "HC", "HMV 500, Ward"]
+    assert list(methods) == labels
+    assert methods["Sparse K-means"].n_clusters == 3
+    assert methods["Sparse K-means"].n_features_to_select is None
+    assert (methods["SHC-SSL"].penalty, methods["SHC-SSL"].n_features_to_select) == ("ssl", None)
+    assert methods["MrSHC"].n_features_to_select == [4, 8]
+
+
+def test_named_methods_are_fitted_and_scored():
+    truth = np.repeat([0, 1], len(X) // 2)
+    result = compare(X, methods=["sparse-kmeans", "hc"], truth=truth, random_state=0)
+    assert list(result.scores.index) == ["Sparse K-means", "HC"]
+    assert result.scores["ari"].notna().all()
+    assert result.models["Sparse K-means"].n_clusters == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ([], r"methods must name different methods out of mrshc, .*, got \[\]"),
+        ("hc", "methods must name different methods"),
+        (["hc", "hc"], "methods must name different methods"),
+        (["hc", "foo"], r"out of mrshc, .*sparse-kmeans, got \['hc', 'foo'\]"),
+        (["hmv", "mrshc"], "must name mrshc before it, got hmv, mrshc. Name mrshc first."),
+        (["hc", "sparse-kmeans"], "Sparse K-means needs the number of clusters"),
+    ],
+)
+def test_methods_that_cannot_be_compared_are_refused(keys, message):
+    with pytest.raises(ValueError, match=message):
+        compare(X, methods=keys)
+
+
 @pytest.mark.parametrize("key", ["hc", "mrshc-evidence"])
 def test_keys_of_methods_and_variants_are_unique(key):
     method = replace(METHODS["shc"], key=key, label="other", fixed={"linkage": "ward"})
@@ -225,7 +262,7 @@ def test_keys_of_methods_and_variants_are_unique(key):
 
 def test_variants_are_not_methods_of_the_command_line():
     assert list(METHODS) == ["mrshc", "shc", "hc", "hmv", "cosa"]
-    assert all(variant.fixed for variant in VARIANTS.values())
+    assert all(variant.fixed or not variant.has_tree for variant in VARIANTS.values())
 
 
 def test_data_that_are_not_a_table_are_refused():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from mrshc.errors import format_error, invalid_parameter_error
+from mrshc.errors import Parameter, ParameterError, format_error, invalid_parameter_error
 from mrshc.estimators.base import TreeClusterer
 from mrshc.methods import compared_methods
 from mrshc.metrics import (
@@ -58,7 +58,7 @@ class Comparison:
 def compare(
     X: Any,
     *,
-    methods: Mapping[str, EstimatorOrFactory] | None = None,
+    methods: Mapping[str, EstimatorOrFactory] | Sequence[str] | None = None,
     truth: Any = None,
     support: Any = None,
     n_clusters: int | None = None,
@@ -76,13 +76,15 @@ def compare(
     ----------
     X : array-like of shape (n_samples, n_features)
         Data, with samples in rows.
-    methods : mapping of str to estimator or callable, or None, default=None
-        Estimators by name. In place of an estimator, a function can be given. The function is
-        called with a dict of the models that have been fitted so far, by name, and must return an
-        estimator. An estimator is a tree estimator of this package, or any clusterer that has the
-        attribute `labels_` after `fit`, such as :class:`sklearn.cluster.KMeans`. Samples with a
-        negative label are noise, as in :class:`sklearn.cluster.HDBSCAN`. For the scores, each of
-        them is a cluster of its own. Pipelines are not accepted; transform X first instead.
+    methods : mapping of str to estimator or callable, sequence of str, or None, default=None
+        Estimators by name, or keys of registered methods, such as `["mrshc", "cosa", "shc-ssl"]`;
+        the keys are those of :data:`mrshc.methods.METHODS` and :data:`mrshc.methods.VARIANTS`. In
+        place of an estimator, a function can be given. The function is called with a dict of the
+        models that have been fitted so far, by name, and must return an estimator. An estimator is
+        a tree estimator of this package, or any clusterer that has the attribute `labels_` after
+        `fit`, such as :class:`sklearn.cluster.KMeans`. Samples with a negative label are noise, as
+        in :class:`sklearn.cluster.HDBSCAN`. For the scores, each of them is a cluster of its own.
+        Pipelines are not accepted; transform X first instead.
 
         None stands for the following methods, and for any methods that were registered in addition:
         :class:`~mrshc.MrSHC` with `selection="association"` and Ward's linkage, Ward's clustering
@@ -101,10 +103,10 @@ def compare(
         of true classes. If `truth` is None, the trees are not cut. Clusterers without a tree keep
         their own number of clusters.
     random_state : int, RandomState instance or None, default=None
-        Seed of the default methods. The seed has no effect if `methods` is given.
+        Seed of registered methods. The seed has no effect if `methods` contains estimators.
     n_jobs : int or None, default=None
-        Number of parallel workers of the default methods. The number has no effect if `methods` is
-        given.
+        Number of parallel workers of registered methods. The number has no effect if `methods`
+        contains estimators.
 
     Returns
     -------
@@ -158,9 +160,6 @@ def compare(
     1.0
     """
     # All arguments are checked before the first fit, since a fit may take a long time.
-    if methods is None:
-        methods = default_methods(X, random_state=random_state, n_jobs=n_jobs)
-    _check_methods(methods)
     n_samples, n_features = _check_shape(X)
     truth = align_samples(truth, row_names(X), what="truth")
     support = align_samples(support, column_names(X), what="support", unit="feature")
@@ -170,8 +169,13 @@ def compare(
     if k is not None:
         advice = "All trees are cut into this number of clusters."
         check_integer("n_clusters", k, low=1, high=n_samples, advice=advice)
+    if methods is None or _are_keys(methods):
+        methods = default_methods(
+            X, methods=methods, n_clusters=k, random_state=random_state, n_jobs=n_jobs
+        )
+    given = _check_methods(methods)
     scorer = partial(score_model, truth=truth, support=support, n_clusters=k)
-    result = _fit_and_score(X, methods, scorer=scorer)
+    result = _fit_and_score(X, given, scorer=scorer)
     # If all methods fail, the cause is most likely in the data, so an error is raised rather than a
     # warning issued.
     if not result.models:
@@ -241,19 +245,24 @@ def convert_counts_to_integers(scores: pd.DataFrame) -> pd.DataFrame:
     return scores.astype({"n_features": "Int64", "rank": "Int64"})
 
 
-def _check_methods(methods: Any) -> None:
-    """Raise ParameterError if `methods` is not a mapping of names to clusterers or functions.
+def _are_keys(methods: Any) -> TypeGuard[Sequence[str]]:
+    """Return whether a value is a sequence of strings."""
+    return isinstance(methods, Sequence) and all(isinstance(key, str) for key in methods)
+
+
+def _check_methods(methods: Any) -> Mapping[str, EstimatorOrFactory]:
+    """Return `methods`; raise ParameterError if it does not map names to clusterers or functions.
 
     An empty mapping is also invalid.
     """
-    is_valid = isinstance(methods, Mapping) and methods and all(map(_is_method, methods.values()))
-    if not is_valid:
-        raise invalid_parameter_error(
-            "methods",
-            methods,
-            allowed="map names to clusterers, or to functions that make one",
-            advice="Transform X first in place of giving a pipeline.",
-        )
+    if isinstance(methods, Mapping) and methods and all(map(_is_method, methods.values())):
+        return methods
+    raise invalid_parameter_error(
+        "methods",
+        methods,
+        allowed="name methods, or map names to clusterers or to functions that make one",
+        advice="Transform X first in place of giving a pipeline.",
+    )
 
 
 def _is_method(method: Any) -> bool:
@@ -318,6 +327,8 @@ def _check_support(support: Any, *, n_features: int) -> NDArray[np.bool_] | None
 def default_methods(
     X: Any,
     *,
+    methods: Sequence[str] | None = None,
+    n_clusters: int | None = None,
     n_features_to_select: Any = "auto",
     linkage: str = "complete",
     metric: str = "sqeuclidean",
@@ -327,17 +338,22 @@ def default_methods(
     refine: bool = False,
     robust: bool = False,
 ) -> dict[str, EstimatorOrFactory]:
-    """Return the methods that are compared by default, with the given parameters.
+    """Return the methods of a comparison, with the given parameters.
 
     Each estimator receives only those parameters that it has. For example, only SHC and MrSHC have
     the parameter `refine`, and only MrSHC has the parameters `selection` and `robust`. The fixed
     parameters of a variant, such as MrSHC with selection by evidence, override the given ones. A
-    variant with the same parameters as another method is left out.
+    variant with the same parameters as another method is left out of the default comparison.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         Data, of which only the shape is used.
+    methods : sequence of str or None, default=None
+        Keys of the methods; None stands for the default comparison.
+    n_clusters : int or None, default=None
+        Number of clusters of methods without a tree, such as sparse K-means. It has no effect on
+        other methods.
     n_features_to_select : int, sequence of int or "auto", default="auto"
         Number of features that SHC and MrSHC select, or several candidate numbers.
     linkage : str, default="complete"
@@ -361,7 +377,22 @@ def default_methods(
     dict of str to estimator or callable
         Methods by label, in the order of the comparison. The dict can be passed to :func:`compare`
         as `methods`.
+
+    Raises
+    ------
+    ParameterError
+        If `methods` is invalid, or if a method without a tree is compared and `n_clusters` is None.
     """
+    compared = compared_methods(methods)
+    for method in compared:
+        if not method.has_tree and n_clusters is None:
+            raise ParameterError(
+                "{label} needs the number of clusters, since it has no tree. Give {n_clusters} or "
+                "{truth}.",
+                label=method.label,
+                n_clusters=Parameter("n_clusters"),
+                truth=Parameter("truth"),
+            )
     parameters = {
         "n_features_to_select": n_features_to_select,
         "linkage": linkage,
@@ -376,9 +407,11 @@ def default_methods(
     # features.
     n_features = _check_shape(X)[1]
     made = {
-        method: method.make_for_comparison(parameters, n_features=n_features)
-        for method in compared_methods()
+        method: method.make_for_comparison(parameters, n_features=n_features, n_clusters=n_clusters)
+        for method in compared
     }
+    if methods is not None:
+        return {method.label: estimator for method, estimator in made.items()}
     others = [estimator for method, estimator in made.items() if not method.fixed]
     return {
         method.label: estimator

@@ -7,11 +7,13 @@ estimator is imported only when its method is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import signature
 from typing import Any, Literal
+
+from mrshc.errors import Parameter, ParameterError, invalid_parameter_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,9 @@ class Method:
     loadings : {"rank", "one"} or None, default=None
         Loadings of the features in the result: "rank" for one column per component, "one" for one
         column of feature weights, None for no loadings.
+    has_tree : bool, default=True
+        Whether the method builds a tree. A method without a tree needs the number of clusters, and
+        is used only in comparisons, since a result consists of a tree.
 
     See Also
     --------
@@ -72,6 +77,12 @@ class Method:
     finds_number_of_clusters: bool = False
     needs_shared_features: bool = False
     loadings: Literal["rank", "one"] | None = None
+    has_tree: bool = True
+
+    @property
+    def is_only_compared(self) -> bool:
+        """Whether the method is used in comparisons only, and not for a result of its own."""
+        return bool(self.fixed) or not self.has_tree
 
     @property
     def parameters(self) -> set[str]:
@@ -119,7 +130,9 @@ class Method:
             **{name: value for name, value in parameters.items() if name in accepted}
         )
 
-    def make_for_comparison(self, parameters: Mapping[str, Any], *, n_features: int) -> Any:
+    def make_for_comparison(
+        self, parameters: Mapping[str, Any], *, n_features: int, n_clusters: int | None = None
+    ) -> Any:
         """Return the unfitted estimator for a comparison, or a function that returns the estimator.
 
         Parameters
@@ -129,6 +142,8 @@ class Method:
         n_features : int
             Number of features of the data. If a fixed number of features is larger, all features
             are used.
+        n_clusters : int or None, default=None
+            Number of clusters for methods without a tree. Trees are cut after the fit.
 
         Returns
         -------
@@ -137,6 +152,9 @@ class Method:
             mapping of labels to fitted models and returns the estimator.
         """
         parameters = {**parameters, **self.fixed}
+        if not self.has_tree:
+            # Candidates for the number of features of trees are not passed on.
+            parameters = {**parameters, "n_clusters": n_clusters, "n_features_to_select": None}
         if self.fixed.get("n_features_to_select") is not None:
             n_fixed = min(self.fixed["n_features_to_select"], n_features)
             parameters = {**parameters, "n_features_to_select": n_fixed}
@@ -152,14 +170,15 @@ class Method:
 
 # The registered methods by key, in the order in which help texts and error messages list them.
 METHODS: dict[str, Method] = {}
-# Methods with fixed parameters by key, which are used only in comparisons.
+# Methods that are used only in comparisons, by key: those with fixed parameters or without a tree.
 VARIANTS: dict[str, Method] = {}
 
 
 def register(method: Method) -> Method:
     """Add a method to the registry, and return the method.
 
-    A method with fixed parameters is added to `VARIANTS`, and any other method to `METHODS`.
+    A method with fixed parameters or without a tree is added to `VARIANTS`, and any other method to
+    `METHODS`.
 
     Parameters
     ----------
@@ -198,19 +217,52 @@ def register(method: Method) -> Method:
                 f"label, but {other.key!r} ({other.label}) is already registered. Choose other "
                 "names."
             )
-    (VARIANTS if method.fixed else METHODS)[method.key] = method
+    (VARIANTS if method.is_only_compared else METHODS)[method.key] = method
     return method
 
 
-def compared_methods() -> list[Method]:
-    """Return the methods of the default comparison, in increasing order of `comparison_position`.
+def compared_methods(keys: Sequence[str] | None = None) -> list[Method]:
+    """Return the methods of a comparison.
 
-    Methods whose `comparison_position` is None are left out.
+    Parameters
+    ----------
+    keys : sequence of str or None, default=None
+        Keys of the methods, in the order of the comparison. None stands for the default comparison:
+        all methods with a `comparison_position`, in increasing order.
+
+    Raises
+    ------
+    ParameterError
+        If `keys` is not a sequence of different keys of registered methods, or if a method follows
+        another one that does not come before it.
     """
-    registered = (*METHODS.values(), *VARIANTS.values())
-    compared = [m for m in registered if m.comparison_position is not None]
+    registered = METHODS | VARIANTS
+    if keys is not None:
+        _check_keys(keys, registered)
+        return [registered[key] for key in keys]
+    compared = [m for m in registered.values() if m.comparison_position is not None]
     # The sort is stable, so methods with equal positions remain in the order of registration.
     return sorted(compared, key=lambda m: m.comparison_position or 0)
+
+
+def _check_keys(keys: Any, registered: Mapping[str, Method]) -> None:
+    """Raise ParameterError if `keys` are not valid; see :func:`compared_methods`."""
+    is_sequence = isinstance(keys, Sequence) and not isinstance(keys, str)
+    if not is_sequence or not keys or len(set(keys)) < len(keys) or set(keys) - set(registered):
+        raise invalid_parameter_error(
+            "methods", keys, allowed=f"name different methods out of {', '.join(registered)}"
+        )
+    for position, key in enumerate(keys):
+        leader = registered[key].follows
+        if leader is not None and leader not in keys[:position]:
+            raise ParameterError(
+                "The method {key} selects as many features as {leader}, so {methods} must name "
+                "{leader} before it, got {got}. Name {leader} first.",
+                key=key,
+                leader=leader,
+                methods=Parameter("methods"),
+                got=", ".join(keys),
+            )
 
 
 def _estimator_loader(name: str) -> Callable[[], type]:
@@ -341,5 +393,17 @@ register(
         comparison_position=None,
         needs_shared_features=True,
         loadings="one",
+    )
+)
+register(
+    Method(
+        key="sparse-kmeans",
+        label="Sparse K-means",
+        name="Sparse K-means clustering of Witten and Tibshirani",
+        summary="K-means with weighted features, of Witten and Tibshirani",
+        load=_estimator_loader("SparseKMeans"),
+        comparison_position=None,
+        loadings="one",
+        has_tree=False,
     )
 )

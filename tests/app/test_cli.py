@@ -293,6 +293,24 @@ def test_correlations_are_refused_where_they_have_no_meaning(main, table, tmp_pa
         assert sentence in " ".join(printed.split()), command
 
 
+def test_compare_takes_the_names_of_methods(main, table, tmp_path):
+    file, _ = table
+    out = tmp_path / "comparison"
+    methods = "hc, shc-ssl,sparse-kmeans"
+    code, printed, _ = main(
+        *("compare", file, "--methods", methods, "--n-clusters", 2, "--out", out)
+    )
+    assert code == 0
+    assert pd.read_csv(out / "scores.csv")["method"].tolist() == ["HC", "SHC-SSL", "Sparse K-means"]
+    assert all(name in printed for name in ("HC", "SHC-SSL", "Sparse K-means"))
+    code, _, errors = main(
+        *("compare", file, "--methods", "hc,kmeans", "--out", tmp_path / "other")
+    )
+    assert code == 2
+    assert "--methods must name different methods out of mrshc, shc" in errors
+    assert not (tmp_path / "other").exists()
+
+
 def test_compare_leaves_scores_and_trees(main, table, tmp_path):
     file, meta = table
     out = tmp_path / "comparison"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from mrshc.comparison import (
 )
 from mrshc.estimators.feature_refinement import UnsupportedClustersWarning
 from mrshc.io.result import Result
-from mrshc.methods import METHODS
+from mrshc.methods import METHODS, compared_methods
 from mrshc.validation.parameters import check_integer
 
 # Parameters that a comparison passes to the methods. Each method receives only the parameters that
@@ -149,7 +150,9 @@ def describe_fit(plan: Plan, fitted: FittedModel, confidence: Confidence) -> Res
         return build_result(plan, fitted.model, fitted.warnings, confidence=confidence)
 
 
-def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
+def compare_methods(
+    plan: Plan, *, n_clusters: int | None, methods: Sequence[str] | None = None
+) -> Comparison:
     """Fit several methods to the data of a plan, and return the fitted methods and their scores.
 
     Parameters
@@ -159,6 +162,8 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
     n_clusters : int or None
         Number of clusters into which every tree is cut. If None, the number of known classes is
         used. If `n_clusters` is None and no class is known, the trees are not cut.
+    methods : sequence of str or None, default=None
+        Keys of the methods; None stands for the default comparison.
 
     Raises
     ------
@@ -167,10 +172,12 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
     """
     refuse_out_of_core_comparison(plan.table)
     X, parameters = plan.data, plan.estimator.get_params()
-    methods = default_methods(X, **{name: parameters[name] for name in _COMPARISON_PARAMETERS})
-    # One of the methods, SHC, compares samples pair by pair, so every two samples must share an
+    # Some methods, such as SHC, compare samples pair by pair, so every two samples must share an
     # observed feature.
-    refuse_samples_without_values(plan.matrix.values, plan.table, needs_shared_features=True)
+    needs_shared = any(method.needs_shared_features for method in compared_methods(methods))
+    refuse_samples_without_values(
+        plan.matrix.values, plan.table, needs_shared_features=needs_shared
+    )
     k = comparison_n_clusters(plan, n_clusters)
     with value_errors_as_user_errors(), warnings.catch_warnings():
         # A warning about a failed method is not needed, since the table of scores contains the
@@ -179,7 +186,9 @@ def compare_methods(plan: Plan, *, n_clusters: int | None) -> Comparison:
         if k is not None:
             limits: Any = {"low": 1, "high": X.shape[0], "advice": "It is where trees are cut."}
             check_integer("n_clusters", k, **limits)
-        comparison = compare(X, methods=methods)
+        given = {name: parameters[name] for name in _COMPARISON_PARAMETERS}
+        made = default_methods(X, methods=methods, n_clusters=k, **given)
+        comparison = compare(X, methods=made)
         for error in comparison.errors.values():
             # A ValueError is caused by the data or the parameters, which the user must correct.
             # Therefore the whole comparison fails.

@@ -18,6 +18,7 @@ from mrshc.app.cli.shared_options import (
     JsonOption,
     LinkageOption,
     MethodOptions,
+    MethodsOption,
     MetricOption,
     NFeaturesOption,
     OutOption,
@@ -28,6 +29,7 @@ from mrshc.app.cli.shared_options import (
     RobustOption,
     RunOptions,
     SelectionOption,
+    parse_keys,
     parse_numbers_or_auto,
     sparse_method_parameters,
 )
@@ -135,6 +137,7 @@ def compare(
     preprocessing: PreprocessingOptions,
     running: RunOptions,
     out: OutOption = Path("mrshc-comparison"),
+    methods: MethodsOption = None,
     n_features: NFeaturesOption = None,
     n_clusters: CutOption = None,
     linkage: LinkageOption = "complete",
@@ -145,7 +148,7 @@ def compare(
 ) -> None:
     """Cluster a table by several methods and compare the results.
 
-    The methods are: {compared methods}
+    The methods are, unless --methods names others: {compared methods}
 
     HC-HMV uses as many features as MrSHC selected. The command writes a folder with the trees of
     all methods in one picture, a table of their scores, and a report (report.html) to open in a
@@ -182,7 +185,9 @@ def compare(
     with outputs.new_folder(out, about_file=COMPARISON_FILE, overwrite=running.overwrite) as work:
         with output.show_status("Clustering by several methods"):
             comparison = run_interruptibly(
-                lambda: analysis.compare_methods(plan, n_clusters=n_clusters)
+                lambda: analysis.compare_methods(
+                    plan, n_clusters=n_clusters, methods=parse_keys(methods)
+                )
             )
         with output.show_status("Drawing"):
             k = analysis.comparison_n_clusters(plan, n_clusters)

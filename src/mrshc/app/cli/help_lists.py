@@ -19,7 +19,7 @@ from mrshc.errors import reword
 TABLE_FORMATS = "{table formats}"
 BLOCK_FORMATS_AND, BLOCK_FORMATS_OR = "{formats and}", "{formats or}"
 SELECTION_RULES = "{selection rules}"
-METHODS, COMPARED_METHODS = "{methods}", "{compared methods}"
+METHODS, COMPARED_METHODS, ALL_METHODS = "{methods}", "{compared methods}", "{all methods}"
 
 
 class CommandWithLists(TyperCommand):
@@ -91,6 +91,13 @@ def _list_compared_methods() -> str:
     return "; ".join(f"{m.label}: {m.summary or m.name}" for m in compared_methods()) + "."
 
 
+def _list_all_methods() -> str:
+    """Return a text with the keys of all methods that `mrshc compare` can fit."""
+    from mrshc.methods import METHODS, VARIANTS
+
+    return ", ".join(METHODS | VARIANTS)
+
+
 def _list_table_formats() -> str:
     """Return a list, as text, of the file formats of tables.
 
@@ -117,4 +124,5 @@ _LIST_FUNCTIONS: dict[str, Callable[[], str]] = {
     SELECTION_RULES: _list_selection_rules,
     METHODS: _list_methods,
     COMPARED_METHODS: _list_compared_methods,
+    ALL_METHODS: _list_all_methods,
 }

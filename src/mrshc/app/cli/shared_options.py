@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mrshc.app.cli.help_lists import (
+    ALL_METHODS,
     BLOCK_FORMATS_AND,
     BLOCK_FORMATS_OR,
     METHODS,
@@ -94,6 +95,15 @@ NFeaturesOption = Annotated[
         "of features of the start sets, while the tests determine how many are selected.",
     ),
     SetsParameter("n_features_to_select"),
+]
+MethodsOption = Annotated[
+    str | None,
+    _method_option(
+        "--methods",
+        help=f"Methods to compare, with commas between them, out of: {ALL_METHODS}. Methods "
+        "without a tree need --n-clusters or --truth.",
+    ),
+    SetsParameter("methods"),
 ]
 LinkageOption = Annotated[
     str,
@@ -666,6 +676,11 @@ def parse_number_or_auto(option: str, text: str | None) -> int | str | None:
         return int(text)
     except ValueError:
         raise UserError(f"{option} must be a whole number or auto, got {text!r}.") from None
+
+
+def parse_keys(text: str | None) -> list[str] | None:
+    """Return the keys in a text, which are separated by commas; None if the text is None."""
+    return None if text is None else [key.strip() for key in text.split(",")]
 
 
 def parse_numbers_or_auto(option: str, text: str | None, *, kind: type = int) -> Any:
