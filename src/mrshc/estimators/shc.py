@@ -226,8 +226,8 @@ class SHC(CallbackSupportMixin, TreeCutter):
     ladder of increasing spike penalties, and each solution is the start for the next penalty. D is
     scaled such that the median over features of the mean distance between two samples is 2, the
     value of a feature with variance 1. The R package recombine does not scale D, and its candidates
-    are equidistant up to the larger number of samples and features. The permutation gap often
-    prefers all features; `spike_penalty` should then be set to a larger value.
+    are equidistant up to the larger number of samples and features. The permutation gap can be
+    largest for the smallest candidate, with which all features have nonzero weights.
 
     Missing values (NaN) are allowed. The dissimilarity of two samples is computed from the m
     features that are observed in both samples, and is multiplied by p / m, where p is the number of
